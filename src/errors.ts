@@ -1,0 +1,117 @@
+/**
+ * The one error family of the project. A `code` is stable and may be matched on; a message may change. A message names
+ * what was found, what was expected and what to do. This file knows no HTTP and no library: who maps codes to status
+ * codes or exit codes does so where the status is sent.
+ */
+
+/** Every code with the one-line meaning that the documentation prints. */
+export const ERROR_CODES = {
+  // What a person asked for
+  USAGE: 'The command line is not understood: unknown command or option, missing or contradictory values.',
+  CONFIG_INVALID: 'A configuration file or environment variable holds a value that is not allowed.',
+  // Corpus
+  CORPUS_NOT_FOUND: 'A corpus file or directory does not exist or cannot be read.',
+  CORPUS_FORMAT_UNKNOWN: 'The kind of a corpus file cannot be told from its name and first line.',
+  CORPUS_BAD_LINE: 'A line or row of a corpus cannot be used as a passage; the message has file:line and the reason.',
+  CORPUS_DUPLICATE_ID: 'Two passages have the same id while unique ids were asked for.',
+  CORPUS_EMPTY: 'The corpus holds no passage.',
+  TEMPLATE_INVALID: 'A passage template cannot be parsed or names a column that a passage lacks.',
+  // Index directory
+  INDEX_NOT_FOUND: 'There is no index at the path: no manifest.json.',
+  INDEX_EXISTS: 'The output path already holds an index or other files.',
+  INDEX_VERSION_UNSUPPORTED: 'The index was written by a format version that this program does not read.',
+  INDEX_MANIFEST_INVALID: 'A manifest of the index is not valid JSON or lacks required fields.',
+  INDEX_FILE_MISSING: 'A file that the manifest names is not there.',
+  INDEX_FILE_TRUNCATED: 'A file of the index has another size than the manifest or its own header says.',
+  INDEX_FILE_FOREIGN: 'A file of the index is not of the kind the manifest says, or belongs to another index.',
+  INDEX_CHECKSUM_MISMATCH: 'The content of a file of the index differs from the recorded checksum.',
+  // Model
+  MODEL_NOT_FOUND: 'No model folder with that name or path.',
+  MODEL_INVALID: 'A model folder lacks files or its description is not usable.',
+  MODEL_MISMATCH: 'The query encoder is not the one the index was made with.',
+  ENCODING_FAILED: 'The encoder failed on a text.',
+  // Vectors
+  DIMENSION_MISMATCH: 'Vectors of another dimension than the index has.',
+  NON_FINITE_VECTOR: 'A stored vector holds NaN or infinity; the message has row and column.',
+  NON_FINITE_QUERY: 'A query vector holds NaN or infinity; the message has query and column.',
+  SCORE_OVERFLOW: 'A returned score is beyond the range of float32.',
+  // Requests
+  INVALID_JSON: 'The body of the request is not valid JSON.',
+  INVALID_REQUEST: 'The body of the request has a missing field or a value of the wrong type.',
+  UNSUPPORTED_MEDIA_TYPE: 'The content type of the request is not supported.',
+  BODY_TOO_LARGE: 'The body of the request is larger than the configured limit.',
+  TOO_MANY_QUERIES: 'The request holds more queries than the configured limit.',
+  K_TOO_LARGE: 'More results per query were asked for than the configured limit.',
+  NOT_FOUND: 'No such route.',
+  METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
+  NOT_READY: 'The server is starting or stopping.',
+  OVERLOADED: 'The server has more work waiting than it is allowed to hold.',
+  CANCELLED: 'The caller went away or asked to stop.',
+  // The machine
+  PORT_IN_USE: 'The address the server should listen on is taken.',
+  DISK_FULL: 'There is no space left for what is being written.',
+  INTERNAL: 'A defect of this program. The log has the details.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface TrawlErrorOptions {
+  /** Machine-readable facts (numbers, names), never passage or query text. */
+  details?: Readonly<Record<string, unknown>>;
+  cause?: unknown;
+}
+
+export class TrawlError extends Error {
+  override readonly name = 'TrawlError';
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, options: TrawlErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** An invariant did not hold: never the user's fault. */
+export function bug(message: string, cause?: unknown): TrawlError {
+  return new TrawlError('INTERNAL', `${message}. This is a bug.`, { cause });
+}
+
+/** The error as a `TrawlError`; what is not one becomes INTERNAL with the original as cause. */
+export function asTrawlError(error: unknown): TrawlError {
+  if (error instanceof TrawlError) return error;
+  if (isNodeError(error) && error.code === 'ENOSPC') {
+    return new TrawlError(
+      'DISK_FULL',
+      `No space left on the device (${error.path ?? 'unknown file'}). Free space and run it again.`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (error instanceof Error && error.name === 'AbortError') {
+    return new TrawlError('CANCELLED', 'The operation was cancelled.', { cause: error });
+  }
+  return new TrawlError('INTERNAL', error instanceof Error ? error.message : String(error), { cause: error });
+}
+
+export function isNodeError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && typeof (error as NodeJS.ErrnoException).code === 'string';
+}
+
+/** What crosses a thread boundary in place of an Error object. */
+export interface SerializedError {
+  code: ErrorCode;
+  message: string;
+  details: Readonly<Record<string, unknown>>;
+}
+
+export function serializeError(error: unknown): SerializedError {
+  const { code, message, details } = asTrawlError(error);
+  return { code, message, details };
+}
+
+export function deserializeError(error: SerializedError): TrawlError {
+  return new TrawlError(error.code, error.message, { details: error.details });
+}

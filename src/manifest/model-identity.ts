@@ -1,0 +1,32 @@
+import type { Metric } from '../metric.ts';
+
+/**
+ * How token vectors become one vector. `mean`: over attended tokens; `cls`: the first token; `pooler`: the graph's
+ * pooler output; `last`: the last attended token; `none`: the graph's output is already one vector per text.
+ */
+export const POOLINGS = ['mean', 'cls', 'pooler', 'last', 'none'] as const;
+export type Pooling = (typeof POOLINGS)[number];
+
+export const PRECISIONS = ['float32', 'float16', 'int8'] as const;
+export type Precision = (typeof PRECISIONS)[number];
+
+/**
+ * Everything that decides which vector a text gets. An index records it; a server compares its encoder's with the
+ * index's and refuses to start where they differ.
+ */
+export interface ModelIdentity {
+  readonly name: string;
+  /** SHA-256 over the graph's and the tokenizer's checksums: two folders with equal content have equal values. */
+  readonly sha256: string;
+  readonly architecture: string;
+  readonly dimension: number;
+  readonly pooling: Pooling;
+  readonly normalize: boolean;
+  readonly similarity: Metric;
+  readonly prefixes: { readonly query: string; readonly passage: string };
+  /** Limits in tokens, special tokens included. */
+  readonly maxTokens: { readonly query: number; readonly passage: number };
+  readonly precision: Precision;
+  /** True when a text's vector has the same bits in any batch. */
+  readonly batchInvariant: boolean;
+}

@@ -1,0 +1,15 @@
+/**
+ * Passages by row number. A passage is kept as the JSON text of its corpus row, so that every column, the type of its
+ * id and integers beyond 2^53 come back exactly as they went in.
+ */
+export interface PassageStore {
+  /** Number of passages; row numbers are [0, rows). */
+  readonly rows: number;
+  /**
+   * The JSON documents of the given rows, in the order asked for (repeats allowed). Reading happens off the calling
+   * thread. Rejects with a RangeError for a row that does not exist.
+   */
+  getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]>;
+  /** Safe to call twice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,45 @@
+import type { Metric } from '../metric.ts';
+import type { RowBitmap } from './row-bitmap.ts';
+
+export interface SearchRequest {
+  /** Row-major, `count` × `dimension`. Every value finite, else NON_FINITE_QUERY. */
+  readonly queries: Float32Array;
+  readonly count: number;
+  /** Hits wanted per query, ≥ 1. More than there are rows is allowed: all rows come back. */
+  readonly k: number;
+  /** Only rows whose bit is set are candidates. Absent: all rows that are not tombstones. */
+  readonly filter?: RowBitmap;
+  /** Aborting rejects the search with CANCELLED as soon as the running block is done. */
+  readonly signal?: AbortSignal;
+}
+
+export interface SearchResult {
+  /** Number of hits of each query: `min(k, candidate rows)`. */
+  readonly counts: Uint32Array;
+  /**
+   * Row numbers, `count` × `k`, best first, −1 past `counts[q]`. Float64 because row numbers exceed 32 bits and are
+   * exact up to 2^53.
+   */
+  readonly rows: Float64Array;
+  /**
+   * Scores beside `rows`: the float64 sum in index order that defines the ranking (docs/architecture.md, "Exactness").
+   * Equal scores are ordered by the lower row. A reply rounds them once to float32.
+   */
+  readonly scores: Float64Array;
+  /** True when the engine proved that no other row belongs in the answer. Exact engines always say true. */
+  readonly exact: boolean;
+}
+
+/**
+ * Exact top-k over the rows of one index. Implementations never depend on the company a query came in: the same query
+ * gives the same bits in any batch, with any number of threads or shards.
+ */
+export interface VectorIndex {
+  readonly dimension: number;
+  /** Rows, tombstones included. */
+  readonly rows: number;
+  readonly metric: Metric;
+  search(request: SearchRequest): Promise<SearchResult>;
+  /** Waits for running searches, then lets go of files and threads. Safe to call twice. */
+  close(): Promise<void>;
+}
