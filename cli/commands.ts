@@ -1,0 +1,19 @@
+import type { Command } from './command.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { evalCommand } from './commands/eval.ts';
+import { indexCommand } from './commands/index.ts';
+import { inspectCommand } from './commands/inspect.ts';
+import { searchCommand } from './commands/search.ts';
+import { serveCommand } from './commands/serve.ts';
+import { verifyCommand } from './commands/verify.ts';
+
+/** In the order a newcomer meets them. */
+export const COMMANDS: readonly Command[] = [
+  indexCommand,
+  serveCommand,
+  searchCommand,
+  evalCommand,
+  inspectCommand,
+  verifyCommand,
+  doctorCommand,
+];

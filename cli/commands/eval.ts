@@ -1,0 +1,126 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
+import { readQrels } from '../../evaluation/read-qrels.ts';
+import { judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import type { RankedPassage } from '../../evaluation/run.ts';
+import { formatTrecRun } from '../../evaluation/trec-run.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { hitFields } from '../hit-fields.ts';
+import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+
+/** Queries searched at once. */
+const BATCH_QUERIES = 256;
+
+export const evalCommand = defineCommand({
+  name: 'eval',
+  summary: 'measure recall, nDCG, MRR and answer hits of an index over judged questions',
+  description:
+    'Searches for every question and compares with the judgements: recall@k, nDCG@k, MRR@k and hit@k, averaged over the ' +
+    'questions that have any, and answer_hit@k (a golden answer stands in one of the first k passages). The definitions ' +
+    "are trec_eval's; a run file for other tools comes with --run.",
+  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  options: {
+    queries: {
+      kind: 'string',
+      value: 'FILE',
+      help: 'Questions, JSONL: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}. Required.',
+    },
+    qrels: { kind: 'string', value: 'FILE', help: 'Judgements (TREC qrels, or BEIR tsv) in place of the gold_ids.' },
+    cutoffs: {
+      kind: 'string',
+      value: 'K,K,…',
+      default: '1,5,10',
+      help: 'The k of the metrics. The largest is how deep is searched.',
+    },
+    'query-form': QUERY_FORM_OPTION,
+    run: { kind: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
+    tag: { kind: 'string', default: 'trawl', help: 'Name of the run in that file.' },
+    ...RETRIEVER_OPTIONS,
+  },
+  examples: [
+    'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
+    'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
+  ],
+  async run({ options, positionals, signal, out, note }) {
+    if (options.queries === undefined) throw new TrawlError('USAGE', 'Name the questions: --queries FILE.');
+    const cutoffs = parseCutoffs(options.cutoffs);
+    const questions = await readQuestions(options.queries);
+    const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
+    const retriever = await openRetriever(positionals[0]!, retrieverOptions(options));
+    try {
+      const run = await searchAll(retriever, questions, options['query-form'], Math.max(...cutoffs), signal);
+      const answers = new Map(
+        questions.flatMap(({ id, goldenAnswers }) =>
+          goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const],
+        ),
+      );
+      const evaluation = evaluateRun({ queryIds: questions.map(({ id }) => id), run, judgements, answers, cutoffs });
+      if (options.run !== undefined) {
+        await pipeline(Readable.from(formatTrecRun(run, { tag: options.tag })), createWriteStream(options.run));
+      }
+      out(options.json ? jsonReport(evaluation) : textReport(evaluation));
+      if (evaluation.judged === 0 && evaluation.answerable === 0) {
+        note(
+          'No question has judgements or answers: nothing was measured. Give --qrels, or gold_ids in the questions.',
+        );
+      }
+      return EXIT.ok;
+    } finally {
+      await retriever.close();
+    }
+  },
+});
+
+async function searchAll(
+  retriever: Retriever,
+  questions: readonly Question[],
+  form: QueryForm,
+  k: number,
+  signal: AbortSignal,
+): Promise<Map<string, RankedPassage[]>> {
+  const run = new Map<string, RankedPassage[]>();
+  for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
+    const batch = questions.slice(start, start + BATCH_QUERIES);
+    const { outcomes } = await retriever.retrieve({
+      queries: batch.map((question) => queryOf(question, form)),
+      k,
+      signal,
+    });
+    for (const [i, outcome] of outcomes.entries()) {
+      if (!outcome.ok) throw outcome.error;
+      const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
+        const { id, contents } = hitFields(document, row);
+        return { id, score, text: contents };
+      });
+      run.set(batch[i]!.id, ranked);
+    }
+  }
+  return run;
+}
+
+function parseCutoffs(text: string): number[] {
+  const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (cutoffs.every((k) => k >= 1)) return [...new Set(cutoffs)].sort((a, b) => a - b);
+  throw new TrawlError(
+    'USAGE',
+    `--cutoffs is ${JSON.stringify(text)}; it has to be whole numbers from 1, such as 1,5,10.`,
+  );
+}
+
+function jsonReport({ queries, judged, unjudged, answerable, means }: Evaluation): string {
+  return JSON.stringify({ queries, judged, unjudged, answerable, metrics: means });
+}
+
+function textReport({ queries, judged, unjudged, answerable, means }: Evaluation): string {
+  const width = Math.max(0, ...Object.keys(means).map((name) => name.length));
+  return [
+    `queries ${queries}, judged ${judged}${unjudged > 0 ? ` (${unjudged} without judgements left out)` : ''}, with answers ${answerable}`,
+    ...Object.entries(means).map(([name, value]) => `${name.padEnd(width)}  ${value.toFixed(4)}`),
+  ].join('\n');
+}

@@ -1,0 +1,62 @@
+import { statSync } from 'node:fs';
+import { openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { formatBytes, formatCount } from '../format.ts';
+
+export const inspectCommand = defineCommand({
+  name: 'inspect',
+  summary: 'say what an index was made with and how big it is',
+  description:
+    'Prints the facts of an index: rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Looks at ' +
+    "every file's presence, size and header, as `trawl serve` does before it starts.",
+  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  options: {},
+  examples: ['trawl inspect indexes/sample', 'trawl inspect indexes/sample --json'],
+  async run({ options, positionals, out }) {
+    const directory = openIndexDirectory(positionals[0]!);
+    const { manifest } = directory;
+    const sizes = {
+      vectorBytes: sum(directory.shards.flatMap((shard) => shard.manifest.vectors.map(({ bytes }) => bytes))),
+      passageBytes: sum(
+        directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
+      ),
+    };
+    if (options.json) {
+      out(JSON.stringify({ folder: directory.folder, ...manifest, sizes }));
+      return EXIT.ok;
+    }
+    const { model, corpus } = manifest;
+    out(
+      [
+        directory.folder,
+        `  rows          ${formatCount(manifest.rows)} × ${manifest.dimension}, ${manifest.metric}`,
+        `  generation    ${manifest.generation}`,
+        `  vectors       ${formatBytes(sizes.vectorBytes)} on disk`,
+        `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
+        `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
+        `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
+        `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
+        `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
+        `    same bits   ${model.batchInvariant ? 'whatever the batch' : 'not guaranteed between batches'}`,
+        `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
+        ...corpus.files.map(
+          (file) => `    ${file.name}  ${formatCount(file.passages)} passages, ${formatBytes(file.bytes)}`,
+        ),
+        ...(corpus.skippedLines > 0 ? [`    ${formatCount(corpus.skippedLines)} bad lines left out`] : []),
+        ...(corpus.duplicateIds > 0 ? [`    ${formatCount(corpus.duplicateIds)} repeated ids`] : []),
+        ...(corpus.truncatedPassages > 0 ? [`    ${formatCount(corpus.truncatedPassages)} passages truncated`] : []),
+        `  shards        ${manifest.shards.length}`,
+        ...manifest.shards.map(
+          (shard) =>
+            `    ${shard.path}  rows ${formatCount(shard.firstRow)} to ${formatCount(shard.firstRow + shard.rows - 1)}`,
+        ),
+        `  written by    ${manifest.writer}`,
+      ].join('\n'),
+    );
+    return EXIT.ok;
+  },
+});
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

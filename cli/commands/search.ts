@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
+import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { formatDuration } from '../format.ts';
+import { hitFields } from '../hit-fields.ts';
+import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+
+/** Queries searched at once from a file. */
+const BATCH_QUERIES = 256;
+
+const options = {
+  k: { kind: 'integer', min: 1, default: 5, help: 'Passages per query.' },
+  question: {
+    kind: 'string',
+    help: 'The question that the query serves: what is embedded is "QUESTION [SEP] QUERY", as Agentic-R does.',
+  },
+  queries: {
+    kind: 'string',
+    value: 'FILE',
+    help: 'Search for every line of a JSONL file ({"id", "question", "query"?}) instead of one query; needs --out.',
+  },
+  out: {
+    kind: 'string',
+    value: 'FILE',
+    help: 'With --queries: where the hits go, one JSON line a query: {"id", "hits": [{"row", "id", "score"}]}.',
+  },
+  'query-form': QUERY_FORM_OPTION,
+  ...RETRIEVER_OPTIONS,
+} as const;
+
+export const searchCommand = defineCommand({
+  name: 'search',
+  summary: 'search an index from the terminal, one query or a file of them',
+  description:
+    'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is nearer).',
+  positionals: {
+    usage: '<index> [query]',
+    help: { index: 'The index directory.', query: 'The query; quote it.' },
+    min: 1,
+    max: 2,
+  },
+  options,
+  examples: [
+    'trawl search indexes/sample "Which river flows through Vienna?"',
+    'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
+    'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
+  ],
+  async run(context) {
+    const { positionals, signal } = context;
+    const [folder, query] = positionals;
+    if ((query === undefined) === (context.options.queries === undefined)) {
+      throw new TrawlError('USAGE', 'Give either a query or --queries FILE.');
+    }
+    if (context.options.queries !== undefined && context.options.out === undefined) {
+      throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
+    }
+    const retriever = await openRetriever(folder!, retrieverOptions(context.options));
+    try {
+      if (query === undefined) await searchFile(retriever, context);
+      else await searchOne(retriever, query, context);
+      return EXIT.ok;
+    } finally {
+      if (signal.aborted) context.note('stopping');
+      await retriever.close();
+    }
+  },
+});
+
+type Context = CommandContext<typeof options>;
+
+async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
+  const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
+  const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, signal });
+  const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
+  if (options.json) {
+    const results = hits.map(
+      ({ row, score, document }) => `{"row":${row},"score":${JSON.stringify(score)},"document":${document}}`,
+    );
+    out(
+      `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
+    );
+    return;
+  }
+  for (const [i, hit] of hits.entries()) {
+    const { id, title, text } = hitFields(hit.document, hit.row);
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})\n   ${text.replaceAll(/\s+/g, ' ')}`);
+  }
+  const { embed, search, fetch } = timings;
+  note(`embed ${formatDuration(embed)}, search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
+  if (truncated) note(`The query was cut to ${tokens} tokens.`);
+}
+
+async function searchFile(retriever: Retriever, { options, signal, note }: Context): Promise<void> {
+  const questions = await readQuestions(options.queries!);
+  const form: QueryForm = options['query-form'];
+  const file = createWriteStream(options.out!);
+  await once(file, 'open');
+  for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
+    const batch = questions.slice(start, start + BATCH_QUERIES);
+    const { outcomes } = await retriever.retrieve({
+      queries: batch.map((question) => queryOf(question, form)),
+      k: options.k,
+      signal,
+    });
+    const lines = batch.map((question, i) => hitLine(question, outcomes[i]!)).join('');
+    if (!file.write(lines)) await once(file, 'drain');
+  }
+  file.end();
+  await finished(file);
+  note(`${options.out}: hits of ${questions.length} queries`);
+}
+
+function hitLine(question: Question, outcome: QueryOutcome): string {
+  if (!outcome.ok) {
+    const { code, message } = outcome.error;
+    return `${JSON.stringify({ id: question.id, error: { code, message } })}\n`;
+  }
+  const hits = outcome.hits.map(({ row, score, document }) => ({ row, id: hitFields(document, row).id, score }));
+  return `${JSON.stringify({ id: question.id, hits })}\n`;
+}
+
+function okOutcome(outcome: QueryOutcome): Extract<QueryOutcome, { ok: true }> {
+  if (outcome.ok) return outcome;
+  throw outcome.error;
+}

@@ -1,0 +1,138 @@
+import { pino } from 'pino';
+import { buildApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/listen.ts';
+import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { formatCount } from '../format.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+
+const MIB = 1024 * 1024;
+
+export const serveCommand = defineCommand({
+  name: 'serve',
+  summary: 'serve an index over HTTP to search agents',
+  description:
+    'Answers POST /retrieve as the retrieval servers of Search-R1 and SkyRL do, and shows a search page at /. ' +
+    'docs/http-api.md describes the routes.\n\n' +
+    'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
+    'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.',
+  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  options: {
+    host: {
+      kind: 'string',
+      default: '127.0.0.1',
+      help: 'Address to listen on. 0.0.0.0 is every network of this machine.',
+    },
+    port: {
+      kind: 'integer',
+      min: 0,
+      max: 65_535,
+      default: 8000,
+      help: 'Port to listen on; 0 lets the system choose one.',
+    },
+    topk: {
+      kind: 'integer',
+      min: 1,
+      default: DEFAULT_SERVER_CONFIG.topk,
+      help: 'Passages per query for requests that do not say (topk absent, null or 0).',
+    },
+    'max-k': {
+      kind: 'integer',
+      min: 1,
+      default: DEFAULT_SERVER_CONFIG.maxK,
+      help: 'Most passages per query a request may ask for; more is refused with 413. Large values make large replies.',
+    },
+    'max-queries': {
+      kind: 'integer',
+      min: 1,
+      default: DEFAULT_SERVER_CONFIG.maxQueries,
+      help: 'Most queries in one request; more is refused with 413.',
+    },
+    'max-body-mib': {
+      kind: 'integer',
+      min: 1,
+      max: 4096,
+      default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
+      help: 'Largest request body in MiB; a larger one is refused with 413.',
+    },
+    'grace-s': {
+      kind: 'integer',
+      min: 0,
+      max: 3600,
+      default: 30,
+      help: 'Seconds that running requests get to end after SIGTERM or Ctrl-C. A second signal stops at once.',
+    },
+    ...RETRIEVER_OPTIONS,
+  },
+  examples: ['trawl serve indexes/sample', 'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3'],
+  async run({ options, positionals, signal, note }) {
+    const logger = options.quiet ? null : pino({ level: 'info' }, pino.destination({ dest: 2, sync: false }));
+    const holder = new RetrieverHolder();
+    const app = buildApp(holder, {
+      topk: options.topk,
+      maxK: Math.max(options['max-k'], options.topk),
+      maxQueries: options['max-queries'],
+      maxBodyBytes: options['max-body-mib'] * MIB,
+      logger,
+    });
+    let retriever: Retriever | undefined;
+    try {
+      const url = await listen(app, { host: options.host, port: options.port });
+      retriever = await openRetriever(positionals[0]!, {
+        ...retrieverOptions(options),
+        onProgress: (doing) => holder.report(doing),
+      });
+      holder.ready(retriever);
+      for (const line of banner(url, options.host, retriever)) note(line);
+      await aborted(signal);
+      note('stopping: running requests end first');
+      holder.stop();
+      await Promise.race([app.close(), after(options['grace-s'] * 1000)]);
+      return EXIT.ok;
+    } finally {
+      holder.stop();
+      // Past the grace period: what still runs loses its connection, and with it its reason to run.
+      app.server.closeAllConnections();
+      await app.close();
+      await retriever?.close();
+    }
+  },
+});
+
+/** What a person needs after the start: where it is, a request to copy, what to do next. */
+function banner(url: string, host: string, { info }: Retriever): string[] {
+  const curl = `curl -s ${url}/retrieve -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
+  const lines = [
+    '',
+    `Serving ${info.index} (${formatCount(info.rows)} passages, ${info.model.name}) on ${url}`,
+    '',
+    `  search page   ${url}/`,
+    `  try it        ${curl}`,
+    '  stop          Ctrl-C',
+    '',
+  ];
+  if (!isLoopback(host))
+    lines.push(`  note          ${host}: whoever reaches this machine can search; there is no access control.`, '');
+  return lines;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** A timer that does not keep the process alive. */
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

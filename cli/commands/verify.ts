@@ -1,0 +1,20 @@
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { defineCommand, EXIT } from '../command.ts';
+
+export const verifyCommand = defineCommand({
+  name: 'verify',
+  summary: 'read every byte of an index and compare it with its checksums',
+  description:
+    'Checks the sha256 of every file, the content hash and every page of the passage file, and that all vectors are finite. ' +
+    'Exit code 3 when something is wrong.',
+  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  options: {},
+  examples: ['trawl verify indexes/sample'],
+  async run({ options, positionals, signal, out, note }) {
+    const folder = positionals[0]!;
+    const problems = await verifyIndex(folder, { onStep: note, signal });
+    if (options.json) out(JSON.stringify({ folder, problems }));
+    else out(problems.length === 0 ? `${folder}: everything is as it was written` : problems.join('\n'));
+    return problems.length === 0 ? EXIT.ok : EXIT.problems;
+  },
+});

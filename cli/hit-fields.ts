@@ -1,0 +1,29 @@
+import { contentsOf } from '../corpus/contents-of.ts';
+import { parseJson } from '../corpus/parse-json.ts';
+import { columnOf, type PassageRow } from '../corpus/passage.ts';
+import { bug } from '../src/errors.ts';
+
+export interface HitFields {
+  /** The corpus's id as text; the row number where the passage has none. */
+  readonly id: string;
+  readonly title: string | undefined;
+  /** The passage without its title. */
+  readonly text: string;
+  /** Title and text together, as they are embedded by default. */
+  readonly contents: string;
+}
+
+/** What a person or an evaluation wants of a stored document. Large integer ids stay exact. */
+export function hitFields(document: string, row: number): HitFields {
+  const parsed = parseJson(document);
+  if (!parsed.ok) throw bug(`a stored document does not parse: ${parsed.reason}`);
+  const columns = parsed.value as PassageRow;
+  const contents = contentsOf(columns);
+  const [firstLine = '', ...rest] = contents.split('\n');
+  const ownTitle = columnOf(columns, 'title');
+  const title =
+    typeof ownTitle === 'string' ? ownTitle : rest.length > 0 ? firstLine.replace(/^"(.*)"$/, '$1') : undefined;
+  const ownText = columnOf(columns, 'text');
+  const text = typeof ownText === 'string' ? ownText : rest.length > 0 ? rest.join('\n') : contents;
+  return { id: String(columnOf(columns, 'id') ?? row), title, text, contents };
+}

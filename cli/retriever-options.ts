@@ -1,0 +1,34 @@
+import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
+
+/** Options of every command that opens an index with its query encoder. */
+export const RETRIEVER_OPTIONS = {
+  model: {
+    kind: 'string',
+    value: 'NAME|DIR',
+    help: 'Folder of the query encoder, where it is not models/NAME of the index. It has to be the one the index was made with.',
+  },
+  'encoder-threads': {
+    kind: 'integer',
+    min: 1,
+    max: 1024,
+    help: 'Threads that embed queries. Default: the cores this process may use.',
+  },
+  'search-threads': {
+    kind: 'integer',
+    min: 1,
+    max: 1024,
+    help: 'Threads that search. Default: the cores this process may use.',
+  },
+} as const;
+
+export function retrieverOptions(options: {
+  readonly model: string | undefined;
+  readonly 'encoder-threads': number | undefined;
+  readonly 'search-threads': number | undefined;
+}): OpenRetrieverOptions {
+  return {
+    ...(options.model === undefined ? {} : { model: options.model }),
+    ...(options['encoder-threads'] === undefined ? {} : { encoderThreads: options['encoder-threads'] }),
+    ...(options['search-threads'] === undefined ? {} : { searchThreads: options['search-threads'] }),
+  };
+}

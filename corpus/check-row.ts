@@ -1,0 +1,76 @@
+import { MAX_INTEGER_DIGITS } from './parse-json.ts';
+import { columnOf, type PassageId, type PassageRow } from './passage.ts';
+
+/** A row as a format's reader hands it on; `line` is what `PassageLocation` says. */
+export type ReadRow =
+  | {
+      readonly ok: true;
+      readonly line: number;
+      readonly id: PassageId;
+      readonly document: string;
+      readonly row: PassageRow;
+    }
+  | BadRow;
+
+export interface BadRow {
+  readonly ok: false;
+  readonly line: number;
+  readonly reason: string;
+}
+
+/** What a reader knows of a file while it reads; readers yield a batch of rows for each portion they take in. */
+export interface ReaderContext {
+  readonly path: string;
+  readonly maxLineBytes: number;
+  /** Called with each chunk of the file as it lies on disk. */
+  readonly onRead: (chunk: Buffer) => void;
+}
+
+/**
+ * A row can be a passage if it has a string `contents`, or a string `text`; `title` is a string if it is there; `id` is
+ * a string or an integer if it is there. Null counts as absent. Every other column may hold anything.
+ */
+export function checkRow(line: number, value: unknown, document: string): ReadRow {
+  const bad = (reason: string): BadRow => ({ ok: false, line, reason });
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return bad(`expected a JSON object with "contents" or "text", found ${kindOf(value)}`);
+  }
+  const row = value as PassageRow;
+  const contents = columnOf(row, 'contents') ?? undefined;
+  const text = columnOf(row, 'text') ?? undefined;
+  const title = columnOf(row, 'title') ?? undefined;
+  if (contents !== undefined && typeof contents !== 'string') {
+    return bad(`"contents" must be a string, found ${kindOf(contents)}`);
+  }
+  if (contents === undefined && typeof text !== 'string') {
+    if (text !== undefined) return bad(`"text" must be a string, found ${kindOf(text)}`);
+    return bad(`expected a column "contents" or "text", found ${columnNames(row)}`);
+  }
+  if (title !== undefined && typeof title !== 'string') {
+    return bad(`"title" must be a string if it is there, found ${kindOf(title)}`);
+  }
+  const id = columnOf(row, 'id') ?? null;
+  if (isPassageId(id)) return { ok: true, line, id: Object.is(id, -0) ? 0 : id, document, row };
+  return bad(`"id" must be a string or an integer of at most ${MAX_INTEGER_DIGITS} digits, found ${kindOf(id)}`);
+}
+
+/** An integer that is not safe has been rounded, or is written with an exponent: neither can be kept exactly. */
+function isPassageId(id: unknown): id is PassageId {
+  return id === null || typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
+}
+
+/** The names of a row's columns, for a message. */
+export function columnNames(row: PassageRow): string {
+  const names = Object.keys(row);
+  if (names.length === 0) return 'no columns';
+  const shown = names.slice(0, 20).map((name) => JSON.stringify(name.slice(0, 40)));
+  return `the columns ${shown.join(', ')}${names.length > shown.length ? `, and ${names.length - shown.length} more` : ''}`;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (value instanceof Uint8Array) return 'bytes that are not UTF-8 text';
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) return 'another number';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

@@ -1,0 +1,94 @@
+const LF = 0x0a;
+const CR = 0x0d;
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * `lf`: only `\n` ends a line (JSON text may hold U+2028, U+0085 and the like, which are no line ends).
+ * `universal`: `\n`, `\r\n` and `\r`, as Python's text mode.
+ */
+export type Newline = 'lf' | 'universal';
+
+/** One line without its line end. Bytes beyond the limit are not kept: `bytes` is null then. */
+export interface RawLine {
+  /** From 1. */
+  readonly number: number;
+  readonly bytes: Buffer | null;
+  readonly sizeBytes: number;
+}
+
+export interface LineSplitterOptions {
+  newline: Newline;
+  /** A longer line is passed over without being held in memory. */
+  maxLineBytes: number;
+}
+
+/**
+ * Cuts a stream of byte chunks into lines, however the chunks fall. Holds at most one line and one chunk. The bytes of
+ * a line may be a view of the chunk it came in: decode them before the chunk is reused.
+ */
+export class LineSplitter {
+  readonly #newline: Newline;
+  readonly #maxLineBytes: number;
+  #number = 0;
+  #pieces: Buffer[] = [];
+  #pendingBytes = 0;
+  #lastWasCr = false;
+
+  constructor({ newline, maxLineBytes }: LineSplitterOptions) {
+    this.#newline = newline;
+    this.#maxLineBytes = maxLineBytes;
+  }
+
+  /** The number of the line that comes next, from 1. */
+  get nextNumber(): number {
+    return this.#number + 1;
+  }
+
+  /** The lines that end in this chunk. */
+  push(chunk: Buffer): RawLine[] {
+    const lines: RawLine[] = [];
+    let start = 0;
+    if (this.#lastWasCr && chunk.length > 0) {
+      // The `\r` at the end of the previous chunk was the first half of `\r\n`.
+      if (chunk[0] === LF) start = 1;
+      this.#lastWasCr = false;
+    }
+    let nextLf = chunk.indexOf(LF, start);
+    let nextCr = this.#newline === 'universal' ? chunk.indexOf(CR, start) : -1;
+    while (nextLf !== -1 || nextCr !== -1) {
+      const atCr = nextCr !== -1 && (nextLf === -1 || nextCr < nextLf);
+      const end = atCr ? nextCr : nextLf;
+      lines.push(this.#take(chunk.subarray(start, end)));
+      start = end + 1;
+      if (atCr && start === chunk.length) this.#lastWasCr = true;
+      else if (atCr && chunk[start] === LF) start += 1;
+      if (nextLf !== -1 && nextLf < start) nextLf = chunk.indexOf(LF, start);
+      if (nextCr !== -1 && nextCr < start) nextCr = chunk.indexOf(CR, start);
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start));
+    return lines;
+  }
+
+  /** The last line where the input does not end with a line end. */
+  end(): RawLine[] {
+    return this.#pendingBytes > 0 ? [this.#take(NOTHING)] : [];
+  }
+
+  #keep(piece: Buffer): void {
+    this.#pendingBytes += piece.length;
+    if (this.#pendingBytes > this.#maxLineBytes) this.#pieces = [];
+    else this.#pieces.push(piece);
+  }
+
+  #take(tail: Buffer): RawLine {
+    const sizeBytes = this.#pendingBytes + tail.length;
+    let bytes: Buffer | null = null;
+    if (sizeBytes <= this.#maxLineBytes) {
+      bytes = this.#pieces.length === 0 ? tail : Buffer.concat([...this.#pieces, tail], sizeBytes);
+    }
+    this.#pieces = [];
+    this.#pendingBytes = 0;
+    this.#number += 1;
+    return { number: this.#number, bytes, sizeBytes };
+  }
+}

@@ -1,0 +1,111 @@
+import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+
+import { isNodeError, TrawlError } from '../src/errors.ts';
+import { type CorpusFormat, formatOf, formatOfName, KNOWN_EXTENSIONS } from './corpus-format.ts';
+
+export interface CorpusFile {
+  readonly path: string;
+  readonly format: CorpusFormat;
+  /** Size on disk when it was listed; 0 for a pipe. */
+  readonly sizeBytes: number;
+}
+
+/**
+ * The files to read, in order: the paths as given, and within a directory every file with a known extension, at any
+ * depth, in the byte order of its path relative to that directory (with `/` between the parts). Names that start with
+ * a dot are left out. Synchronous, so that a wrong path is reported before anything expensive starts.
+ */
+export function listCorpusFiles(paths: readonly string[], format?: CorpusFormat): CorpusFile[] {
+  if (paths.length === 0) {
+    throw new TrawlError('USAGE', 'No corpus was given. Name at least one file or directory.');
+  }
+  return paths.flatMap((path) => {
+    const stats = statOf(path);
+    return stats.isDirectory() ? listDirectory(path, format) : [corpusFile(path, stats, formatOf(path, format))];
+  });
+}
+
+function listDirectory(directory: string, format: CorpusFormat | undefined): CorpusFile[] {
+  const found: { key: Buffer; path: string }[] = [];
+  walk(directory, [], (path) => {
+    found.push({ key: Buffer.from(relative(directory, path).split(sep).join('/')), path });
+  });
+  if (found.length === 0) {
+    throw new TrawlError(
+      'CORPUS_EMPTY',
+      `The directory ${directory} holds no corpus file: expected names that end in ${KNOWN_EXTENSIONS.join(', ')}. ` +
+        'Name files of another extension one by one, with --format.',
+      { details: { path: directory } },
+    );
+  }
+  found.sort((a, b) => Buffer.compare(a.key, b.key));
+  return found.map(({ path }) => corpusFile(path, statOf(path), formatOf(path, format)));
+}
+
+/** Visits the corpus files below a directory. `ancestors` are real paths: a link back to one of them is not followed. */
+function walk(directory: string, ancestors: readonly string[], visit: (path: string) => void): void {
+  const realPath = realpathSync(directory);
+  if (ancestors.includes(realPath)) return;
+  for (const entry of entriesOf(directory)) {
+    if (entry.name.startsWith('.')) continue;
+    const path = join(directory, entry.name);
+    const known = formatOfName(entry.name) !== undefined;
+    // A download cache often holds links to the files proper.
+    if (entry.isSymbolicLink() ? isDirectoryLink(path, known) : entry.isDirectory()) {
+      walk(path, [...ancestors, realPath], visit);
+    } else if (known) {
+      visit(path);
+    }
+  }
+}
+
+/** A broken link matters only where its name says that it should be a corpus file. */
+function isDirectoryLink(path: string, known: boolean): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined && known) throw notFound(path, 'it is a link to a file that does not exist');
+  return stats?.isDirectory() ?? false;
+}
+
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    throw notFound(directory, reasonOf(error), error);
+  }
+}
+
+function statOf(path: string): Stats {
+  try {
+    return statSync(path);
+  } catch (error) {
+    throw notFound(path, reasonOf(error), error);
+  }
+}
+
+function corpusFile(path: string, stats: Stats, format: CorpusFormat): CorpusFile {
+  if (format === 'parquet' && !stats.isFile()) {
+    throw new TrawlError(
+      'CORPUS_FORMAT_UNKNOWN',
+      `${path} is not a regular file; Parquet is read from its end, so a pipe cannot be. Write it to a file first.`,
+      { details: { path } },
+    );
+  }
+  return { path, format, sizeBytes: stats.size };
+}
+
+/** What an operating system's refusal to open or read a path means to the user. */
+export function notFound(path: string, reason: string, cause?: unknown): TrawlError {
+  return new TrawlError(
+    'CORPUS_NOT_FOUND',
+    `The corpus ${path} cannot be read: ${reason}. Check the path and its permissions.`,
+    { details: { path }, cause },
+  );
+}
+
+export function reasonOf(error: unknown): string {
+  if (!isNodeError(error)) return error instanceof Error ? error.message : String(error);
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return 'no such file or directory';
+  if (error.code === 'EACCES' || error.code === 'EPERM') return 'permission denied';
+  return error.message;
+}

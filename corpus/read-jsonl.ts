@@ -1,0 +1,42 @@
+import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import { parseJson } from './parse-json.ts';
+import { readLines } from './read-lines.ts';
+
+/** Reads JSON Lines: one object a line, lines end with `\n` only. Blank lines are passed over. */
+export async function* readJsonl(
+  context: ReaderContext,
+  { gzip }: { gzip: boolean },
+): AsyncGenerator<readonly ReadRow[], void> {
+  for await (const lines of readLines(context.path, { ...context, gzip, newline: 'lf' })) {
+    const rows: ReadRow[] = [];
+    for (const line of lines) {
+      if (!line.ok) {
+        rows.push({ ok: false, line: line.number, reason: line.reason });
+        continue;
+      }
+      const document = trimJson(line.text);
+      if (document !== '') rows.push(parseRow(line.number, document));
+    }
+    yield rows;
+  }
+}
+
+function parseRow(line: number, document: string): ReadRow {
+  const parsed = parseJson(document);
+  if (!parsed.ok) return { ok: false, line, reason: parsed.reason };
+  // Only between tokens can valid JSON hold a carriage return; a document is to be one line by any reckoning.
+  return checkRow(line, parsed.value, document.includes('\r') ? document.replaceAll('\r', ' ') : document);
+}
+
+/** Without JSON's own white space around it; `trim` would take more, and so make invalid JSON valid. */
+function trimJson(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isJsonSpace(text.charCodeAt(start))) start += 1;
+  while (end > start && isJsonSpace(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+function isJsonSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09 || code === 0x0d;
+}

@@ -1,0 +1,69 @@
+import { isUtf8 } from 'node:buffer';
+
+import { isNodeError, TrawlError } from '../src/errors.ts';
+import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
+import { notFound, reasonOf } from './list-corpus-files.ts';
+import { formatLocation } from './passage.ts';
+import { readBytes } from './read-bytes.ts';
+
+/** Longest line that is read; real passages have a few KiB. Above it a file is rather one big JSON array. */
+export const DEFAULT_MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+export type TextLine =
+  | { readonly ok: true; readonly number: number; readonly text: string }
+  | { readonly ok: false; readonly number: number; readonly reason: string };
+
+export interface ReadLinesOptions {
+  gzip: boolean;
+  newline: Newline;
+  maxLineBytes: number;
+  onRead: (chunk: Buffer) => void;
+}
+
+/**
+ * The lines of a UTF-8 text file, a batch for each chunk read. A byte order mark at the start of the file is dropped.
+ * What is wrong with one line is a line with a reason; what ends the reading of the file is thrown.
+ */
+export async function* readLines(path: string, options: ReadLinesOptions): AsyncGenerator<TextLine[], void> {
+  const splitter = new LineSplitter(options);
+  try {
+    for await (const chunk of readBytes(path, options)) {
+      const lines = splitter.push(chunk);
+      if (lines.length > 0) yield lines.map((line) => decode(line, options.maxLineBytes));
+    }
+    const last = splitter.end();
+    if (last.length > 0) yield last.map((line) => decode(line, options.maxLineBytes));
+  } catch (error) {
+    throw readingFailed(path, splitter.nextNumber, error);
+  }
+}
+
+function decode({ number, bytes, sizeBytes }: RawLine, maxLineBytes: number): TextLine {
+  if (bytes === null) {
+    const reason = `the line has ${sizeBytes} bytes, at most ${maxLineBytes} are read; is the file one JSON array? Write one object a line`;
+    return { ok: false, number, reason };
+  }
+  const content = number === 1 ? withoutByteOrderMark(bytes) : bytes;
+  if (isUtf8(content)) return { ok: true, number, text: content.toString('utf8') };
+  const mark = number === 1 && content.length >= 2 ? content.readUInt16BE(0) : 0;
+  const reason =
+    mark === 0xfffe || mark === 0xfeff ? 'the file is UTF-16, expected UTF-8; convert it' : 'not valid UTF-8';
+  return { ok: false, number, reason };
+}
+
+function withoutByteOrderMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+function readingFailed(path: string, line: number, error: unknown): unknown {
+  if (error instanceof TrawlError || !isNodeError(error)) return error;
+  if (error.code?.startsWith('Z_')) {
+    return new TrawlError(
+      'CORPUS_BAD_LINE',
+      `${formatLocation({ file: path, line })}: the gzip data cannot be unpacked from here on (${error.message}): ` +
+        'the file is cut off or damaged. Get it again, or check it with gzip -t.',
+      { details: { path, line }, cause: error },
+    );
+  }
+  return notFound(path, reasonOf(error), error);
+}

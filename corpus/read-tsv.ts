@@ -1,0 +1,113 @@
+import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import { type JsonValue, jsonText } from './json-text.ts';
+import { parseInteger } from './parse-json.ts';
+import { readLines } from './read-lines.ts';
+import { splitTsvLine } from './split-tsv-line.ts';
+import { type ResolvedTsvLayout, resolveTsvLayout, type TsvLayout } from './tsv-layout.ts';
+
+/**
+ * `auto`: in the R1-Searcher layout a canonical decimal number is an integer (its servers answer integers, and the text
+ * can be had back exactly); otherwise ids are strings. `string` and `integer` say it for every layout.
+ */
+export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
+
+export type TsvIdType = (typeof TSV_ID_TYPES)[number];
+
+export interface ReadTsvOptions {
+  gzip: boolean;
+  layout: TsvLayout;
+  idType: TsvIdType;
+}
+
+const CANONICAL_INTEGER = /^(0|[1-9][0-9]*)$/;
+
+/** Columns that come first in a document, in this order; the others follow as the file has them. */
+const LEADING_COLUMNS = ['id', 'title', 'text', 'contents'];
+
+/** Reads tab-separated text. Lines end as in Python's text mode; lines of nothing but spaces are passed over. */
+export async function* readTsv(
+  context: ReaderContext,
+  { gzip, layout, idType }: ReadTsvOptions,
+): AsyncGenerator<readonly ReadRow[], void> {
+  let parse: ((line: number, text: string) => ReadRow) | undefined;
+  for await (const lines of readLines(context.path, { ...context, gzip, newline: 'universal' })) {
+    const rows: ReadRow[] = [];
+    for (const line of lines) {
+      if (!line.ok) {
+        rows.push({ ok: false, line: line.number, reason: line.reason });
+        continue;
+      }
+      if (/^ *$/.test(line.text)) continue;
+      if (parse === undefined) {
+        const resolved = resolveTsvLayout(layout, line.text, { file: context.path, line: line.number });
+        parse = rowParser(resolved, idType);
+        if (resolved.kind === 'columns' && resolved.hasHeader) continue;
+      }
+      rows.push(parse(line.number, line.text));
+    }
+    yield rows;
+  }
+}
+
+function rowParser(layout: ResolvedTsvLayout, idType: TsvIdType): (line: number, text: string) => ReadRow {
+  if (layout.kind === 'first-tab') {
+    return (line, text) => parseFirstTab(line, text, idType === 'auto' ? 'integer-if-canonical' : idType);
+  }
+  const { names } = layout;
+  const order = [
+    ...LEADING_COLUMNS.filter((name) => names.includes(name)),
+    ...names.filter((name) => !LEADING_COLUMNS.includes(name)),
+  ].map((name) => [name, names.indexOf(name)] as const);
+  return (line, text) => parseColumns(line, text, order, idType === 'auto' ? 'string' : idType);
+}
+
+type IdRule = 'string' | 'integer' | 'integer-if-canonical';
+
+function parseFirstTab(line: number, text: string, idRule: IdRule): ReadRow {
+  const tab = text.indexOf('\t');
+  if (tab === -1) return { ok: false, line, reason: 'expected an id, a tab and the contents, found no tab' };
+  const id = parseId(text.slice(0, tab), idRule);
+  if (!id.ok) return { ok: false, line, reason: id.reason };
+  return toRow(line, { id: id.value, contents: text.slice(tab + 1) });
+}
+
+function parseColumns(
+  line: number,
+  text: string,
+  order: readonly (readonly [name: string, position: number])[],
+  idRule: IdRule,
+): ReadRow {
+  const split = splitTsvLine(text);
+  if (!split.ok) return { ok: false, line, reason: split.reason };
+  const { fields } = split;
+  if (fields.length !== order.length) {
+    const reason =
+      `expected ${order.length} tab-separated fields, found ${fields.length}; ` +
+      'if the text itself may hold tabs, say --tsv-layout r1-searcher';
+    return { ok: false, line, reason };
+  }
+  const id = parseId(fields[0]!, idRule);
+  if (!id.ok) return { ok: false, line, reason: id.reason };
+  return toRow(
+    line,
+    Object.fromEntries(order.map(([name, position]) => [name, position === 0 ? id.value : fields[position]!])),
+  );
+}
+
+function toRow(line: number, row: Readonly<Record<string, JsonValue>>): ReadRow {
+  return checkRow(line, row, jsonText(row));
+}
+
+type ParsedId =
+  | { readonly ok: true; readonly value: string | number | bigint }
+  | { readonly ok: false; readonly reason: string };
+
+function parseId(text: string, rule: IdRule): ParsedId {
+  if (text === '') return { ok: false, reason: 'the id is empty' };
+  if (rule === 'string') return { ok: true, value: text };
+  const value = CANONICAL_INTEGER.test(text) ? parseInteger(text) : null;
+  if (value !== null) return { ok: true, value };
+  if (rule === 'integer-if-canonical') return { ok: true, value: text };
+  const reason = 'the id is not a decimal integer without leading zeros; say --tsv-id-type string';
+  return { ok: false, reason };
+}

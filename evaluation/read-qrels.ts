@@ -1,0 +1,58 @@
+import type { Judgements } from './judgements.ts';
+import { lineError, readTextLines } from './read-text-lines.ts';
+
+const BEIR_HEADER = ['query-id', 'corpus-id', 'score'] as const;
+
+interface Qrel {
+  readonly queryId: string;
+  readonly passageId: string;
+  readonly grade: string;
+}
+
+/**
+ * Reads relevance judgements: TREC qrels (`qid iter docid grade`, separated by white space), or BEIR's tab-separated
+ * file with the header `query-id corpus-id score`. Grades are whole numbers. The same pair twice is an error.
+ */
+export async function readQrels(file: string): Promise<Judgements> {
+  const judgements = new Map<string, Map<string, number>>();
+  let parse: ((text: string) => Qrel | null) | undefined;
+  for await (const { number, text } of readTextLines(file)) {
+    if (parse === undefined) {
+      parse = isBeirHeader(text) ? parseBeir : parseTrec;
+      if (parse === parseBeir) continue;
+    }
+    const qrel = parse(text);
+    if (qrel === null) {
+      const expected =
+        parse === parseBeir
+          ? 'three tab-separated fields: query-id, corpus-id, score'
+          : 'four fields: qid, iteration, docid, grade (or a first line "query-id<tab>corpus-id<tab>score")';
+      throw lineError(file, number, `expected ${expected}`);
+    }
+    if (!/^[+-]?\d{1,9}$/.test(qrel.grade)) {
+      throw lineError(file, number, `the grade is ${JSON.stringify(qrel.grade)}, expected a whole number`);
+    }
+    const ofQuery = judgements.get(qrel.queryId) ?? new Map<string, number>();
+    if (ofQuery.has(qrel.passageId)) throw lineError(file, number, 'this query and passage have been judged above');
+    ofQuery.set(qrel.passageId, Number(qrel.grade));
+    judgements.set(qrel.queryId, ofQuery);
+  }
+  return judgements;
+}
+
+function isBeirHeader(text: string): boolean {
+  const names = text.split('\t');
+  return names.length === BEIR_HEADER.length && BEIR_HEADER.every((name, position) => names[position] === name);
+}
+
+function parseBeir(text: string): Qrel | null {
+  const [queryId, passageId, grade, ...rest] = text.split('\t');
+  if (!queryId || !passageId || grade === undefined || rest.length > 0) return null;
+  return { queryId, passageId, grade: grade.trim() };
+}
+
+function parseTrec(text: string): Qrel | null {
+  const [queryId, iteration, passageId, grade, ...rest] = text.trim().split(/\s+/);
+  if (!queryId || !iteration || !passageId || grade === undefined || rest.length > 0) return null;
+  return { queryId, passageId, grade };
+}

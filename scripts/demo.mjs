@@ -1,0 +1,55 @@
+// `npm run demo`: from a fresh checkout to a search page over the sample corpus.
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fail, root, setup } from './setup.mjs';
+
+const HELP = `Usage: npm run demo -- [--port N] [--host ADDRESS]
+
+Installs what is missing, builds, makes the index of the sample corpus and serves it.
+
+  --port N         port to listen on (default 8000)
+  --host ADDRESS   address to listen on (default 127.0.0.1: this machine alone)`;
+
+const { values } = readArguments();
+if (values.help) {
+  process.stdout.write(`${HELP}\n`);
+} else {
+  await portIsFree(Number(values.port), values.host);
+  await setup();
+  const { main } = await import('../dist/cli/main.js');
+  const index = join(root, 'indexes', 'sample');
+  const built = await main(['index', join(root, 'corpus', 'sample', 'passages.jsonl'), '--out', index, '--if-changed']);
+  process.exitCode = built === 0 ? await main(['serve', index, '--port', values.port, '--host', values.host]) : built;
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        port: { type: 'string', default: '8000' },
+        host: { type: 'string', default: '127.0.0.1' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    return fail(`${error.message}\n\n${HELP}`);
+  }
+}
+
+/** Said before the work and not after it. */
+function portIsFree(port, host) {
+  if (!Number.isInteger(port) || port < 0 || port > 65535)
+    fail(`--port is ${values.port}; it has to be a number from 0 to 65535.`);
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', (error) => {
+      fail(
+        error.code === 'EADDRINUSE'
+          ? `Port ${port} of ${host} is taken by another program. Stop it, or choose another port: npm run demo -- --port ${port === 8123 ? 8124 : 8123}`
+          : `Cannot listen on ${host}:${port}: ${error.message}`,
+      );
+    });
+    probe.listen(port, host, () => probe.close(resolve));
+  });
+}

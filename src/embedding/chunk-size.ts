@@ -1,0 +1,51 @@
+import type { EncoderInput, TextKind } from './text-encoder.ts';
+
+/**
+ * Work handed to a worker in one message, by expected time: enough that messages (some 50 µs) do not count, little
+ * enough that workers end together, callers share them fairly and an abort costs little.
+ */
+const TARGET_MS = 10;
+/** Below this, splitting a small batch among idle workers costs more than it saves. */
+const LEAST_MS = 0.5;
+/** How far the newest measurement moves the estimate. */
+const WEIGHT_OF_NEWEST = 0.3;
+/** What a text costs besides its length, in characters. */
+const CHARACTERS_PER_TEXT = 24;
+/** Characters beyond which a text is surely cut: as many to a token are rare. */
+const CHARACTERS_PER_TOKEN = 6;
+
+/** Learns what texts cost from what they did cost, in milliseconds per character. */
+export class ChunkSizer {
+  readonly #maxCharacters: Readonly<Record<TextKind, number>>;
+  #msPerCharacter: number | null = null;
+
+  constructor(maxTokens: Readonly<Record<TextKind, number>>) {
+    this.#maxCharacters = {
+      query: maxTokens.query * CHARACTERS_PER_TOKEN,
+      passage: maxTokens.passage * CHARACTERS_PER_TOKEN,
+    };
+  }
+
+  /** Cost of a text in characters. */
+  weight(input: EncoderInput, kind: TextKind): number {
+    const length = typeof input === 'string' ? input.length : input.question.length + input.query.length;
+    return CHARACTERS_PER_TEXT + Math.min(length, this.#maxCharacters[kind]);
+  }
+
+  /** A chunk of this total weight took this long. */
+  observe(weight: number, elapsedMs: number): void {
+    const measured = elapsedMs / weight;
+    const before = this.#msPerCharacter ?? measured;
+    this.#msPerCharacter = before + (measured - before) * WEIGHT_OF_NEWEST;
+  }
+
+  /**
+   * How much weight the next chunk should have; its last text may exceed it. `remainingWeight`: of the job that it is
+   * taken from, to be shared by `workers`. A single text goes first, to be measured.
+   */
+  nextWeight(remainingWeight: number, workers: number): number {
+    if (this.#msPerCharacter === null) return 0;
+    const shareMs = (remainingWeight / workers) * this.#msPerCharacter;
+    return Math.min(TARGET_MS, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
+  }
+}

@@ -1,0 +1,156 @@
+import { TrawlError } from '../errors.ts';
+import type { ModelIdentity } from '../manifest/model-identity.ts';
+import { ChunkSizer } from './chunk-size.ts';
+import { type Chunk, EncodeJob } from './encode-job.ts';
+import { EncoderThread } from './encoder-thread.ts';
+import type { ModelFolder } from './model-folder.ts';
+import type { EncodeOptions, EncodeResult, EncoderInput, TextEncoder } from './text-encoder.ts';
+
+/** Deaths in a row, without a finished chunk between them, after which a place in the pool stays empty. */
+const MAX_DEATHS_IN_A_ROW = 3;
+/** Longest wait for native code at the end of a process that did not close its pool. */
+const EXIT_WAIT_MS = 10_000;
+
+export interface EncoderPoolOptions {
+  readonly model: ModelFolder;
+  /** Threads, at least 1. Each holds its own copy of the model. */
+  readonly workers: number;
+  /** The file each thread runs; replaceable for tests. */
+  readonly workerUrl?: URL;
+}
+
+/**
+ * A `TextEncoder` over worker threads, each with one single-threaded session. Every text runs alone and unpadded, so its
+ * vector has the same bits in any company and with any number of workers. Calls take turns, chunk by chunk.
+ *
+ * An idle pool does not keep the process alive. Should the process end with the pool at work, it first waits for the
+ * texts in hand (onnxruntime aborts otherwise); `close` is still the proper way, and the only one that frees the memory.
+ */
+export class EncoderPool implements TextEncoder {
+  readonly identity: ModelIdentity;
+  readonly dimension: number;
+  readonly #options: EncoderPoolOptions;
+  readonly #sizer: ChunkSizer;
+  /** Null where a thread died too often. */
+  readonly #threads: (EncoderThread | null)[];
+  readonly #deathsInARow: number[];
+  /** Jobs with texts that no worker has; the first gives the next chunk. */
+  readonly #waiting: EncodeJob[] = [];
+  readonly #onProcessExit = () => {
+    for (const thread of this.#threads) thread?.stopAndWait(EXIT_WAIT_MS);
+  };
+  #opened = false;
+  #closed: Promise<void> | null = null;
+  #failure: TrawlError | null = null;
+
+  private constructor(options: EncoderPoolOptions) {
+    this.identity = options.model.identity;
+    this.dimension = options.model.identity.dimension;
+    this.#options = options;
+    this.#sizer = new ChunkSizer(options.model.identity.maxTokens);
+    this.#deathsInARow = new Array<number>(options.workers).fill(0);
+    this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
+    process.once('exit', this.#onProcessExit);
+  }
+
+  /** Starts the threads and waits until each has its model. Throws what keeps one from it (MODEL_INVALID). */
+  static async open(options: EncoderPoolOptions): Promise<EncoderPool> {
+    if (!Number.isSafeInteger(options.workers) || options.workers < 1) {
+      throw new TrawlError('CONFIG_INVALID', `workers is ${options.workers}; it must be a whole number from 1.`);
+    }
+    const pool = new EncoderPool(options);
+    const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
+    const failed = started.find((result) => result.status === 'rejected');
+    if (failed === undefined) {
+      pool.#opened = true;
+      return pool;
+    }
+    await pool.close();
+    throw failed.reason;
+  }
+
+  async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
+    if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    const job = new EncodeJob(inputs, options, this.dimension, this.#sizer);
+    if (job.hasWork) this.#waiting.push(job);
+    this.#dispatch();
+    return job.result;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    for (const job of this.#waiting.splice(0)) job.cancel('The encoder was closed before all texts had begun.');
+    await Promise.all(this.#threads.map((thread) => thread?.close()));
+    process.removeListener('exit', this.#onProcessExit);
+  }
+
+  /** Gives idle threads chunks, taking turns among jobs. */
+  #dispatch(): void {
+    if (this.#failure !== null) this.#failWaiting(this.#failure);
+    for (const thread of this.#threads) {
+      if (thread === null || !thread.isIdle) continue;
+      const job = this.#nextJob();
+      if (job === null) return;
+      const chunk = job.takeChunk(this.#threads.length);
+      if (job.hasWork) this.#waiting.push(job);
+      thread.encode(chunk);
+    }
+  }
+
+  #nextJob(): EncodeJob | null {
+    let job = this.#waiting.shift();
+    // Cancelled jobs leave when their turn comes.
+    while (job !== undefined && !job.hasWork) job = this.#waiting.shift();
+    return job ?? null;
+  }
+
+  #startThread(place: number): EncoderThread {
+    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model } = this.#options;
+    const thread: EncoderThread = new EncoderThread(workerUrl, model, {
+      onIdle: () => {
+        // A chunk's end may find the pool closing: this thread's turn to end.
+        if (this.#closed !== null) void thread.close();
+        else this.#dispatch();
+      },
+      onEncoded: (chunk, encoded) => {
+        this.#deathsInARow[place] = 0;
+        this.#sizer.observe(chunk.weight, encoded.elapsedMs);
+        chunk.job.accept(chunk, encoded);
+      },
+      onDied: (chunk, error) => this.#replace(place, chunk, error),
+    });
+    return thread;
+  }
+
+  #replace(place: number, chunk: Chunk | null, error: TrawlError): void {
+    const failure = asEncodingFailure(error);
+    if (chunk !== null) chunk.job.fail(chunk, failure);
+    this.#threads[place] = null;
+    // A model that cannot be loaded the first time is the opener's to report, not to try again.
+    if (this.#closed !== null || !this.#opened) return;
+    this.#deathsInARow[place]!++;
+    if (this.#deathsInARow[place]! < MAX_DEATHS_IN_A_ROW) this.#threads[place] = this.#startThread(place);
+    else if (this.#threads.every((thread) => thread === null)) {
+      this.#failure = failure;
+      this.#failWaiting(failure);
+    }
+  }
+
+  /** With no thread left every text fails, as it would one by one. */
+  #failWaiting(error: TrawlError): void {
+    for (const job of this.#waiting.splice(0)) {
+      while (job.hasWork) job.fail(job.takeChunk(1), error);
+    }
+  }
+}
+
+function asEncodingFailure(error: TrawlError): TrawlError {
+  return new TrawlError('ENCODING_FAILED', `${error.message} The texts it had in hand are lost; send them again.`, {
+    details: error.details,
+    cause: error,
+  });
+}

@@ -1,0 +1,126 @@
+import { Worker } from 'node:worker_threads';
+import { bug, deserializeError, TrawlError } from '../errors.ts';
+import type { Chunk } from './encode-job.ts';
+import type { EncodedChunk, FromWorker, ToWorker, WorkerSetup } from './encoder-messages.ts';
+import type { ModelFolder } from './model-folder.ts';
+import { RunGate } from './run-gate.ts';
+
+export interface EncoderThreadEvents {
+  /** The thread has no chunk and takes one. */
+  onIdle(): void;
+  onEncoded(chunk: Chunk, encoded: EncodedChunk): void;
+  /** It ended without being asked to; `chunk` is what it had. */
+  onDied(chunk: Chunk | null, error: TrawlError): void;
+}
+
+/** One worker thread's life: starting, idle, at work on a chunk, ended. */
+export class EncoderThread {
+  /** Resolves when the model is loaded; rejects with why it is not. */
+  readonly ready: Promise<void>;
+  /** Resolves when the thread has ended, for whatever reason. */
+  readonly ended: Promise<void>;
+  readonly #worker: Worker;
+  readonly #gate = new RunGate();
+  readonly #events: EncoderThreadEvents;
+  #state: 'starting' | 'idle' | 'busy' | 'closing' | 'ended' = 'starting';
+  #chunk: Chunk | null = null;
+  #lastError: TrawlError | null = null;
+
+  constructor(workerUrl: URL, model: ModelFolder, events: EncoderThreadEvents) {
+    this.#events = events;
+    const setup: WorkerSetup = { model, gate: this.#gate.shared };
+    // Flags of the main thread such as --input-type would keep a worker file from loading.
+    this.#worker = new Worker(workerUrl, { name: 'trawl-encoder', workerData: setup, execArgv: [] });
+    this.ready = new Promise((resolve, reject) => {
+      this.#worker.on('message', (message: FromWorker) => this.#receive(message, resolve, reject));
+      this.#worker.once('exit', (code) => reject(this.#lastError ?? died(code)));
+    });
+    // Whoever opens the pool awaits it; a restarted thread's failure comes by onDied.
+    this.ready.catch(() => {});
+    this.#worker.on('error', (error) => {
+      this.#lastError ??= new TrawlError('ENCODING_FAILED', `An encoder thread failed: ${String(error)}`, {
+        cause: error,
+      });
+    });
+    this.ended = new Promise((resolve) => {
+      this.#worker.once('exit', (code) => {
+        this.#exited(code);
+        resolve();
+      });
+    });
+  }
+
+  get isIdle(): boolean {
+    return this.#state === 'idle';
+  }
+
+  encode(chunk: Chunk): void {
+    if (!this.isIdle) throw bug(`A chunk was given to an encoder thread that is ${this.#state}`);
+    this.#state = 'busy';
+    this.#chunk = chunk;
+    // While there is work the process stays; an idle thread does not keep it.
+    this.#worker.ref();
+    this.#post({ type: 'encode', inputs: chunk.inputs, kind: chunk.job.kind, truncate: chunk.job.truncate });
+  }
+
+  /** Asks an idle or starting thread to end; a busy one ends after its chunk. Returns `ended`. */
+  close(): Promise<void> {
+    if (this.#state === 'idle' || this.#state === 'starting') {
+      this.#state = 'closing';
+      this.#worker.ref();
+      this.#post({ type: 'close' });
+    }
+    return this.ended;
+  }
+
+  /** For a process that ends now: blocks until no native code runs on the thread. */
+  stopAndWait(timeoutMs: number): void {
+    if (this.#state !== 'ended') this.#gate.stopAndWait(timeoutMs);
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #receive(message: FromWorker, ready: () => void, failed: (error: TrawlError) => void): void {
+    switch (message.type) {
+      case 'ready':
+        ready();
+        if (this.#state === 'starting') this.#becomeIdle();
+        break;
+      case 'failed':
+        this.#lastError = deserializeError(message.error);
+        failed(this.#lastError);
+        break;
+      case 'encoded': {
+        const chunk = this.#chunk!;
+        this.#chunk = null;
+        this.#events.onEncoded(chunk, message);
+        this.#becomeIdle();
+        break;
+      }
+      default:
+        throw bug(`Unknown message from an encoder thread: ${message satisfies never}`);
+    }
+  }
+
+  #becomeIdle(): void {
+    this.#state = 'idle';
+    this.#worker.unref();
+    this.#events.onIdle();
+  }
+
+  #exited(code: number): void {
+    const expected = this.#state === 'closing';
+    const chunk = this.#chunk;
+    this.#state = 'ended';
+    this.#chunk = null;
+    if (!expected) this.#events.onDied(chunk, this.#lastError ?? died(code));
+  }
+}
+
+function died(code: number): TrawlError {
+  return new TrawlError('ENCODING_FAILED', `An encoder thread ended unexpectedly (exit code ${code}).`, {
+    details: { exitCode: code },
+  });
+}

@@ -1,0 +1,65 @@
+/**
+ * The Unicode classes that the reference tokeniser (the Rust crate `tokenizers`, under Python's transformers) knows. Its
+ * tables are of Unicode 8, JavaScript's are newer: some 650 characters of recent scripts are marks or punctuation here
+ * and nothing special there, and would split or shorten words differently. The lists were made by asking the crate
+ * (0.23) about every code point; they also keep tokenisation the same across Node versions, but for characters that a
+ * later Unicode adds.
+ */
+
+/** Code points, hexadecimal, that are nonspacing marks (Mn) by Unicode 17 but not for the crate. */
+const NOT_MARKS = ranges(`
+  7FD 897-89F 8CA-8E1 9FE AFA-AFF B55 C04 C3C D00 D3B-D3C D81 EBA ECE 180F 1885-1886 1ABF-1ADD 1AE0-1AEB 1DF6-1DFB
+  A82C A8C5 A8FF A9BD 10D24-10D27 10D69-10D6D 10EAB-10EAC 10EFA-10EFF 10F46-10F50 10F82-10F85 11070 11073-11074
+  110C2 111C9 111CF 1123E 11241 1133B 113BB-113C0 113CE 113D0 113D2 113E1-113E2 11438-1143F 11442-11444 11446
+  1145E 1182F-11837 11839-1183A 1193B-1193C 1193E 11943 119D4-119D7 119DA-119DB 119E0 11A01-11A0A 11A33-11A38
+  11A3B-11A3E 11A47 11A51-11A56 11A59-11A5B 11A8A-11A96 11A98-11A99 11B60 11B62-11B64 11B66 11C30-11C36
+  11C38-11C3D 11C3F 11C92-11CA7 11CAA-11CB0 11CB2-11CB3 11CB5-11CB6 11D31-11D36 11D3A 11D3C-11D3D 11D3F-11D45
+  11D47 11D90-11D91 11D95 11D97 11EF3-11EF4 11F00-11F01 11F36-11F3A 11F40 11F42 11F5A 13440 13447-13455
+  1611E-16129 1612D-1612F 16F4F 16FE4 1CF00-1CF2D 1CF30-1CF46 1E000-1E006 1E008-1E018 1E01B-1E021 1E023-1E024
+  1E026-1E02A 1E08F 1E130-1E136 1E2AE 1E2EC-1E2EF 1E4EC-1E4EF 1E5EE-1E5EF 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5
+  1E944-1E94A
+`);
+
+/** The same for punctuation (P). */
+const NOT_PUNCTUATION = ranges(`
+  61D 9FD A76 C77 C84 1B4E-1B4F 1B7D-1B7F 2E43-2E4F 2E52-2E5D 10D6E 10EAD 10ED0 10F55-10F59 10F86-10F89
+  113D4-113D5 113D7-113D8 1144B-1144F 1145A-1145B 1145D 11660-1166C 116B9 1183B 11944-11946 119E2 11A3F-11A46
+  11A9A-11A9C 11A9E-11AA2 11B00-11B09 11BE1 11C41-11C45 11C70-11C71 11EF7-11EF8 11F43-11F4F 11FFF 12FF1-12FF2
+  16D6D-16D6F 16E97-16E9A 16FE2 1E5FF 1E95E-1E95F
+`);
+
+/** Format characters (Cf) that the crate keeps. */
+const NOT_FORMAT = ranges('890-891 8E2 110CD 13430-1343F');
+
+/** Nonspacing marks; two of Unicode 8 have become spacing marks since. */
+const MARKS = `[[\\p{Mn}--[${NOT_MARKS}]]${ranges('1734 1171E')}]`;
+
+/** Punctuation as BERT sees it: all of ASCII's symbols too; two letters of today were punctuation in Unicode 8. */
+const PUNCTUATION = `[[\\p{P}--[${NOT_PUNCTUATION}]]!-\\/:-@\\[-\`\\{-~${ranges('166D 111C9')}]`;
+
+/** What cleaning removes: control (but tab and line ends), format, private use, surrogates, U+FFFD. */
+const REMOVED = `[[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\uFFFD]--[\\t\\n\\r${NOT_FORMAT}]]`;
+
+/**
+ * Characters that become words of their own. The gap before U+2B920 is a slip of the pen in the crate; it is kept
+ * because a vector must be what the model was trained to see.
+ */
+const CJK = ranges('3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B81F 2B920-2CEAF 2F800-2FA1F');
+
+export const marks = new RegExp(MARKS, 'gv');
+export const removedCharacters = new RegExp(REMOVED, 'gv');
+export const cjkCharacters = new RegExp(`[${CJK}]`, 'gv');
+/** A word or one punctuation character. */
+export const bertWords = new RegExp(`[^\\s${PUNCTUATION}]+|${PUNCTUATION}`, 'gv');
+/** Ranges of `cjkCharacters` for use inside a character class. */
+export const cjkClass: string = CJK;
+
+/** `"7FD 897-89F"` as the inside of a character class. */
+function ranges(text: string): string {
+  const escape = (hex: string) => `\\u{${hex}}`;
+  return text
+    .trim()
+    .split(/\s+/)
+    .map((range) => range.split('-').map(escape).join('-'))
+    .join('');
+}

@@ -1,0 +1,88 @@
+import type { EncoderInput, QuestionAndQuery, TruncateSide } from './text-encoder.ts';
+import type { TextTokenizer } from './tokenizer.ts';
+
+export interface TokenLimits {
+  /** Put before the text as it is, a space included where the model wants one; counts towards the limit. */
+  readonly prefix: string;
+  /** Special tokens included; at least one more than the tokenizer's framing. */
+  readonly maxTokens: number;
+  readonly truncate: TruncateSide;
+}
+
+export interface TokenizedText {
+  /** Special tokens included. */
+  readonly ids: readonly number[];
+  /** True when the text had more tokens than the limit. */
+  readonly truncated: boolean;
+}
+
+/**
+ * Prefix, composition, tokens, limit: what the model sees of an input. A question with its query becomes
+ * `{prefix}{question} [SEP] {query}`, one space each side; a blank question is no question.
+ *
+ * Over the limit, `tail` keeps the first tokens and the final special ones, as the peers do. `question` keeps the prefix
+ * and every token of the query, and shortens the question from its end; where not one token of the question would
+ * remain, it goes with its separator, and the query, if it is too long by itself, loses its tail.
+ */
+export function tokenizeInput(tokenizer: TextTokenizer, input: EncoderInput, limits: TokenLimits): TokenizedText {
+  const { prefix, truncate } = limits;
+  const room = Math.max(0, limits.maxTokens - tokenizer.framingTokens);
+  const text = prefix + composeText(tokenizer, input);
+  const ids = tokenizer.contentIds(text, room);
+  if (ids.length <= room) return { ids: tokenizer.frame(ids), truncated: false };
+
+  const pair = truncate === 'question' ? questionAndQuery(input) : null;
+  const kept = pair === null ? ids.slice(0, room) : shortenQuestion(tokenizer, pair, prefix, room);
+  return { ids: tokenizer.frame(kept), truncated: true };
+}
+
+/** The input where it has a question to speak of, else null. */
+function questionAndQuery(input: EncoderInput): QuestionAndQuery | null {
+  return typeof input === 'string' || input.question.trim() === '' ? null : input;
+}
+
+function composeText(tokenizer: TextTokenizer, input: EncoderInput): string {
+  const pair = questionAndQuery(input);
+  if (pair === null) return typeof input === 'string' ? input : input.query;
+  const separator = tokenizer.separator;
+  return separator === null ? `${pair.question} ${pair.query}` : `${pair.question} ${separator.text} ${pair.query}`;
+}
+
+/** Ids, at most `room`, of a composed text that has more. */
+function shortenQuestion(tokenizer: TextTokenizer, input: QuestionAndQuery, prefix: string, room: number): number[] {
+  const { head, tail } = splitAtSeparator(tokenizer, input, prefix, room);
+  const headRoom = room - tail.length;
+  const prefixTokens = tokenizer.contentIds(prefix, room).length;
+  if (headRoom > prefixTokens) return [...head.slice(0, headRoom), ...tail];
+  return tokenizer.contentIds(prefix + input.query, room).slice(0, room);
+}
+
+/**
+ * The composed text's ids before the separator, and from it on. Each part holds enough of its head to fill `room`; a
+ * tail longer than the room is all that its reader needs to know of it.
+ */
+function splitAtSeparator(
+  tokenizer: TextTokenizer,
+  input: QuestionAndQuery,
+  prefix: string,
+  room: number,
+): { head: number[]; tail: number[] } {
+  const separator = tokenizer.separator;
+  if (tokenizer.splitsAtWhitespace) {
+    const query = tokenizer.contentIds(input.query, room);
+    const tail = separator === null ? query : [separator.id, ...query];
+    return { head: tokenizer.contentIds(prefix + input.question, room), tail };
+  }
+  // Elsewhere parts tokenised alone may differ from the same within the whole: cut the whole at the separator, which
+  // may stand in the question and in the query too. Without a separator the query is what is left after the question.
+  const ids = tokenizer.contentIds(prefix + composeText(tokenizer, input), Number.POSITIVE_INFINITY);
+  if (separator === null) {
+    const start = tokenizer.contentIds(prefix + input.question, Number.POSITIVE_INFINITY).length;
+    return { head: ids.slice(0, start), tail: ids.slice(start) };
+  }
+  const isSeparator = (id: number) => id === separator.id;
+  const after = tokenizer.contentIds(input.query, Number.POSITIVE_INFINITY).filter(isSeparator).length;
+  const places = ids.flatMap((id, at) => (isSeparator(id) ? [at] : []));
+  const start = places[places.length - 1 - after] ?? 0;
+  return { head: ids.slice(0, start), tail: ids.slice(start) };
+}

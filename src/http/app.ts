@@ -1,0 +1,58 @@
+import Fastify, { type FastifyInstance, LogController } from 'fastify';
+import { TrawlError } from '../errors.ts';
+import type { Retriever } from '../retrieval/retriever.ts';
+import { answerConnectionError } from './connection-errors.ts';
+import { installErrorHandler, sendError } from './error-reply.ts';
+import { acceptRawBodies } from './json-body.ts';
+import { requestId } from './request-id.ts';
+import { RetrieverHolder } from './retriever-holder.ts';
+import { registerHealth } from './routes/health.ts';
+import { registerPage } from './routes/page.ts';
+import { registerRetrieve } from './routes/retrieve.ts';
+import { resolveServerConfig, type ServerConfig } from './server-config.ts';
+import { installClock } from './server-timing.ts';
+import { installUnknownRoutes } from './unknown-routes.ts';
+
+/** TCP's own probes find clients that vanished without a word (a machine that lost power), also behind a long wait. */
+const TCP_PROBE_AFTER_MS = 60_000;
+
+/** The whole HTTP layer, not listening. Closing it closes no retriever: who opened that closes it afterwards. */
+export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
+  const config = resolveServerConfig(options);
+  const holder = source instanceof RetrieverHolder ? source : RetrieverHolder.of(source);
+  const app: FastifyInstance = Fastify({
+    ...(config.logger === null ? { logger: false } : { loggerInstance: config.logger }),
+    // One line per answer, written by the route that knows its figures.
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestId,
+    trustProxy: false,
+    bodyLimit: config.maxBodyBytes,
+    // A quiet connection may be waiting for its answer: waiting is the default, so nothing cuts it.
+    connectionTimeout: 0,
+    requestTimeout: config.receiveTimeoutMs,
+    keepAliveTimeout: config.keepAliveMs,
+    http: { keepAlive: true, keepAliveInitialDelay: TCP_PROBE_AFTER_MS },
+    // While closing, the holder says NOT_READY in the form the clients know.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => answerConnectionError(error, socket, app.log),
+    frameworkErrors(_error, request, reply) {
+      sendError(new TrawlError('NOT_FOUND', 'The path of the request cannot be decoded.'), request, reply, config);
+    },
+  });
+
+  installClock(app);
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    // A connection kept open would hold up the stop until it is idle for long.
+    if (holder.state === 'stopping') reply.header('connection', 'close');
+  });
+  acceptRawBodies(app);
+  installErrorHandler(app, config);
+  installUnknownRoutes(app);
+  registerRetrieve(app, holder, config);
+  registerHealth(app, holder, config);
+  registerPage(app);
+  return app;
+}

@@ -1,0 +1,73 @@
+import type { EncoderInput } from '../../embedding/text-encoder.ts';
+import { errorBody } from '../error-reply.ts';
+import { Issues } from '../request-error.ts';
+import type { Dialect, RequestLimits } from './dialect.ts';
+import {
+  field,
+  type JsonObject,
+  readReturnScores,
+  readTopk,
+  refuseTooLargeK,
+  refuseTooManyQueries,
+  requireJsonObject,
+} from './request-fields.ts';
+import { resultLists } from './result-lists.ts';
+
+/**
+ * Search-R1 and the many that copied its server: a batch of queries in, one list of passages per query out. Two of the
+ * original's faults are not copied: `return_scores: false` fails there or drops queries, and a `topk` beyond the corpus
+ * repeats the last passage.
+ *
+ * `questions` is our own addition: the question that each query serves, for retrievers trained on both.
+ */
+export const searchR1: Dialect = {
+  name: 'search-r1',
+  path: '/retrieve',
+  claims: () => true,
+  parse(body, limits) {
+    const request = requireJsonObject(body);
+    const issues = new Issues();
+    const queries = readQueries(request, issues, limits);
+    const k = readTopk(request, issues, limits);
+    const withScores = readReturnScores(request, issues);
+    const inputs = withQuestions(queries, request, issues);
+    issues.throwIfAny();
+    refuseTooLargeK(k, queries.length, limits);
+    return { call: { queries: inputs, k }, reply: (outcomes) => resultLists(outcomes, withScores) };
+  },
+  errorBody,
+};
+
+function readQueries(request: JsonObject, issues: Issues, limits: RequestLimits): readonly string[] {
+  const found = field(request, 'queries');
+  if (found === undefined) issues.add('missing', ['queries'], 'Field required', undefined);
+  else if (!Array.isArray(found)) issues.add('list_type', ['queries'], 'Input should be a valid list', found);
+  if (!Array.isArray(found)) return [];
+  refuseTooManyQueries(found.length, limits);
+  for (const [i, query] of found.entries()) {
+    if (typeof query !== 'string') issues.add('string_type', ['queries', i], 'Input should be a valid string', query);
+  }
+  return found as readonly string[];
+}
+
+/** A question that is null or empty leaves its query to stand alone. */
+function withQuestions(queries: readonly string[], request: JsonObject, issues: Issues): readonly EncoderInput[] {
+  const questions = field(request, 'questions');
+  if (questions === undefined || questions === null) return queries;
+  if (!Array.isArray(questions)) {
+    issues.add('list_type', ['questions'], 'Input should be a valid list', questions);
+    return queries;
+  }
+  if (questions.length !== queries.length) {
+    const found = `there are ${questions.length} questions and ${queries.length} queries`;
+    issues.add('value_error', ['questions'], `Each query needs its question, or null: ${found}`, undefined);
+    return queries;
+  }
+  return queries.map((query, i) => {
+    const question: unknown = questions[i];
+    if (question === null || question === '') return query;
+    if (typeof question === 'string') return { question, query };
+    issues.add('string_type', ['questions', i], 'Input should be a valid string', question);
+    return query;
+  });
+}

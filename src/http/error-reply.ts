@@ -1,0 +1,77 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { asTrawlError, isNodeError, TrawlError } from '../errors.ts';
+import { ERROR_STATUS } from './error-status.ts';
+import { RequestError } from './request-error.ts';
+import type { ServerConfig } from './server-config.ts';
+import { elapsedMs, totalOnly } from './server-timing.ts';
+
+/**
+ * The body of an error: FastAPI's `detail` for the clients of the original servers, and `error` with the stable code for
+ * everyone else. What went wrong inside the server is for its log, not for the client.
+ */
+export function errorBody(error: TrawlError): string {
+  const status = ERROR_STATUS[error.code];
+  const message =
+    status === 500 ? 'The server failed on this request. Its log has the details under the request id.' : error.message;
+  const detail = error instanceof RequestError ? error.issues : (STATUS_CODES[status] ?? 'Error');
+  return JSON.stringify({ detail, error: { code: error.code, message } });
+}
+
+/** Every error leaves through here: one table of statuses, one form of body, one log line. */
+export function installErrorHandler(app: FastifyInstance, config: ServerConfig): void {
+  app.setErrorHandler((thrown: unknown, request, reply) => {
+    sendError(fromFastify(thrown, config), request, reply, config);
+  });
+}
+
+export function sendError(
+  error: TrawlError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  config: Pick<ServerConfig, 'retryAfterS'>,
+): void {
+  const status = ERROR_STATUS[error.code];
+  logError(error, status, request, reply);
+  if (status === 503) reply.header('retry-after', config.retryAfterS);
+  void reply
+    .code(status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .header('cache-control', 'no-store')
+    .header('server-timing', totalOnly(elapsedMs(request)))
+    .send(request.dialect?.errorBody(error) ?? errorBody(error));
+}
+
+function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {
+  if (reply.raw.destroyed || request.raw.socket.destroyed) {
+    request.log.info({ code: error.code }, 'the client hung up before its answer');
+  } else if (status === 500) {
+    request.log.error({ err: error, code: error.code, details: error.details }, 'request failed');
+  } else {
+    request.log.info({ code: error.code, status, reason: error.message }, 'request refused');
+  }
+}
+
+/** Fastify's own errors, which it raises before a handler runs, in the project's codes. */
+function fromFastify(thrown: unknown, config: ServerConfig): TrawlError {
+  if (thrown instanceof TrawlError || !isNodeError(thrown)) return asTrawlError(thrown);
+  switch (thrown.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return bodyTooLarge(config);
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new TrawlError('UNSUPPORTED_MEDIA_TYPE', 'The content-type header is not a media type.');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new TrawlError('INVALID_REQUEST', 'The body has another length than its content-length header says.');
+    case 'ECONNRESET':
+      return new TrawlError('CANCELLED', 'The client hung up while sending its request.', { cause: thrown });
+    default:
+      return asTrawlError(thrown);
+  }
+}
+
+export function bodyTooLarge(config: Pick<ServerConfig, 'maxBodyBytes'>): TrawlError {
+  return new TrawlError(
+    'BODY_TOO_LARGE',
+    `The body is larger than the ${config.maxBodyBytes} bytes this server takes. Send fewer queries at a time.`,
+  );
+}

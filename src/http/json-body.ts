@@ -1,0 +1,56 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { TrawlError } from '../errors.ts';
+import { RequestError } from './request-error.ts';
+
+const MEDIA_TYPE = /^\s*application\/(?:[\w.!#$&^+-]+\+)?json\s*(?:;.*)?$/i;
+
+/**
+ * Bodies reach a handler as bytes. Fastify's own JSON parser refuses `__proto__` keys and answers 400 in its own words;
+ * here such a key is a field like any unknown one, since fields are only read where they are the object's own.
+ */
+export function acceptRawBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+}
+
+/**
+ * JSON by name, or no name at all (a bare HTTP library). Anything else is refused before the body is read, curl's default
+ * for `-d` included, as the original servers do.
+ */
+export function requireJsonMediaType(request: FastifyRequest): void {
+  const type = request.headers['content-type'];
+  if (type === undefined || type === '' || MEDIA_TYPE.test(type)) return;
+  throw new TrawlError(
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The body must be JSON and say so: add the header "content-type: application/json" (curl: -H).',
+  );
+}
+
+/** The value of a JSON body. The error says where, never what: a body holds queries, and messages are logged. */
+export function parseJsonBody(body: unknown): unknown {
+  if (!(body instanceof Uint8Array) || body.length === 0) {
+    throw new RequestError('INVALID_REQUEST', 'The request has no body; send a JSON object.', [
+      { type: 'missing', loc: ['body'], msg: 'Field required', input: null },
+    ]);
+  }
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    throw invalidJson(0, 'the bytes are not UTF-8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const position = / at position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
+    if (position !== undefined) throw invalidJson(Number(position), `unexpected character at ${position}`);
+    const atEnd = error instanceof Error && error.message.includes('end of JSON');
+    throw invalidJson(atEnd ? text.length : 0, atEnd ? 'it ends too early' : 'it does not begin as JSON');
+  }
+}
+
+function invalidJson(position: number, reason: string): RequestError {
+  return new RequestError('INVALID_JSON', `The body is not valid JSON: ${reason}.`, [
+    { type: 'json_invalid', loc: ['body', position], msg: `JSON decode error: ${reason}` },
+  ]);
+}

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { packageRoot } from '../../package-root.ts';
+
+/** The search page's files by route. A browser that ignores the page's icon link asks for /favicon.ico. */
+const PAGE_FILES = [
+  { route: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
+  { route: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
+  { route: '/page.js', file: 'page.js', type: 'text/javascript; charset=utf-8' },
+  { route: '/favicon.svg', file: 'favicon.svg', type: 'image/svg+xml' },
+  { route: '/favicon.ico', file: 'favicon.svg', type: 'image/svg+xml' },
+] as const;
+
+/** Nothing but the page's own files runs or loads, and no other site may frame it. */
+const CONTENT_SECURITY_POLICY =
+  "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/** Serves src/web from memory: four small files, read once at the start. */
+export function registerPage(app: FastifyInstance): void {
+  for (const { route, file, type } of PAGE_FILES) {
+    const content = readFileSync(join(packageRoot, 'src', 'web', file));
+    const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
+    app.get(route, async (request, reply) => {
+      reply
+        .header('etag', etag)
+        // Kept, but asked for again each time: after an upgrade nobody sees an old page with a new server.
+        .header('cache-control', 'no-cache')
+        .header('content-security-policy', CONTENT_SECURITY_POLICY)
+        .header('referrer-policy', 'no-referrer');
+      if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
+      return reply.header('content-type', type).send(content);
+    });
+  }
+}
+
+function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((candidate) => {
+    const tag = candidate.trim();
+    return tag === '*' || tag === etag || tag === `W/${etag}`;
+  });
+}

@@ -1,0 +1,55 @@
+import type { FastifyBaseLogger } from 'fastify';
+import { TrawlError } from '../errors.ts';
+
+/** What the HTTP layer can be told. Sizes are limits at which a request is refused, not reservations. */
+export interface ServerConfig {
+  /** Hits per query when a request names none (absent, null or 0). */
+  readonly topk: number;
+  /** Largest request body in bytes. Too little refuses big batches, too much lets one request hold that much memory. */
+  readonly maxBodyBytes: number;
+  /** Most queries in one request. */
+  readonly maxQueries: number;
+  /** Most hits per query. */
+  readonly maxK: number;
+  /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
+  readonly maxHits: number;
+  /**
+   * How long an idle connection stays open, in milliseconds. A trainer's connections rest while it updates its weights,
+   * often for many minutes; closing one at the moment it is used again is an error that Search-R1's family does not
+   * survive. An idle connection costs some kilobytes, so an hour is cheap.
+   */
+  readonly keepAliveMs: number;
+  /** How long a client may take to send its request, in milliseconds. How long an answer takes is not limited. */
+  readonly receiveTimeoutMs: number;
+  /** Seconds after which a refused client may try again. */
+  readonly retryAfterS: number;
+  /** Where log lines go; null for silence. */
+  readonly logger: FastifyBaseLogger | null;
+}
+
+export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
+  topk: 3,
+  maxBodyBytes: 64 * 1024 * 1024,
+  maxQueries: 20_000,
+  maxK: 2_048,
+  maxHits: 500_000,
+  keepAliveMs: 3_600_000,
+  receiveTimeoutMs: 300_000,
+  retryAfterS: 2,
+  logger: null,
+});
+
+/** Defaults filled in, values checked, frozen. */
+export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
+  const config = { ...DEFAULT_SERVER_CONFIG, ...options };
+  for (const [name, value] of Object.entries(config)) {
+    if (name === 'logger') continue;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
+      throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
+    }
+  }
+  if (config.topk > config.maxK) {
+    throw new TrawlError('CONFIG_INVALID', `topk is ${config.topk}, which is more than maxK allows (${config.maxK}).`);
+  }
+  return Object.freeze(config);
+}

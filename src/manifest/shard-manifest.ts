@@ -1,0 +1,45 @@
+import Type from 'typebox';
+import { CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+
+export const SHARD_MANIFEST_FILE = 'shard.json';
+
+/**
+ * Version of shard.json.
+ * - 1: first version.
+ */
+export const SHARD_MANIFEST_VERSION = 1;
+
+/**
+ * A shard is what one builder makes alone; it is immutable once this file is there. It knows nothing of its place in an
+ * index: rows are counted from 0.
+ */
+export const ShardManifest = Type.Object({
+  format: Type.Literal('trawl-shard'),
+  version: Type.Literal(SHARD_MANIFEST_VERSION),
+  /** Derived from the content: equal shards have equal generations. */
+  generation: Generation,
+  rows: Count,
+  dimension: Type.Integer({ minimum: 1 }),
+  metric: MetricName,
+  model: ModelRecord,
+  corpus: CorpusRecord,
+  /** The rows as runs of bytes, one after another; a boundary may lie inside a row. */
+  vectors: Type.Array(
+    Type.Object({
+      path: Type.String({ minLength: 1 }),
+      offset: Count,
+      bytes: Count,
+      dtype: Type.Enum(['float32', 'float16']),
+    }),
+  ),
+  /** The first-pass codes; null where they were not made. Their mean vector stands in the file's own header. */
+  codes: Type.Union([Type.Object({ path: Type.String({ minLength: 1 }) }), Type.Null()]),
+  /**
+   * The passage file. Its bytes depend on how a build went (resumed or not), its content does not: `sha256` is the
+   * content hash that the file itself carries too.
+   */
+  passages: Type.Object({ path: Type.String({ minLength: 1 }), sha256: Sha256 }),
+  /** Every file of the shard but the passage file, with what it must be. */
+  files: Type.Array(FileRecord),
+});
+export type ShardManifest = Type.Static<typeof ShardManifest>;

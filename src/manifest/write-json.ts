@@ -1,0 +1,29 @@
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/**
+ * Writes a JSON file so that it is there whole or not at all, also after a power cut: a temporary file beside it is made
+ * durable, then renamed.
+ */
+export async function writeJsonDurably(path: string, value: unknown): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w');
+  try {
+    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
+/** Makes the entries of a folder (new files, renames) durable. */
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,114 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { TrawlError } from '../errors.ts';
+import { PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
+
+/** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
+const HEADER_BYTES = 100;
+const MAGIC = 'SQLite format 3\0';
+const OFFSET = { pageSize: 16, pageCount: 28, userVersion: 60, applicationId: 68 } as const;
+
+/**
+ * Tells from its header and size alone whether a passage file is whole and ours.
+ *
+ * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
+ */
+export function checkPassageFile(path: string): void {
+  const header = new Uint8Array(HEADER_BYTES);
+  let fileBytes: number;
+  let headerBytes: number;
+  try {
+    const file = openSync(path, 'r');
+    fileBytes = fstatSync(file).size;
+    headerBytes = readSync(file, header, 0, HEADER_BYTES, 0);
+    closeSync(file);
+  } catch (cause) {
+    throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Restore the file or build the index again.`, {
+      cause,
+    });
+  }
+  if (headerBytes < HEADER_BYTES) {
+    throw new TrawlError(
+      'INDEX_FILE_TRUNCATED',
+      `${path}: ${fileBytes} bytes are no SQLite file. Copy or build it again.`,
+    );
+  }
+  const view = new DataView(header.buffer);
+  if (new TextDecoder('latin1').decode(header.subarray(0, MAGIC.length)) !== MAGIC) {
+    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is not a SQLite file.`);
+  }
+  if (view.getUint32(OFFSET.applicationId) !== PASSAGE_APPLICATION_ID) {
+    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is a SQLite file, but not one with passages of an index.`);
+  }
+  const version = view.getUint32(OFFSET.userVersion);
+  if (version !== PASSAGE_SCHEMA_VERSION) {
+    throw new TrawlError(
+      'INDEX_VERSION_UNSUPPORTED',
+      `${path}: has passage table version ${version}; this program reads version ${PASSAGE_SCHEMA_VERSION}.`,
+    );
+  }
+  const pageSize = view.getUint16(OFFSET.pageSize) === 1 ? 65_536 : view.getUint16(OFFSET.pageSize);
+  const expected = view.getUint32(OFFSET.pageCount) * pageSize;
+  if (fileBytes !== expected) {
+    throw new TrawlError(
+      'INDEX_FILE_TRUNCATED',
+      `${path}: ${fileBytes} bytes, but its header says ${expected}. Copy or build it again.`,
+    );
+  }
+}
+
+/** A finished passage file opened for reading. The one place that does so: in worker threads and one-off tools. */
+export class PassageFile {
+  readonly #database: Database.Database;
+  readonly #one: Database.Statement;
+
+  /** @throws the errors of `checkPassageFile`. */
+  constructor(path: string) {
+    checkPassageFile(path);
+    this.#database = new Database(path, { readonly: true, fileMustExist: true });
+    this.#database.pragma('mmap_size = 1073741824');
+    this.#one = this.#database.prepare('SELECT document FROM passages WHERE row = ?').pluck();
+  }
+
+  /** The content hash its writer recorded, hex. */
+  get sha256(): string | undefined {
+    return this.#database.prepare("SELECT value FROM meta WHERE key = 'sha256'").pluck().get() as string | undefined;
+  }
+
+  get rows(): number {
+    return this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck().get() as number;
+  }
+
+  /** JSON text of a row's document; undefined where there is no such row. */
+  document(row: number): string | undefined {
+    return this.#one.get(row) as string | undefined;
+  }
+
+  /** All documents in row order, without holding them. */
+  documents(): IterableIterator<string> {
+    return this.#database
+      .prepare('SELECT document FROM passages ORDER BY row')
+      .pluck()
+      .iterate() as IterableIterator<string>;
+  }
+
+  /** SQLite's own check of every page; the problems found, empty when there are none. */
+  integrityProblems(): string[] {
+    const lines = this.#database.pragma('integrity_check', { simple: false }) as { integrity_check: string }[];
+    return lines.map((line) => line.integrity_check).filter((line) => line !== 'ok');
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+}
+
+/** Version of the SQLite library in use. */
+export function sqliteVersion(): string {
+  const database = new Database(':memory:');
+  try {
+    return database.prepare('SELECT sqlite_version()').pluck().get() as string;
+  } finally {
+    database.close();
+  }
+}

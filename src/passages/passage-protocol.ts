@@ -1,0 +1,22 @@
+import type { SerializedError } from '../errors.ts';
+
+export interface PassageShard {
+  /** Absolute path of the passage file. */
+  readonly path: string;
+  readonly firstRow: number;
+  readonly rows: number;
+}
+
+/** Messages between the passage store and its worker thread. */
+export interface PassageWorkerData {
+  readonly shards: readonly PassageShard[];
+}
+
+export type ToPassageWorker =
+  | { readonly type: 'get'; readonly id: number; readonly rows: Float64Array }
+  | { readonly type: 'close' };
+
+export type FromPassageWorker =
+  | { readonly type: 'ready' }
+  | { readonly type: 'documents'; readonly id: number; readonly documents: string[] }
+  | { readonly type: 'failed'; readonly id: number; readonly error: SerializedError };

@@ -1,0 +1,180 @@
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
+import { TrawlError } from '../errors.ts';
+import type { IndexManifest } from '../manifest/index-manifest.ts';
+import { readIndexManifest, readShardManifest } from '../manifest/read-manifest.ts';
+import type { ShardManifest } from '../manifest/shard-manifest.ts';
+import { checkPassageFile } from '../passages/passage-file.ts';
+import type { PassageShard } from '../passages/passage-protocol.ts';
+import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../vector-index/faiss-format.ts';
+import type { IndexSource } from '../vector-index/index-source.ts';
+import { RowBitmap } from '../vector-index/row-bitmap.ts';
+
+export interface OpenedShard {
+  /** Absolute folder. */
+  readonly folder: string;
+  readonly firstRow: number;
+  readonly manifest: ShardManifest;
+}
+
+/** An index directory whose files are all there with the sizes and headers they must have. */
+export interface IndexDirectory {
+  /** Absolute. */
+  readonly folder: string;
+  readonly manifest: IndexManifest;
+  readonly shards: readonly OpenedShard[];
+  /** Where the vectors lie, for an engine. */
+  readonly source: IndexSource;
+  readonly passages: readonly PassageShard[];
+}
+
+/**
+ * Reads the manifests and looks at every file's presence, size and header. It reads no content: checksums are for
+ * `trawl verify`.
+ *
+ * @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_VERSION_UNSUPPORTED, INDEX_FILE_MISSING,
+ * INDEX_FILE_TRUNCATED or INDEX_FILE_FOREIGN, always naming the file.
+ */
+export function openIndexDirectory(path: string): IndexDirectory {
+  const folder = resolve(path);
+  const manifest = readIndexManifest(folder);
+  const shards = manifest.shards.map((entry): OpenedShard => {
+    const shardFolder = within(folder, entry.path);
+    const shard = readShardManifest(shardFolder);
+    checkBelongs(shardFolder, shard, entry, manifest);
+    for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);
+    checkVectors(shardFolder, shard);
+    checkPassageFile(within(shardFolder, shard.passages.path));
+    return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
+  });
+  const alive = manifest.tombstones === null ? undefined : readAlive(folder, manifest);
+  return {
+    folder,
+    manifest,
+    shards,
+    source: {
+      dimension: manifest.dimension,
+      metric: manifest.metric,
+      rows: manifest.rows,
+      shards: shards.map((shard) => ({
+        firstRow: shard.firstRow,
+        rows: shard.manifest.rows,
+        segments: shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) })),
+      })),
+      ...(alive === undefined ? {} : { alive }),
+    },
+    passages: shards.map((shard) => ({
+      path: within(shard.folder, shard.manifest.passages.path),
+      firstRow: shard.firstRow,
+      rows: shard.manifest.rows,
+    })),
+  };
+}
+
+export function within(folder: string, path: string): string {
+  return isAbsolute(path) ? path : join(folder, path);
+}
+
+function checkBelongs(
+  folder: string,
+  shard: ShardManifest,
+  entry: IndexManifest['shards'][number],
+  index: IndexManifest,
+): void {
+  const differences = [
+    shard.generation === entry.generation
+      ? ''
+      : `generation ${shard.generation} where the index names ${entry.generation}`,
+    shard.rows === entry.rows ? '' : `${shard.rows} rows where the index names ${entry.rows}`,
+    shard.dimension === index.dimension ? '' : `dimension ${shard.dimension} in an index of ${index.dimension}`,
+    shard.metric === index.metric ? '' : `metric ${shard.metric} in an index of ${index.metric}`,
+    shard.model.sha256 === index.model.sha256 ? '' : `model ${shard.model.name} in an index of ${index.model.name}`,
+  ].filter((difference) => difference !== '');
+  if (differences.length > 0) {
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${folder}: the shard belongs to another index: ${differences.join('; ')}.`,
+    );
+  }
+}
+
+function checkFile(path: string, bytes: number): void {
+  const found = fileSize(path);
+  if (found !== bytes) {
+    throw new TrawlError(
+      'INDEX_FILE_TRUNCATED',
+      `${path}: ${found} bytes where the manifest says ${bytes}. Copy it again or build the index again.`,
+    );
+  }
+}
+
+/** The first segment of a FAISS flat file begins behind its header: then the header has to agree with the shard. */
+function checkVectors(folder: string, shard: ShardManifest): void {
+  const first = shard.vectors[0];
+  const bytes = shard.vectors.reduce((sum, segment) => sum + segment.bytes, 0);
+  const valueBytes = first?.dtype === 'float16' ? 2 : 4;
+  if (bytes !== shard.rows * shard.dimension * valueBytes) {
+    throw new TrawlError(
+      'INDEX_MANIFEST_INVALID',
+      `${folder}: the vector segments have ${bytes} bytes, but ${shard.rows} rows of ${shard.dimension} need ` +
+        `${shard.rows * shard.dimension * valueBytes}.`,
+    );
+  }
+  if (first === undefined || first.dtype !== 'float32' || first.offset !== FAISS_HEADER_BYTES) return;
+  const path = within(folder, first.path);
+  const header = decodeFlatHeader(readHead(path, FAISS_HEADER_BYTES), path);
+  if (
+    header.dimension !== shard.dimension ||
+    header.rows !== shard.rows ||
+    header.metric !== faissMetric(shard.metric)
+  ) {
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: holds ${header.rows} rows of ${header.dimension} (${header.metric}), the shard has ${shard.rows} of ` +
+        `${shard.dimension} (${shard.metric}).`,
+    );
+  }
+}
+
+function readAlive(folder: string, manifest: IndexManifest): RowBitmap {
+  const record = manifest.tombstones!;
+  const path = within(folder, record.path);
+  checkFile(path, record.bytes);
+  const removed = readFileSync(path);
+  if (removed.length !== Math.ceil(manifest.rows / 8)) {
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: ${removed.length} bytes are no bitmap of ${manifest.rows} rows.`,
+    );
+  }
+  return new RowBitmap(
+    manifest.rows,
+    Uint8Array.from(removed, (byte) => ~byte & 0xff),
+  );
+}
+
+function fileSize(path: string): number {
+  return withFile(path, (file) => fstatSync(file).size);
+}
+
+function readHead(path: string, bytes: number): Uint8Array {
+  const head = new Uint8Array(bytes);
+  const got = withFile(path, (file) => readSync(file, head, 0, bytes, 0));
+  return head.subarray(0, got);
+}
+
+function withFile<T>(path: string, use: (file: number) => T): T {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (cause) {
+    throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Restore it or build the index again.`, {
+      cause,
+    });
+  }
+  try {
+    return use(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,70 @@
+import { basename } from 'node:path';
+import { openEncoder } from '../embedding/open-encoder.ts';
+import type { TextEncoder } from '../embedding/text-encoder.ts';
+import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
+import { ReferenceIndex } from '../vector-index/reference-index.ts';
+import { checkSameModel } from './compare-model.ts';
+import { openIndexDirectory } from './index-directory.ts';
+import type { RetrieverInfo } from './retriever.ts';
+import { SearchRetriever } from './search-retriever.ts';
+
+export interface OpenRetrieverOptions {
+  /** Folder or name of the query encoder; default: the name of the model in the index's manifest. */
+  readonly model?: string;
+  /** Encoder threads; default: as many as cores. */
+  readonly encoderThreads?: number;
+  /** Search threads; default: as many as cores. */
+  readonly searchThreads?: number;
+  /** Told in a few words what is being done. */
+  readonly onProgress?: (doing: string) => void;
+}
+
+/**
+ * Opens an index directory with its query encoder. The encoder takes prefixes, pooling and limits from the index's
+ * manifest, and its weights have to be those the index was made with.
+ *
+ * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
+ */
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
+  const { onProgress = () => undefined } = options;
+  onProgress('checking the index');
+  const directory = openIndexDirectory(folder);
+  const { manifest } = directory;
+  const opened: { close(): Promise<void> }[] = [];
+  try {
+    onProgress(`loading the encoder ${manifest.model.name}`);
+    const encoder: TextEncoder = await openEncoder(options.model ?? manifest.model.name, {
+      ...(options.encoderThreads === undefined ? {} : { workers: options.encoderThreads }),
+      overrides: {
+        queryPrefix: manifest.model.prefixes.query,
+        passagePrefix: manifest.model.prefixes.passage,
+        pooling: manifest.model.pooling,
+        normalize: manifest.model.normalize,
+        maxQueryTokens: manifest.model.maxTokens.query,
+        maxPassageTokens: manifest.model.maxTokens.passage,
+      },
+    });
+    opened.push(encoder);
+    checkSameModel(manifest.model, encoder.identity);
+    onProgress('opening the vectors');
+    const index = await ReferenceIndex.open(directory.source, {
+      ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
+    });
+    opened.push(index);
+    onProgress('opening the passages');
+    const passages = await SqlitePassageStore.open(directory.passages);
+    opened.push(passages);
+    const info: RetrieverInfo = {
+      index: basename(directory.folder),
+      rows: manifest.rows,
+      dimension: manifest.dimension,
+      metric: manifest.metric,
+      generation: manifest.generation,
+      model: manifest.model,
+    };
+    return new SearchRetriever(info, encoder, index, passages);
+  } catch (error) {
+    await Promise.allSettled(opened.map((part) => part.close()));
+    throw error;
+  }
+}

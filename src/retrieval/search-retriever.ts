@@ -1,0 +1,113 @@
+import { throwIfCancelled } from '../abort.ts';
+import type { EncodeOutcome, TextEncoder } from '../embedding/text-encoder.ts';
+import { bug, TrawlError } from '../errors.ts';
+import type { PassageStore } from '../passages/passage-store.ts';
+import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
+import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult, Retriever, RetrieverInfo } from './retriever.ts';
+import { Stopwatch } from './timings.ts';
+
+/** Encode, search, fetch: the one place that sees all three, through their contracts alone. */
+export class SearchRetriever implements Retriever {
+  readonly info: RetrieverInfo;
+  readonly #encoder: TextEncoder;
+  readonly #index: VectorIndex;
+  readonly #passages: PassageStore;
+  readonly #running = new Set<Promise<unknown>>();
+  #closing: Promise<void> | undefined;
+
+  constructor(info: RetrieverInfo, encoder: TextEncoder, index: VectorIndex, passages: PassageStore) {
+    this.info = info;
+    this.#encoder = encoder;
+    this.#index = index;
+    this.#passages = passages;
+  }
+
+  retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The index is being closed.'));
+    const running = this.#retrieve(call);
+    const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
+    this.#running.add(settled);
+    return running;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(this.#running);
+    await Promise.all([this.#encoder.close(), this.#index.close(), this.#passages.close()]);
+  }
+
+  async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    const { queries, k, truncate, signal } = call;
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    if (queries.length === 0) return { outcomes: [], timings: watch.timings };
+    const encoded = await watch.time('embed', () =>
+      this.#encoder.encode(queries, {
+        kind: 'query',
+        ...(truncate === undefined ? {} : { truncate }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    const usable = usableQueries(encoded.vectors, encoded.outcomes, this.#index.dimension);
+    const found = await watch.time('search', () =>
+      this.#index.search({
+        queries: usable.vectors,
+        count: usable.count,
+        k,
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    if (!found.exact) throw bug('an exact engine did not prove its answer');
+    const rows = hitRows(found, k);
+    const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
+    return { outcomes: outcomes(encoded.outcomes, found, k, documents), timings: watch.timings };
+  }
+}
+
+/** The vectors of the texts that could be encoded, without gaps. */
+function usableQueries(
+  vectors: Float32Array,
+  outcomes: readonly EncodeOutcome[],
+  dimension: number,
+): { vectors: Float32Array; count: number } {
+  const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
+  if (usable.length === outcomes.length) return { vectors, count: usable.length };
+  const packed = new Float32Array(usable.length * dimension);
+  for (const [at, i] of usable.entries())
+    packed.set(vectors.subarray(i * dimension, (i + 1) * dimension), at * dimension);
+  return { vectors: packed, count: usable.length };
+}
+
+function hitRows(found: SearchResult, k: number): Float64Array {
+  const total = found.counts.reduce((sum, count) => sum + count, 0);
+  const rows = new Float64Array(total);
+  let at = 0;
+  for (const [q, count] of found.counts.entries()) {
+    rows.set(found.rows.subarray(q * k, q * k + count), at);
+    at += count;
+  }
+  return rows;
+}
+
+function outcomes(
+  encoded: readonly EncodeOutcome[],
+  found: SearchResult,
+  k: number,
+  documents: readonly string[],
+): QueryOutcome[] {
+  let q = 0;
+  let nextDocument = 0;
+  return encoded.map((outcome): QueryOutcome => {
+    if (!outcome.ok) return outcome;
+    const hits: Hit[] = [];
+    for (let i = q * k; i < q * k + found.counts[q]!; i++) {
+      hits.push({ row: found.rows[i]!, score: Math.fround(found.scores[i]!), document: documents[nextDocument++]! });
+    }
+    q++;
+    return { ok: true, hits, tokens: outcome.tokens, truncated: outcome.truncated };
+  });
+}

@@ -1,0 +1,190 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { throwIfCancelled } from '../abort.ts';
+import { deserializeError, TrawlError } from '../errors.ts';
+import type { Metric } from '../metric.ts';
+import type { IndexSource } from './index-source.ts';
+import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
+import type { RowBitmap } from './row-bitmap.ts';
+import { checkScoresFit, checkSearchRequest } from './search-checks.ts';
+import { TopK } from './top-k.ts';
+import type { SearchRequest, SearchResult, VectorIndex } from './vector-index.ts';
+import { SegmentReader } from './vector-segments.ts';
+
+/** Fewer rows than this are not worth a thread of their own. */
+const MIN_ROWS_PER_THREAD = 1024;
+
+type Found = Extract<FromReferenceWorker, { type: 'found' }>;
+
+interface PendingSearch {
+  readonly parts: Found[];
+  readonly cancelled: Int32Array;
+  missing: number;
+  resolve(parts: Found[]): void;
+  reject(error: Error): void;
+}
+
+export interface ReferenceIndexOptions {
+  /** Threads that scan; default: as many as cores, fewer for a small index. */
+  readonly threads?: number;
+}
+
+/**
+ * Exact search in plain TypeScript: worker threads read the rows in blocks and score every one. Slow by design (about
+ * 0.5 G multiply-adds a second and thread); it defines what the right answer is.
+ */
+export class ReferenceIndex implements VectorIndex {
+  readonly dimension: number;
+  readonly rows: number;
+  readonly metric: Metric;
+  readonly #alive: RowBitmap | undefined;
+  readonly #workers: Worker[] = [];
+  readonly #pending = new Map<number, PendingSearch>();
+  #nextId = 0;
+  #closing: Promise<void> | undefined;
+
+  private constructor(source: IndexSource) {
+    this.dimension = source.dimension;
+    this.rows = source.rows;
+    this.metric = source.metric;
+    this.#alive = source.alive;
+  }
+
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED when the rows are not there. */
+  static async open(source: IndexSource, options: ReferenceIndexOptions = {}): Promise<ReferenceIndex> {
+    // A worker's error would lose its code on the way here, so missing or short files are found first.
+    for (const shard of source.shards) new SegmentReader(shard.segments, source.dimension).close();
+    const index = new ReferenceIndex(source);
+    const cores = options.threads ?? availableParallelism();
+    const threads = Math.max(1, Math.min(cores, Math.ceil(source.rows / MIN_ROWS_PER_THREAD)));
+    const starting: Promise<void>[] = [];
+    for (let i = 0; i < threads; i++) {
+      const begin = Math.floor((source.rows * i) / threads);
+      const end = Math.floor((source.rows * (i + 1)) / threads);
+      starting.push(index.#startWorker({ source, begin, end }));
+    }
+    const failed = (await Promise.allSettled(starting)).find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) {
+      await index.close();
+      throw failed.reason;
+    }
+    return index;
+  }
+
+  async search(request: SearchRequest): Promise<SearchResult> {
+    checkSearchRequest(request, this.dimension);
+    if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
+    throwIfCancelled(request.signal);
+    const k = request.k;
+    const parts = request.count === 0 ? [] : await this.#scan(request);
+    const result = mergeParts(parts, request.count, k);
+    checkScoresFit(result, k);
+    return result;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(
+      this.#workers.map((worker) => {
+        worker.ref();
+        const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+        this.#send(worker, { type: 'close' });
+        return exited;
+      }),
+    );
+  }
+
+  #startWorker(data: ReferenceWorkerData): Promise<void> {
+    const worker = new Worker(new URL('./reference-worker.js', import.meta.url), { workerData: data });
+    return new Promise((resolve, reject) => {
+      worker.once('message', () => {
+        worker.unref();
+        this.#workers.push(worker);
+        worker.on('message', (message: FromReferenceWorker) => this.#receive(message));
+        worker.on('error', (error) => this.#failAll(error));
+        resolve();
+      });
+      worker.once('error', reject);
+    });
+  }
+
+  async #scan(request: SearchRequest): Promise<Found[]> {
+    const id = this.#nextId++;
+    const cancelled = new Int32Array(new SharedArrayBuffer(4));
+    const queries = new Float32Array(new SharedArrayBuffer(request.queries.byteLength));
+    queries.set(request.queries);
+    const onAbort = (): void => void Atomics.store(cancelled, 0, 1);
+    request.signal?.addEventListener('abort', onAbort);
+    for (const worker of this.#workers) worker.ref();
+    try {
+      return await new Promise<Found[]>((resolve, reject) => {
+        this.#pending.set(id, { parts: [], cancelled, missing: this.#workers.length, resolve, reject });
+        const filter = intersect(this.#alive, request.filter, this.rows);
+        for (const worker of this.#workers) {
+          this.#send(worker, { type: 'search', id, queries, count: request.count, k: request.k, filter, cancelled });
+        }
+      });
+    } finally {
+      this.#pending.delete(id);
+      request.signal?.removeEventListener('abort', onAbort);
+      if (this.#pending.size === 0) for (const worker of this.#workers) worker.unref();
+    }
+  }
+
+  #send(worker: Worker, message: ToReferenceWorker): void {
+    worker.postMessage(message);
+  }
+
+  #receive(message: FromReferenceWorker): void {
+    if (message.type === 'ready') return;
+    const pending = message.id === undefined ? undefined : this.#pending.get(message.id);
+    if (pending === undefined) return;
+    if (message.type === 'failed') {
+      Atomics.store(pending.cancelled, 0, 1);
+      pending.reject(deserializeError(message.error));
+      return;
+    }
+    pending.parts.push(message);
+    pending.missing--;
+    if (pending.missing === 0) pending.resolve(pending.parts);
+  }
+
+  #failAll(error: Error): void {
+    for (const pending of this.#pending.values()) pending.reject(error);
+  }
+}
+
+function intersect(a: RowBitmap | undefined, b: RowBitmap | undefined, rows: number): Uint8Array | undefined {
+  for (const bitmap of [a, b]) {
+    if (bitmap !== undefined && bitmap.rows !== rows) {
+      throw new RangeError(`The filter covers ${bitmap.rows} rows, the index has ${rows}.`);
+    }
+  }
+  const bitmaps = [a, b].filter((bitmap) => bitmap !== undefined);
+  if (bitmaps.length === 0) return undefined;
+  const bytes = new Uint8Array(new SharedArrayBuffer(bitmaps[0]!.bytes.length)).fill(0xff);
+  for (const bitmap of bitmaps) for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i]! & bitmap.bytes[i]!;
+  return bytes;
+}
+
+/** The best k of what each thread found in its rows. */
+function mergeParts(parts: readonly Found[], count: number, k: number): SearchResult {
+  const counts = new Uint32Array(count);
+  const rows = new Float64Array(count * k).fill(-1);
+  const scores = new Float64Array(count * k);
+  for (let q = 0; q < count; q++) {
+    const heap = new TopK(k);
+    for (const part of parts) {
+      for (let i = q * k; i < q * k + part.counts[q]!; i++) heap.offer(part.rows[i]!, part.scores[i]!);
+    }
+    const best = heap.sorted();
+    counts[q] = best.rows.length;
+    rows.set(best.rows, q * k);
+    scores.set(best.scores, q * k);
+  }
+  return { counts, rows, scores, exact: true };
+}

@@ -1,0 +1,36 @@
+import type { SerializedError } from '../errors.ts';
+import type { IndexSource } from './index-source.ts';
+
+/** Messages between the reference index and its worker threads. */
+export interface ReferenceWorkerData {
+  readonly source: IndexSource;
+  /** The worker scans rows [begin, end) of the index. */
+  readonly begin: number;
+  readonly end: number;
+}
+
+export type ToReferenceWorker =
+  | {
+      readonly type: 'search';
+      readonly id: number;
+      /** Shared memory: queries, row-major. */
+      readonly queries: Float32Array;
+      readonly count: number;
+      readonly k: number;
+      /** Bits of the rows that may be found; shared memory. */
+      readonly filter: Uint8Array | undefined;
+      /** Becomes 1 when the search was cancelled; shared memory. */
+      readonly cancelled: Int32Array;
+    }
+  | { readonly type: 'close' };
+
+export type FromReferenceWorker =
+  | { readonly type: 'ready' }
+  | { readonly type: 'failed'; readonly id: number | undefined; readonly error: SerializedError }
+  | {
+      readonly type: 'found';
+      readonly id: number;
+      readonly counts: Uint32Array<ArrayBuffer>;
+      readonly rows: Float64Array<ArrayBuffer>;
+      readonly scores: Float64Array<ArrayBuffer>;
+    };

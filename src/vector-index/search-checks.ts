@@ -1,0 +1,43 @@
+import { TrawlError } from '../errors.ts';
+import type { SearchRequest, SearchResult } from './vector-index.ts';
+
+/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k that is no positive integer. */
+export function checkSearchRequest(request: SearchRequest, dimension: number): void {
+  const { queries, count, k } = request;
+  if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k is ${k}; it has to be a positive integer.`);
+  if (queries.length !== count * dimension) {
+    throw new TrawlError(
+      'DIMENSION_MISMATCH',
+      `${count} queries of ${dimension} dimensions are ${count * dimension} values, but ${queries.length} were given.`,
+    );
+  }
+  for (let i = 0; i < queries.length; i++) {
+    if (!Number.isFinite(queries[i]!)) {
+      const query = Math.floor(i / dimension);
+      const column = i % dimension;
+      throw new TrawlError(
+        'NON_FINITE_QUERY',
+        `Query ${query} holds ${queries[i]} in column ${column}; values must be finite.`,
+        {
+          details: { query, column },
+        },
+      );
+    }
+  }
+}
+
+/** @throws TrawlError SCORE_OVERFLOW when a score would become infinite in the float32 of a reply. */
+export function checkScoresFit(result: SearchResult, k: number): void {
+  for (let query = 0; query < result.counts.length; query++) {
+    for (let i = 0; i < result.counts[query]!; i++) {
+      const score = result.scores[query * k + i]!;
+      if (!Number.isFinite(Math.fround(score))) {
+        throw new TrawlError(
+          'SCORE_OVERFLOW',
+          `The score ${score} of query ${query} and row ${result.rows[query * k + i]} does not fit float32. Scale the vectors down.`,
+          { details: { query } },
+        );
+      }
+    }
+  }
+}

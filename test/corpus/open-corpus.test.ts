@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+
+import fc from 'fast-check';
+
+import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
+import { openCorpus } from '../../corpus/open-corpus.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
+
+const row = (text: string): string => `${JSON.stringify({ text })}\n`;
+
+async function texts(...args: Parameters<typeof readAll>): Promise<unknown[]> {
+  return (await readAll(...args)).map((passage) => passage.row.text ?? passage.row.contents);
+}
+
+test('paths are read in the order given', async (t) => {
+  const dir = corpusDir(t);
+  const [a, b] = [dir.write('a.jsonl', row('a')), dir.write('b.jsonl', row('b'))];
+  assert.deepEqual(await texts([b, a, b]), ['b', 'a', 'b']);
+});
+
+test('a directory is read in the byte order of relative paths, known extensions only, hidden names left out', async (t) => {
+  const dir = corpusDir(t);
+  for (const name of [
+    'b.jsonl',
+    'a/z.jsonl',
+    'a-1.ndjson',
+    'B.JSONL',
+    'é.jsonl',
+    '10.jsonl',
+    '9.jsonl',
+    '.hidden.jsonl',
+    '.git/x.jsonl',
+  ]) {
+    dir.write(name, row(name));
+  }
+  dir.write('c.jsonl.gz', gzipSync(row('c.jsonl.gz')));
+  dir.write('d.tsv', '1\td.tsv\n');
+  dir.write('README.md', 'not a corpus');
+  dir.write('e.json', '[]');
+  assert.deepEqual(await texts(dir.path), [
+    '10.jsonl',
+    '9.jsonl',
+    'B.JSONL',
+    'a-1.ndjson',
+    'a/z.jsonl',
+    'b.jsonl',
+    'c.jsonl.gz',
+    'd.tsv',
+    'é.jsonl',
+  ]);
+});
+
+test('links are followed, but not in a circle', async (t) => {
+  const dir = corpusDir(t);
+  const blob = dir.write('.blobs/0a1b', row('blob'));
+  dir.write('real/x.jsonl', row('x'));
+  symlinkSync(blob, join(dir.path, 'a.jsonl'));
+  symlinkSync(join(dir.path, 'real'), join(dir.path, 'linked'));
+  symlinkSync(dir.path, join(dir.path, 'real', 'circle'));
+  assert.deepEqual(await texts(dir.path), ['blob', 'x', 'x']);
+  symlinkSync(join(dir.path, 'gone'), join(dir.path, 'broken.jsonl'));
+  assert.throws(() => openCorpus([dir.path]), failsWith('CORPUS_NOT_FOUND', 'broken.jsonl'));
+});
+
+test('wrong paths are reported before anything is read', (t) => {
+  const dir = corpusDir(t);
+  const good = dir.write('a.jsonl', row('a'));
+  mkdirSync(join(dir.path, 'empty'));
+  assert.throws(() => openCorpus([good, join(dir.path, 'gone.jsonl')]), failsWith('CORPUS_NOT_FOUND', 'gone.jsonl'));
+  assert.throws(() => openCorpus([join(good, 'x.jsonl')]), failsWith('CORPUS_NOT_FOUND', 'x.jsonl'));
+  assert.throws(() => openCorpus([join(dir.path, 'empty')]), failsWith('CORPUS_EMPTY', 'empty', '.jsonl'));
+  assert.throws(() => openCorpus([]), failsWith('USAGE'));
+  assert.throws(() => openCorpus(['a\0b.jsonl']), TrawlError);
+});
+
+test('a name that tells no kind is refused with the known ones, unless the kind is said', async (t) => {
+  const dir = corpusDir(t);
+  for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.zst']) {
+    const file = dir.write(name, row('a'));
+    assert.throws(
+      () => openCorpus([file]),
+      failsWith('CORPUS_FORMAT_UNKNOWN', file, '.jsonl.gz', '--format', 'parquet'),
+    );
+    assert.deepEqual(await texts(file, { format: 'jsonl' }), ['a']);
+  }
+});
+
+test('option values that do not exist are refused', () => {
+  assert.throws(() => openCorpus(['x'], { format: 'csv' as 'tsv' }), failsWith('USAGE', '"csv"', 'jsonl.gz'));
+  assert.throws(() => openCorpus(['x'], { tsvLayout: 'x' as 'dpr' }), failsWith('USAGE', 'r1-searcher'));
+  assert.throws(() => openCorpus(['x'], { tsvIdType: 'int' as 'integer' }), failsWith('USAGE', 'integer'));
+  assert.throws(() => openCorpus(['x'], { maxLineBytes: 0 }), failsWith('USAGE', 'maxLineBytes'));
+});
+
+test('a file that may not be read, or went away, is CORPUS_NOT_FOUND', async (t) => {
+  const file = corpusDir(t).write('a.jsonl', row('a'));
+  if (process.getuid?.() === 0) t.diagnostic('permissions are not tested: root may read anything');
+  else {
+    chmodSync(file, 0);
+    await assert.rejects(readAll(file), failsWith('CORPUS_NOT_FOUND', 'permission denied'));
+  }
+  const dir = corpusDir(t);
+  const corpus = openCorpus([dir.write('b.jsonl', row('b'))]);
+  const { rmSync } = await import('node:fs');
+  rmSync(corpus.files[0]!.path);
+  await assert.rejects(
+    async () => {
+      for await (const _ of corpus);
+    },
+    failsWith('CORPUS_NOT_FOUND', 'no such file'),
+  );
+});
+
+test('passages, bytes and checksums are counted for each file and in all', async (t) => {
+  const dir = corpusDir(t);
+  const contents = [Buffer.from(row('a') + row('b')), gzipSync(`${row('c')}oops\n`)];
+  const paths = [dir.write('a.jsonl', contents[0]!), dir.write('b.jsonl.gz', contents[1]!)];
+  const corpus = openCorpus(paths, { skipBadLines: true });
+  assert.equal(corpus.report.files[0]?.sha256, null);
+  assert.equal(corpus.report.sizeBytes, contents[0]!.length + contents[1]!.length);
+  for (let pass = 0; pass < 2; pass += 1) {
+    for await (const _ of corpus);
+    const { files, ...all } = corpus.report;
+    assert.deepEqual(
+      files.map(({ passages, skippedLines, readBytes, sha256 }) => [passages, skippedLines, readBytes, sha256]),
+      contents.map((bytes, i) => [2 - i, i, bytes.length, createHash('sha256').update(bytes).digest('hex')]),
+    );
+    assert.deepEqual([all.passages, all.skippedLines, all.readBytes], [3, 1, all.sizeBytes]);
+    assert.equal(all.skippedExamples.length, 1);
+  }
+});
+
+test('checksums can be switched off', async (t) => {
+  const corpus = openCorpus([corpusDir(t).write('a.jsonl', row('a'))], { checksums: false });
+  for await (const _ of corpus);
+  assert.equal(corpus.report.files[0]?.sha256, null);
+  assert.equal(corpus.report.passages, 1);
+});
+
+test('an empty file has no passage and is no error', async (t) => {
+  assert.deepEqual(await texts(corpusDir(t).write('a.jsonl', '')), []);
+  assert.deepEqual(await texts(corpusDir(t).write('a.tsv', '\ufeff')), []);
+});
+
+test('leaving the loop closes the file', { skip: process.platform !== 'linux' && 'needs /proc/self/fd' }, async (t) => {
+  const dir = corpusDir(t);
+  const content = row('a').repeat(200_000);
+  const paths = [dir.write('a.jsonl', content), dir.write('b.jsonl.gz', gzipSync(content))];
+  const open = (): number => readdirSync('/proc/self/fd').length;
+  const before = open();
+  for (let i = 0; i < 20; i += 1) {
+    for await (const _ of openCorpus([paths[i % 2]!])) break;
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.ok(open() <= before + 1, `${open()} open files, ${before} before`);
+});
+
+test('an aborted signal stops the reading with CANCELLED', async (t) => {
+  const file = corpusDir(t).write('a.jsonl', row('a').repeat(100_000));
+  const controller = new AbortController();
+  let count = 0;
+  await assert.rejects(async () => {
+    for await (const _ of openCorpus([file], { signal: controller.signal })) {
+      count += 1;
+      controller.abort();
+    }
+  }, failsWith('CANCELLED'));
+  assert.ok(count < 100_000);
+});
+
+test('a slow consumer does not make the reader run ahead', async (t) => {
+  const corpus = openCorpus([corpusDir(t).write('a.jsonl', row('x'.repeat(1000)).repeat(20_000))]);
+  for await (const _ of corpus) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    break;
+  }
+  assert.ok(corpus.report.readBytes < 2_000_000, `${corpus.report.readBytes} bytes read for one passage`);
+});
+
+test('random bytes give passages or a TrawlError in every format', async (t) => {
+  const dir = corpusDir(t);
+  const bytes = fc.oneof(
+    fc.uint8Array({ maxLength: 300 }),
+    fc
+      .array(
+        fc.constantFrom(
+          '{"id":',
+          '1',
+          '"text"',
+          ':',
+          '"',
+          '}',
+          '\n',
+          '\r',
+          '\t',
+          'id',
+          'é',
+          '\ufeff',
+          '\0',
+          ',',
+          'PAR1',
+        ),
+      )
+      .map((parts) => new TextEncoder().encode(parts.join(''))),
+  );
+  await fc.assert(
+    fc.asyncProperty(bytes, fc.constantFrom(...CORPUS_FORMATS), fc.boolean(), async (content, format, skipBadLines) => {
+      const packed = format.endsWith('.gz') && content.length % 2 === 0 ? gzipSync(content) : content;
+      const file = dir.write('fuzz', packed);
+      try {
+        for (const { document } of await readAll(file, { format, skipBadLines })) {
+          assert.ok(!/[\r\n]/.test(document));
+          JSON.parse(document);
+        }
+      } catch (error) {
+        assert.ok(error instanceof TrawlError && error.code !== 'INTERNAL', String(error));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import fc from 'fast-check';
+
+import { contentsOf } from '../../corpus/contents-of.ts';
+import { parseTemplate } from '../../corpus/passage-template.ts';
+import { failsWith } from './corpus-dir.ts';
+
+test('by default the contents are embedded, or title and text in the form of the wiki dumps', () => {
+  for (const render of [parseTemplate(), parseTemplate('{contents}'), contentsOf]) {
+    assert.equal(render({ contents: '"A"\nb', title: 'C', text: 'd' }), '"A"\nb');
+    assert.equal(render({ title: 'Say "No"', text: 'x' }), '"Say "No""\nx');
+    assert.equal(render({ text: 'x' }), 'x');
+    assert.equal(render({ title: '', text: 'x' }), 'x');
+    assert.equal(render({ title: null, text: 'x', contents: null }), 'x');
+    assert.equal(render({ contents: '', text: 'x' }), '');
+  }
+});
+
+test('columns, literal text and doubled braces', () => {
+  const row = { text: 'b', title: 'a', views: 3, big: 2n ** 60n, flag: false, 'with space': 's', 'a.b': 'dot' };
+  assert.equal(parseTemplate('{title}: {text}')(row), 'a: b');
+  assert.equal(parseTemplate('{{{title}}}')(row), '{a}');
+  assert.equal(parseTemplate('passage: {contents}')(row), 'passage: "a"\nb');
+  assert.equal(parseTemplate('{views}/{big}/{flag}/{with space}/{a.b}')(row), '3/1152921504606846976/false/s/dot');
+});
+
+test('values are not read as templates', () => {
+  assert.equal(parseTemplate('{title} {text}')({ title: '{text}', text: '}} $& {title}' }), '{text} }} $& {title}');
+});
+
+for (const template of [
+  '',
+  'no column',
+  '{{title}}',
+  '{',
+  '}',
+  '{title',
+  'title}',
+  '{}',
+  '{ title }',
+  '{a{b}}',
+  '{text:.10}',
+  '{text!r}',
+  '{title}}',
+]) {
+  test(`an invalid template is refused: ${JSON.stringify(template)}`, () => {
+    assert.throws(() => parseTemplate(template), failsWith('TEMPLATE_INVALID', JSON.stringify(template)));
+  });
+}
+
+test('a column that a row lacks is an error that names the columns it has, and where', () => {
+  const render = parseTemplate('{abstract}');
+  const location = { file: 'c.jsonl', line: 7 };
+  assert.throws(
+    () => render({ id: 1, text: 't' }, location),
+    failsWith('TEMPLATE_INVALID', 'c.jsonl:7', '"abstract"', 'no such column', '"id", "text"', '--passage-template'),
+  );
+  assert.throws(() => render({ abstract: null, text: 't' }), failsWith('TEMPLATE_INVALID', 'null in it'));
+  assert.throws(() => render({ abstract: ['t'], text: 't' }), failsWith('TEMPLATE_INVALID', 'no text or number'));
+});
+
+test('inherited names are no columns', () => {
+  for (const name of ['constructor', '__proto__', 'toString']) {
+    assert.throws(() => parseTemplate(`{${name}}`)({ text: 't' }), failsWith('TEMPLATE_INVALID', 'no such column'));
+  }
+});
+
+test('any text can be written as a literal with its braces doubled', () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom('{', '}', 'a', '$&', '\n')), fc.string(), (pieces, value) => {
+      const literal = pieces.join('');
+      const escaped = literal.replaceAll('{', '{{').replaceAll('}', '}}');
+      assert.equal(parseTemplate(`${escaped}{x}${escaped}`)({ x: value }), literal + value + literal);
+    }),
+  );
+});
+
+test('any string is a template or TEMPLATE_INVALID', () => {
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom('{', '}', 'x', ':', ' ')), (pieces) => {
+      try {
+        parseTemplate(pieces.join(''));
+      } catch (error) {
+        failsWith('TEMPLATE_INVALID')(error);
+      }
+    }),
+  );
+});

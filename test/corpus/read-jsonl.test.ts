@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+
+import fc from 'fast-check';
+
+import { openCorpus } from '../../corpus/open-corpus.ts';
+import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
+
+test('both shapes are read, and the document is the line itself', async (t) => {
+  const lines = ['{"id": "0",  "contents": "\\"A\\"\\nb", "url": "u"}', '{"id":1,"title":"T","text":"x"}'];
+  const passages = await readAll(corpusDir(t).write('c.jsonl', `${lines.join('\n')}\n`));
+  assert.deepEqual(
+    passages.map(({ id, document, location }) => [id, document, location.line]),
+    [
+      ['0', lines[0], 1],
+      [1, lines[1], 2],
+    ],
+  );
+  assert.equal(passages[0]?.row.url, 'u');
+});
+
+test('a byte order mark, blank lines, CRLF, space around and a missing last line end are fine', async (t) => {
+  const file = corpusDir(t).write(
+    'c.jsonl',
+    '\ufeff{"id":1,"text":"a"}\r\n\r\n \t\n  {"id":2,"text":"b"} \r\n{"id":3,"text":"c"}',
+  );
+  const passages = await readAll(file);
+  assert.deepEqual(
+    passages.map(({ document, location }) => [document, location.line]),
+    [
+      ['{"id":1,"text":"a"}', 1],
+      ['{"id":2,"text":"b"}', 4],
+      ['{"id":3,"text":"c"}', 5],
+    ],
+  );
+});
+
+test('U+2028, U+2029 and U+0085 inside a passage end no line', async (t) => {
+  const document = '{"id":1,"text":"a\u2028b\u2029c\u0085d"}';
+  const [passage, ...rest] = await readAll(corpusDir(t).write('c.jsonl', document));
+  assert.equal(passage?.document, document);
+  assert.deepEqual(rest, []);
+});
+
+test('ids keep their type, and integers beyond 2^53 are exact', async (t) => {
+  const ids = [
+    '"7"',
+    '7',
+    '-3',
+    '-0',
+    '9007199254740991',
+    '9007199254740993',
+    '-123456789012345678901234567890',
+    'null',
+    '""',
+    '1.0',
+  ];
+  const file = corpusDir(t).write('c.jsonl', ids.map((id) => `{"text":"t","id":${id}}\n`).join(''));
+  assert.deepEqual(
+    (await readAll(file)).map(({ id }) => id),
+    ['7', 7, -3, 0, 9007199254740991, 9007199254740993n, -123456789012345678901234567890n, null, '', 1],
+  );
+});
+
+test('a row without an id has id null', async (t) => {
+  const [passage] = await readAll(corpusDir(t).write('c.jsonl', '{"text":"t"}'));
+  assert.equal(passage?.id, null);
+});
+
+test('long digits in a text, floats and repeated keys disturb nothing', async (t) => {
+  const file = corpusDir(t).write(
+    'c.jsonl',
+    '{"id":1,"text":"12345678901234567890","score":0.12345678901234567890}\n' +
+      '{"id":12345678901234567890,"id":12345678901234567891,"text":"a","text":"b"}\n',
+  );
+  const [first, second] = await readAll(file);
+  assert.equal(first?.row.text, '12345678901234567890');
+  assert.equal(first?.row.score, 0.1234567890123456789);
+  assert.equal(second?.id, 12345678901234567891n);
+  assert.equal(second?.row.text, 'b');
+});
+
+test('a column named __proto__ is an ordinary column, on either parser', async (t) => {
+  const file = corpusDir(t).write(
+    'c.jsonl',
+    '{"id":1,"text":"t","__proto__":{"title":5}}\n{"id":12345678901234567890,"text":"t","__proto__":{"title":5}}\n',
+  );
+  for (const { row } of await readAll(file)) {
+    assert.deepEqual(Object.getPrototypeOf(row), Object.prototype);
+    assert.equal(row.title, undefined);
+    assert.ok(Object.hasOwn(row, '__proto__'));
+  }
+  assert.equal(Reflect.get({}, 'title'), undefined);
+});
+
+test('a document never has a carriage return or line feed', async (t) => {
+  const [passage] = await readAll(corpusDir(t).write('c.jsonl', '{"id":1,\r"text":"t"}\r\n'));
+  assert.equal(passage?.document, '{"id":1, "text":"t"}');
+});
+
+const badLines: readonly (readonly [name: string, line: string | Uint8Array, reason: string])[] = [
+  ['broken JSON', '{"id":1', 'not valid JSON'],
+  ['NaN as Python writes it', '{"id":1,"text":"t","score":NaN}', 'not valid JSON'],
+  ['a no-break space around the JSON', '\u00a0{"id":1,"text":"t"}', 'not valid JSON'],
+  ['an array', '[]', 'found an array'],
+  ['null', 'null', 'found null'],
+  ['a string', '"text"', 'found a string'],
+  ['no contents and no text', '{"id":1,"body":"t"}', 'found the columns "id", "body"'],
+  ['an empty object', '{}', 'found no columns'],
+  ['contents of another type', '{"id":1,"contents":5,"text":"t"}', '"contents" must be a string, found a number'],
+  ['text of another type', '{"id":1,"text":["t"]}', '"text" must be a string, found an array'],
+  [
+    'a title of another type',
+    '{"id":1,"title":{},"text":"t"}',
+    '"title" must be a string if it is there, found an object',
+  ],
+  ['a fraction as id', '{"id":1.5,"text":"t"}', '"id" must be'],
+  ['an id with an exponent beyond 2^53', '{"id":1e300,"text":"t"}', '"id" must be'],
+  ['a boolean as id', '{"id":true,"text":"t"}', 'found a boolean'],
+  ['an object as id', '{"id":{"$oid":"1"},"text":"t"}', 'found an object'],
+  ['an id of 2,000 digits', `{"id":${'9'.repeat(2000)},"text":"t"}`, '"id" must be'],
+  ['bytes that are not UTF-8', Buffer.from('{"id":1,"text":"\xff"}', 'latin1'), 'not valid UTF-8'],
+  ['a lone surrogate in CESU-8', Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), 'not valid UTF-8'],
+  [
+    'nesting beyond reason',
+    `{"id":12345678901234567890,"text":"t","x":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    'nested too deeply',
+  ],
+];
+
+for (const [name, line, reason] of badLines) {
+  test(`a bad line is an error with file:line and the reason: ${name}`, async (t) => {
+    const file = corpusDir(t).write(
+      'c.jsonl',
+      Buffer.concat([Buffer.from('{"id":0,"text":"good"}\n'), Buffer.from(line)]),
+    );
+    await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, reason, '--skip-bad-lines'));
+  });
+}
+
+test('messages do not quote the passage', async (t) => {
+  const file = corpusDir(t).write('c.jsonl', 'confidential words');
+  await assert.rejects(readAll(file), (error: Error) => !/confidential|words/.test(error.message));
+});
+
+test('a UTF-16 file is named as such', async (t) => {
+  const file = corpusDir(t).write('c.jsonl', Buffer.from('\ufeff{"id":1,"text":"t"}\n', 'utf16le'));
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'UTF-16'));
+});
+
+test('a line over the limit is a bad line, and can be skipped', async (t) => {
+  const file = corpusDir(t).write('c.jsonl', `{"text":"${'x'.repeat(500)}"}\n{"text":"t"}\n`);
+  await assert.rejects(
+    readAll(file, { maxLineBytes: 100 }),
+    failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'at most 100'),
+  );
+  assert.equal((await readAll(file, { maxLineBytes: 100, skipBadLines: true })).length, 1);
+});
+
+test('skipped lines are counted, and the first ten are kept with their reasons', async (t) => {
+  const dir = corpusDir(t);
+  const file = dir.write('c.jsonl', `{"text":"a"}\n${'oops\n'.repeat(12)}{"text":"b"}\n`);
+  const corpus = openCorpus([file], { skipBadLines: true });
+  const texts: unknown[] = [];
+  for await (const { row } of corpus) texts.push(row.text);
+  const { passages, skippedLines, skippedExamples } = corpus.report;
+  assert.deepEqual(texts, ['a', 'b']);
+  assert.deepEqual([passages, skippedLines, skippedExamples.length], [2, 12, 10]);
+  assert.match(skippedExamples[0]!, /c\.jsonl:2: not valid JSON/);
+});
+
+test('gzip is unpacked, in one member or several, over chunk borders', async (t) => {
+  const lines = Array.from({ length: 20_000 }, (_, i) => `{"id":${i},"text":"passage ${i} ${'ä'.repeat(i % 50)}"}\n`);
+  const members = [lines.slice(0, 7), lines.slice(7, 15_000), lines.slice(15_000)].map((part) =>
+    gzipSync(part.join('')),
+  );
+  const dir = corpusDir(t);
+  const expected = lines.map((line) => line.trim());
+  for (const name of ['one.jsonl.gz', 'many.jsonl.gz']) {
+    const file = dir.write(name, name.startsWith('one') ? gzipSync(lines.join('')) : Buffer.concat(members));
+    assert.deepEqual(
+      (await readAll(file)).map(({ document }) => document),
+      expected,
+    );
+  }
+});
+
+test('gzip that is cut off is an error even when bad lines are skipped', async (t) => {
+  const packed = gzipSync('{"id":1,"text":"t"}\n'.repeat(1000));
+  const dir = corpusDir(t);
+  for (const end of [15, packed.length - 9, packed.length - 1]) {
+    const file = dir.write('c.jsonl.gz', packed.subarray(0, end));
+    await assert.rejects(
+      readAll(file, { skipBadLines: true }),
+      failsWith('CORPUS_BAD_LINE', `${file}:`, 'cut off or damaged'),
+    );
+  }
+});
+
+test('gzip whose content was altered is an error', async (t) => {
+  const packed = gzipSync('{"id":1,"text":"t"}\n');
+  packed[packed.length - 6]! ^= 0xff;
+  await assert.rejects(readAll(corpusDir(t).write('c.jsonl.gz', packed)), failsWith('CORPUS_BAD_LINE', 'damaged'));
+});
+
+test('a name that says gzip of what is not, and the reverse, is said plainly', async (t) => {
+  const dir = corpusDir(t);
+  const plain = dir.write('a.jsonl.gz', '{"text":"t"}');
+  const packed = dir.write('b.jsonl', gzipSync('{"text":"t"}'));
+  const empty = dir.write('c.jsonl.gz', '');
+  for (const file of [plain, packed, empty]) {
+    await assert.rejects(readAll(file), failsWith('CORPUS_FORMAT_UNKNOWN', file, '--format'));
+  }
+  assert.equal((await readAll(plain, { format: 'jsonl' })).length, 1);
+  assert.equal((await readAll(packed, { format: 'jsonl.gz' })).length, 1);
+});
+
+const passage = fc.record(
+  {
+    id: fc.oneof(fc.string(), fc.maxSafeInteger(), fc.bigInt({ min: 2n ** 53n, max: 2n ** 70n })),
+    title: fc.string({ unit: 'grapheme' }),
+    text: fc.string({ unit: 'binary' }),
+    other: fc.jsonValue(),
+  },
+  { requiredKeys: ['id', 'text'] },
+);
+
+test('what was written as JSON Lines is read back', async (t) => {
+  const dir = corpusDir(t);
+  await fc.assert(
+    fc.asyncProperty(fc.array(passage), fc.boolean(), async (rows, crlf) => {
+      const lines = rows.map(({ id, ...rest }) => {
+        const idText = typeof id === 'bigint' ? id.toString() : JSON.stringify(id);
+        return `{"id":${idText},${JSON.stringify(rest).slice(1)}`;
+      });
+      const file = dir.write('c.jsonl', lines.join(crlf ? '\r\n' : '\n'));
+      const passages = await readAll(file);
+      assert.deepEqual(
+        passages.map(({ id, document, row }) => [id, document, row.text, row.title]),
+        rows.map(({ id, text, title }, i) => [Object.is(id, -0) ? 0 : id, lines[i], text, title]),
+      );
+    }),
+  );
+});

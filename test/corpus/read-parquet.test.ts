@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+
+import { parquetWriteBuffer } from 'hyparquet-writer';
+
+import { openCorpus } from '../../corpus/open-corpus.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
+
+type WriteOptions = Parameters<typeof parquetWriteBuffer>[0];
+
+function parquet(columnData: WriteOptions['columnData'], options: Omit<WriteOptions, 'columnData'> = {}): Uint8Array {
+  return new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
+}
+
+test('rows are read row group by row group, with row numbers from 1', async (t) => {
+  const count = 1000;
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet(
+      [
+        { name: 'id', data: Array.from({ length: count }, (_, i) => `p${i}`), type: 'STRING' },
+        { name: 'text', data: Array.from({ length: count }, (_, i) => `passage ${i}`), type: 'STRING' },
+      ],
+      { rowGroupSize: 300 },
+    ),
+  );
+  const passages = await readAll(file);
+  assert.equal(passages.length, count);
+  for (const [i, passage] of passages.entries()) {
+    assert.equal(passage.document, `{"id":"p${i}","text":"passage ${i}"}`);
+    assert.deepEqual(passage.location, { file, line: i + 1 });
+  }
+});
+
+test('int64 ids are exact integers', async (t) => {
+  const ids = [1n, 9007199254740993n, -5n];
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet([
+      { name: 'id', data: ids, type: 'INT64' },
+      { name: 'contents', data: ['a', 'b', 'c'], type: 'STRING' },
+    ]),
+  );
+  const passages = await readAll(file);
+  assert.deepEqual(
+    passages.map(({ document }) => document),
+    ids.map((id, i) => `{"id":${id},"contents":"${'abc'[i]}"}`),
+  );
+});
+
+test('null columns stay null, nested values become JSON, dates ISO strings, bytes text or base64', async (t) => {
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet([
+      { name: 'id', data: [1] },
+      { name: 'title', data: [null], type: 'STRING' },
+      { name: 'text', data: ['x\ny'], type: 'STRING' },
+      { name: 'meta', data: [{ tags: ['a', 1.5], big: 2 }], type: 'JSON' },
+      { name: 'at', data: [new Date('2018-12-20T00:00:00.000Z')], type: 'TIMESTAMP' },
+      { name: 'score', data: [Number.NaN], type: 'DOUBLE' },
+      { name: 'flag', data: [true], type: 'BOOLEAN' },
+      { name: 'raw', data: [Uint8Array.of(0xff, 0xfe)], type: 'BYTE_ARRAY' },
+      { name: 'word', data: [Uint8Array.of(0x68, 0x69)], type: 'BYTE_ARRAY' },
+    ]),
+  );
+  const [passage] = await readAll(file);
+  assert.equal(
+    passage?.document,
+    '{"id":1,"title":null,"text":"x\\ny","meta":{"tags":["a",1.5],"big":2},"at":"2018-12-20T00:00:00.000Z",' +
+      '"score":null,"flag":true,"raw":"//4=","word":"hi"}',
+  );
+  assert.deepEqual(JSON.parse(passage.document).text, 'x\ny');
+});
+
+test('a row that cannot be a passage is an error with its row, or skipped', async (t) => {
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet([
+      { name: 'id', data: ['a', 'b'], type: 'STRING' },
+      { name: 'text', data: ['t', null], type: 'STRING' },
+    ]),
+  );
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `, 'found the columns'));
+  assert.equal((await readAll(file, { skipBadLines: true })).length, 1);
+});
+
+test('a text that is not UTF-8 is a bad row', async (t) => {
+  const file = corpusDir(t).write(
+    'c.parquet',
+    parquet([{ name: 'text', data: [Uint8Array.of(0xff)], type: 'BYTE_ARRAY' }]),
+  );
+  await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'not UTF-8'));
+});
+
+test('counting and hashing covers the whole file', async (t) => {
+  const bytes = parquet([{ name: 'text', data: ['a', 'b'], type: 'STRING' }]);
+  const corpus = openCorpus([corpusDir(t).write('c.parquet', bytes)]);
+  for await (const _ of corpus);
+  const [report] = corpus.report.files;
+  assert.equal(report?.sha256, createHash('sha256').update(bytes).digest('hex'));
+  assert.equal(report?.readBytes, bytes.length);
+});
+
+test('what is not Parquet, or cut off, is refused', async (t) => {
+  const dir = corpusDir(t);
+  const bytes = parquet([{ name: 'text', data: ['a', 'b'], type: 'STRING' }]);
+  for (const content of ['', 'PAR1', '{"text":"t"}', bytes.subarray(0, bytes.length - 3)]) {
+    const file = dir.write('c.parquet', content);
+    await assert.rejects(readAll(file), failsWith('CORPUS_FORMAT_UNKNOWN', file, 'cannot be read as Parquet'));
+  }
+});
+
+test('damaged bytes give a TrawlError or other rows, never another error', async (t) => {
+  const dir = corpusDir(t);
+  const bytes = parquet(
+    [
+      { name: 'id', data: Array.from({ length: 50 }, (_, i) => i) },
+      { name: 'text', data: Array.from({ length: 50 }, (_, i) => `passage ${i % 7}`), type: 'STRING' },
+    ],
+    { rowGroupSize: 20 },
+  );
+  for (let position = 4; position < bytes.length; position += 5) {
+    const damaged = Uint8Array.from(bytes);
+    damaged[position]! ^= 0x55;
+    const file = dir.write('c.parquet', damaged);
+    await readAll(file, { skipBadLines: true }).catch((error: unknown) => {
+      assert.ok(error instanceof TrawlError, `byte ${position}: ${String(error)}`);
+    });
+  }
+});

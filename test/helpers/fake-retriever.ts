@@ -1,0 +1,95 @@
+import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type {
+  QueryOutcome,
+  RetrieveCall,
+  RetrieveResult,
+  Retriever,
+  RetrieverInfo,
+} from '../../src/retrieval/retriever.ts';
+
+/** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
+export const FAKE_DOCUMENTS: readonly string[] = [
+  '{"id":"0","contents":"\\"Paul Walker\\"\\nPaul William Walker IV was an American actor."}',
+  '{"id": "s-1", "title": "Brooklyn Bridge", "text": "A bridge in New York.", "url": "https://example.org/b"}',
+  '{"id":9007199254740993,"contents":"\\"Big id\\"\\nIts id is beyond 2^53.","weight":1.50}',
+  '{"id":3,"text":"A text without a title.","__proto__":{"polluted":true}}',
+  '{"id":"4","contents":"\\"<img src=x onerror=alert(1)>\\"\\n<script>alert(1)</script> & co. 💧 naïve Ω"}',
+];
+
+export interface FakeRetrieverOptions {
+  readonly documents?: readonly string[];
+  /** Runs before a call is answered; it may wait, or throw the call's error. */
+  readonly before?: (call: RetrieveCall) => Promise<void> | void;
+  /** Replaces the answer to one query; undefined keeps the usual one. */
+  readonly outcome?: (input: EncoderInput, position: number) => QueryOutcome | undefined;
+}
+
+/** A retriever without a model: the same text always gets the same rows. Remembers what it was asked. */
+export class FakeRetriever implements Retriever {
+  readonly calls: RetrieveCall[] = [];
+  readonly info: RetrieverInfo;
+  readonly #options: FakeRetrieverOptions;
+  readonly #documents: readonly string[];
+
+  constructor(options: FakeRetrieverOptions = {}) {
+    this.#options = options;
+    this.#documents = options.documents ?? FAKE_DOCUMENTS;
+    this.info = {
+      index: 'fake-sample',
+      rows: this.#documents.length,
+      dimension: 4,
+      metric: 'inner-product',
+      generation: 'generation-1',
+      model: {
+        name: 'fake-encoder',
+        sha256: '0'.repeat(64),
+        architecture: 'none',
+        dimension: 4,
+        pooling: 'mean',
+        normalize: true,
+        similarity: 'inner-product',
+        prefixes: { query: '', passage: '' },
+        maxTokens: { query: 256, passage: 256 },
+        precision: 'float32',
+        batchInvariant: true,
+      },
+    };
+  }
+
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    this.calls.push(call);
+    await this.#options.before?.(call);
+    if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
+    const outcomes = call.queries.map(
+      (input, i) => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
+    );
+    return { outcomes, timings: { embed: 1.25, search: 0.5, fetch: 0.25 } };
+  }
+
+  async close(): Promise<void> {}
+
+  #answer(text: string, k: number): QueryOutcome {
+    let hash = 0;
+    for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
+    const count = Math.min(k, this.#documents.length);
+    const hits = Array.from({ length: count }, (_, rank) => {
+      const row = (hash + rank) % this.#documents.length;
+      return { row, score: Math.fround(0.9 - rank / 10), document: this.#documents[row]! };
+    });
+    return { ok: true, hits, tokens: Math.min(text.length + 2, 256), truncated: text.length > 1_000 };
+  }
+}
+
+/** Waits until the call's signal aborts, then rejects as a retriever must. */
+export function untilAborted(call: RetrieveCall): Promise<void> {
+  return new Promise((_resolve, reject) => {
+    call.signal?.addEventListener('abort', () => reject(new TrawlError('CANCELLED', 'The caller went away.')), {
+      once: true,
+    });
+  });
+}
+
+function textOf(input: EncoderInput): string {
+  return typeof input === 'string' ? input : `${input.question} [SEP] ${input.query}`;
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import { connect } from 'node:net';
+import type { TestContext } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { buildApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/listen.ts';
+import type { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import type { ServerConfig } from '../../src/http/server-config.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+
+/** An app that closes itself with its test. */
+export function build(
+  t: TestContext,
+  source: Retriever | RetrieverHolder = new FakeRetriever(),
+  config: Partial<ServerConfig> = {},
+): FastifyInstance {
+  const app = buildApp(source, config);
+  t.after(() => app.close());
+  return app;
+}
+
+/** The same on a real socket; closing does not wait for connections that a test left open. */
+export async function serve(
+  t: TestContext,
+  source: Retriever | RetrieverHolder = new FakeRetriever(),
+  config: Partial<ServerConfig> = {},
+): Promise<{ app: FastifyInstance; url: string; port: number }> {
+  const app = buildApp(source, config);
+  t.after(() => {
+    app.server.closeAllConnections();
+    return app.close();
+  });
+  const url = await listen(app, { host: '127.0.0.1', port: 0 });
+  return { app, url, port: (app.server.address() as AddressInfo).port };
+}
+
+/** A connection that speaks raw bytes. */
+export async function openSocket(t: TestContext, port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  t.after(() => socket.destroy());
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** What arrives until the other side closes. */
+export async function readToEnd(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await once(socket, 'close');
+  return Buffer.concat(chunks).toString();
+}
+
+/** POSTs a value (or a ready body) to /retrieve without a socket. */
+export async function post(
+  app: FastifyInstance,
+  body: unknown,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): Promise<{ status: number; json: unknown; text: string; headers: Record<string, unknown> }> {
+  const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const response = await app.inject({ method: 'POST', url: '/retrieve', headers, payload });
+  const isJson = String(response.headers['content-type']).startsWith('application/json');
+  return {
+    status: response.statusCode,
+    json: isJson ? (JSON.parse(response.payload) as unknown) : undefined,
+    text: response.payload,
+    headers: response.headers,
+  };
+}
+
+/** The code of an error body, and its whole detail. */
+export function errorOf(json: unknown): { code: string; message: string; detail: unknown } {
+  const body = json as { detail: unknown; error: { code: string; message: string } };
+  return { ...body.error, detail: body.detail };
+}
+
+/** Waits until something holds, for at most two seconds. */
+export async function eventually(check: () => boolean): Promise<void> {
+  const deadline = Date.now() + 2_000;
+  while (!check()) {
+    if (Date.now() > deadline) throw new Error('It did not happen within two seconds');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from '../../src/http/listen.ts';
+import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
+import { build, eventually, openSocket, readToEnd, serve } from './build.ts';
+
+function rawPost(body: string, headers = ''): string {
+  return `POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+const ONE = '{"queries":["a"],"topk":1}';
+
+test('a client that hangs up aborts its call', async (t) => {
+  for (const leave of ['destroy', 'end', 'resetAndDestroy'] as const) {
+    const retriever = new FakeRetriever({ before: untilAborted });
+    const { port } = await serve(t, retriever);
+    const socket = await openSocket(t, port);
+    socket.write(rawPost(ONE));
+    await eventually(() => retriever.calls.length === 1);
+    await sleep(20);
+    assert.equal(retriever.calls[0]?.signal?.aborted, false, 'not before it leaves');
+    socket[leave]();
+    await eventually(() => retriever.calls[0]?.signal?.aborted === true);
+  }
+});
+
+test('a call whose request waits behind another on the same connection is aborted too', async (t) => {
+  const retriever = new FakeRetriever({ before: untilAborted });
+  const { port } = await serve(t, retriever);
+  const socket = await openSocket(t, port);
+  socket.write(rawPost(ONE) + rawPost(ONE));
+  await eventually(() => retriever.calls.length === 2);
+  socket.destroy();
+  await eventually(() => retriever.calls.every((call) => call.signal?.aborted === true));
+});
+
+test('an answered call is never aborted afterwards, whether the connection stays or closes', async (t) => {
+  const retriever = new FakeRetriever();
+  const { port, app } = await serve(t, retriever);
+  const socket = await openSocket(t, port);
+  for (let i = 0; i < 30; i++) {
+    socket.write(rawPost(ONE));
+    await once(socket, 'data');
+  }
+  assert.equal(retriever.calls.length, 30);
+  socket.destroy();
+  await eventually(() => (app.server as unknown as { _connections: number })._connections === 0);
+  assert.ok(retriever.calls.every((call) => call.signal?.aborted === false));
+});
+
+test('listeners do not pile up on a connection that is used again and again', async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): unknown => warnings.push(warning);
+  process.on('warning', note);
+  t.after(() => process.off('warning', note));
+  const { port } = await serve(t);
+  const socket = await openSocket(t, port);
+  for (let i = 0; i < 50; i++) {
+    socket.write(rawPost(ONE));
+    await once(socket, 'data');
+  }
+  await sleep(5);
+  assert.deepEqual(
+    warnings.filter((warning) => warning.name === 'MaxListenersExceededWarning'),
+    [],
+  );
+});
+
+test('half a request that is never finished is given up quietly', async (t) => {
+  const retriever = new FakeRetriever();
+  const { port, url } = await serve(t, retriever);
+  const socket = await openSocket(t, port);
+  socket.write(rawPost(ONE).slice(0, -5));
+  await sleep(30);
+  socket.destroy();
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  assert.equal(retriever.calls.length, 0);
+});
+
+test('what is not HTTP gets a 400 and the server goes on', async (t) => {
+  const { port, url } = await serve(t);
+  const garbage = ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'hello\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n'];
+  for (const bytes of garbage) {
+    const socket = await openSocket(t, port);
+    socket.write(bytes);
+    const answer = await readToEnd(socket);
+    assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/, JSON.stringify(bytes));
+    assert.match(answer, /INVALID_REQUEST/);
+  }
+  const socket = await openSocket(t, port);
+  socket.write(`GET / HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(100_000)}\r\n\r\n`);
+  assert.match(await readToEnd(socket), /^HTTP\/1\.1 431 /);
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+});
+
+test('a body that contradicts its content-length is refused or waited for, never answered wrongly', async (t) => {
+  const retriever = new FakeRetriever();
+  const { port } = await serve(t, retriever);
+  const socket = await openSocket(t, port);
+  // Longer than announced: the rest is read as the next request, which it is not.
+  socket.write(`${rawPost(ONE)}trailing garbage\r\n\r\n`);
+  const answer = await readToEnd(socket);
+  assert.match(answer, /^HTTP\/1\.1 200 OK/);
+  assert.match(answer, /HTTP\/1\.1 400 Bad Request/);
+  assert.equal(retriever.calls.length, 1);
+});
+
+test('a large reply lets others in between, and arrives whole', async (t) => {
+  const document = JSON.stringify({ id: '0', title: 'T', text: 'w'.repeat(600) });
+  const retriever = new FakeRetriever({ documents: new Array(10).fill(document) });
+  const { url } = await serve(t, retriever);
+  const body = JSON.stringify({ queries: new Array(10_000).fill('q'), topk: 10, return_scores: true });
+  let longestGap = 0;
+  let last = performance.now();
+  const ticker = setInterval(() => {
+    longestGap = Math.max(longestGap, performance.now() - last);
+    last = performance.now();
+  }, 1);
+  const response = await fetch(`${url}/retrieve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  const text = await response.text();
+  clearInterval(ticker);
+  assert.equal(response.status, 200);
+  assert.equal(Buffer.byteLength(text), Number(response.headers.get('content-length')));
+  assert.equal((JSON.parse(text) as { result: unknown[] }).result.length, 10_000);
+  t.diagnostic(`${(text.length / 1e6).toFixed(0)} MB, longest gap ${longestGap.toFixed(0)} ms`);
+  // Client and fake retriever share this loop and take their own part; writing in one go takes several times this.
+  assert.ok(longestGap < 250, `the event loop stood still for ${longestGap} ms`);
+});
+
+test('a client that leaves while its large reply is written stops the writing', async (t) => {
+  const retriever = new FakeRetriever({ documents: [JSON.stringify({ id: '0', text: 'w'.repeat(5_000) })] });
+  const { port, url } = await serve(t, retriever);
+  const socket = await openSocket(t, port);
+  socket.write(rawPost(JSON.stringify({ queries: new Array(20_000).fill('q') })));
+  await eventually(() => retriever.calls.length === 1);
+  socket.destroy();
+  await eventually(() => retriever.calls[0]?.signal?.aborted === true);
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+});
+
+test('closing lets a running request end, refuses new ones and leaves idle connections', async (t) => {
+  let finish = (): void => {};
+  const retriever = new FakeRetriever({ before: () => new Promise<void>((resolve) => (finish = resolve)) });
+  const holder = RetrieverHolder.of(retriever);
+  const { app, port, url } = await serve(t, holder);
+  const idle = await openSocket(t, port);
+  const agent = new Agent({ keepAlive: true });
+  t.after(() => agent.destroy());
+  const running = new Promise<IncomingMessage>((resolve, reject) => {
+    const request = httpRequest(`${url}/retrieve`, {
+      method: 'POST',
+      agent,
+      headers: { 'content-type': 'application/json' },
+    });
+    request.on('response', resolve).on('error', reject).end(ONE);
+  });
+  await eventually(() => retriever.calls.length === 1);
+  holder.stop();
+  const closed = app.close();
+  await once(idle, 'close');
+  finish();
+  const response = await running;
+  assert.equal(response.statusCode, 200);
+  assert.equal(response.headers.connection, 'close');
+  response.resume();
+  await closed;
+  await assert.rejects(fetch(`${url}/livez`));
+});
+
+test('a taken port is an error with the way out', async (t) => {
+  const { port } = await serve(t);
+  const second = build(t);
+  await assert.rejects(listen(second, { host: '127.0.0.1', port }), { code: 'PORT_IN_USE', message: /--port/ });
+});

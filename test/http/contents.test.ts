@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { contentsOf, withContents } from '../../src/passages/contents.ts';
+
+test('contents are the row’s own, else "title" and text, else the text', () => {
+  assert.equal(contentsOf({ contents: 'own', title: 'T', text: 'x' }), 'own');
+  assert.equal(contentsOf({ title: 'T', text: 'x' }), '"T"\nx');
+  assert.equal(contentsOf({ title: 'A "B"', text: 'x' }), '"A "B""\nx');
+  assert.equal(contentsOf({ title: '', text: 'x' }), 'x');
+  assert.equal(contentsOf({ title: 7, text: 'x' }), 'x');
+  assert.equal(contentsOf({ text: '' }), '');
+  assert.equal(contentsOf({ title: 'T' }), undefined);
+});
+
+test('a row that has contents comes back character for character', () => {
+  for (const row of [
+    '{"id":"0","contents":"x"}',
+    '{"id": "0",  "contents": "x", "n": 1.50, "big": 12345678901234567890}',
+    '{"contents":"x","id":9007199254740993}',
+    '{"id":"quote\\"d","contents":"x"}',
+    '{"id":1,"cont\\u0065nts":"escaped name"}',
+  ]) {
+    assert.equal(withContents(row), row);
+  }
+});
+
+test('missing contents are added at the end and the rest stays as written', () => {
+  assert.equal(
+    withContents('{"id":9007199254740993, "title":"T","text":"x\\u00e9","w":1.50 }'),
+    '{"id":9007199254740993, "title":"T","text":"x\\u00e9","w":1.50 ,"contents":"\\"T\\"\\nxé"}',
+  );
+});
+
+test('the word contents inside a value does not count as the column', () => {
+  const row = '{"id":"0","text":"the \\"contents\\": nothing","nested":{"contents":"no"}}';
+  assert.equal((JSON.parse(withContents(row)) as { contents: string }).contents, 'the "contents": nothing');
+});
+
+test('contents of null are replaced, big numbers kept', () => {
+  const row = withContents('{"id":12345678901234567890,"contents":null,"title":"T","text":"x","w":1.50}');
+  assert.equal(row, '{"id":12345678901234567890,"contents":"\\"T\\"\\nx","title":"T","text":"x","w":1.50}');
+});
+
+test('a row that is no passage stays as it is', () => {
+  for (const row of ['{}', '[]', '"text"', '{"id":1}', '{"contents":null}', '{"text":5}']) {
+    assert.equal(withContents(row), row);
+  }
+});

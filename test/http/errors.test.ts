@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { ERROR_CODES, type ErrorCode, TrawlError } from '../../src/errors.ts';
+import { ERROR_STATUS } from '../../src/http/error-status.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { build, errorOf, post } from './build.ts';
+
+/** A logger whose lines can be read back. */
+function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
+      done();
+    },
+  });
+  return { logger: pino(sink), lines };
+}
+
+test('every code has a status, and none is 429', () => {
+  for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
+    assert.ok([404, 405, 413, 415, 422, 500, 503].includes(ERROR_STATUS[code]), code);
+  }
+});
+
+test('overload is a 503 with Retry-After and its own words', async (t) => {
+  const retriever = new FakeRetriever({
+    before: () => {
+      throw new TrawlError('OVERLOADED', 'There is more work waiting than fits.');
+    },
+  });
+  const { status, json, headers } = await post(build(t, retriever, { retryAfterS: 7 }), { queries: ['a'] });
+  assert.deepEqual([status, headers['retry-after']], [503, '7']);
+  assert.deepEqual(
+    [errorOf(json).code, errorOf(json).message, errorOf(json).detail],
+    ['OVERLOADED', 'There is more work waiting than fits.', 'Service Unavailable'],
+  );
+});
+
+test('a defect says its code and id to the client, and everything to the log', async (t) => {
+  const { logger, lines } = memoryLog();
+  const retriever = new FakeRetriever({
+    before: () => {
+      throw new TypeError('undefined is not a function at /secret/path');
+    },
+  });
+  const app = build(t, retriever, { logger });
+  const headers = { 'content-type': 'application/json', 'x-request-id': 'rollout-7/step:3' };
+  const answer = await post(app, { queries: ['a'] }, headers);
+  assert.equal(answer.status, 500);
+  assert.equal(answer.headers['x-request-id'], 'rollout-7/step:3');
+  assert.deepEqual([errorOf(answer.json).code, errorOf(answer.json).detail], ['INTERNAL', 'Internal Server Error']);
+  assert.ok(!answer.text.includes('secret'));
+  const line = lines.find((candidate) => candidate.code === 'INTERNAL');
+  assert.equal(line?.reqId, 'rollout-7/step:3');
+  assert.match(JSON.stringify(line), /secret\/path/);
+});
+
+test('one failing query fails the request and is named in the log', async (t) => {
+  const { logger, lines } = memoryLog();
+  const error = new TrawlError('ENCODING_FAILED', 'The encoder failed.');
+  const retriever = new FakeRetriever({ outcome: (_input, i) => (i === 1 ? { ok: false, error } : undefined) });
+  const { status, json } = await post(build(t, retriever, { logger }), { queries: ['a', 'b', 'c'] });
+  assert.deepEqual([status, errorOf(json).code], [500, 'ENCODING_FAILED']);
+  assert.deepEqual(lines.find((line) => line.code === 'ENCODING_FAILED')?.details, { query: 1 });
+});
+
+test('a stored row that is not JSON is an error and never half an answer', async (t) => {
+  const retriever = new FakeRetriever({ documents: ['{"text": broken'] });
+  const { status, json } = await post(build(t, retriever), { queries: ['a'] });
+  assert.deepEqual([status, errorOf(json).code], [500, 'INTERNAL']);
+});
+
+test('an answer tells its stages, in the header and in one log line without texts', async (t) => {
+  const { logger, lines } = memoryLog();
+  const body = { queries: ['secret query', 'x'], questions: ['secret question', null], topk: 2 };
+  const { headers } = await post(build(t, new FakeRetriever(), { logger }), body);
+  const header = String(headers['server-timing']);
+  assert.match(
+    header,
+    /^embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
+  );
+  const line = lines.find((candidate) => candidate.msg === 'retrieved');
+  assert.deepEqual(
+    [line?.dialect, line?.queries, line?.k, line?.truncated, line?.embedMs, line?.searchMs],
+    ['search-r1', 2, 2, 0, 1.25, 0.5],
+  );
+  const total = /total;dur=([\d.]+)/.exec(header)?.[1];
+  assert.equal(line?.totalMs, Number(total));
+  assert.ok(!JSON.stringify(lines).includes('secret'));
+});
+
+test('an unusable request id is replaced', async (t) => {
+  const app = build(t);
+  for (const id of ['a b', 'x'.repeat(200), 'é', '{"a":1}']) {
+    const response = await app.inject({ url: '/livez', headers: { 'x-request-id': id } });
+    assert.match(String(response.headers['x-request-id']), /^[0-9a-f-]{36}$/);
+  }
+});

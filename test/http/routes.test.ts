@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { build, errorOf, post } from './build.ts';
+
+test('another method on a known route is a 405 with Allow', async (t) => {
+  const app = build(t);
+  for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'HEAD'] as const) {
+    const response = await app.inject({ method, url: '/retrieve' });
+    assert.equal(response.statusCode, 405, method);
+    assert.equal(response.headers.allow, 'POST, OPTIONS');
+    if (method === 'HEAD') continue;
+    assert.equal(response.json<{ detail: string }>().detail, 'Method Not Allowed');
+    assert.equal(errorOf(response.json()).code, 'METHOD_NOT_ALLOWED');
+  }
+  const posted = await app.inject({ method: 'POST', url: '/readyz', payload: { a: 1 } });
+  assert.deepEqual([posted.statusCode, posted.headers.allow], [405, 'GET, HEAD, OPTIONS']);
+});
+
+test('OPTIONS tells the methods and grants other sites nothing', async (t) => {
+  const response = await build(t).inject({
+    method: 'OPTIONS',
+    url: '/retrieve',
+    headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+  });
+  assert.deepEqual([response.statusCode, response.headers.allow], [204, 'POST, OPTIONS']);
+  assert.equal(response.headers['access-control-allow-origin'], undefined);
+});
+
+test('an unknown path is a 404, whatever is sent to it', async (t) => {
+  const app = build(t);
+  for (const url of [
+    '/nope',
+    '/retrieve/x',
+    '//evil.example/',
+    '/%zz',
+    '/retrieve%2f',
+    '/..%2f',
+    '/Retrieve',
+    '/web/',
+  ]) {
+    for (const method of ['GET', 'POST'] as const) {
+      const response = await app.inject({ method, url, ...(method === 'POST' ? { payload: 'no json' } : {}) });
+      assert.equal(response.statusCode, 404, `${method} ${url}`);
+      assert.equal(errorOf(response.json()).code, 'NOT_FOUND');
+      assert.equal(response.json<{ detail: string }>().detail, 'Not Found');
+    }
+  }
+});
+
+test('a trailing slash is redirected with method and body kept (307)', async (t) => {
+  const app = build(t);
+  const posted = await app.inject({ method: 'POST', url: '/retrieve/?a=1', payload: {} });
+  assert.deepEqual([posted.statusCode, posted.headers.location], [307, '/retrieve?a=1']);
+  const got = await app.inject('/readyz/');
+  assert.deepEqual([got.statusCode, got.headers.location], [307, '/readyz']);
+});
+
+test('a body that is not JSON is a 422 that says where and repeats nothing of it', async (t) => {
+  const app = build(t);
+  const bodies = ['{', 'secret', '{"queries":["a"],}', '{"queries":["secret" "b"]}', "{'queries':[]}", 'NaN', '1 2'];
+  for (const body of [...bodies, Buffer.from([0x7b, 0xff]), Buffer.from('{"queries":["\xff"]}', 'latin1')]) {
+    const { status, json, text } = await post(app, body);
+    assert.equal(status, 422, String(body));
+    assert.equal(errorOf(json).code, 'INVALID_JSON');
+    assert.equal((errorOf(json).detail as { type: string }[])[0]?.type, 'json_invalid');
+    assert.ok(!text.includes('secret'));
+  }
+});
+
+test('a body nested a million deep is an answer, not a crash', async (t) => {
+  const app = build(t);
+  const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
+  assert.equal((await post(app, deep)).status, 422);
+  assert.equal((await post(app, `{"queries":${deep}}`)).status, 422);
+  assert.equal((await post(app, `{"queries":["a"],"x":${deep}}`)).status, 200);
+});
+
+test('JSON goes by several names, none included; everything else is a 415 that says what to add', async (t) => {
+  const app = build(t);
+  const body = '{"queries":["a"]}';
+  for (const type of [
+    'application/json',
+    'application/json; charset=utf-8',
+    'Application/JSON',
+    'application/x+json',
+  ]) {
+    assert.equal((await post(app, body, { 'content-type': type })).status, 200, type);
+  }
+  assert.equal((await post(app, body, {})).status, 200, 'no content type');
+  assert.equal((await post(app, `\ufeff${body}`)).status, 200, 'a byte order mark');
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'nonsense', 'a/b;;=']) {
+    const { status, json } = await post(app, body, { 'content-type': type });
+    assert.equal(status, 415, type);
+    assert.equal(errorOf(json).code, 'UNSUPPORTED_MEDIA_TYPE');
+    assert.match(errorOf(json).message, /application\/json/);
+  }
+});
+
+test('/livez answers from the first moment, /readyz when there is an index', async (t) => {
+  const holder = new RetrieverHolder();
+  const app = build(t, holder);
+  const status = async (url: string): Promise<number> => (await app.inject(url)).statusCode;
+  assert.deepEqual([await status('/livez'), await status('/readyz'), await status('/')], [200, 503, 200]);
+
+  holder.report('opening the index, 40 %');
+  const starting = await app.inject('/readyz');
+  assert.deepEqual(starting.json(), { status: 'starting', progress: 'opening the index, 40 %' });
+  assert.equal(starting.headers['retry-after'], '2');
+  const early = await post(app, { queries: ['a'] });
+  assert.deepEqual([early.status, early.headers['retry-after']], [503, '2']);
+  assert.equal(errorOf(early.json).code, 'NOT_READY');
+  assert.match(errorOf(early.json).message, /40 %/);
+
+  holder.ready(new FakeRetriever());
+  const ready = (await app.inject('/readyz')).json<Record<string, unknown>>();
+  assert.deepEqual([ready.status, ready.index, ready.rows, ready.dimension], ['ready', 'fake-sample', 5, 4]);
+  assert.deepEqual([ready.metric, ready.model, ready.default_topk], ['inner-product', 'fake-encoder', 3]);
+  assert.equal((await post(app, { queries: ['a'] })).status, 200);
+
+  holder.stop();
+  assert.deepEqual((await app.inject('/readyz')).json(), { status: 'stopping', progress: 'stopping' });
+  const late = await post(app, { queries: ['a'] });
+  assert.deepEqual([late.status, late.headers.connection], [503, 'close']);
+  assert.equal(await status('/livez'), 200);
+});
+
+test('the page and its files are served with their policy, and again with 304', async (t) => {
+  const app = build(t);
+  const types = {
+    '/': 'text/html',
+    '/page.css': 'text/css',
+    '/page.js': 'text/javascript',
+    '/favicon.svg': 'image/svg+xml',
+    '/favicon.ico': 'image/svg+xml',
+  };
+  for (const [url, type] of Object.entries(types)) {
+    const response = await app.inject(url);
+    assert.equal(response.statusCode, 200, url);
+    assert.ok(String(response.headers['content-type']).startsWith(type), url);
+    assert.match(String(response.headers['content-security-policy']), /^default-src 'self'/);
+    assert.equal(response.headers['x-content-type-options'], 'nosniff');
+    const again = await app.inject({ url, headers: { 'if-none-match': `"other", W/${response.headers.etag}` } });
+    assert.deepEqual([again.statusCode, again.payload], [304, ''], url);
+    assert.equal((await app.inject({ method: 'HEAD', url })).statusCode, 200, url);
+  }
+});
