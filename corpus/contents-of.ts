@@ -1,15 +1,10 @@
 import { bug } from '../src/errors.ts';
-import { columnOf, type PassageRow } from './passage.ts';
+import { contentsOf as contentsIfAny } from '../src/passages/contents.ts';
+import type { PassageRow } from './passage.ts';
 
-/**
- * What a passage says, in the form of the wiki dumps: its `contents` if it has them, else `"title"\ntext` with the
- * quotes as they stand there, else the text alone. An empty title counts as none.
- */
+/** What a passage says, by the definition the server uses too; a row that the readers let through always has it. */
 export function contentsOf(row: PassageRow): string {
-  const contents = columnOf(row, 'contents');
-  if (typeof contents === 'string') return contents;
-  const text = columnOf(row, 'text');
-  if (typeof text !== 'string') throw bug('A row without contents and text got past the corpus reader');
-  const title = columnOf(row, 'title');
-  return typeof title === 'string' && title !== '' ? `"${title}"\n${text}` : text;
+  const contents = contentsIfAny(row);
+  if (contents === undefined) throw bug('A row without contents and text got past the corpus reader');
+  return contents;
 }

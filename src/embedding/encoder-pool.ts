@@ -61,12 +61,13 @@ export class EncoderPool implements TextEncoder {
     const pool = new EncoderPool(options);
     const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
     const failed = started.find((result) => result.status === 'rejected');
-    if (failed === undefined) {
+    const error: unknown = failed?.reason ?? pool.#failure;
+    if (error === null) {
       pool.#opened = true;
       return pool;
     }
     await pool.close();
-    throw failed.reason;
+    throw error;
   }
 
   async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
@@ -130,8 +131,12 @@ export class EncoderPool implements TextEncoder {
     const failure = asEncodingFailure(error);
     if (chunk !== null) chunk.job.fail(chunk, failure);
     this.#threads[place] = null;
-    // A model that cannot be loaded the first time is the opener's to report, not to try again.
-    if (this.#closed !== null || !this.#opened) return;
+    if (this.#closed !== null) return;
+    if (!this.#opened) {
+      // What goes wrong the first time is the opener's to report, not to try again.
+      this.#failure = failure;
+      return;
+    }
     this.#deathsInARow[place]!++;
     if (this.#deathsInARow[place]! < MAX_DEATHS_IN_A_ROW) this.#threads[place] = this.#startThread(place);
     else if (this.#threads.every((thread) => thread === null)) {

@@ -56,10 +56,10 @@ export const cjkClass: string = CJK;
 
 /** `"7FD 897-89F"` as the inside of a character class. */
 function ranges(text: string): string {
-  const escape = (hex: string) => `\\u{${hex}}`;
+  const escaped = (hex: string) => `\\u{${hex}}`;
   return text
     .trim()
     .split(/\s+/)
-    .map((range) => range.split('-').map(escape).join('-'))
+    .map((range) => range.split('-').map(escaped).join('-'))
     .join('');
 }

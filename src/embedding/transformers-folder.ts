@@ -33,7 +33,7 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
     );
   }
   const config = await readJsonFile(join(folder, 'config.json'));
-  const family = knownFamily([basename(folder), String(config['_name_or_path'] ?? '')]);
+  const family = knownFamily([basename(folder), String(config._name_or_path ?? '')]);
   const modules = await readModules(folder);
   const maxPositions = positionsOf(config);
   const normalize = family?.normalize === true || modules === null || modules.includes('Normalize');
@@ -42,7 +42,7 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
   return {
     identity: {
       name: basename(folder),
-      architecture: typeof config['model_type'] === 'string' ? config['model_type'] : 'unknown',
+      architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
       dimension: readDimension(folder, config),
       pooling: await readPooling(folder, family),
       normalize,
@@ -73,7 +73,7 @@ function findGraph(folder: string): string {
 }
 
 function readDimension(folder: string, config: JsonObject): number {
-  const dimension = config['hidden_size'] ?? config['dim'];
+  const dimension = config.hidden_size ?? config.dim;
   if (Number.isSafeInteger(dimension) && (dimension as number) > 0) return dimension as number;
   throw new TrawlError(
     'MODEL_INVALID',
@@ -106,8 +106,8 @@ async function readPooling(folder: string, family: ModelFamily | null): Promise<
   const named: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };
   // Later versions of sentence-transformers write one name, earlier ones a flag for each.
   const modes =
-    typeof config['pooling_mode'] === 'string'
-      ? [config['pooling_mode']]
+    typeof config.pooling_mode === 'string'
+      ? [config.pooling_mode]
       : Object.keys(config)
           .filter((key) => key.startsWith('pooling_mode_') && config[key] === true)
           .map((key) => key.slice('pooling_mode_'.length).replace(/_tokens?$/, ''));
@@ -121,7 +121,7 @@ async function readPooling(folder: string, family: ModelFamily | null): Promise<
 
 async function readPrefixes(folder: string, family: ModelFamily | null): Promise<ModelIdentity['prefixes']> {
   const config = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
-  const prompts = (config?.['prompts'] ?? {}) as Readonly<Record<string, unknown>>;
+  const prompts = (config?.prompts ?? {}) as Readonly<Record<string, unknown>>;
   const prompt = (...names: string[]) => {
     const name = names.find((candidate) => typeof prompts[candidate] === 'string' && prompts[candidate] !== '');
     return name === undefined ? '' : (prompts[name] as string);
@@ -134,7 +134,7 @@ async function readPrefixes(folder: string, family: ModelFamily | null): Promise
 
 async function readSimilarity(folder: string, normalize: boolean): Promise<Metric> {
   const config = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
-  switch (config?.['similarity_fn_name']) {
+  switch (config?.similarity_fn_name) {
     case 'euclidean':
       return 'l2';
     case 'cosine':
@@ -149,16 +149,16 @@ async function readMaxTokens(folder: string, maxPositions: number | null): Promi
   const sentence = await readJsonFileIfPresent(join(folder, 'sentence_bert_config.json'));
   const tokenizer = await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'));
   // The first that is stated, as sentence-transformers does; but never more than there are positions.
-  const stated = [sentence?.['max_seq_length'], tokenizer?.['model_max_length']].find(
+  const stated = [sentence?.max_seq_length, tokenizer?.model_max_length].find(
     (value) => Number.isSafeInteger(value) && (value as number) > 2,
   );
   return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions ?? Number.POSITIVE_INFINITY);
 }
 
 function positionsOf(config: JsonObject): number | null {
-  const positions = config['max_position_embeddings'];
+  const positions = config.max_position_embeddings;
   if (!Number.isSafeInteger(positions) || (positions as number) < 4) return null;
   // RoBERTa and its kin count positions from behind the padding's.
-  const offset = /roberta/.test(String(config['model_type'])) ? Number(config['pad_token_id'] ?? 1) + 1 : 0;
+  const offset = /roberta/.test(String(config.model_type)) ? Number(config.pad_token_id ?? 1) + 1 : 0;
   return (positions as number) - offset;
 }

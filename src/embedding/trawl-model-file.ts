@@ -59,13 +59,13 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
 
 /** Version first: the other fields of a version that this program does not know mean nothing to it. */
 function checkFormatAndVersion(path: string, value: JsonObject): void {
-  if (value['format'] !== 'trawl-model') {
+  if (value.format !== 'trawl-model') {
     throw new TrawlError('MODEL_INVALID', `${path}: format must be "trawl-model". This file describes something else.`);
   }
-  if (value['version'] !== TRAWL_MODEL_VERSION) {
+  if (value.version !== TRAWL_MODEL_VERSION) {
     throw new TrawlError(
       'MODEL_INVALID',
-      `${path} has version ${JSON.stringify(value['version'])}; this program reads version ${TRAWL_MODEL_VERSION}. ` +
+      `${path} has version ${JSON.stringify(value.version)}; this program reads version ${TRAWL_MODEL_VERSION}. ` +
         'Use the program version that wrote it, or make the model again with this one.',
     );
   }

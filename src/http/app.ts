@@ -12,6 +12,7 @@ import { registerRetrieve } from './routes/retrieve.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
 import { installClock } from './server-timing.ts';
 import { installUnknownRoutes } from './unknown-routes.ts';
+import { UnusedConnections } from './unused-connections.ts';
 
 /** TCP's own probes find clients that vanished without a word (a machine that lost power), also behind a long wait. */
 const TCP_PROBE_AFTER_MS = 60_000;
@@ -40,6 +41,8 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     },
   });
 
+  const unused = new UnusedConnections(app.server);
+  app.addHook('preClose', async () => unused.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');

@@ -19,9 +19,12 @@ export function checkPassageFile(path: string): void {
   let headerBytes: number;
   try {
     const file = openSync(path, 'r');
-    fileBytes = fstatSync(file).size;
-    headerBytes = readSync(file, header, 0, HEADER_BYTES, 0);
-    closeSync(file);
+    try {
+      fileBytes = fstatSync(file).size;
+      headerBytes = readSync(file, header, 0, HEADER_BYTES, 0);
+    } finally {
+      closeSync(file);
+    }
   } catch (cause) {
     throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Restore the file or build the index again.`, {
       cause,

@@ -10,6 +10,6 @@ export interface PassageStore {
    * thread. Rejects with a RangeError for a row that does not exist.
    */
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]>;
-  /** Safe to call twice. */
+  /** Waits for running reads. Safe to call twice. */
   close(): Promise<void>;
 }

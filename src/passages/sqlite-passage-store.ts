@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { throwIfCancelled } from '../abort.ts';
-import { deserializeError, TrawlError } from '../errors.ts';
+import { bug, deserializeError, TrawlError } from '../errors.ts';
 import { checkPassageFile } from './passage-file.ts';
 import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
 import type { PassageStore } from './passage-store.ts';
@@ -17,16 +17,23 @@ interface PendingRead {
 export class SqlitePassageStore implements PassageStore {
   readonly rows: number;
   readonly #worker: Worker;
+  readonly #exited: Promise<void>;
+  readonly #running = new Set<Promise<unknown>>();
   readonly #pending = new Map<number, PendingRead>();
   #nextId = 0;
   #closing: Promise<void> | undefined;
+  #failure: Error | undefined;
 
   private constructor(worker: Worker, rows: number) {
     this.#worker = worker;
     this.rows = rows;
     worker.on('message', (message: FromPassageWorker) => this.#receive(message));
-    worker.on('error', (error) => {
-      for (const pending of this.#pending.values()) pending.reject(error);
+    worker.once('error', (error) => this.#fail(error));
+    this.#exited = new Promise((resolve) => {
+      worker.once('exit', (code) => {
+        this.#fail(bug(`the passage thread ended with ${code}`));
+        resolve();
+      });
     });
     worker.unref();
   }
@@ -47,7 +54,27 @@ export class SqlitePassageStore implements PassageStore {
     );
   }
 
-  async getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
+  getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
+    if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The passages are closed.'));
+    const running = this.#getMany(rows, signal);
+    const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
+    this.#running.add(settled);
+    return running;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(this.#running);
+    this.#worker.ref();
+    this.#send({ type: 'close' });
+    await this.#exited;
+  }
+
+  async #getMany(rows: ArrayLike<number>, signal: AbortSignal | undefined): Promise<string[]> {
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
       if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
@@ -66,30 +93,29 @@ export class SqlitePassageStore implements PassageStore {
     return documents;
   }
 
-  close(): Promise<void> {
-    this.#closing ??= new Promise((resolve) => {
-      this.#worker.ref();
-      this.#worker.once('exit', () => resolve());
-      this.#send({ type: 'close' });
-    });
-    return this.#closing;
-  }
-
-  #read(rows: Float64Array): Promise<string[]> {
-    if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The passages are closed.');
+  async #read(rows: Float64Array): Promise<string[]> {
+    if (this.#failure !== undefined) throw bug('the passage thread has died', this.#failure);
     const id = this.#nextId++;
     this.#worker.ref();
-    return new Promise<string[]>((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#send({ type: 'get', id, rows });
-    }).finally(() => {
+    try {
+      return await new Promise<string[]>((resolve, reject) => {
+        this.#pending.set(id, { resolve, reject });
+        this.#send({ type: 'get', id, rows });
+      });
+    } finally {
       this.#pending.delete(id);
-      if (this.#pending.size === 0) this.#worker.unref();
-    });
+      // While closing, the thread keeps the process until it has ended.
+      if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
+    }
   }
 
   #send(message: ToPassageWorker): void {
     this.#worker.postMessage(message);
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const pending of this.#pending.values()) pending.reject(bug('the passage thread has died', error));
   }
 
   #receive(message: FromPassageWorker): void {

@@ -4,7 +4,7 @@ import { TrawlError } from '../errors.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../manifest/read-manifest.ts';
 import type { ShardManifest } from '../manifest/shard-manifest.ts';
-import { checkPassageFile } from '../passages/passage-file.ts';
+import { PassageFile } from '../passages/passage-file.ts';
 import type { PassageShard } from '../passages/passage-protocol.ts';
 import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../vector-index/faiss-format.ts';
 import type { IndexSource } from '../vector-index/index-source.ts';
@@ -44,7 +44,7 @@ export function openIndexDirectory(path: string): IndexDirectory {
     checkBelongs(shardFolder, shard, entry, manifest);
     for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);
     checkVectors(shardFolder, shard);
-    checkPassageFile(within(shardFolder, shard.passages.path));
+    checkPassages(shardFolder, shard);
     return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
   });
   const alive = manifest.tombstones === null ? undefined : readAlive(folder, manifest);
@@ -108,6 +108,22 @@ function checkFile(path: string, bytes: number): void {
   }
 }
 
+/** The file carries its content hash: one of another index is told without reading the passages. */
+function checkPassages(folder: string, shard: ShardManifest): void {
+  const path = within(folder, shard.passages.path);
+  const file = new PassageFile(path);
+  try {
+    if (file.sha256 === shard.passages.sha256) return;
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: holds other passages (content hash ${file.sha256 ?? 'none'}) than the shard ` +
+        `(${shard.passages.sha256}). Copy or build it again.`,
+    );
+  } finally {
+    file.close();
+  }
+}
+
 /** The first segment of a FAISS flat file begins behind its header: then the header has to agree with the shard. */
 function checkVectors(folder: string, shard: ShardManifest): void {
   const first = shard.vectors[0];
@@ -119,6 +135,17 @@ function checkVectors(folder: string, shard: ShardManifest): void {
       `${folder}: the vector segments have ${bytes} bytes, but ${shard.rows} rows of ${shard.dimension} need ` +
         `${shard.rows * shard.dimension * valueBytes}.`,
     );
+  }
+  for (const segment of shard.vectors) {
+    const path = within(folder, segment.path);
+    const found = fileSize(path);
+    if (found < segment.offset + segment.bytes) {
+      throw new TrawlError(
+        'INDEX_FILE_TRUNCATED',
+        `${path}: ${found} bytes, but its rows end at byte ${segment.offset + segment.bytes}. Copy it again or build ` +
+          'the index again.',
+      );
+    }
   }
   if (first === undefined || first.dtype !== 'float32' || first.offset !== FAISS_HEADER_BYTES) return;
   const path = within(folder, first.path);

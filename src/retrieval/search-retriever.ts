@@ -41,7 +41,9 @@ export class SearchRetriever implements Retriever {
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const { queries, k, truncate, signal } = call;
+    const { queries, truncate, signal } = call;
+    // A result has room for k hits a query: no more than there can be.
+    const k = Math.min(call.k, Math.max(1, this.#index.rows));
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
@@ -105,7 +107,9 @@ function outcomes(
     if (!outcome.ok) return outcome;
     const hits: Hit[] = [];
     for (let i = q * k; i < q * k + found.counts[q]!; i++) {
-      hits.push({ row: found.rows[i]!, score: Math.fround(found.scores[i]!), document: documents[nextDocument++]! });
+      // A negative score too small for float32 rounds to −0, which adding 0 makes 0.
+      const score = Math.fround(found.scores[i]!) + 0;
+      hits.push({ row: found.rows[i]!, score, document: documents[nextDocument++]! });
     }
     q++;
     return { ok: true, hits, tokens: outcome.tokens, truncated: outcome.truncated };

@@ -26,6 +26,7 @@ const UNUSED_FIELD = 1n << 20n;
 
 /** Other index kinds a user may hand over, so that the refusal can say what the file is. */
 const OTHER_KINDS: Readonly<Record<string, string>> = {
+  IxFl: 'a flat index of another metric',
   IHNf: 'an HNSW index',
   IwFl: 'an IVF flat index',
   IwPQ: 'an IVF-PQ index',
@@ -87,7 +88,7 @@ export function decodeFlatHeader(bytes: Uint8Array, file: string, fileBytes?: nu
       'INDEX_FILE_FOREIGN',
       kind === undefined
         ? `${file}: begins with ${JSON.stringify(fourcc)}, not with a FAISS flat index (IxFI or IxF2).`
-        : `${file}: is ${kind} of FAISS (${fourcc}), which does not hold the exact rows in order. A flat index (IxFI or IxF2) is needed.`,
+        : `${file}: is ${kind} of FAISS (${fourcc}). A flat index is needed, with the exact rows in order and inner product or L2 (IxFI or IxF2).`,
     );
   }
   const dimension = view.getInt32(4, true);
@@ -101,7 +102,8 @@ export function decodeFlatHeader(bytes: Uint8Array, file: string, fileBytes?: nu
   if (rows < 0n || rows > BigInt(Number.MAX_SAFE_INTEGER)) throw foreign(`${rows} rows`);
   if (trained > 1) throw foreign(`trained flag ${trained}`);
   if (metricType !== METRIC_TYPE[metric]) throw foreign(`metric type ${metricType} in an ${fourcc} file`);
-  if (floats !== BigInt.asUintN(64, rows * BigInt(dimension))) {
+  // Compared without wrapping at 2^64, as a 64-bit multiplication would.
+  if (floats !== rows * BigInt(dimension)) {
     throw foreign(`${floats} floats for ${rows} rows of ${dimension} dimensions`);
   }
   const expected = BigInt(FAISS_HEADER_BYTES) + rows * BigInt(dimension) * 4n;

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { throwIfCancelled } from '../abort.ts';
-import { deserializeError, TrawlError } from '../errors.ts';
+import { cancelled as cancelledError, throwIfCancelled } from '../abort.ts';
+import { bug, deserializeError, TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import type { IndexSource } from './index-source.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
@@ -24,8 +24,13 @@ interface PendingSearch {
   reject(error: Error): void;
 }
 
+interface SearchThread {
+  readonly worker: Worker;
+  readonly exited: Promise<void>;
+}
+
 export interface ReferenceIndexOptions {
-  /** Threads that scan; default: as many as cores, fewer for a small index. */
+  /** Threads that scan, an integer from 1; default: as many as cores. A small index gets fewer. */
   readonly threads?: number;
 }
 
@@ -38,10 +43,12 @@ export class ReferenceIndex implements VectorIndex {
   readonly rows: number;
   readonly metric: Metric;
   readonly #alive: RowBitmap | undefined;
-  readonly #workers: Worker[] = [];
+  readonly #workers: SearchThread[] = [];
   readonly #pending = new Map<number, PendingSearch>();
   #nextId = 0;
   #closing: Promise<void> | undefined;
+  /** A thread died: the rows it scans are out of reach. */
+  #failure: Error | undefined;
 
   private constructor(source: IndexSource) {
     this.dimension = source.dimension;
@@ -52,10 +59,13 @@ export class ReferenceIndex implements VectorIndex {
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED when the rows are not there. */
   static async open(source: IndexSource, options: ReferenceIndexOptions = {}): Promise<ReferenceIndex> {
+    const cores = options.threads ?? availableParallelism();
+    if (!Number.isSafeInteger(cores) || cores < 1) {
+      throw new RangeError(`threads is ${cores}; it has to be a positive integer.`);
+    }
     // A worker's error would lose its code on the way here, so missing or short files are found first.
     for (const shard of source.shards) new SegmentReader(shard.segments, source.dimension).close();
     const index = new ReferenceIndex(source);
-    const cores = options.threads ?? availableParallelism();
     const threads = Math.max(1, Math.min(cores, Math.ceil(source.rows / MIN_ROWS_PER_THREAD)));
     const starting: Promise<void>[] = [];
     for (let i = 0; i < threads; i++) {
@@ -74,6 +84,7 @@ export class ReferenceIndex implements VectorIndex {
   async search(request: SearchRequest): Promise<SearchResult> {
     checkSearchRequest(request, this.dimension);
     if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
+    if (this.#failure !== undefined) throw bug('a search thread has died', this.#failure);
     throwIfCancelled(request.signal);
     const k = request.k;
     const parts = request.count === 0 ? [] : await this.#scan(request);
@@ -89,9 +100,8 @@ export class ReferenceIndex implements VectorIndex {
 
   async #close(): Promise<void> {
     await Promise.all(
-      this.#workers.map((worker) => {
+      this.#workers.map(({ worker, exited }) => {
         worker.ref();
-        const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
         this.#send(worker, { type: 'close' });
         return exited;
       }),
@@ -100,15 +110,20 @@ export class ReferenceIndex implements VectorIndex {
 
   #startWorker(data: ReferenceWorkerData): Promise<void> {
     const worker = new Worker(new URL('./reference-worker.js', import.meta.url), { workerData: data });
+    const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
     return new Promise((resolve, reject) => {
+      const onDeath = (error: Error): void => {
+        reject(error);
+        this.#fail(error);
+      };
       worker.once('message', () => {
         worker.unref();
-        this.#workers.push(worker);
+        this.#workers.push({ worker, exited });
         worker.on('message', (message: FromReferenceWorker) => this.#receive(message));
-        worker.on('error', (error) => this.#failAll(error));
         resolve();
       });
-      worker.once('error', reject);
+      worker.once('error', onDeath);
+      worker.once('exit', (code) => onDeath(bug(`a search thread ended with ${code}`)));
     });
   }
 
@@ -117,21 +132,27 @@ export class ReferenceIndex implements VectorIndex {
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
     const queries = new Float32Array(new SharedArrayBuffer(request.queries.byteLength));
     queries.set(request.queries);
-    const onAbort = (): void => void Atomics.store(cancelled, 0, 1);
+    const onAbort = (): void => {
+      Atomics.store(cancelled, 0, 1);
+      this.#pending.get(id)?.reject(cancelledError());
+    };
     request.signal?.addEventListener('abort', onAbort);
-    for (const worker of this.#workers) worker.ref();
+    for (const { worker } of this.#workers) worker.ref();
     try {
       return await new Promise<Found[]>((resolve, reject) => {
         this.#pending.set(id, { parts: [], cancelled, missing: this.#workers.length, resolve, reject });
         const filter = intersect(this.#alive, request.filter, this.rows);
-        for (const worker of this.#workers) {
+        for (const { worker } of this.#workers) {
           this.#send(worker, { type: 'search', id, queries, count: request.count, k: request.k, filter, cancelled });
         }
       });
     } finally {
       this.#pending.delete(id);
       request.signal?.removeEventListener('abort', onAbort);
-      if (this.#pending.size === 0) for (const worker of this.#workers) worker.unref();
+      // While closing, the threads keep the process until they have ended.
+      if (this.#pending.size === 0 && this.#closing === undefined) {
+        for (const { worker } of this.#workers) worker.unref();
+      }
     }
   }
 
@@ -153,8 +174,9 @@ export class ReferenceIndex implements VectorIndex {
     if (pending.missing === 0) pending.resolve(pending.parts);
   }
 
-  #failAll(error: Error): void {
-    for (const pending of this.#pending.values()) pending.reject(error);
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    for (const pending of this.#pending.values()) pending.reject(bug('a search thread has died', error));
   }
 }
 
@@ -179,7 +201,8 @@ function mergeParts(parts: readonly Found[], count: number, k: number): SearchRe
   for (let q = 0; q < count; q++) {
     const heap = new TopK(k);
     for (const part of parts) {
-      for (let i = q * k; i < q * k + part.counts[q]!; i++) heap.offer(part.rows[i]!, part.scores[i]!);
+      const stride = part.rows.length / count;
+      for (let i = q * stride; i < q * stride + part.counts[q]!; i++) heap.offer(part.rows[i]!, part.scores[i]!);
     }
     const best = heap.sorted();
     counts[q] = best.rows.length;

@@ -31,6 +31,7 @@ export type FromReferenceWorker =
       readonly type: 'found';
       readonly id: number;
       readonly counts: Uint32Array<ArrayBuffer>;
+      /** Hits of query q from index q × min(k, rows of the worker). */
       readonly rows: Float64Array<ArrayBuffer>;
       readonly scores: Float64Array<ArrayBuffer>;
     };

@@ -59,13 +59,15 @@ function search(request: Extract<ToReferenceWorker, { type: 'search' }>): void {
 
 function reply(id: number, k: number, heaps: readonly TopK[]): void {
   const counts = new Uint32Array(heaps.length);
-  const rows = new Float64Array(heaps.length * k).fill(-1);
-  const scores = new Float64Array(heaps.length * k);
+  // A worker never finds more than its own rows, however many are asked for.
+  const stride = Math.min(k, end - begin);
+  const rows = new Float64Array(heaps.length * stride).fill(-1);
+  const scores = new Float64Array(heaps.length * stride);
   for (const [q, heap] of heaps.entries()) {
     const hits = heap.sorted();
     counts[q] = hits.rows.length;
-    rows.set(hits.rows, q * k);
-    scores.set(hits.scores, q * k);
+    rows.set(hits.rows, q * stride);
+    scores.set(hits.scores, q * stride);
   }
   post({ type: 'found', id, counts, rows, scores }, [counts.buffer, rows.buffer, scores.buffer]);
 }

@@ -1,10 +1,12 @@
 import { TrawlError } from '../errors.ts';
 import type { SearchRequest, SearchResult } from './vector-index.ts';
 
-/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k that is no positive integer. */
+/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count that is none. */
 export function checkSearchRequest(request: SearchRequest, dimension: number): void {
   const { queries, count, k } = request;
   if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k is ${k}; it has to be a positive integer.`);
+  if (!Number.isSafeInteger(count) || count < 0)
+    throw new RangeError(`count is ${count}; it has to be an integer from 0.`);
   if (queries.length !== count * dimension) {
     throw new TrawlError(
       'DIMENSION_MISMATCH',

@@ -9,7 +9,7 @@ export interface SearchRequest {
   readonly k: number;
   /** Only rows whose bit is set are candidates. Absent: all rows that are not tombstones. */
   readonly filter?: RowBitmap;
-  /** Aborting rejects the search with CANCELLED as soon as the running block is done. */
+  /** Aborting rejects the search with CANCELLED at once; its threads stop when the running block is done. */
   readonly signal?: AbortSignal;
 }
 

@@ -57,6 +57,10 @@ export class SegmentReader {
     if (first < 0 || first + count > this.rows) {
       throw new RangeError(`rows [${first}, ${first + count}) of ${this.rows}`);
     }
+    // The bytes are written past a view that is too short where its buffer goes on.
+    if (target.length < count * this.dimension) {
+      throw new RangeError(`${target.length} values have no room for ${count} rows of ${this.dimension}`);
+    }
     if (this.#dtype === 'float32') {
       this.#readBytes(first * rowBytes, new Uint8Array(target.buffer, target.byteOffset, bytes));
     } else {

@@ -1,0 +1,289 @@
+/**
+ * The search page: one form, one request to POST /retrieve, one list. Everything that comes from outside is written with
+ * textContent, never as HTML.
+ */
+
+/** From the sample corpus's questions; the third shows the form that an agent trained on both uses. */
+const EXAMPLES = [
+  { q: 'Who invented the piano?' },
+  { q: 'Where do the White Nile and the Blue Nile join?' },
+  { q: 'Where was the designer of the Sydney Opera House born?', s: 'birthplace of the architect' },
+];
+
+const STAGES = [
+  ['embed', 'embed'],
+  ['search', 'search'],
+  ['fetch', 'fetch'],
+  ['reply', 'reply'],
+  ['rest', 'network and waiting'],
+];
+
+const byId = (id) => document.getElementById(id);
+const form = byId('form');
+const question = byId('question');
+const sub = byId('sub');
+const topk = byId('topk');
+let running = null;
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  remember();
+  search();
+});
+window.addEventListener('popstate', readLink);
+byId('copy').addEventListener('click', copyCurl);
+showExamples();
+showFacts();
+readLink();
+
+/** ?q=…&s=…&k=… fills the form and searches. */
+function readLink() {
+  const link = new URLSearchParams(location.search);
+  question.value = link.get('q') ?? '';
+  sub.value = link.get('s') ?? '';
+  topk.value = link.get('k') ?? '5';
+  if (question.value !== '' || sub.value !== '') search();
+  else showEmpty();
+}
+
+function remember() {
+  const link = new URLSearchParams();
+  if (question.value !== '') link.set('q', question.value);
+  if (sub.value !== '') link.set('s', sub.value);
+  if (topk.value !== '5') link.set('k', topk.value);
+  const address = link.size === 0 ? '/' : `/?${link}`;
+  if (address !== location.pathname + location.search) history.pushState(null, '', address);
+}
+
+/** A sub-query is what is searched, with the question beside it; without one the question is searched. */
+function requestBody() {
+  const hasSub = sub.value.trim() !== '';
+  const body = { queries: [hasSub ? sub.value : question.value] };
+  if (hasSub && question.value.trim() !== '') body.questions = [question.value];
+  return { ...body, topk: topk.value === '' ? null : Number(topk.value), return_scores: true };
+}
+
+async function search() {
+  if (question.value.trim() === '' && sub.value.trim() === '') {
+    showEmpty();
+    question.focus();
+    return;
+  }
+  running?.abort();
+  const mine = new AbortController();
+  running = mine;
+  const body = requestBody();
+  hideNotices();
+  byId('answer').setAttribute('aria-busy', 'true');
+  say('Searching');
+  const start = performance.now();
+  try {
+    const response = await fetch('/retrieve', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: mine.signal,
+    });
+    const text = await response.text();
+    const roundTripMs = performance.now() - start;
+    if (!response.ok) throw refusal(response.status, text);
+    showAnswer(parseKeepingBigIntegers(text), body, response.headers.get('server-timing') ?? '', roundTripMs);
+  } catch (error) {
+    if (running === mine) showError(error);
+  } finally {
+    if (running === mine) byId('answer').removeAttribute('aria-busy');
+  }
+}
+
+/** Ids beyond 2^53 would lose digits as numbers; where the browser shows a number's source, that is kept. */
+function parseKeepingBigIntegers(text) {
+  return JSON.parse(text, (_key, value, context) =>
+    typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
+      ? (context?.source ?? value)
+      : value,
+  );
+}
+
+function refusal(status, text) {
+  try {
+    const { code, message } = JSON.parse(text).error;
+    return Object.assign(new Error(message), { code: `${code} · HTTP ${status}` });
+  } catch {
+    return new Error(`The server answered with HTTP ${status}.`);
+  }
+}
+
+function showAnswer(answer, body, serverTiming, roundTripMs) {
+  const hits = answer.result[0] ?? [];
+  byId('empty').hidden = true;
+  byId('answer').hidden = false;
+  byId('truncated').hidden = answer.truncated === undefined;
+  showTimes(serverTiming, roundTripMs, hits.length);
+  const items = hits.map((hit, i) => resultItem(hit, i + 1));
+  byId('results').replaceChildren(...(items.length > 0 ? items : [element('li', 'nothing', 'No passages.')]));
+  byId('curl').textContent = curlLine(body);
+  say(`${hits.length} results`);
+}
+
+function resultItem({ document: row, score }, rank) {
+  const { title, text } = titleAndText(row);
+  const item = document.createElement('li');
+  const content = document.createElement('div');
+  const head = element('div', 'passage-head');
+  const shown = element('span', 'score', score === null ? '–' : score.toFixed(4));
+  shown.title = `Score ${score}`;
+  head.append(element('h2', '', title === '' ? 'Untitled' : title), shown);
+  content.append(head, element('p', '', text));
+  if (row.id !== undefined && row.id !== null) content.append(element('p', 'id', `id ${row.id}`));
+  item.append(element('span', 'rank', `${rank}`), content);
+  return item;
+}
+
+/** As the clients read a passage: the first line of `contents` is the title, in double quotes. */
+function titleAndText(row) {
+  if (typeof row.text === 'string') return { title: typeof row.title === 'string' ? row.title : '', text: row.text };
+  const contents = typeof row.contents === 'string' ? row.contents : JSON.stringify(row);
+  const cut = contents.indexOf('\n');
+  if (cut === -1) return { title: '', text: contents };
+  return { title: contents.slice(0, cut).replace(/^"(.*)"$/, '$1'), text: contents.slice(cut + 1) };
+}
+
+function showTimes(serverTiming, roundTripMs, count) {
+  const ms = Object.fromEntries(
+    [...serverTiming.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
+  );
+  const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
+  ms.rest = Math.max(0, roundTripMs - inStages);
+  const passages = count === 1 ? '1 passage' : `${count} passages`;
+  byId('summary').textContent = `${passages} in ${milliseconds(roundTripMs)}, there and back`;
+  byId('bar').replaceChildren(
+    ...STAGES.map(([name]) => {
+      const part = element('span', name);
+      part.style.flexGrow = `${ms[name] ?? 0}`;
+      return part;
+    }),
+  );
+  byId('stages').replaceChildren(
+    ...STAGES.map(([name, label]) => {
+      const entry = document.createElement('div');
+      entry.append(
+        element('span', `swatch ${name}`),
+        element('dt', '', label),
+        element('dd', '', milliseconds(ms[name] ?? 0)),
+      );
+      return entry;
+    }),
+  );
+}
+
+function milliseconds(value) {
+  return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`;
+}
+
+/** For a POSIX shell: in single quotes nothing is special but the quote itself. */
+function curlLine(body) {
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  return `curl -s ${quoted(`${location.origin}/retrieve`)} -H 'content-type: application/json' --data-raw ${quoted(JSON.stringify(body))}`;
+}
+
+async function copyCurl() {
+  const pre = byId('curl');
+  const button = byId('copy');
+  try {
+    await navigator.clipboard.writeText(pre.textContent);
+    button.textContent = 'Copied';
+  } catch {
+    // Without https or permission there is no clipboard: the line is selected for Ctrl-C.
+    getSelection()?.selectAllChildren(pre);
+    button.textContent = 'Selected';
+  }
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 1500);
+}
+
+function showExamples() {
+  const chips = EXAMPLES.map(({ q, s }) => {
+    const chip = document.createElement('button');
+    chip.type = 'button';
+    chip.append(element('span', '', q));
+    if (s !== undefined) chip.append(element('span', 'sub', `  +  ${s}`));
+    chip.addEventListener('click', () => {
+      question.value = q;
+      sub.value = s ?? '';
+      form.requestSubmit();
+    });
+    const item = document.createElement('li');
+    item.append(chip);
+    return item;
+  });
+  byId('examples').replaceChildren(...chips);
+}
+
+/** The index in the header; while the server starts, how far it is, asked again until it is ready. */
+async function showFacts() {
+  try {
+    const response = await fetch('/readyz', { cache: 'no-store' });
+    const facts = await response.json();
+    if (facts.status !== 'ready') {
+      showFactList([['server', `${facts.status}: ${facts.progress}`]]);
+      setTimeout(showFacts, 1000);
+      return;
+    }
+    topk.max = String(Math.min(100, facts.max_topk));
+    showFactList([
+      ['index', facts.index],
+      ['passages', facts.rows.toLocaleString('en')],
+      ['model', facts.model],
+    ]);
+  } catch {
+    showFactList([['server', 'not reachable']]);
+    setTimeout(showFacts, 5000);
+  }
+}
+
+function showFactList(facts) {
+  byId('facts').replaceChildren(
+    ...facts.map(([name, value]) => {
+      const entry = document.createElement('div');
+      entry.append(element('dt', '', name), element('dd', '', value));
+      return entry;
+    }),
+  );
+}
+
+function showError(error) {
+  const box = byId('error');
+  const unreachable = error instanceof TypeError;
+  box.replaceChildren(unreachable ? 'The server cannot be reached. Is it still running?' : error.message);
+  if (error.code !== undefined) box.append(element('span', 'code', error.code));
+  box.hidden = false;
+  byId('empty').hidden = true;
+  byId('answer').hidden = true;
+  say('');
+}
+
+function showEmpty() {
+  running?.abort();
+  running = null;
+  hideNotices();
+  byId('answer').hidden = true;
+  byId('empty').hidden = false;
+  say('');
+}
+
+function hideNotices() {
+  byId('error').hidden = true;
+  byId('truncated').hidden = true;
+}
+
+function say(text) {
+  byId('status').textContent = text;
+}
+
+function element(name, className, text = '') {
+  const made = document.createElement(name);
+  if (className !== '') made.className = className;
+  made.textContent = text;
+  return made;
+}

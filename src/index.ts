@@ -1,0 +1,18 @@
+/** The package's public surface: everything that is promised to stay. */
+
+export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
+export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
+export { buildApp } from './http/app.ts';
+export { RetrieverHolder } from './http/retriever-holder.ts';
+export type { ServerConfig } from './http/server-config.ts';
+export type { ModelIdentity } from './manifest/model-identity.ts';
+export { METRICS, type Metric } from './metric.ts';
+export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
+export type {
+  Hit,
+  QueryOutcome,
+  RetrieveCall,
+  Retriever,
+  RetrieveResult,
+  RetrieverInfo,
+} from './retrieval/retriever.ts';

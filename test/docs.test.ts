@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { COMMON_OPTIONS } from '../cli/command.ts';
+import { COMMANDS } from '../cli/commands.ts';
+import { commandHelp } from '../cli/help.ts';
+import { ERROR_CODES } from '../src/errors.ts';
+import { buildApp } from '../src/http/app.ts';
+import { RetrieverHolder } from '../src/http/retriever-holder.ts';
+import { environmentName } from '../src/options/option-spec.ts';
+import { packageRoot } from '../src/package-root.ts';
+import { readPages } from './helpers/markdown.ts';
+
+const pages = readPages().filter(({ path }) => path !== 'CHANGELOG.md');
+const scripts = (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { scripts: Record<string, string> }).scripts;
+
+/** Pages whose text is made from the code. `TRAWL_UPDATE_DOCS=1 npm test -- docs` writes them. */
+const GENERATED: Readonly<Record<string, () => string>> = {
+  'docs/command-line.md': () =>
+    [
+      '# The command line',
+      '',
+      'Made from `trawl <command> --help`. Options can also come from the environment and a file: [configuration.md](configuration.md).',
+      ...COMMANDS.flatMap((command) => [
+        '',
+        `## trawl ${command.name}`,
+        '',
+        '```',
+        commandHelp({ ...command, options: { ...command.options, ...COMMON_OPTIONS } }),
+        '```',
+      ]),
+      '',
+    ].join('\n'),
+  'docs/errors.md': () =>
+    [
+      '# Errors',
+      '',
+      'Codes are stable; messages may change. On the command line the code stands in brackets behind the message (with `--json`',
+      'in `error.code`); over HTTP it is `error.code` of the body ([http-api.md](http-api.md)).',
+      '',
+      '| code | meaning |',
+      '| --- | --- |',
+      ...Object.entries(ERROR_CODES).map(([code, meaning]) => `| \`${code}\` | ${meaning} |`),
+      '',
+    ].join('\n'),
+};
+
+for (const [path, make] of Object.entries(GENERATED)) {
+  test(`${path} says what the code says`, () => {
+    const file = join(packageRoot, path);
+    if (process.env['TRAWL_UPDATE_DOCS'] === '1') writeFileSync(file, make());
+    assert.equal(readFileSync(file, 'utf8'), make(), `${path} is old: TRAWL_UPDATE_DOCS=1 npm test -- docs`);
+  });
+}
+
+test('every trawl command in a code line exists, with its options', () => {
+  let seen = 0;
+  for (const { path, codeLines, inlineCode } of pages) {
+    for (const line of [...codeLines, ...inlineCode]) {
+      for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx )trawl ([a-z]+)([^|;&)]*)/g)) {
+        const command = COMMANDS.find((candidate) => candidate.name === name);
+        assert.ok(command, `${path}: there is no command trawl ${name} (${line})`);
+        for (const [, option] of rest!.matchAll(/(?:^|\s)--([a-z][a-z0-9-]*)/g)) {
+          const known = { ...command.options, ...COMMON_OPTIONS, help: true };
+          assert.ok(option! in known || option!.replace(/^no-/, '') in known, `${path}: trawl ${name} has no option --${option}`);
+        }
+        seen++;
+      }
+    }
+  }
+  assert.ok(seen > 20, `${seen} command lines were found`);
+});
+
+test('every option, environment variable and npm script that a page names exists', () => {
+  const options = new Set(COMMANDS.flatMap((command) => Object.keys({ ...command.options, ...COMMON_OPTIONS })));
+  const variables = new Set([...options].map(environmentName).concat('TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG', 'TRAWL_NAME'));
+  for (const { path, codeLines, inlineCode, text } of pages) {
+    if (path.startsWith('models/')) continue;
+    for (const code of inlineCode) {
+      const [, option] = /^--([a-z][a-zA-Z0-9-]*)/.exec(code) ?? [];
+      if (option !== undefined) assert.ok(options.has(option.replace(/^no-/, '')) || option === 'help' || option === 'no-NAME', `${path}: no option --${option}`);
+    }
+    for (const [variable] of text.matchAll(/\bTRAWL_[A-Z0-9_]+\b/g)) assert.ok(variables.has(variable), `${path}: nothing reads ${variable}`);
+    for (const line of [...codeLines, ...inlineCode]) {
+      for (const [, script] of line.matchAll(/\bnpm run ([a-z:]+)/g)) assert.ok(script! in scripts, `${path}: no npm script ${script}`);
+    }
+  }
+});
+
+test('every route that a page names exists', async () => {
+  const app = buildApp(new RetrieverHolder());
+  await app.ready();
+  let seen = 0;
+  for (const { path, codeLines, inlineCode } of pages) {
+    for (const line of [...codeLines, ...inlineCode]) {
+      for (const [, method, route] of line.matchAll(/\b(GET|POST|HEAD) (\/[a-z0-9/_{}:.-]*)/g)) {
+        assert.ok(app.hasRoute({ method: method as 'GET', url: route! }), `${path}: there is no route ${method} ${route}`);
+        seen++;
+      }
+    }
+  }
+  await app.close();
+  assert.ok(seen > 3, `${seen} routes were found`);
+});
+
+test('every file and link that a page names exists', () => {
+  let seen = 0;
+  for (const { path, text, inlineCode } of pages) {
+    for (const [, link] of text.matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      assert.ok(existsSync(join(packageRoot, dirname(path), link!)), `${path}: the link ${link} leads nowhere`);
+      seen++;
+    }
+    for (const code of inlineCode) {
+      if (!/^(src|corpus|indexer|evaluation|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code)) continue;
+      // A model folder is named as an example where a user would put one.
+      if (/^models\/(?!token-average-256|train|README)/.test(code)) continue;
+      const candidates = [join(packageRoot, code), join(packageRoot, dirname(path), code)];
+      assert.ok(candidates.some((candidate) => existsSync(candidate)), `${path}: there is no ${code}`);
+      seen++;
+    }
+  }
+  assert.ok(seen > 20, `${seen} were found`);
+});
+
+test('every exported error code and option has a text that ends like a sentence', () => {
+  for (const [code, meaning] of Object.entries(ERROR_CODES)) assert.match(meaning, /^[A-Z].*\.$/, code);
+  for (const command of COMMANDS) {
+    for (const [name, { help }] of Object.entries(command.options)) assert.match(help, /[.):}]$/, `trawl ${command.name} --${name}`);
+  }
+});

@@ -1,0 +1,41 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { EncodedChunk, ToWorker, WorkerSetup } from '../../src/embedding/encoder-messages.ts';
+import type { SerializedError } from '../../src/errors.ts';
+
+/**
+ * A worker for tests of the pool: the vector of a text is its length; the text "die" ends the thread, "throw" makes it
+ * fail, "fail" fails alone, and "sleep <ms>" takes its time.
+ */
+const port = parentPort!;
+const { model } = workerData as WorkerSetup;
+const dimension = model.identity.dimension;
+
+port.on('message', async (message: ToWorker) => {
+  if (message.type === 'close') {
+    port.close();
+    return;
+  }
+  const started = performance.now();
+  const { inputs } = message;
+  const vectors = new Float32Array(inputs.length * dimension);
+  const failures: { index: number; error: SerializedError }[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const text = typeof input === 'string' ? input : input.query;
+    if (text === 'die') process.exit(3);
+    if (text === 'throw') throw new Error('thrown in the worker');
+    if (text === 'fail') failures.push({ index, error: { code: 'ENCODING_FAILED', message: 'failed', details: {} } });
+    else vectors.fill(text.length, index * dimension, (index + 1) * dimension);
+    const pause = /^sleep (\d+)/.exec(text)?.[1];
+    if (pause !== undefined) await new Promise((resolve) => setTimeout(resolve, Number(pause)));
+  }
+  const chunk = {
+    type: 'encoded',
+    vectors,
+    tokens: new Int32Array(inputs.length).fill(1),
+    truncated: new Uint8Array(inputs.length),
+    failures,
+    elapsedMs: performance.now() - started,
+  } satisfies EncodedChunk;
+  port.postMessage(chunk);
+});
+port.postMessage({ type: 'ready' });

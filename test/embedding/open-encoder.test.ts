@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type OpenEncoderOptions, openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { EncodeOptions, EncoderInput, TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { TOY_DIMENSION, toyModel, transformersModel } from './model-fixtures.ts';
+
+const withoutEmbedded = existsSync(join(packageRoot, 'models/token-average-256/model.onnx'))
+  ? false
+  : 'models/token-average-256 is not there';
+
+async function open(t: TestContext, folder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
+  const encoder = await openEncoder(folder, { workers: 1, ...options });
+  t.after(() => encoder.close());
+  return encoder;
+}
+
+const QUERY: EncodeOptions = { kind: 'query' };
+
+async function vectorOf(encoder: TextEncoder, input: EncoderInput, options = QUERY): Promise<Float32Array> {
+  const { vectors, outcomes } = await encoder.encode([input], options);
+  assert.ok(outcomes[0]!.ok);
+  return vectors;
+}
+
+function invalid(message: RegExp) {
+  return (error: unknown) =>
+    error instanceof TrawlError && error.code === 'MODEL_INVALID' && message.test(error.message);
+}
+
+test('texts become unit vectors with their number of tokens', async (t) => {
+  const encoder = await open(t, await toyModel(t));
+  const { vectors, outcomes } = await encoder.encode(['what is a', '', 'the query '.repeat(40)], QUERY);
+  assert.equal(encoder.dimension, TOY_DIMENSION);
+  assert.deepEqual(outcomes, [
+    { ok: true, tokens: 5, truncated: false },
+    { ok: true, tokens: 2, truncated: false },
+    { ok: true, tokens: 32, truncated: true },
+  ]);
+  for (let row = 0; row < 3; row++) {
+    const vector = vectors.subarray(row * TOY_DIMENSION, (row + 1) * TOY_DIMENSION);
+    assert.ok(Math.abs(Math.hypot(...vector) - 1) < 1e-6);
+  }
+});
+
+test('kinds have their own prefix and limit', async (t) => {
+  const folder = await toyModel(t, { change: (d) => (d.prefixes = { query: 'query: ', passage: 'passage: ' }) });
+  const encoder = await open(t, folder);
+  const bare = await open(t, await toyModel(t));
+  assert.deepEqual(await vectorOf(encoder, 'a b'), await vectorOf(bare, 'query: a b'));
+  assert.deepEqual(await vectorOf(encoder, 'a b', { kind: 'passage' }), await vectorOf(bare, 'passage: a b'));
+  const { outcomes } = await encoder.encode(['a '.repeat(100)], { kind: 'passage' });
+  assert.deepEqual(outcomes, [{ ok: true, tokens: 64, truncated: true }]);
+});
+
+test('a question with its query is composed, and shortened where asked', async (t) => {
+  const encoder = await open(t, await toyModel(t));
+  const pair = { question: 'who is a', query: 'what' };
+  assert.deepEqual(await vectorOf(encoder, pair), await vectorOf(encoder, 'who is a [SEP] what'));
+  const long = { question: 'a '.repeat(50), query: 'b c' };
+  const shortened = await vectorOf(encoder, long, { kind: 'query', truncate: 'question' });
+  assert.deepEqual(shortened, await vectorOf(encoder, `${'a '.repeat(27)}[SEP] b c`));
+});
+
+test('a text for which the model gives NaN fails alone', async (t) => {
+  const encoder = await open(t, await toyModel(t));
+  const { vectors, outcomes } = await encoder.encode(['what', 'the nan', 'is'], QUERY);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.ok),
+    [true, false, true],
+  );
+  const failed = outcomes[1]!;
+  assert.ok(!failed.ok && failed.error instanceof TrawlError && failed.error.code === 'ENCODING_FAILED');
+  assert.match(failed.error.message, /NaN in column 0 for a text of 4 tokens/);
+  assert.deepEqual([...vectors.subarray(TOY_DIMENSION, 2 * TOY_DIMENSION)], new Array(TOY_DIMENSION).fill(0));
+});
+
+test('lone surrogates and NUL are encoded', async (t) => {
+  const encoder = await open(t, await toyModel(t));
+  assert.deepEqual(await vectorOf(encoder, 'wh\u0000at\ud800'), await vectorOf(encoder, 'what'));
+});
+
+async function checkSameBits(t: TestContext, folder: string, texts: readonly string[]): Promise<void> {
+  const one = await open(t, folder, { workers: 1 });
+  const three = await open(t, folder, { workers: 3 });
+  const { vectors } = await one.encode(texts, QUERY);
+  const bits = (values: Float32Array) => new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const reversed = await three.encode([...texts].reverse(), QUERY);
+  const { dimension } = one;
+  for (let row = 0; row < texts.length; row++) {
+    const mine = bits(vectors.subarray(row * dimension, (row + 1) * dimension));
+    const at = texts.length - 1 - row;
+    assert.deepEqual(mine, bits(reversed.vectors.subarray(at * dimension, (at + 1) * dimension)));
+  }
+  const alone = await three.encode([texts[7]!], QUERY);
+  assert.deepEqual(bits(alone.vectors), bits(vectors.subarray(7 * dimension, 8 * dimension)));
+}
+
+const TEXTS = Array.from({ length: 400 }, (_, i) => `what is ${'the '.repeat(i % 23)}${i.toString(36)} of ${i * 7919}`);
+
+test('a text has the same bits in any company and with any number of workers', async (t) => {
+  await checkSameBits(t, await toyModel(t), TEXTS);
+});
+
+test('so it has with the embedded model', { skip: withoutEmbedded }, async (t) => {
+  await checkSameBits(t, 'token-average-256', TEXTS);
+});
+
+test('the embedded model finds the nearer text', { skip: withoutEmbedded }, async (t) => {
+  const encoder = await open(t, 'token-average-256');
+  const { vectors } = await encoder.encode(
+    [
+      'Who discovered penicillin?',
+      'Alexander Fleming found the antibiotic penicillin.',
+      'The river flows into the sea.',
+    ],
+    { kind: 'passage' },
+  );
+  const dot = (a: number, b: number) => {
+    let sum = 0;
+    for (let i = 0; i < encoder.dimension; i++)
+      sum += vectors[a * encoder.dimension + i]! * vectors[b * encoder.dimension + i]!;
+    return sum;
+  };
+  assert.ok(dot(0, 1) > dot(0, 2) + 0.1);
+});
+
+test('graphs with more inputs and other outputs work, by the pooling', async (t) => {
+  const folder = await transformersModel(t, 'exported');
+  const pooled = await open(t, folder, { overrides: { pooling: 'none', normalize: false } });
+  const mean = await open(t, folder, { overrides: { pooling: 'mean', normalize: false } });
+  const pooler = await open(t, folder, { overrides: { pooling: 'pooler', normalize: false } });
+  const expected = await vectorOf(pooled, 'what is a');
+  const close = (a: Float32Array, b: Float32Array) => a.every((value, i) => Math.abs(value - b[i]!) < 1e-5);
+  assert.ok(close(await vectorOf(mean, 'what is a'), expected));
+  assert.ok(close(await vectorOf(pooler, 'what is a'), expected.map(Math.tanh)));
+});
+
+test('a model that cannot be used is refused when it is opened', async (t) => {
+  const dimension = await toyModel(t, { change: (d) => (d.dimension = 12) });
+  await assert.rejects(openEncoder(dimension, { workers: 2 }), invalid(/gives vectors of 10 dimensions.*says 12/));
+  const output = await toyModel(t, {
+    change: (d) => (d.graph = { path: 'model.onnx', precision: 'float32', output: 'x' }),
+  });
+  await assert.rejects(openEncoder(output, { workers: 1 }), invalid(/no output x.*it has last_hidden_state/));
+  const pooler = await toyModel(t, {
+    change: (d) => Object.assign(d, { pooling: 'pooler', graph: { path: 'model.onnx', precision: 'float32' } }),
+  });
+  await assert.rejects(
+    openEncoder(pooler, { workers: 1 }),
+    invalid(/no output pooler_output, which pooling "pooler" needs/),
+  );
+
+  const graph = await toyModel(t, { change: (d) => (d.files = []) });
+  await writeFile(join(graph, 'model.onnx'), 'no graph');
+  await assert.rejects(openEncoder(graph, { workers: 1 }), invalid(/model\.onnx cannot be loaded by onnxruntime/));
+  const tokenizer = await toyModel(t, { change: (d) => (d.files = []) });
+  await writeFile(join(tokenizer, 'tokenizer.json'), '{}');
+  await assert.rejects(openEncoder(tokenizer, { workers: 1 }), invalid(/is not a usable tokenizer/));
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { packageRoot } from '../../src/package-root.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { serve } from './build.ts';
+
+const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
+const skip = existsSync(executablePath)
+  ? false
+  : `no Chromium at ${executablePath} (apt-get install chromium, or set CHROMIUM_PATH)`;
+const SCREENSHOTS = join(packageRoot, 'build', 'screenshots');
+const ARGUMENTS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+let browser: Browser | undefined;
+before(async () => {
+  if (skip !== false) return;
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  browser = await chromium.launch({ executablePath, args: ARGUMENTS });
+});
+after(() => browser?.close());
+
+/** A page that fails its test on any script error, refused resource or failed request. */
+async function open(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().includes('status of 422')) faults.push(message.text());
+  });
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(faults, []);
+  });
+  await page.goto(url);
+  return page;
+}
+
+function shoot(page: Page, name: string): Promise<Buffer> {
+  return page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+}
+
+async function _textOf(page: Page, selector: string): Promise<string> {
+  return (await page.textContent(selector)) ?? '';
+}
+
+/** Real text makes screenshots worth looking at. */
+function sampleDocuments(): readonly string[] | undefined {
+  const file = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
+  if (!existsSync(file)) return undefined;
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .slice(0, 40);
+}
+
+function sampleRetriever(): FakeRetriever {
+  const documents = sampleDocuments();
+  return new FakeRetriever(documents === undefined ? {} : { documents });
+}
+
+test('a person types a question and sees ranked passages, times and the curl line', { skip }, async (t) => {
+  const retriever = sampleRetriever();
+  const { url } = await serve(t, retriever);
+  const page = await open(t, url);
+  await page.waitForSelector('#facts dd');
+  assert.match(await page.textContent('#facts'), /fake-sample[\s\S]*passages[\s\S]*fake-encoder/);
+  await shoot(page, 'empty');
+  await page.fill('#question', 'Who designed the Brooklyn Bridge?');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#results li');
+  assert.equal(await page.locator('#results li').count(), 5);
+  assert.match(await page.textContent('#results li:first-child .score'), /^0\.9000$/);
+  assert.match(await page.textContent('#summary'), /^5 passages in [\d.]+ ms/);
+  assert.match(await page.textContent('#stages'), /embed\s*1\.25 ms[\s\S]*search\s*0\.50 ms[\s\S]*fetch\s*0\.25 ms/);
+  assert.match(page.url(), /\?q=Who\+designed/);
+  assert.deepEqual(retriever.calls[0]?.queries, ['Who designed the Brooklyn Bridge?']);
+  await shoot(page, 'results-light');
+});
+
+test('the deep link fills the form and sends question and sub-query apart', { skip }, async (t) => {
+  const retriever = sampleRetriever();
+  const { url } = await serve(t, retriever);
+  const dark = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect&k=3`, {
+    colorScheme: 'dark',
+  });
+  await dark.waitForSelector('#results li');
+  assert.equal(await dark.inputValue('#sub'), 'birthplace of the architect');
+  assert.deepEqual(retriever.calls[0]?.queries, [
+    { question: 'Where was he born?', query: 'birthplace of the architect' },
+  ]);
+  assert.equal(retriever.calls[0]?.k, 3);
+  await shoot(dark, 'results-dark');
+  const narrow = { viewport: { width: 390, height: 844 } };
+  const phone = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect`, narrow);
+  await phone.waitForSelector('#results li');
+  const overflow = await phone.evaluate('document.documentElement.scrollWidth > innerWidth');
+  assert.equal(overflow, false, 'nothing is wider than the screen');
+  await shoot(phone, 'results-narrow');
+  const phoneEmpty = await open(t, url, narrow);
+  await phoneEmpty.waitForSelector('#facts dd');
+  await shoot(phoneEmpty, 'empty-narrow');
+});
+
+test('the curl line works in a shell, whatever the question holds', { skip }, async (t) => {
+  const retriever = new FakeRetriever();
+  const { url } = await serve(t, retriever);
+  const question = `it's "a" $HOME \`id\` \\ !! 💧 'x' ; ls`;
+  const page = await open(t, `${url}/?q=${encodeURIComponent(question)}`);
+  await page.waitForSelector('#results li');
+  const line = await page.textContent('#curl');
+  const hasCurl = existsSync('/usr/bin/curl');
+  // Without curl the shell still says how it splits the line.
+  const command = hasCurl ? line : line.replace(/^curl /, 'printf "%s\\n" ');
+  const { stdout } = await promisify(execFile)('bash', ['-c', `set -u; ${command}`]);
+  if (hasCurl) assert.deepEqual(retriever.calls[1]?.queries, [question]);
+  assert.ok(stdout.includes(hasCurl ? '"result"' : JSON.stringify(question)));
+});
+
+test('markup in passages and questions stays text', { skip }, async (t) => {
+  const { url } = await serve(t, new FakeRetriever());
+  const page = await open(t, `${url}/?q=${encodeURIComponent('<img src=x onerror=alert(1)>')}`);
+  page.on('dialog', () => assert.fail('a script of the corpus ran'));
+  await page.waitForSelector('#results li');
+  assert.equal(await page.locator('#results img, #results script, main img').count(), 0);
+  assert.match(await page.textContent('#results'), /<script>alert\(1\)<\/script> & co\. 💧/);
+  assert.match(await page.textContent('#results'), /id 9007199254740993/);
+});
+
+test('an example is one click, and an error is told plainly', { skip }, async (t) => {
+  const retriever = sampleRetriever();
+  const { url } = await serve(t, retriever, { maxK: 50 });
+  const page = await open(t, url);
+  await page.locator('#examples button').nth(2).click();
+  await page.waitForSelector('#results li');
+  assert.equal(typeof retriever.calls[0]?.queries[0], 'object');
+  await page.goBack();
+  await page.waitForSelector('#empty:not([hidden])');
+  await page.goto(`${url}/?q=x&k=60`);
+  await page.waitForSelector('#error:not([hidden])');
+  assert.match(await page.textContent('#error'), /at most 50 passages[\s\S]*K_TOO_LARGE/);
+  await shoot(page, 'error');
+});
+
+test('the page is used with the keyboard alone, and every field has its label', { skip }, async (t) => {
+  const { url } = await serve(t, sampleRetriever());
+  const page = await open(t, url);
+  const order: string[] = [];
+  for (let i = 0; i < 8; i++) {
+    order.push(
+      await page.evaluate<string>(
+        'document.activeElement.id || document.activeElement.className || document.activeElement.tagName',
+      ),
+    );
+    await page.keyboard.press('Tab');
+  }
+  assert.deepEqual(order.slice(0, 4), ['question', 'sub', 'topk', 'search']);
+  const unlabelled = await page.evaluate(
+    '[...document.querySelectorAll("input")].filter((i) => i.labels.length === 0).length',
+  );
+  assert.equal(unlabelled, 0);
+});
