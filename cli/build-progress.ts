@@ -79,9 +79,10 @@ function facts(progress: BuildProgress, elapsedMs: number): string {
     totalPassages === undefined ? formatCount(passages) : `${formatCount(passages)}/${formatCount(totalPassages)}`;
   const seconds = elapsedMs / 1000;
   if (seconds < 0.5) return `${done} passages`;
-  const left = share(progress) > 0 ? (elapsedMs * (1 - share(progress))) / share(progress) : 0;
+  const part = share(progress);
+  const left = part > 0 && part < 1 ? `, ${formatDuration((elapsedMs * (1 - part)) / part)} left` : '';
   const rate = `${formatCount(Math.round(passages / seconds))} passages/s`;
   const tokens =
     progress.tokens === undefined ? '' : `, ${formatCount(Math.round(progress.tokens / seconds))} tokens/s`;
-  return `${done} passages, ${rate}${tokens}, ${formatDuration(left)} left`;
+  return `${done} passages, ${rate}${tokens}${left}`;
 }

@@ -23,7 +23,7 @@ export function programHelp(commands: readonly Command[], version: string): stri
 /** The help of one command. */
 export function commandHelp(command: Command): string {
   const lines = [
-    `Usage: trawl ${command.name} ${command.positionals.usage}`.trimEnd() + ' [options]',
+    `${`Usage: trawl ${command.name} ${command.positionals.usage}`.trimEnd()} [options]`,
     '',
     ...wrap(command.description, 0),
   ];

@@ -5,38 +5,56 @@ import { packageVersion } from '../src/package-root.ts';
 import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { commandHelp, programHelp } from './help.ts';
+import { guardOutputStreams } from './output-streams.ts';
+
+const COMMAND_NAMES: readonly string[] = COMMANDS.map(({ name }) => name);
 
 /** Runs the command line and resolves to the exit code. Ending the process is left to the caller. */
 export async function main(argv: readonly string[]): Promise<number> {
+  guardOutputStreams();
   const [name, ...rest] = argv;
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    const command = COMMANDS.find((candidate) => candidate.name === rest[0]);
+  if (name === undefined) {
+    // Not what a pipe or a script asked for.
+    process.stderr.write(`${programHelp(COMMANDS, packageVersion)}\n`);
+    return EXIT.usage;
+  }
+  const json = rest.includes('--json');
+  if (name === '--help' || name === '-h' || name === 'help') {
+    const topic = rest.find((argument) => !argument.startsWith('-'));
+    const command = COMMANDS.find((candidate) => candidate.name === topic);
+    if (topic !== undefined && command === undefined) return unknownCommand(topic, json);
     process.stdout.write(
       `${command === undefined ? programHelp(COMMANDS, packageVersion) : commandHelp(complete(command))}\n`,
     );
-    return name === undefined ? EXIT.usage : EXIT.ok;
+    return EXIT.ok;
   }
   if (name === '--version' || name === '-V') {
     process.stdout.write(`${packageVersion}\n`);
     return EXIT.ok;
   }
   const found = COMMANDS.find((candidate) => candidate.name === name);
-  if (found === undefined) {
-    const near = closestTo(
-      name,
-      COMMANDS.map((candidate) => candidate.name),
-    );
-    process.stderr.write(
-      `trawl: unknown command ${name}${near === undefined ? '' : `; did you mean ${near}?`} See \`trawl --help\`.\n`,
-    );
-    return EXIT.usage;
-  }
+  if (found === undefined) return unknownCommand(name, json);
   const command = complete(found);
-  if (rest.includes('--help') || rest.includes('-h')) {
+  if (asksForHelp(rest)) {
     process.stdout.write(`${commandHelp(command)}\n`);
     return EXIT.ok;
   }
   return runCommand(command, rest);
+}
+
+/** Before a `--`: what stands behind it is an argument, whatever it looks like. */
+function asksForHelp(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  return argv.slice(0, end < 0 ? undefined : end).some((argument) => argument === '--help' || argument === '-h');
+}
+
+function unknownCommand(name: string, json: boolean): number {
+  const near = closestTo(name, COMMAND_NAMES);
+  const problem = name.startsWith('-')
+    ? `The command comes first, then its options: trawl <command> ${name}.`
+    : `Unknown command ${name}${near === undefined ? '.' : `; did you mean ${near}?`}`;
+  report(new TrawlError('USAGE', `${problem} See \`trawl --help\`.`), json);
+  return EXIT.usage;
 }
 
 /** With the options that every command has. */
@@ -55,7 +73,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
   try {
     const { options, positionals, given } = resolveOptions(
       { ...command.options, ...COMMON_OPTIONS },
-      { command: command.name, argv },
+      { command: command.name, commands: COMMAND_NAMES, argv },
     );
     json = options.json;
     checkPositionals(command, positionals);
@@ -71,9 +89,10 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
     });
   } catch (error) {
     const known = asTrawlError(error);
-    report(known, json);
+    const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
+    report(interrupted ? new TrawlError('CANCELLED', 'Interrupted.') : known, json);
     if (known.code === 'USAGE') return EXIT.usage;
-    return known.code === 'CANCELLED' && interrupt.signal.aborted ? EXIT.interrupted : EXIT.failed;
+    return interrupted ? EXIT.interrupted : EXIT.failed;
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
@@ -82,7 +101,11 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
 function checkPositionals(command: Command, given: readonly string[]): void {
   const { min, max, usage } = command.positionals;
   if (given.length >= min && given.length <= max) return;
-  const problem = given.length < min ? 'Something is missing' : `Too many arguments (${given.slice(max).join(' ')})`;
+  const missing = usage.split(' ')[given.length];
+  const problem =
+    given.length < min
+      ? `${missing} is missing`
+      : `Too many arguments (${given.slice(max).join(' ')}; quote a text with spaces)`;
   throw new TrawlError('USAGE', `${problem}: trawl ${command.name} ${usage}. See \`trawl ${command.name} --help\`.`);
 }
 

@@ -5,7 +5,7 @@ export const RETRIEVER_OPTIONS = {
   model: {
     kind: 'string',
     value: 'NAME|DIR',
-    help: 'Folder of the query encoder, where it is not models/NAME of the index. It has to be the one the index was made with.',
+    help: 'The query encoder: a name in models/ or the path of a model folder. It has to be the one the index was made with. Default: by the name in the manifest of the index.',
   },
   'encoder-threads': {
     kind: 'integer',

@@ -16,6 +16,7 @@ import type { OnProgress } from './build-events.ts';
 import { type EncodeSummary, encodePassages } from './encode-passages.ts';
 import { OutputFolder } from './output-folder.ts';
 import { storePassages } from './store-passages.ts';
+import { writeFailure } from './write-failure.ts';
 
 export interface BuildOptions {
   /** Files and directories, in order. */
@@ -58,10 +59,11 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
   const template = parseTemplate(options.passageTemplate);
   const output = await OutputFolder.prepare(options.out, options.overwrite);
   const shardFolder = join(output.partial, SHARD_FOLDER);
-  await mkdir(shardFolder);
-  const passages = new SqlitePassageWriter(join(shardFolder, PASSAGES_FILE));
+  let passages: SqlitePassageWriter | undefined;
   let vectors: FlatIndexWriter | undefined;
   try {
+    await mkdir(shardFolder);
+    passages = new SqlitePassageWriter(join(shardFolder, PASSAGES_FILE));
     const started = performance.now();
     const passagesSha256 = await storePassages(corpus, template, passages, { onProgress, signal });
     const duplicates = passages.duplicates();
@@ -79,6 +81,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const written = await vectors.finish();
     const record = corpusRecord(corpus.report, duplicates, encoded, options.passageTemplate);
     const shard = shardManifest(shape, encoder, record, passagesSha256, written);
+    await output.checkOwner();
     await writeJsonDurably(join(shardFolder, SHARD_MANIFEST_FILE), shard);
     const manifest = indexManifest(shard);
     await writeJsonDurably(join(output.partial, INDEX_MANIFEST_FILE), manifest);
@@ -88,10 +91,13 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const { skippedExamples } = corpus.report;
     return { folder: output.final, manifest, tokens: encoded.tokens, skippedExamples, duplicates, stageMs };
   } catch (error) {
-    passages.abandon();
+    passages?.abandon();
     await vectors?.abandon();
+    const failure = writeFailure(error, output.final);
+    // Why a file could not be written may be that the folder has gone.
+    if (failure !== error) await output.checkOwner();
     await output.discard();
-    throw error;
+    throw failure;
   }
 }
 

@@ -2,38 +2,73 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import type { CorpusFormat } from '../corpus/corpus-format.ts';
 import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
+import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
+import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
-import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
 
 export interface WantedIndex {
   readonly corpus: readonly string[];
-  readonly format: CorpusFormat | undefined;
+  readonly corpusOptions: CorpusOptions;
+  readonly uniqueIds: boolean;
   readonly model: ModelIdentity;
   readonly passageTemplate: string;
 }
 
-/** True when the index in `folder` is whole and was made from these very files with this model and template. */
-export async function isCurrent(folder: string, wanted: WantedIndex): Promise<boolean> {
-  let recorded: ReturnType<typeof openIndexDirectory>['manifest'];
+/** The manifest of the index in `folder` when it is whole and what a build of `wanted` would make; else undefined. */
+export async function currentIndex(folder: string, wanted: WantedIndex): Promise<IndexManifest | undefined> {
+  let directory: IndexDirectory;
   try {
-    recorded = openIndexDirectory(folder).manifest;
+    directory = openIndexDirectory(folder);
   } catch (error) {
-    if (error instanceof TrawlError) return false;
+    if (error instanceof TrawlError) return undefined;
     throw error;
   }
+  return (await isCurrent(directory, wanted)) ? directory.manifest : undefined;
+}
+
+async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promise<boolean> {
+  const recorded = directory.manifest;
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
   if (!isDeepStrictEqual(recorded.model, wanted.model)) return false;
-  const files = listCorpusFiles(wanted.corpus, wanted.format);
+  // A build would stop at these, and say so.
+  if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
+  if (recorded.corpus.duplicateIds > 0 && wanted.uniqueIds) return false;
+  const files = listCorpusFiles(wanted.corpus, wanted.corpusOptions.format);
   if (files.length !== recorded.corpus.files.length) return false;
   for (const [i, file] of files.entries()) {
     const record = recorded.corpus.files[i]!;
     if (record.name !== basename(file.path) || record.bytes !== file.sizeBytes) return false;
     if (record.sha256 !== (await sha256OfFile(file.path))) return false;
   }
-  return true;
+  return readsAlike(directory, wanted);
+}
+
+/** Options of reading (the layout of TSV, the type of its ids) show in the first passage of each file. */
+async function readsAlike(directory: IndexDirectory, { corpus, corpusOptions }: WantedIndex): Promise<boolean> {
+  const store = await SqlitePassageStore.open(directory.passages);
+  try {
+    let row = 0;
+    for (const [i, { path }] of listCorpusFiles(corpus, corpusOptions.format).entries()) {
+      const { passages } = directory.manifest.corpus.files[i]!;
+      if (passages > 0) {
+        const [stored] = await store.getMany(Float64Array.of(row));
+        if (stored !== (await firstDocument(path, corpusOptions))) return false;
+      }
+      row += passages;
+    }
+    return true;
+  } finally {
+    await store.close();
+  }
+}
+
+async function firstDocument(path: string, options: CorpusOptions): Promise<string | undefined> {
+  for await (const { document } of openCorpus([path], { ...options, checksums: false })) return document;
+  return undefined;
 }
 
 async function sha256OfFile(path: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { throwIfCancelled } from '../src/abort.ts';
+import { TrawlError } from '../src/errors.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
@@ -69,7 +70,14 @@ function nonFiniteVectors(shard: OpenedShard, signal: AbortSignal | undefined): 
 
 function passageProblems(shard: OpenedShard, signal: AbortSignal | undefined): string[] {
   const path = within(shard.folder, shard.manifest.passages.path);
-  const file = new PassageFile(path);
+  let file: PassageFile;
+  try {
+    file = new PassageFile(path);
+  } catch (error) {
+    // Its header and size have been looked at: what fails now is damage within.
+    if (error instanceof TrawlError) return [error.message];
+    throw error;
+  }
   try {
     const damaged = file.integrityProblems();
     if (damaged.length > 0) return damaged.map((problem) => `${path}: ${problem}`);

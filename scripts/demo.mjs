@@ -11,15 +11,20 @@ Installs what is missing, builds, makes the index of the sample corpus and serve
   --port N         port to listen on (default 8000)
   --host ADDRESS   address to listen on (default 127.0.0.1: this machine alone)`;
 
+const NEXT = `Questions to try are in corpus/sample/questions.jsonl. An index of your own passages:
+  npx trawl index FILE.jsonl --out indexes/mine
+  npx trawl serve indexes/mine`;
+
 const { values } = readArguments();
 if (values.help) {
   process.stdout.write(`${HELP}\n`);
 } else {
-  await portIsFree(Number(values.port), values.host);
+  await portIsFree(values.port, values.host);
   await setup();
   const { main } = await import('../dist/cli/main.js');
   const index = join(root, 'indexes', 'sample');
   const built = await main(['index', join(root, 'corpus', 'sample', 'passages.jsonl'), '--out', index, '--if-changed']);
+  if (built === 0) process.stderr.write(`\n${NEXT}\n\n`);
   process.exitCode = built === 0 ? await main(['serve', index, '--port', values.port, '--host', values.host]) : built;
 }
 
@@ -38,9 +43,10 @@ function readArguments() {
 }
 
 /** Said before the work and not after it. */
-function portIsFree(port, host) {
-  if (!Number.isInteger(port) || port < 0 || port > 65535)
-    fail(`--port is ${values.port}; it has to be a number from 0 to 65535.`);
+function portIsFree(text, host) {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65535)
+    fail(`--port is ${JSON.stringify(text)}; it has to be a whole number from 0 to 65535.`);
   return new Promise((resolve) => {
     const probe = createServer();
     probe.once('error', (error) => {

@@ -1,6 +1,6 @@
 // Makes a checkout ready: packages installed, sources compiled. Does only what is not done yet. Plain JavaScript with
 // nothing but Node's own modules, because it runs before anything is installed.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -25,7 +25,11 @@ function checkNode() {
 async function installPackages() {
   const wanted = digest([readFileSync(join(root, 'package-lock.json')), process.versions.modules, process.arch]);
   if (readText(INSTALL_STAMP) === wanted) return;
-  const started = announce('Installing packages (the first time about two minutes: SQLite is compiled)');
+  if (isInstalled()) {
+    writeFileSync(INSTALL_STAMP, wanted);
+    return;
+  }
+  const started = announce('Installing packages (about two minutes: SQLite is compiled)');
   // Binaries are compiled rather than fetched: only the npm registry is needed, and the lock file covers every byte.
   const env = { ...process.env, npm_config_build_from_source: 'true', ...headersOfNode() };
   const npm = process.env.npm_execpath;
@@ -37,6 +41,24 @@ async function installPackages() {
   });
   writeFileSync(INSTALL_STAMP, wanted);
   done(started);
+}
+
+/** Whether someone ran `npm install` before us: every package of the lock file, and SQLite for this very Node. */
+function isInstalled() {
+  const installed = readText(join(root, 'node_modules', '.package-lock.json'));
+  if (installed === undefined) return false;
+  const found = JSON.parse(installed).packages;
+  const locked = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  for (const [path, entry] of Object.entries(locked)) {
+    if (path !== '' && isForThisMachine(entry) && found[path]?.version !== entry.version) return false;
+  }
+  const open = "new (require('better-sqlite3'))(':memory:').close()";
+  return spawnSync(process.execPath, ['-e', open], { cwd: root, stdio: 'ignore' }).status === 0;
+}
+
+function isForThisMachine({ os, cpu, libc }) {
+  const fits = (names, own) => names === undefined || names.includes(own);
+  return fits(os, process.platform) && fits(cpu, process.arch) && libc?.[0] !== 'musl';
 }
 
 /** node-gyp downloads Node's headers unless it is told where they are installed. */
@@ -71,9 +93,14 @@ function run(command, args, { env = process.env, onFailure }) {
     child.on('error', (error) => fail(`${onFailure} (${error.message})`));
     child.on('close', (code) => {
       if (code === 0) resolve();
-      else fail(`\n${Buffer.concat(output).toString()}\n${onFailure}`);
+      else fail(`\n${withoutNoise(Buffer.concat(output).toString())}\n${onFailure}`);
     });
   });
+}
+
+/** npm's remarks on settings that are meant for others. */
+function withoutNoise(output) {
+  return output.replaceAll(/^npm (warn Unknown|notice).*\n/gm, '');
 }
 
 export function filesBelow(folder, ending) {
@@ -97,10 +124,10 @@ function readText(path) {
 
 let ticking;
 
-/** Says what is being done; on a terminal a dot every two seconds shows that it goes on. */
+/** Says what is being done; on a terminal a dot every five seconds shows that it goes on. */
 function announce(doing) {
   process.stderr.write(`${doing} ...`);
-  if (process.stderr.isTTY) ticking = setInterval(() => process.stderr.write('.'), 2000);
+  if (process.stderr.isTTY) ticking = setInterval(() => process.stderr.write('.'), 5000);
   return performance.now();
 }
 

@@ -49,6 +49,7 @@ export const ERROR_CODES = {
   CANCELLED: 'The caller went away or asked to stop.',
   // The machine
   PORT_IN_USE: 'The address the server should listen on is taken.',
+  OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: its parent is missing, permissions, a read-only disk.',
   DISK_FULL: 'There is no space left for what is being written.',
   INTERNAL: 'A defect of this program. The log has the details.',
 } as const;

@@ -12,7 +12,7 @@ export type {
   Hit,
   QueryOutcome,
   RetrieveCall,
-  Retriever,
   RetrieveResult,
+  Retriever,
   RetrieverInfo,
 } from './retrieval/retriever.ts';

@@ -99,10 +99,16 @@ test('a foreign library is imported through its door alone', () => {
     for (const { target, ours } of file.imports) {
       const doors = ours ? undefined : DOORS[target];
       if (doors === undefined) {
-        assert.ok(ours || target.startsWith('node:'), `${target} has no door yet: name one in test/architecture.test.ts`);
+        assert.ok(
+          ours || target.startsWith('node:'),
+          `${target} has no door yet: name one in test/architecture.test.ts`,
+        );
         continue;
       }
-      assert.ok(within(file.path, doors), `${file.path} imports ${target}; its door is ${doors.join(', ') || 'nowhere'}`);
+      assert.ok(
+        within(file.path, doors),
+        `${file.path} imports ${target}; its door is ${doors.join(', ') || 'nowhere'}`,
+      );
     }
   }
 });

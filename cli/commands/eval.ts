@@ -1,6 +1,3 @@
-import { createWriteStream } from 'node:fs';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
 import { judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
@@ -11,6 +8,7 @@ import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { hitFields } from '../hit-fields.ts';
+import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
@@ -23,7 +21,8 @@ export const evalCommand = defineCommand({
   description:
     'Searches for every question and compares with the judgements: recall@k, nDCG@k, MRR@k and hit@k, averaged over the ' +
     'questions that have any, and answer_hit@k (a golden answer stands in one of the first k passages). The definitions ' +
-    "are trec_eval's; a run file for other tools comes with --run.",
+    "are trec_eval's; a run file for other tools comes with --run.\n\n" +
+    'With --json: {"queries", "judged", "unjudged", "answerable", "metrics"}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     queries: {
@@ -62,7 +61,7 @@ export const evalCommand = defineCommand({
       );
       const evaluation = evaluateRun({ queryIds: questions.map(({ id }) => id), run, judgements, answers, cutoffs });
       if (options.run !== undefined) {
-        await pipeline(Readable.from(formatTrecRun(run, { tag: options.tag })), createWriteStream(options.run));
+        await writeOutputFile(options.run, formatTrecRun(run, { tag: options.tag }));
       }
       out(options.json ? jsonReport(evaluation) : textReport(evaluation));
       if (evaluation.judged === 0 && evaluation.answerable === 0) {
@@ -106,7 +105,7 @@ async function searchAll(
 
 function parseCutoffs(text: string): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (cutoffs.every((k) => k >= 1)) return [...new Set(cutoffs)].sort((a, b) => a - b);
+  if (cutoffs.every((k) => k >= 1 && Number.isSafeInteger(k))) return [...new Set(cutoffs)].sort((a, b) => a - b);
   throw new TrawlError(
     'USAGE',
     `--cutoffs is ${JSON.stringify(text)}; it has to be whole numbers from 1, such as 1,5,10.`,

@@ -1,14 +1,15 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
-import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
+import type { CorpusOptions } from '../../corpus/open-corpus.ts';
+import { DEFAULT_PASSAGE_TEMPLATE, parseTemplate } from '../../corpus/passage-template.ts';
 import { TSV_ID_TYPES } from '../../corpus/read-tsv.ts';
 import { TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
 import { type BuildSummary, buildIndex } from '../../indexer/build-index.ts';
-import { isCurrent } from '../../indexer/is-current.ts';
+import { currentIndex } from '../../indexer/is-current.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { buildProgress } from '../build-progress.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
@@ -20,7 +21,10 @@ export const indexCommand = defineCommand({
     'Reads passages (JSONL, TSV, Parquet; gzip), stores them, embeds them with a model and writes a directory that ' +
     '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
     'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
-    'Everything is written to OUT.partial and takes the place of OUT when it is complete.',
+    'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
+    'leaves OUT as it was.\n\n' +
+    'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
+    '"tokens", "skippedExamples", "duplicates", "stageMs".',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -75,31 +79,35 @@ export const indexCommand = defineCommand({
   ],
   async run({ options, positionals, signal, out, note }) {
     const folder = required(options.out);
+    const corpusOptions: CorpusOptions = {
+      format: options.format,
+      tsvLayout: options['tsv-layout'],
+      tsvIdType: options['tsv-id-type'],
+      skipBadLines: options['skip-bad-lines'],
+    };
+    parseTemplate(options['passage-template']);
     const encoder = await openEncoder(options.model, {
       ...(options.workers === undefined ? {} : { workers: options.workers }),
     });
     const progress = buildProgress({ silent: options.quiet || options.json });
     try {
       if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
-        const current = await isCurrent(folder, {
+        const current = await currentIndex(folder, {
           corpus: positionals,
-          format: options.format,
+          corpusOptions,
+          uniqueIds: options['unique-ids'],
           model: encoder.identity,
           passageTemplate: options['passage-template'],
         });
-        if (current) {
-          note(`${folder} is current; nothing to do.`);
+        if (current !== undefined) {
+          if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
+          else note(`${folder} is current; nothing to do.`);
           return EXIT.ok;
         }
       }
       const summary = await buildIndex({
         corpus: positionals,
-        corpusOptions: {
-          format: options.format,
-          tsvLayout: options['tsv-layout'],
-          tsvIdType: options['tsv-id-type'],
-          skipBadLines: options['skip-bad-lines'],
-        },
+        corpusOptions,
         encoder,
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
@@ -120,13 +128,16 @@ export const indexCommand = defineCommand({
 });
 
 function required(out: string | undefined): string {
-  if (out !== undefined) return out;
+  if (out !== undefined && out !== '') return out;
   throw new TrawlError('USAGE', 'Name the directory to make: --out DIR, for example --out indexes/wiki18.');
 }
 
-function jsonSummary({ folder, manifest, tokens, duplicates, stageMs }: BuildSummary): unknown {
-  const { rows, dimension, metric, generation, model, corpus } = manifest;
-  return { folder, rows, dimension, metric, generation, model: model.name, tokens, corpus, duplicates, stageMs };
+function jsonSummary({ folder, manifest, tokens, skippedExamples, duplicates, stageMs }: BuildSummary): unknown {
+  return { built: true, folder, ...jsonFacts(manifest), tokens, skippedExamples, duplicates, stageMs };
+}
+
+function jsonFacts({ rows, dimension, metric, generation, model, corpus }: IndexManifest): object {
+  return { rows, dimension, metric, generation, model: model.name, corpus };
 }
 
 function textSummary({ folder, manifest, tokens, skippedExamples, duplicates, stageMs }: BuildSummary): string[] {

@@ -8,7 +8,8 @@ export const inspectCommand = defineCommand({
   summary: 'say what an index was made with and how big it is',
   description:
     'Prints the facts of an index: rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Looks at ' +
-    "every file's presence, size and header, as `trawl serve` does before it starts.",
+    "every file's presence, size and header, as `trawl serve` does before it starts.\n\n" +
+    'With --json: the manifest with "folder" and "sizes".',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {},
   examples: ['trawl inspect indexes/sample', 'trawl inspect indexes/sample --json'],

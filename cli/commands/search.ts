@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { finished } from 'node:stream/promises';
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -9,6 +6,7 @@ import type { QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
+import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
@@ -39,7 +37,9 @@ export const searchCommand = defineCommand({
   name: 'search',
   summary: 'search an index from the terminal, one query or a file of them',
   description:
-    'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is nearer).',
+    'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is nearer).\n\n' +
+    'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, the document as the corpus has ' +
+    'it; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query; quote it.' },
@@ -53,7 +53,7 @@ export const searchCommand = defineCommand({
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
   ],
   async run(context) {
-    const { positionals, signal } = context;
+    const { positionals } = context;
     const [folder, query] = positionals;
     if ((query === undefined) === (context.options.queries === undefined)) {
       throw new TrawlError('USAGE', 'Give either a query or --queries FILE.');
@@ -61,13 +61,13 @@ export const searchCommand = defineCommand({
     if (context.options.queries !== undefined && context.options.out === undefined) {
       throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
     }
+    const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const retriever = await openRetriever(folder!, retrieverOptions(context.options));
     try {
-      if (query === undefined) await searchFile(retriever, context);
+      if (query === undefined) await searchFile(retriever, questions, context);
       else await searchOne(retriever, query, context);
       return EXIT.ok;
     } finally {
-      if (signal.aborted) context.note('stopping');
       await retriever.close();
     }
   },
@@ -97,24 +97,32 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   if (truncated) note(`The query was cut to ${tokens} tokens.`);
 }
 
-async function searchFile(retriever: Retriever, { options, signal, note }: Context): Promise<void> {
-  const questions = await readQuestions(options.queries!);
-  const form: QueryForm = options['query-form'];
-  const file = createWriteStream(options.out!);
-  await once(file, 'open');
+async function searchFile(
+  retriever: Retriever,
+  questions: readonly Question[],
+  { options, signal, out, note }: Context,
+): Promise<void> {
+  await writeOutputFile(options.out!, hitLines(retriever, questions, options['query-form'], options.k, signal));
+  if (options.json) out(JSON.stringify({ out: options.out, queries: questions.length, k: options.k }));
+  else note(`${options.out}: hits of ${questions.length} queries`);
+}
+
+async function* hitLines(
+  retriever: Retriever,
+  questions: readonly Question[],
+  form: QueryForm,
+  k: number,
+  signal: AbortSignal,
+): AsyncGenerator<string, void> {
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({
       queries: batch.map((question) => queryOf(question, form)),
-      k: options.k,
+      k,
       signal,
     });
-    const lines = batch.map((question, i) => hitLine(question, outcomes[i]!)).join('');
-    if (!file.write(lines)) await once(file, 'drain');
+    yield batch.map((question, i) => hitLine(question, outcomes[i]!)).join('');
   }
-  file.end();
-  await finished(file);
-  note(`${options.out}: hits of ${questions.length} queries`);
 }
 
 function hitLine(question: Question, outcome: QueryOutcome): string {

@@ -1,8 +1,7 @@
-import { pino } from 'pino';
-import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/listen.ts';
+import { isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -18,7 +17,9 @@ export const serveCommand = defineCommand({
     'Answers POST /retrieve as the retrieval servers of Search-R1 and SkyRL do, and shows a search page at /. ' +
     'docs/http-api.md describes the routes.\n\n' +
     'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
-    'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.',
+    'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
+    'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
+    '{"url", "pid", "index", …}, says that the server is ready.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     host: {
@@ -68,27 +69,39 @@ export const serveCommand = defineCommand({
     ...RETRIEVER_OPTIONS,
   },
   examples: ['trawl serve indexes/sample', 'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3'],
-  async run({ options, positionals, signal, note }) {
-    const logger = options.quiet ? null : pino({ level: 'info' }, pino.destination({ dest: 2, sync: false }));
+  async run({ options, positionals, signal, out, note }) {
+    if (options.topk > options['max-k']) {
+      throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
+    }
+    // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
+    openIndexDirectory(positionals[0]!);
+    // Loaded here, so that the other commands start without a web server.
+    const [{ buildApp }, { listen }, { serverLog }] = await Promise.all([
+      import('../../src/http/app.ts'),
+      import('../../src/http/listen.ts'),
+      import('../server-log.ts'),
+    ]);
+    const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
     const holder = new RetrieverHolder();
     const app = buildApp(holder, {
       topk: options.topk,
-      maxK: Math.max(options['max-k'], options.topk),
+      maxK: options['max-k'],
       maxQueries: options['max-queries'],
       maxBodyBytes: options['max-body-mib'] * MIB,
-      logger,
+      logger: log?.logger ?? null,
     });
     let retriever: Retriever | undefined;
     try {
-      const url = await listen(app, { host: options.host, port: options.port });
+      const url = await listening(listen(app, options), options);
       retriever = await openRetriever(positionals[0]!, {
         ...retrieverOptions(options),
         onProgress: (doing) => holder.report(doing),
       });
       holder.ready(retriever);
-      for (const line of banner(url, options.host, retriever)) note(line);
+      if (options.json) out(JSON.stringify(startFacts(url, retriever)));
+      else if (!signal.aborted) for (const line of banner(url, options.host, retriever)) note(line);
       await aborted(signal);
-      note('stopping: running requests end first');
+      note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
       await Promise.race([app.close(), after(options['grace-s'] * 1000)]);
       return EXIT.ok;
@@ -98,9 +111,37 @@ export const serveCommand = defineCommand({
       app.server.closeAllConnections();
       await app.close();
       await retriever?.close();
+      log?.flush();
     }
   },
 });
+
+/** Where it cannot listen for other reasons than a port that is taken, the address given is wrong. */
+async function listening(attempt: Promise<string>, { host, port }: { host: string; port: number }): Promise<string> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (error instanceof TrawlError || !isNodeError(error)) throw error;
+    const reason = LISTEN_REASONS[error.code!] ?? error.message;
+    throw new TrawlError('USAGE', `Cannot listen on ${host}:${port}: ${reason}. Choose another --host or --port.`, {
+      details: { host, port, reason: error.code },
+      cause: error,
+    });
+  }
+}
+
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied (ports below 1024 need privileges)',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'no such host name',
+  EAI_AGAIN: 'the host name cannot be looked up',
+};
+
+/** The one line of `--json`: for a script that starts a server and waits until it is ready. */
+function startFacts(url: string, { info }: Retriever): object {
+  const { index, rows, dimension, metric, generation, model } = info;
+  return { url, pid: process.pid, index, rows, dimension, metric, generation, model: model.name };
+}
 
 /** What a person needs after the start: where it is, a request to copy, what to do next. */
 function banner(url: string, host: string, { info }: Retriever): string[] {

@@ -6,7 +6,8 @@ export const verifyCommand = defineCommand({
   summary: 'read every byte of an index and compare it with its checksums',
   description:
     'Checks the sha256 of every file, the content hash and every page of the passage file, and that all vectors are finite. ' +
-    'Exit code 3 when something is wrong.',
+    'Exit code 3 when something is wrong.\n\n' +
+    'With --json: {"folder", "problems"}, problems being sentences.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {},
   examples: ['trawl verify indexes/sample'],

@@ -43,6 +43,7 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   NON_FINITE_QUERY: 500,
   SCORE_OVERFLOW: 500,
   PORT_IN_USE: 500,
+  OUTPUT_NOT_WRITABLE: 500,
   DISK_FULL: 500,
   INTERNAL: 500,
 };

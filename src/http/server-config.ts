@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TrawlError } from '../errors.ts';
 
@@ -50,6 +51,13 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
   }
   if (config.topk > config.maxK) {
     throw new TrawlError('CONFIG_INVALID', `topk is ${config.topk}, which is more than maxK allows (${config.maxK}).`);
+  }
+  // A body becomes one string before it is parsed.
+  if (config.maxBodyBytes > constants.MAX_STRING_LENGTH) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `maxBodyBytes is ${config.maxBodyBytes}; Node can read at most ${constants.MAX_STRING_LENGTH} bytes as one text.`,
+    );
   }
   return Object.freeze(config);
 }

@@ -63,3 +63,8 @@ export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof 
 export function environmentName(option: string): string {
   return `TRAWL_${option.replaceAll('-', '_').toUpperCase()}`;
 }
+
+/** Own names only: `--constructor` is no option. */
+export function optionOf(table: OptionTable, name: string): OptionSpec | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}

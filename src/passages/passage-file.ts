@@ -64,18 +64,26 @@ export function checkPassageFile(path: string): void {
 export class PassageFile {
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
+  /** The content hash its writer recorded, hex. */
+  readonly sha256: string | undefined;
 
-  /** @throws the errors of `checkPassageFile`. */
+  /** @throws the errors of `checkPassageFile`; INDEX_FILE_FOREIGN also where SQLite cannot read its tables. */
   constructor(path: string) {
     checkPassageFile(path);
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
-    this.#database.pragma('mmap_size = 1073741824');
-    this.#one = this.#database.prepare('SELECT document FROM passages WHERE row = ?').pluck();
-  }
-
-  /** The content hash its writer recorded, hex. */
-  get sha256(): string | undefined {
-    return this.#database.prepare("SELECT value FROM meta WHERE key = 'sha256'").pluck().get() as string | undefined;
+    try {
+      this.#database.pragma('mmap_size = 1073741824');
+      this.#one = this.#database.prepare('SELECT document FROM passages WHERE row = ?').pluck();
+      const meta = this.#database.prepare("SELECT value FROM meta WHERE key = 'sha256'").pluck();
+      this.sha256 = meta.get() as string | undefined;
+    } catch (cause) {
+      this.#database.close();
+      throw new TrawlError(
+        'INDEX_FILE_FOREIGN',
+        `${path}: its tables cannot be read (${(cause as Error).message}). Copy or build it again.`,
+        { cause },
+      );
+    }
   }
 
   get rows(): number {
@@ -97,8 +105,13 @@ export class PassageFile {
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */
   integrityProblems(): string[] {
-    const lines = this.#database.pragma('integrity_check', { simple: false }) as { integrity_check: string }[];
-    return lines.map((line) => line.integrity_check).filter((line) => line !== 'ok');
+    try {
+      const lines = this.#database.pragma('integrity_check', { simple: false }) as { integrity_check: string }[];
+      return lines.map((line) => line.integrity_check).filter((line) => line !== 'ok');
+    } catch (error) {
+      // Some damage is not reported but stops the check.
+      return [(error as Error).message];
+    }
   }
 
   close(): void {

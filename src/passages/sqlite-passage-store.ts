@@ -104,8 +104,7 @@ export class SqlitePassageStore implements PassageStore {
       });
     } finally {
       this.#pending.delete(id);
-      // While closing, the thread keeps the process until it has ended.
-      if (this.#pending.size === 0 && this.#closing === undefined) this.#worker.unref();
+      if (this.#pending.size === 0) this.#worker.unref();
     }
   }
 

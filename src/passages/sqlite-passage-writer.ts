@@ -75,7 +75,10 @@ export class SqlitePassageWriter {
   /** After `finishRows`. Memory does not grow with the corpus: SQLite walks the index over ids. */
   duplicates(exampleCount = 10): Duplicates {
     const { total, distinct } = this.#database
-      .prepare('SELECT count(id) AS total, count(DISTINCT id) AS "distinct" FROM passages WHERE id IS NOT NULL')
+      .prepare(
+        'SELECT coalesce(sum(n), 0) AS total, count(*) AS "distinct" ' +
+          'FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
+      )
       .get() as { total: number; distinct: number };
     if (total === distinct) return { count: 0, examples: [] };
     const repeated = this.#database

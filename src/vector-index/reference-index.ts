@@ -123,7 +123,9 @@ export class ReferenceIndex implements VectorIndex {
         resolve();
       });
       worker.once('error', onDeath);
-      worker.once('exit', (code) => onDeath(bug(`a search thread ended with ${code}`)));
+      worker.once('exit', (code) => {
+        if (code !== 0 || this.#closing === undefined) onDeath(bug(`a search thread ended with ${code}`));
+      });
     });
   }
 

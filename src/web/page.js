@@ -5,7 +5,7 @@
 
 /** From the sample corpus's questions; the third shows the form that an agent trained on both uses. */
 const EXAMPLES = [
-  { q: 'Who invented the piano?' },
+  { q: 'What is the deepest river known?' },
   { q: 'Where do the White Nile and the Blue Nile join?' },
   { q: 'Where was the designer of the Sydney Opera House born?', s: 'birthplace of the architect' },
 ];

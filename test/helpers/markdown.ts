@@ -18,7 +18,8 @@ const SKIPPED_FOLDERS = new Set(['node_modules', 'dist', 'build', '.git']);
 export function readPages(folder = ''): MarkdownPage[] {
   return readdirSync(join(packageRoot, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    if (entry.isDirectory()) return SKIPPED_FOLDERS.has(entry.name) || path.startsWith('indexes/') ? [] : readPages(path);
+    if (entry.isDirectory())
+      return SKIPPED_FOLDERS.has(entry.name) || path.startsWith('indexes/') ? [] : readPages(path);
     return entry.name.endsWith('.md') ? [readPage(path)] : [];
   });
 }

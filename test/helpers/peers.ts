@@ -10,7 +10,7 @@ export const PEER_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirement
 
 /** The environment's folder: a new one for new requirements, shared by all checkouts. */
 export function peerFolder(): string {
-  const cache = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache');
+  const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
   const version = createHash('sha256').update(readFileSync(PEER_REQUIREMENTS)).digest('hex').slice(0, 12);
   return join(cache, 'trawl', `peers-${version}`);
 }

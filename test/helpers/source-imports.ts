@@ -40,7 +40,9 @@ function importsOf(file: string, text: string): SourceImport[] {
   const found: SourceImport[] = [];
   const add = (specifier: string, typeOnly: boolean): void => {
     const ours = specifier.startsWith('.');
-    const target = ours ? relative(packageRoot, join(dirname(file), specifier)).replaceAll('\\', '/') : moduleName(specifier);
+    const target = ours
+      ? relative(packageRoot, join(dirname(file), specifier)).replaceAll('\\', '/')
+      : moduleName(specifier);
     found.push({ target: ours ? target.replace(/\.js$/, '.ts') : target, ours, typeOnly });
   };
   for (const [, keyword, specifier] of text.matchAll(/^\s*(?:import|export)\s+(type\s)?[^;'"]*?from\s+'([^']+)'/gm)) {
@@ -48,11 +50,15 @@ function importsOf(file: string, text: string): SourceImport[] {
   }
   for (const [, specifier] of text.matchAll(/^\s*import\s+'([^']+)'/gm)) add(specifier!, false);
   for (const [, specifier] of text.matchAll(/\bimport\(\s*'([^']+)'\s*\)/g)) add(specifier!, false);
-  for (const [, specifier] of text.matchAll(/new URL\(\s*'(\.[^']+\.js)',\s*import\.meta\.url\)/g)) add(specifier!, false);
+  for (const [, specifier] of text.matchAll(/new URL\(\s*'(\.[^']+\.js)',\s*import\.meta\.url\)/g))
+    add(specifier!, false);
   return found;
 }
 
 function moduleName(specifier: string): string {
   if (specifier.startsWith('node:')) return specifier;
-  return specifier.split('/').slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
 }

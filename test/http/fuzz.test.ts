@@ -18,7 +18,7 @@ const request = fc.record(
     topk: fc.oneof(fc.integer({ min: -5, max: 5_000 }), fc.double(), fc.string({ maxLength: 4 }), fc.jsonValue()),
     return_scores: fc.oneof(fc.boolean(), fc.constantFrom('yes', 'off', 1, 0, 2), fc.jsonValue()),
     questions: fc.oneof(fc.array(fc.option(fc.string()), { maxLength: 4 }), fc.jsonValue()),
-    __proto__: fc.jsonValue(),
+    ['__proto__']: fc.jsonValue(),
     constructor: fc.jsonValue(),
   },
   { requiredKeys: [] },

@@ -58,7 +58,13 @@ test('a body over the limit is a 413, with and without a content-length, and the
 });
 
 test('a configuration that cannot work is refused', () => {
-  for (const bad of [{ topk: 0 }, { maxK: 1.5 }, { topk: 20, maxK: 10 }, { maxBodyBytes: Number.NaN }]) {
+  for (const bad of [
+    { topk: 0 },
+    { maxK: 1.5 },
+    { topk: 20, maxK: 10 },
+    { maxBodyBytes: Number.NaN },
+    { maxBodyBytes: 2 ** 32 },
+  ]) {
     assert.throws(() => resolveServerConfig(bad), { code: 'CONFIG_INVALID' });
   }
   assert.deepEqual(

@@ -54,8 +54,8 @@ function shoot(page: Page, name: string): Promise<Buffer> {
   return page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }
 
-async function _textOf(page: Page, selector: string): Promise<string> {
-  return (await page.textContent(selector)) ?? '';
+async function textOf(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).textContent()) ?? '';
 }
 
 /** Real text makes screenshots worth looking at. */
@@ -78,15 +78,15 @@ test('a person types a question and sees ranked passages, times and the curl lin
   const { url } = await serve(t, retriever);
   const page = await open(t, url);
   await page.waitForSelector('#facts dd');
-  assert.match(await page.textContent('#facts'), /fake-sample[\s\S]*passages[\s\S]*fake-encoder/);
+  assert.match(await textOf(page, '#facts'), /fake-sample[\s\S]*passages[\s\S]*fake-encoder/);
   await shoot(page, 'empty');
   await page.fill('#question', 'Who designed the Brooklyn Bridge?');
   await page.keyboard.press('Enter');
   await page.waitForSelector('#results li');
   assert.equal(await page.locator('#results li').count(), 5);
-  assert.match(await page.textContent('#results li:first-child .score'), /^0\.9000$/);
-  assert.match(await page.textContent('#summary'), /^5 passages in [\d.]+ ms/);
-  assert.match(await page.textContent('#stages'), /embed\s*1\.25 ms[\s\S]*search\s*0\.50 ms[\s\S]*fetch\s*0\.25 ms/);
+  assert.match(await textOf(page, '#results li:first-child .score'), /^0\.9000$/);
+  assert.match(await textOf(page, '#summary'), /^5 passages in [\d.]+ ms/);
+  assert.match(await textOf(page, '#stages'), /embed\s*1\.25 ms[\s\S]*search\s*0\.50 ms[\s\S]*fetch\s*0\.25 ms/);
   assert.match(page.url(), /\?q=Who\+designed/);
   assert.deepEqual(retriever.calls[0]?.queries, ['Who designed the Brooklyn Bridge?']);
   await shoot(page, 'results-light');
@@ -122,7 +122,7 @@ test('the curl line works in a shell, whatever the question holds', { skip }, as
   const question = `it's "a" $HOME \`id\` \\ !! 💧 'x' ; ls`;
   const page = await open(t, `${url}/?q=${encodeURIComponent(question)}`);
   await page.waitForSelector('#results li');
-  const line = await page.textContent('#curl');
+  const line = await textOf(page, '#curl');
   const hasCurl = existsSync('/usr/bin/curl');
   // Without curl the shell still says how it splits the line.
   const command = hasCurl ? line : line.replace(/^curl /, 'printf "%s\\n" ');
@@ -137,8 +137,8 @@ test('markup in passages and questions stays text', { skip }, async (t) => {
   page.on('dialog', () => assert.fail('a script of the corpus ran'));
   await page.waitForSelector('#results li');
   assert.equal(await page.locator('#results img, #results script, main img').count(), 0);
-  assert.match(await page.textContent('#results'), /<script>alert\(1\)<\/script> & co\. 💧/);
-  assert.match(await page.textContent('#results'), /id 9007199254740993/);
+  assert.match(await textOf(page, '#results'), /<script>alert\(1\)<\/script> & co\. 💧/);
+  assert.match(await textOf(page, '#results'), /id 9007199254740993/);
 });
 
 test('an example is one click, and an error is told plainly', { skip }, async (t) => {
@@ -152,7 +152,7 @@ test('an example is one click, and an error is told plainly', { skip }, async (t
   await page.waitForSelector('#empty:not([hidden])');
   await page.goto(`${url}/?q=x&k=60`);
   await page.waitForSelector('#error:not([hidden])');
-  assert.match(await page.textContent('#error'), /at most 50 passages[\s\S]*K_TOO_LARGE/);
+  assert.match(await textOf(page, '#error'), /at most 50 passages[\s\S]*K_TOO_LARGE/);
   await shoot(page, 'error');
 });
 

@@ -1,0 +1,73 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+
+const STDERR = 2;
+
+export interface ServerLog {
+  readonly logger: Logger;
+  /** Writes what is still held back. */
+  flush(): void;
+}
+
+/** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
+export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
+  if (terminal) return { logger: pino(await prettyLines(STDERR)), flush: () => undefined };
+  const lines = pino.destination({ dest: STDERR, sync: false });
+  // Nobody reads the log any more: the server goes on.
+  lines.on('error', () => undefined);
+  return {
+    logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
+    flush() {
+      try {
+        lines.flushSync();
+      } catch {
+        // The pipe is closed, or nothing was ever written.
+      }
+    },
+  };
+}
+
+/** Exported for its test: `12:34:56 INFO  64 queries, top 3: 12.1 ms (embed 8.0, search 3.2, fetch 0.6, reply 0.3)`. */
+export async function prettyLines(
+  destination: number | NodeJS.WritableStream,
+  colorize = true,
+): Promise<DestinationStream> {
+  // Not loaded by the other commands.
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({
+    destination,
+    sync: true,
+    colorize,
+    ignore: 'pid,hostname',
+    hideObject: true,
+    translateTime: 'SYS:HH:MM:ss',
+    messageFormat: (log) => lineOf(log as LogLine),
+  });
+}
+
+interface LogLine {
+  readonly msg?: string;
+  readonly [key: string]: unknown;
+}
+
+const OWN_FIELDS = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'reqId', 'err', 'details']);
+
+function lineOf(log: LogLine): string {
+  if (log.msg === 'retrieved') return answerLine(log);
+  const facts = Object.entries(log)
+    .filter(([name]) => !OWN_FIELDS.has(name))
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  const error = log.err as { stack?: string } | undefined;
+  const head = [log.msg ?? '', facts.join(', ')].filter((part) => part !== '').join(': ');
+  return error?.stack === undefined ? head : `${head}\n${error.stack}`;
+}
+
+function answerLine(log: LogLine): string {
+  const stages = ['embed', 'search', 'fetch', 'reply'].map((stage) => `${stage} ${milliseconds(log[`${stage}Ms`])}`);
+  const truncated = Number(log.truncated) > 0 ? `, ${log.truncated} truncated` : '';
+  const queries = log.queries === 1 ? '1 query' : `${log.queries} queries`;
+  return `${queries}, top ${log.k}${truncated}: ${milliseconds(log.totalMs)} ms (${stages.join(', ')})`;
+}
+
+function milliseconds(value: unknown): string {
+  return Number(value).toFixed(1);
+}

@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { TrawlError } from '../errors.ts';
+import { closestTo } from './closest.ts';
+import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
+import { optionValue } from './option-value.ts';
+
+/** Read where no `--config` is given. */
+export const DEFAULT_CONFIG_FILE = 'trawl.config.json';
+
+export interface ConfigSection {
+  /** Name of the command. */
+  readonly command: string;
+  /** Names of all commands; without it a section of any name is allowed. */
+  readonly commands?: readonly string[];
+  /** Where the file is looked for; default: the current folder. */
+  readonly folder?: string;
+}
+
+/**
+ * The options in a command's section of the configuration file. No file is fine where none was named.
+ *
+ * @throws TrawlError CONFIG_INVALID naming the file and what is wrong in it.
+ */
+export function readConfigFile(
+  table: OptionTable,
+  { command, commands, folder = process.cwd() }: ConfigSection,
+  path: string | undefined,
+): Map<string, unknown> {
+  const file = path === undefined || path === '' ? join(folder, DEFAULT_CONFIG_FILE) : resolve(folder, path);
+  const values = new Map<string, unknown>();
+  if ((path === undefined || path === '') && !existsSync(file)) return values;
+  const invalid = (reason: string, cause?: unknown): TrawlError =>
+    new TrawlError('CONFIG_INVALID', `${file}: ${reason}`, { cause });
+  const json = parseJsonFile(file, invalid);
+  if (!isObject(json)) throw invalid('the file has to hold a JSON object with one object of options per command.');
+  for (const name of Object.keys(json)) {
+    if (commands === undefined || commands.includes(name)) continue;
+    const near = closestTo(name, commands);
+    throw invalid(
+      `there is no command "${name}"${near === undefined ? `; sections are ${commands.join(', ')}.` : `; did you mean "${near}"?`}`,
+    );
+  }
+  if (!Object.hasOwn(json, command)) return values;
+  const section = json[command];
+  if (!isObject(section)) throw invalid(`"${command}" has to be an object of options.`);
+  for (const [name, value] of Object.entries(section)) {
+    const spec = name === 'config' ? undefined : optionOf(table, name);
+    if (spec === undefined) {
+      const near = closestTo(
+        name,
+        Object.keys(table).filter((option) => option !== 'config'),
+      );
+      throw invalid(`"${command}" has no option "${name}"${near === undefined ? '.' : `; did you mean "${near}"?`}`);
+    }
+    values.set(name, valueFromJson(spec, value, `${file}: "${command}.${name}"`));
+  }
+  return values;
+}
+
+function parseJsonFile(file: string, invalid: (reason: string, cause?: unknown) => TrawlError): unknown {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw invalid(
+      `the configuration file ${code === 'ENOENT' ? 'does not exist' : `cannot be read: ${message}`}.`,
+      error,
+    );
+  }
+  try {
+    return JSON.parse(text.replace(/^\uFEFF/, ''));
+  } catch (error) {
+    throw invalid(`not valid JSON: ${(error as Error).message}.`, error);
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** JSON has types of its own, so a value has to have the option's: a number in quotes is a mistake. */
+function valueFromJson(spec: OptionSpec, value: unknown, where: string): unknown {
+  const expected = JSON_TYPES[spec.kind];
+  const fits = spec.kind === 'list' ? Array.isArray(value) && value.every(isString) : typeof value === expected.type;
+  if (!fits)
+    throw new TrawlError('CONFIG_INVALID', `${where} is ${JSON.stringify(value)}; it has to be ${expected.text}.`);
+  const texts = Array.isArray(value) ? value.map(String) : [String(value)];
+  return optionValue(spec, texts, 'CONFIG_INVALID', where);
+}
+
+const JSON_TYPES: Readonly<Record<OptionSpec['kind'], { readonly type: string; readonly text: string }>> = {
+  string: { type: 'string', text: 'a text in quotes' },
+  choice: { type: 'string', text: 'a text in quotes' },
+  integer: { type: 'number', text: 'a whole number' },
+  flag: { type: 'boolean', text: 'true or false' },
+  list: { type: 'object', text: 'an array of texts' },
+};
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string';
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
+
+interface EvalReport {
+  readonly queries: number;
+  readonly judged: number;
+  readonly unjudged: number;
+  readonly answerable: number;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+const cwd = await fileFolder();
+before(async () => {
+  const passages = [
+    ['p0', 'The cat sat on the mat.'],
+    ['p1', 'Rivers flow down to the sea.'],
+    ['p2', 'The stock market crashed in 1929.'],
+    ['p3', 'Bread is baked from flour and water.'],
+  ];
+  write(
+    'corpus.jsonl',
+    passages.map(([id, contents]) => ({ id, contents })),
+  );
+  // Each query is a passage word for word, so that the first hit is known whatever the model.
+  write('questions.jsonl', [
+    { id: 'q1', question: passages[0]![1], gold_ids: ['p0'], golden_answers: ['cat'] },
+    { id: 'q2', question: passages[1]![1], gold_ids: ['p1', 'none'], golden_answers: ['ocean'] },
+    { id: 'q3', question: passages[2]![1], gold_ids: ['none'] },
+    { id: 'q4', question: passages[3]![1] },
+  ]);
+  assert.equal((await runTrawl(['index', 'corpus.jsonl', '--out', 'ix', '--quiet'], { cwd })).code, 0);
+});
+
+function write(name: string, rows: readonly object[]): void {
+  writeFileSync(join(cwd, name), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+}
+
+const EVAL = ['eval', 'ix', '--queries', 'questions.jsonl'];
+
+test('the metrics of a small case are those computed by hand', async () => {
+  const report = jsonOf<EvalReport>(await runTrawl([...EVAL, '--cutoffs', '2,1', '--json'], { cwd }));
+  assert.deepEqual({ ...report, metrics: 0 }, { queries: 4, judged: 3, unjudged: 1, answerable: 2, metrics: 0 });
+  // q1: its one passage is first. q2: one of two is first, the other is not in the index. q3: nothing can be found.
+  const ndcgAt2OfQ2 = 1 / (1 + 1 / Math.log2(3));
+  const expected = {
+    'recall@1': (1 + 0.5 + 0) / 3,
+    'ndcg@1': (1 + 1 + 0) / 3,
+    'mrr@1': (1 + 1 + 0) / 3,
+    'hit@1': (1 + 1 + 0) / 3,
+    'recall@2': (1 + 0.5 + 0) / 3,
+    'ndcg@2': (1 + ndcgAt2OfQ2 + 0) / 3,
+    'mrr@2': (1 + 1 + 0) / 3,
+    'hit@2': (1 + 1 + 0) / 3,
+    mrr: (1 + 1 + 0) / 3,
+    'answer_hit@1': 0.5,
+    'answer_hit@2': 0.5,
+  };
+  assert.deepEqual(Object.keys(report.metrics).sort(), Object.keys(expected).sort());
+  for (const [name, value] of Object.entries(expected)) {
+    assert.ok(Math.abs(report.metrics[name]! - value) < 1e-12, `${name} is ${report.metrics[name]}, not ${value}`);
+  }
+});
+
+test('the text report has the same figures to four places', async () => {
+  const { stdout } = await runTrawl([...EVAL, '--cutoffs', '1'], { cwd });
+  const [counts, ...rows] = stdout.trimEnd().split('\n');
+  assert.equal(counts, 'queries 4, judged 3 (1 without judgements left out), with answers 2');
+  assert.deepEqual(
+    rows.map((row) => row.split(/\s+/)),
+    [
+      ['recall@1', '0.5000'],
+      ['ndcg@1', '0.6667'],
+      ['mrr@1', '0.6667'],
+      ['hit@1', '0.6667'],
+      ['mrr', '0.6667'],
+      ['answer_hit@1', '0.5000'],
+    ],
+  );
+});
+
+test('--qrels replaces the judgements of the questions', async () => {
+  writeFileSync(join(cwd, 'qrels.txt'), 'q1 0 p0 1\nq4 0 p3 2\n');
+  const { judged, metrics } = jsonOf<EvalReport>(
+    await runTrawl([...EVAL, '--qrels', 'qrels.txt', '--cutoffs', '1', '--json'], { cwd }),
+  );
+  assert.deepEqual([judged, metrics['recall@1'], metrics['ndcg@1']], [2, 1, 1]);
+});
+
+test('--run writes a TREC run: six fields, ranks from 1, scores that do not rise', async () => {
+  const { code } = await runTrawl([...EVAL, '--cutoffs', '3', '--run', 'run.txt', '--tag', 'mine', '--quiet'], { cwd });
+  assert.equal(code, 0);
+  const rows = readFileSync(join(cwd, 'run.txt'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(' '));
+  assert.equal(rows.length, 4 * 3);
+  for (const [i, row] of rows.entries()) {
+    const [query, q0, passage, rank, score, tag] = row;
+    assert.equal(row.length, 6);
+    assert.deepEqual([query, q0, rank, tag], [`q${Math.floor(i / 3) + 1}`, 'Q0', String((i % 3) + 1), 'mine']);
+    assert.match(passage!, /^p[0-3]$/);
+    assert.ok(rank === '1' || Number(score) <= Number(rows[i - 1]![4]));
+  }
+  assert.deepEqual(
+    rows.filter(([, , , rank]) => rank === '1').map(([, , passage]) => passage),
+    ['p0', 'p1', 'p2', 'p3'],
+  );
+});
+
+test('questions with neither judgements nor answers measure nothing, and it is said', async () => {
+  write('bare.jsonl', [{ id: 'a', question: 'anything' }]);
+  const { code, stderr } = await runTrawl(['eval', 'ix', '--queries', 'bare.jsonl'], { cwd });
+  assert.equal(code, 0);
+  assert.match(stderr, /No question has judgements or answers: nothing was measured/);
+});
+
+test('files that cannot be read or written are named', async () => {
+  const cases: readonly (readonly [string[], RegExp])[] = [
+    [['eval', 'ix', '--queries', 'none.jsonl'], /none\.jsonl cannot be read.*\[CORPUS_NOT_FOUND\]/],
+    [['eval', 'ix', '--queries', 'corpus.jsonl'], /corpus\.jsonl:1: "question" must be a string.*\[CORPUS_BAD_LINE\]/],
+    [[...EVAL, '--qrels', 'questions.jsonl'], /questions\.jsonl:1: .*\[CORPUS_BAD_LINE\]/],
+    [[...EVAL, '--run', 'none/run.txt'], /none\/run\.txt cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
+    ...(existsSync('/dev/full')
+      ? [[[...EVAL, '--run', '/dev/full'], /\/dev\/full: no space left.*\[DISK_FULL\]/] as [string[], RegExp]]
+      : []),
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await runTrawl(args, { cwd });
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
+});

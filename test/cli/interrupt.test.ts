@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
+import { type Ended, endOf, fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from './run-trawl.ts';
+
+const cwd = await fileFolder();
+
+/** Enough work for several seconds: the sample's texts many times over. */
+before(async () => {
+  const sample = readFileSync(SAMPLE_PASSAGES, 'utf8');
+  writeFileSync(join(cwd, 'big.jsonl'), sample.repeat(120));
+  const questions = Array.from(
+    { length: 20_000 },
+    (_, i) => `{"id": "q${i}", "question": "question number ${i}", "gold_ids": ["s-0001"]}\n`,
+  );
+  writeFileSync(join(cwd, 'questions.jsonl'), questions.join(''));
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'old', '--quiet'], { cwd })).code, 0);
+});
+
+/** Runs until stderr says `after` (at once where that is ''), waits a little, and sends the signal. */
+async function interrupted(
+  args: readonly string[],
+  after: string,
+  signal: NodeJS.Signals,
+  waitMs = 150,
+): Promise<Ended> {
+  const child = spawnTrawl(args, { cwd });
+  const ended = endOf(child);
+  let seen = '';
+  await new Promise<void>((resolve) => {
+    child.stderr!.on('data', (text: string) => {
+      seen += text;
+      if (seen.includes(after)) resolve();
+    });
+    if (after === '') resolve();
+  });
+  await new Promise((resolve) => setTimeout(resolve, waitMs));
+  child.kill(signal);
+  return ended;
+}
+
+for (const [stage, signal] of [
+  ['reading', 'SIGINT'],
+  ['encoding', 'SIGINT'],
+  ['encoding', 'SIGTERM'],
+] as const) {
+  test(`trawl index stopped by ${signal} while ${stage} leaves the old index and nothing else`, async () => {
+    const generation = jsonOf<{ generation: string }>(await runTrawl(['inspect', 'old', '--json'], { cwd })).generation;
+    const args = ['index', 'big.jsonl', '--out', 'old', '--overwrite'];
+    const {
+      code,
+      signal: died,
+      stdout,
+      stderr,
+    } = await interrupted(args, stage, signal, stage === 'reading' ? 0 : 150);
+    assert.deepEqual([code, died, stdout], [EXIT.interrupted, null, '']);
+    assert.match(stderr, /trawl: Interrupted\. \[CANCELLED\]\n$/);
+    assert.doesNotMatch(stderr, /terminate|core|\n {4}at /);
+    assert.equal(existsSync(join(cwd, 'old.partial')), false);
+    const after = jsonOf<{ generation: string }>(await runTrawl(['inspect', 'old', '--json'], { cwd }));
+    assert.equal(after.generation, generation);
+    assert.equal((await runTrawl(['verify', 'old', '--quiet'], { cwd })).code, 0);
+  });
+}
+
+test('a build that is killed leaves the old index usable, and the next build clears up', async () => {
+  const args = ['index', 'big.jsonl', '--out', 'old', '--overwrite'];
+  const { signal } = await interrupted(args, 'encoding', 'SIGKILL');
+  assert.equal(signal, 'SIGKILL');
+  assert.equal(existsSync(join(cwd, 'old.partial')), true);
+  assert.equal((await runTrawl(['search', 'old', 'a river', '--quiet'], { cwd })).code, 0);
+  const partial = await runTrawl(['search', 'old.partial', 'a river'], { cwd });
+  assert.match(partial.stderr, /a build that was stopped.*\[INDEX_NOT_FOUND\]/);
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'old', '--overwrite', '--quiet'], { cwd })).code, 0);
+  assert.equal(existsSync(join(cwd, 'old.partial')), false);
+});
+
+test('a second Ctrl-C ends a build at once, without an abort of native code', async () => {
+  const child = spawnTrawl(['index', 'big.jsonl', '--out', 'second'], { cwd });
+  const ended = endOf(child);
+  await new Promise<void>((resolve) => {
+    child.stderr!.on('data', (text: string) => {
+      if (text.includes('encoding')) resolve();
+    });
+  });
+  child.kill('SIGINT');
+  child.kill('SIGTERM');
+  const { code, signal, stderr } = await ended;
+  assert.deepEqual([code, signal], [EXIT.interrupted, null]);
+  assert.doesNotMatch(stderr, /terminate|core dumped/);
+});
+
+for (const args of [
+  ['eval', 'old', '--queries', 'questions.jsonl'],
+  ['search', 'old', '--queries', 'questions.jsonl', '--out', 'hits.jsonl'],
+]) {
+  test(`trawl ${args[0]} stopped by Ctrl-C ends with ${EXIT.interrupted} and one line`, async () => {
+    const { code, signal, stdout, stderr } = await interrupted(args, '', 'SIGINT', 1_500);
+    assert.deepEqual([code, signal, stdout, stderr], [EXIT.interrupted, null, '', 'trawl: Interrupted. [CANCELLED]\n']);
+  });
+}
+
+test('an interruption is JSON too with --json', async () => {
+  const args = ['eval', 'old', '--queries', 'questions.jsonl', '--json'];
+  const { code, stderr } = await interrupted(args, '', 'SIGTERM', 1_500);
+  assert.equal(code, EXIT.interrupted);
+  assert.deepEqual(JSON.parse(stderr), { error: { code: 'CANCELLED', message: 'Interrupted.', details: {} } });
+});

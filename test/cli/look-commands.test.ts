@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, type TestContext, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { fileFolder, jsonOf, runTrawl, sampleIndex } from './run-trawl.ts';
+
+const VECTORS = join('shard-00000', 'vectors.faiss');
+const PASSAGES = join('shard-00000', 'passages.sqlite');
+
+const folder = await fileFolder();
+let index: string;
+before(async () => {
+  index = await sampleIndex(folder);
+});
+
+/** A copy that may be damaged. */
+async function copyOfIndex(t: TestContext): Promise<string> {
+  const copy = join(await tempFolder(t), 'copy');
+  cpSync(index, copy, { recursive: true });
+  return copy;
+}
+
+function flipByte(path: string, offset: number): void {
+  const bytes = readFileSync(path);
+  bytes[offset]! ^= 1;
+  writeFileSync(path, bytes);
+}
+
+test('inspect prints the facts of an index for a person', async () => {
+  const { code, stdout, stderr } = await runTrawl(['inspect', index]);
+  assert.deepEqual([code, stderr], [0, '']);
+  for (const fact of [
+    index,
+    'rows          270 × ',
+    'model         token-average-256',
+    'passages.jsonl  270 passages',
+    `written by    trawl ${packageVersion}`,
+  ]) {
+    assert.ok(stdout.includes(fact), fact);
+  }
+});
+
+test('inspect --json prints the manifest with folder and sizes', async () => {
+  const { folder, sizes, ...manifest } = jsonOf<{ folder: string; sizes: object }>(
+    await runTrawl(['inspect', index, '--json']),
+  );
+  assert.equal(folder, index);
+  assert.deepEqual(manifest, JSON.parse(readFileSync(join(index, 'manifest.json'), 'utf8')));
+  assert.deepEqual(sizes, {
+    // The FAISS header is 45 bytes.
+    vectorBytes: statSync(join(index, VECTORS)).size - 45,
+    passageBytes: statSync(join(index, PASSAGES)).size,
+  });
+});
+
+test('verify finds nothing wrong with an index as it was written', async () => {
+  const { code, stdout, stderr } = await runTrawl(['verify', index]);
+  assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
+  assert.match(stderr, /checksum of .*vectors\.faiss/);
+  assert.deepEqual(jsonOf(await runTrawl(['verify', index, '--json', '--quiet'])), { folder: index, problems: [] });
+});
+
+test('verify finds a flipped byte in the vectors, and names the file', async (t) => {
+  const copy = await copyOfIndex(t);
+  flipByte(join(copy, VECTORS), 5_000);
+  const { code, stdout } = await runTrawl(['verify', copy]);
+  assert.equal(code, EXIT.problems);
+  assert.match(stdout, /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\n$/);
+});
+
+test('verify finds a flipped byte in a passage, and names the file', async (t) => {
+  const copy = await copyOfIndex(t);
+  const bytes = readFileSync(join(copy, PASSAGES));
+  // SQLite may have left an old copy of the text in a page's unused space, so all of them are changed.
+  const text = 'Golden Gate Bridge is';
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) bytes[at]! ^= 1;
+  writeFileSync(join(copy, PASSAGES), bytes);
+  const ended = await runTrawl(['verify', copy, '--json']);
+  assert.equal(ended.code, EXIT.problems);
+  const { problems } = JSON.parse(ended.stdout) as { problems: string[] };
+  assert.equal(problems.length, 1);
+  assert.match(problems[0]!, /passages\.sqlite: content hash is/);
+});
+
+test('verify finds a damaged page of the passage file wherever it is, and names the file', async (t) => {
+  const copy = await copyOfIndex(t);
+  const whole = readFileSync(join(copy, PASSAGES));
+  for (let page = 1; page < whole.length / 4096; page += 3) {
+    const bytes = Buffer.from(whole);
+    bytes.fill(0xff, page * 4096, page * 4096 + 64);
+    writeFileSync(join(copy, PASSAGES), bytes);
+    const { code, stdout, stderr } = await runTrawl(['verify', copy, '--quiet']);
+    // Where its tables cannot be opened at all, the index is refused as by every command.
+    assert.ok(code === EXIT.problems || code === EXIT.failed, `page ${page}: ${code}`);
+    assert.match(code === EXIT.problems ? stdout : stderr, /copy\/shard-00000\/passages\.sqlite: /);
+  }
+});
+
+test('verify names a row that is not finite', async (t) => {
+  const copy = await copyOfIndex(t);
+  const bytes = readFileSync(join(copy, VECTORS));
+  const { dimension } = JSON.parse(readFileSync(join(copy, 'manifest.json'), 'utf8')) as { dimension: number };
+  bytes.writeFloatLE(Number.NaN, 45 + 4 * (7 * dimension + 3));
+  writeFileSync(join(copy, VECTORS), bytes);
+  const { code, stdout } = await runTrawl(['verify', copy]);
+  assert.equal(code, EXIT.problems);
+  assert.match(stdout, /row 7 holds NaN in column 3; vectors must be finite/);
+});
+
+for (const command of [['verify'], ['inspect'], ['search', 'a query'], ['serve', '--port', '0']]) {
+  test(`${command[0]} refuses an index with a truncated, missing or foreign file, and names it`, async (t) => {
+    const [name, ...rest] = command;
+    const run = async (copy: string): Promise<string> => {
+      const { code, stdout, stderr } = await runTrawl([name!, copy, ...rest]);
+      assert.deepEqual([code, stdout], [EXIT.failed, '']);
+      return stderr;
+    };
+    const truncated = await copyOfIndex(t);
+    truncateSync(join(truncated, VECTORS), 1_000);
+    assert.match(
+      await run(truncated),
+      /vectors\.faiss: 1000 bytes where the manifest says \d+.*\[INDEX_FILE_TRUNCATED\]/,
+    );
+    const missing = await copyOfIndex(t);
+    rmSync(join(missing, PASSAGES));
+    assert.match(await run(missing), /passages\.sqlite.*\[INDEX_FILE_MISSING\]/);
+    const foreign = await copyOfIndex(t);
+    writeFileSync(join(foreign, PASSAGES), 'This is a text file and no database.'.repeat(1_000));
+    assert.match(await run(foreign), /passages\.sqlite.*\[INDEX_FILE_FOREIGN\]/);
+    const garbled = await copyOfIndex(t);
+    writeFileSync(join(garbled, 'manifest.json'), '{"format": "trawl-index"');
+    assert.match(await run(garbled), /manifest\.json.*\[INDEX_MANIFEST_INVALID\]/);
+  });
+}
+
+test('doctor says what the machine has, and as JSON', async () => {
+  const { code, stdout, stderr } = await runTrawl(['doctor']);
+  assert.deepEqual([code, stderr], [0, '']);
+  for (const name of ['trawl', 'processor', 'memory', 'search', 'onnxruntime', 'SQLite', 'models']) {
+    assert.match(stdout, new RegExp(`^${name} +\\S`, 'm'));
+  }
+  const facts = jsonOf<Record<string, unknown>>(await runTrawl(['doctor', '--json']));
+  assert.equal(facts.trawl, packageVersion);
+  assert.equal(facts.node, process.version);
+  assert.ok(Number(facts.cores) >= 1 && Number(facts.memoryBytes) > Number(facts.freeMemoryBytes));
+  assert.ok((facts.models as string[]).includes('token-average-256'));
+  assert.ok((facts.executionProviders as string[]).includes('cpu'));
+  assert.ok(Array.isArray(facts.instructionSets));
+});

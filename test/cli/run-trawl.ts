@@ -1,0 +1,138 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { packageRoot } from '../../src/package-root.ts';
+import type { DriverReply } from './trawl-driver.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
+const DRIVER = fileURLToPath(new URL('./trawl-driver.js', import.meta.url));
+export const SAMPLE = join(packageRoot, 'corpus', 'sample');
+export const SAMPLE_PASSAGES = join(SAMPLE, 'passages.jsonl');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** Without settings of the person who runs the tests. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TRAWL_')));
+}
+
+/** The program as a child process. */
+export function spawnTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: RunOptions = {}): ChildProcess {
+  return spawn(process.execPath, [PROGRAM, ...args], {
+    cwd,
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+/** Waits for the end of a child and gives all that it wrote. */
+export async function endOf(child: ChildProcess): Promise<Ended> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+  return { code, signal, stdout, stderr };
+}
+
+let driver: ChildProcess | undefined;
+let lastRun: Promise<unknown> = Promise.resolve();
+
+/** Runs a command line in a process that the calls of a test file share. Nothing in it is shared but the process. */
+export function runTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: RunOptions = {}): Promise<Ended> {
+  const run = lastRun.then(async (): Promise<Ended> => {
+    driver ??= fork(DRIVER, { env: cleanEnvironment(), execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    driver.ref();
+    driver.channel?.ref();
+    driver.send({ args, cwd, env });
+    const reply = await new Promise<DriverReply>((resolve, reject) => {
+      driver!.once('message', (message) => resolve(message as DriverReply));
+      driver!.once('exit', (code) =>
+        reject(new Error(`the process ended with ${code} while it ran ${args.join(' ')}`)),
+      );
+    });
+    driver.removeAllListeners();
+    // Between runs it keeps nobody waiting; it ends with the test process.
+    driver.unref();
+    driver.channel?.unref();
+    return { signal: null, ...reply };
+  });
+  lastRun = run.catch(() => undefined);
+  return run;
+}
+
+/** The one line of JSON of an ended run, after a look at its exit code. */
+export function jsonOf<T>({ code, stdout, stderr }: Ended): T {
+  if (code !== 0) throw new Error(`exit code ${code}: ${stderr}`);
+  return JSON.parse(stdout) as T;
+}
+
+/** A folder that goes when all tests of the file are over. */
+export async function fileFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'trawl-test-'));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** An index of the sample corpus with the model that comes along. */
+export async function sampleIndex(folder: string): Promise<string> {
+  const out = join(folder, 'sample');
+  const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--quiet']);
+  if (ended.code !== 0) throw new Error(ended.stderr);
+  return out;
+}
+
+export interface Served {
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** Resolves when it has ended. */
+  readonly ended: Promise<Ended>;
+}
+
+/** `trawl serve --json` on a free port; resolves when it says that it is ready. Killed with its test. */
+export async function serveIndex(t: TestContext, index: string, args: readonly string[] = []): Promise<Served> {
+  const child = spawnTrawl(['serve', index, '--port', '0', '--json', ...args]);
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  let line = '';
+  const ready = new Promise<string>((resolve) => {
+    child.stdout?.on('data', (text: string) => {
+      line += text;
+      if (line.includes('\n')) resolve((JSON.parse(line) as { url: string }).url);
+    });
+  });
+  const url = await Promise.race([
+    ready,
+    ended.then(({ code, stderr }) => Promise.reject(new Error(`serve ended with ${code}: ${stderr}`))),
+  ]);
+  return { url, child, ended };
+}
+
+export interface HttpAnswer<T> {
+  readonly status: number;
+  readonly body: T;
+}
+
+export async function postJson<T>(url: string, body: unknown): Promise<HttpAnswer<T>> {
+  const response = await fetch(`${url}/retrieve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as T };
+}

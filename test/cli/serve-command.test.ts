@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { EXIT } from '../../cli/command.ts';
+import { toyModel } from '../embedding/model-fixtures.ts';
+import { endOf, fileFolder, postJson, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
+
+const folder = await fileFolder();
+let index: string;
+before(async () => {
+  index = await sampleIndex(folder);
+});
+
+interface Answer {
+  readonly result: readonly (readonly { readonly document: { readonly id: string }; readonly score: number }[])[];
+}
+
+/** A request of some seconds: enough queries to be in flight when a signal comes. */
+const LONG_REQUEST = {
+  queries: Array.from({ length: 4_000 }, (_, i) => `query number ${i} about rivers, bridges and painters`),
+  topk: 3,
+  return_scores: true,
+};
+
+test('a served index answers /retrieve, /livez, /readyz and the page, and ends with SIGTERM', async (t) => {
+  const { url, child, ended } = await serveIndex(t, index);
+  const { status, body } = await postJson<Answer>(url, {
+    queries: ['designer of the Brooklyn Bridge', 'longest river in the Czech Republic'],
+    topk: 2,
+    return_scores: true,
+  });
+  assert.equal(status, 200);
+  assert.deepEqual(
+    body.result.map((hits) => [hits.length, hits[0]!.document.id]),
+    [
+      [2, 's-0001'],
+      [2, 's-0066'],
+    ],
+  );
+  assert.deepEqual(await (await fetch(`${url}/livez`)).json(), { status: 'alive' });
+  const ready = (await (await fetch(`${url}/readyz`)).json()) as Record<string, unknown>;
+  assert.deepEqual([ready.status, ready.index, ready.rows], ['ready', 'sample', 270]);
+  assert.match(await (await fetch(url)).text(), /<html/);
+  child.kill('SIGTERM');
+  const { code, signal, stdout, stderr } = await ended;
+  assert.deepEqual([code, signal], [0, null]);
+  const facts = JSON.parse(stdout) as Record<string, unknown>;
+  assert.deepEqual([facts.url, facts.pid, facts.rows], [url, child.pid, 270]);
+  const log = stderr
+    .trimEnd()
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const answered = log.find(({ msg }) => msg === 'retrieved')!;
+  assert.deepEqual([answered.queries, answered.k, typeof answered.totalMs], [2, 2, 'number']);
+  assert.match(String(answered.time), /^\d{4}-\d\d-\d\dT/);
+  assert.doesNotMatch(stderr, /Brooklyn/);
+});
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} lets the request in flight end, refuses new ones, and the exit code is 0`, async (t) => {
+    const { url, child, ended } = await serveIndex(t, index);
+    const running = postJson<Answer>(url, LONG_REQUEST);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    child.kill(signal);
+    const { status, body } = await running;
+    assert.equal(status, 200);
+    assert.equal(body.result.length, LONG_REQUEST.queries.length);
+    const { code, stderr } = await ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /stopping: running requests end first/);
+    await assert.rejects(fetch(`${url}/livez`));
+  });
+}
+
+test('a second signal stops at once, without an abort of native code', async (t) => {
+  const { url, child, ended } = await serveIndex(t, index);
+  const running = postJson(url, LONG_REQUEST).then(
+    () => 'answered',
+    () => 'cut off',
+  );
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  child.kill('SIGTERM');
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  child.kill('SIGTERM');
+  const { code, signal } = await ended;
+  assert.deepEqual([code, signal], [EXIT.interrupted, null]);
+  assert.equal(await running, 'cut off');
+});
+
+test('with --grace-s 0 running requests are cut off and the server still ends in order', async (t) => {
+  const { url, child, ended } = await serveIndex(t, index, ['--grace-s', '0']);
+  const running = postJson(url, LONG_REQUEST).then(
+    () => 'answered',
+    () => 'cut off',
+  );
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  child.kill('SIGTERM');
+  const { code, signal } = await ended;
+  assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
+});
+
+test('a signal during the start ends it in order', async () => {
+  for (const pause of [300, 600]) {
+    const child = spawnTrawl(['serve', index, '--port', '0']);
+    const ended = endOf(child);
+    await new Promise((resolve) => setTimeout(resolve, pause));
+    child.kill('SIGINT');
+    const { code, signal, stderr } = await ended;
+    // Before the program listens to signals, the system's own end by signal.
+    assert.ok(code === 0 || signal === 'SIGINT', `${code} ${signal}: ${stderr}`);
+    assert.doesNotMatch(stderr, /core dumped|terminate called|INTERNAL/);
+  }
+});
+
+test('a person gets the address, a line to try and how to stop; --quiet says nothing', async (t) => {
+  const child = spawnTrawl(['serve', index, '--port', '0']);
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  let stderr = '';
+  child.stderr!.on('data', (text: string) => (stderr += text));
+  while (!stderr.includes('Ctrl-C')) await once(child.stderr!, 'data');
+  const [, url] = /on (http:\/\/127\.0\.0\.1:\d+)\n/.exec(stderr)!;
+  assert.match(stderr, /Serving sample \(270 passages, token-average-256\) on http/);
+  assert.ok(stderr.includes(`search page   ${url}/\n`));
+  const [, curl] = /try it {8}(curl .*)\n/.exec(stderr)!;
+  const answer = spawn('bash', ['-c', curl!], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const { stdout } = await endOf(answer);
+  assert.equal((JSON.parse(stdout) as Answer).result[0]!.length, 3);
+  child.kill('SIGINT');
+  assert.equal((await ended).code, 0);
+
+  const quiet = await serveIndex(t, index, ['--quiet']);
+  assert.equal((await postJson(quiet.url, { queries: ['x'] })).status, 200);
+  quiet.child.kill('SIGINT');
+  assert.equal((await quiet.ended).stderr, '');
+});
+
+test('the limits given as options are those of the server', async (t) => {
+  const { url, child, ended } = await serveIndex(t, index, ['--topk', '2', '--max-k', '4', '--max-queries', '3']);
+  const answer = await postJson<{ result: unknown[][] }>(url, { queries: ['a'] });
+  assert.equal(answer.body.result[0]!.length, 2);
+  assert.equal((await postJson(url, { queries: ['a'], topk: 5 })).status, 422);
+  assert.equal((await postJson(url, { queries: ['a', 'b', 'c', 'd'] })).status, 413);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+});
+
+test('a port that is taken is said with the option that changes it', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  t.after(() => taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as { port: number };
+  const { code, stderr } = await runTrawl(['serve', index, '--port', `${port}`]);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    new RegExp(`^trawl: 127\\.0\\.0\\.1:${port} is taken by another program\\. .*--port\\. \\[PORT_IN_USE\\]\n$`),
+  );
+});
+
+test("an address that is not this machine's is said with the option that changes it", async () => {
+  const { code, stderr } = await runTrawl(['serve', index, '--host', '192.0.2.1', '--port', '0']);
+  assert.equal(code, 2);
+  assert.match(
+    stderr,
+    /Cannot listen on 192\.0\.2\.1:0: this machine does not have that address\. Choose another --host or --port\. \[USAGE\]\n$/,
+  );
+});
+
+test('a missing or different encoder keeps the server from starting', async (t) => {
+  const missing = await runTrawl(['serve', index, '--port', '0', '--model', './none', '--quiet']);
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /none.*\[MODEL_NOT_FOUND\]\n$/);
+  const other = await runTrawl(['serve', index, '--port', '0', '--model', await toyModel(t), '--quiet']);
+  assert.equal(other.code, 1);
+  assert.match(other.stderr, /made with token-average-256, the query encoder is toy;.*\[MODEL_MISMATCH\]\n$/);
+});
+
+test('on a terminal the log has lines for a person', { skip: process.platform !== 'linux' }, async () => {
+  const program = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
+  // `script` gives the program a terminal; timeout sends the SIGINT.
+  const line = `timeout -s INT 3 "${process.execPath}" "${program}" serve "${index}" --port 0`;
+  const child = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const { stdout } = await endOf(child);
+  assert.match(stdout, /\[\d\d:\d\d:\d\d\] .*INFO.*: .*Server listening at http/);
+  assert.match(stdout, /stopping: running requests end first/);
+  assert.doesNotMatch(stdout, /^\{/m);
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+const TOKENIZER = join(packageRoot, 'models', 'token-average-256', 'tokenizer.json');
+const SAMPLE = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
+const SHARED = [
+  'flashrag_sample/sample_data.jsonl',
+  'kilt/filtered_kilt_sample_99.jsonl',
+  'pool_wiki_dev/corpus.jsonl',
+  'search_calls/all_search_calls.jsonl',
+  'squad_v11_dev/queries.jsonl',
+];
+
+/** Every string in up to `limit` lines of a JSONL file, spread over all of it. */
+function textsOf(path: string, limit: number): string[] {
+  const lines = readFileSync(path, 'utf8').trim().split('\n');
+  const step = Math.max(1, Math.floor(lines.length / limit));
+  return lines.filter((_, i) => i % step === 0).flatMap((line) => stringsIn(JSON.parse(line)));
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
+}
+
+async function assertSameIds(folder: string, texts: readonly string[]): Promise<number> {
+  const tokenizer = await TextTokenizer.load(TOKENIZER);
+  const file = join(folder, 'texts.jsonl');
+  writeFileSync(file, texts.map((text) => `${JSON.stringify(text)}\n`).join(''));
+  const expected = (await runPeer('hf_tokenize.py', { tokenizer: TOKENIZER, texts: file })) as number[][];
+  assert.equal(expected.length, texts.length);
+  let tokens = 0;
+  for (const [i, text] of texts.entries()) {
+    const ids = tokenizer.frame(tokenizer.contentIds(text, Number.POSITIVE_INFINITY));
+    assert.deepEqual([...ids], expected[i], JSON.stringify(text));
+    tokens += ids.length;
+  }
+  return tokens;
+}
+
+test('texts of the sample corpus have the ids of the reference tokeniser', { skip: withoutPeers() }, async (t) => {
+  const tokens = await assertSameIds(await tempFolder(t), textsOf(SAMPLE, 1000));
+  t.diagnostic(`${tokens} tokens are equal`);
+});
+
+for (const path of SHARED) {
+  test(`texts of ${path} have the ids of the reference tokeniser`, {
+    skip: withoutPeers() || withoutSharedData(path),
+  }, async (t) => {
+    const tokens = await assertSameIds(await tempFolder(t), textsOf(sharedData(path), 2000));
+    t.diagnostic(`${tokens} tokens are equal`);
+    assert.ok(tokens > 10_000);
+  });
+}

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { DEFAULT_PASSAGE_TEMPLATE } from '../corpus/passage-template.ts';
+import { buildIndex } from '../indexer/build-index.ts';
+import { openEncoder } from '../src/embedding/open-encoder.ts';
+import { buildApp } from '../src/http/app.ts';
+import { listen } from '../src/http/listen.ts';
+import { openRetriever } from '../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import { fileFolder, postJson, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
+
+interface SampleQuestion {
+  readonly id: string;
+  readonly question: string;
+  readonly query?: string;
+  readonly gold_ids: readonly string[];
+}
+
+interface Document {
+  readonly id: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+interface Scored {
+  readonly result: readonly (readonly { readonly document: Document; readonly score: number }[])[];
+}
+
+interface Plain {
+  readonly result: readonly (readonly Document[])[];
+}
+
+function jsonLines<T>(name: string): T[] {
+  return readFileSync(join(SAMPLE, name), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as T);
+}
+
+const passages = jsonLines<Document>('passages.jsonl');
+const questions = jsonLines<SampleQuestion>('questions.jsonl');
+const subQueries = jsonLines<SampleQuestion>('sub-queries.jsonl');
+
+const folder = await fileFolder();
+let url: string;
+let port: number;
+let retriever: Retriever;
+let app: ReturnType<typeof buildApp>;
+
+before(async () => {
+  const encoder = await openEncoder('token-average-256');
+  await buildIndex({
+    corpus: [SAMPLE_PASSAGES],
+    corpusOptions: {},
+    encoder,
+    out: join(folder, 'sample'),
+    overwrite: false,
+    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
+    uniqueIds: true,
+    onProgress: () => undefined,
+  });
+  await encoder.close();
+  retriever = await openRetriever(join(folder, 'sample'));
+  app = buildApp(retriever);
+  url = await listen(app, { host: '127.0.0.1', port: 0 });
+  port = (app.server.address() as AddressInfo).port;
+});
+
+after(async () => {
+  app.server.closeAllConnections();
+  await app.close();
+  await retriever.close();
+});
+
+test('sample questions find their passage first', async () => {
+  // Questions that name their subject: any encoder of use ranks it first.
+  const expected = {
+    'designer of the Brooklyn Bridge': 'Brooklyn Bridge',
+    'the longest river of the Czech Republic': 'Vltava',
+    'national epic of Finland compiled by Elias Lönnrot': 'Kalevala',
+    'hard-paste porcelain factory in the Albrechtsburg castle': 'Meissen porcelain',
+  };
+  const { status, body } = await postJson<Scored>(url, {
+    queries: Object.keys(expected),
+    topk: 3,
+    return_scores: true,
+  });
+  assert.equal(status, 200);
+  assert.deepEqual(
+    body.result.map(([first]) => first!.document.title),
+    Object.values(expected),
+  );
+  for (const hits of body.result) {
+    assert.equal(hits.length, 3);
+    for (const { document } of hits) {
+      const { title, text, ...rest } = passages.find(({ id }) => id === document.id)!;
+      assert.deepEqual(document, { ...rest, title, text, contents: `"${title}"\n${text}` });
+    }
+    const scores = hits.map(({ score }) => score);
+    assert.deepEqual(
+      scores,
+      scores.toSorted((a, b) => b - a),
+    );
+  }
+});
+
+test('nine of ten sample questions have a relevant passage among the first five', async () => {
+  const { body } = await postJson<Plain>(url, { queries: questions.map(({ question }) => question), topk: 5 });
+  const found = questions.filter(({ gold_ids }, i) => body.result[i]!.some(({ id }) => gold_ids.includes(id)));
+  assert.ok(found.length >= 0.9 * questions.length, `${found.length} of ${questions.length}`);
+});
+
+test('without return_scores the same passages come without scores', async () => {
+  const queries = questions.slice(0, 20).map(({ question }) => question);
+  const scored = await postJson<Scored>(url, { queries, topk: 4, return_scores: true });
+  const plain = await postJson<Plain>(url, { queries, topk: 4, return_scores: false });
+  assert.deepEqual(
+    plain.body.result,
+    scored.body.result.map((hits) => hits.map(({ document }) => document)),
+  );
+  assert.deepEqual((await postJson<Plain>(url, { queries, topk: 4 })).body, plain.body);
+});
+
+test('a question beside a query is the same as the client-composed "question [SEP] query"', async () => {
+  const pairs = subQueries.slice(0, 40);
+  const rest = { topk: 5, return_scores: true };
+  const apart = { queries: pairs.map(({ query }) => query), questions: pairs.map(({ question }) => question), ...rest };
+  const composed = { queries: pairs.map(({ question, query }) => `${question} [SEP] ${query}`), ...rest };
+  const alone = { queries: pairs.map(({ query }) => query), ...rest };
+  const [first, second, third] = await Promise.all([apart, composed, alone].map((body) => postJson<Scored>(url, body)));
+  assert.deepEqual(first!.body, second!.body);
+  assert.notDeepEqual(first!.body, third!.body);
+});
+
+test('a query has the same scores alone and in company', async () => {
+  const queries = questions.slice(0, 30).map(({ question }) => question);
+  const together = await postJson<Scored>(url, { queries, topk: 3, return_scores: true });
+  for (const i of [0, 7, 29]) {
+    const alone = await postJson<Scored>(url, { queries: [queries[i]], topk: 3, return_scores: true });
+    assert.deepEqual(alone.body.result[0], together.body.result[i]);
+  }
+});
+
+test('10,000 queries in one body are answered in order, and the server stays responsive meanwhile', async () => {
+  const queries = Array.from({ length: 10_000 }, (_, i) => `${questions[i % questions.length]!.question} (${i})`);
+  let done = false;
+  const big = postJson<Plain>(url, { queries, topk: 3 }).finally(() => (done = true));
+  const latencies: number[] = [];
+  while (!done) {
+    const started = performance.now();
+    assert.equal((await fetch(`${url}/livez`)).status, 200);
+    latencies.push(performance.now() - started);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const { status, body } = await big;
+  assert.equal(status, 200);
+  assert.equal(body.result.length, 10_000);
+  assert.ok(body.result.every((hits) => hits.length === 3));
+  for (const i of [0, 4_999, 9_999]) {
+    const alone = await postJson<Plain>(url, { queries: [queries[i]], topk: 3 });
+    assert.deepEqual(alone.body.result[0], body.result[i]);
+  }
+  // This process is the client too, and parses the big answer; the bound is loose for that reason.
+  assert.ok(latencies.length >= 5, `${latencies.length} looks`);
+  const worst = Math.max(...latencies);
+  assert.ok(worst < 500, `the slowest /livez took ${worst.toFixed()} ms`);
+});
+
+test('a client that hangs up does not disturb the next', async () => {
+  const controller = new AbortController();
+  const queries = Array.from({ length: 5_000 }, (_, i) => `abandoned query ${i}`);
+  const gone = fetch(`http://127.0.0.1:${port}/retrieve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ queries }),
+    signal: controller.signal,
+  });
+  setTimeout(() => controller.abort(), 100);
+  await assert.rejects(gone);
+  const started = performance.now();
+  assert.equal((await postJson(url, { queries: ['a river'] })).status, 200);
+  assert.ok(performance.now() - started < 2_000);
+});

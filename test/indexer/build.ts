@@ -1,0 +1,62 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { type BuildOptions, type BuildSummary, buildIndex } from '../../indexer/build-index.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { FakeTextEncoder } from './fake-text-encoder.ts';
+
+/** Corpus text: an array becomes JSON lines; a name that ends in .gz is compressed. */
+export function writeCorpus(folder: string, files: Readonly<Record<string, string | readonly object[]>>): string[] {
+  return Object.entries(files).map(([name, content]) => {
+    const path = join(folder, name);
+    const text = typeof content === 'string' ? content : content.map((row) => `${JSON.stringify(row)}\n`).join('');
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, name.endsWith('.gz') ? gzipSync(text) : text);
+    return path;
+  });
+}
+
+export type Build = Partial<BuildOptions> & Pick<BuildOptions, 'corpus' | 'out'>;
+
+export function build(options: Build): Promise<BuildSummary> {
+  return buildIndex({
+    corpusOptions: {},
+    encoder: new FakeTextEncoder(),
+    overwrite: false,
+    passageTemplate: '{contents}',
+    uniqueIds: false,
+    onProgress: () => undefined,
+    ...options,
+  });
+}
+
+export interface BuiltIndex {
+  readonly manifest: IndexManifest;
+  /** One array per row. */
+  readonly vectors: readonly Float32Array[];
+  readonly documents: readonly string[];
+}
+
+/** What stands in an index directory, read by other means than a retriever's. */
+export function readIndex(folder: string): BuiltIndex {
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as IndexManifest;
+  const bytes = readFileSync(join(folder, 'shard-00000', 'vectors.faiss')).subarray(45);
+  const { dimension, rows } = manifest;
+  const vectors = Array.from({ length: rows }, (_, row) =>
+    Float32Array.from({ length: dimension }, (_, column) => bytes.readFloatLE(4 * (row * dimension + column))),
+  );
+  const file = new PassageFile(join(folder, 'shard-00000', 'passages.sqlite'));
+  try {
+    return { manifest, vectors, documents: [...file.documents()] };
+  } finally {
+    file.close();
+  }
+}
+
+/** Asserts nothing; gives the vectors an encoder would make of the texts. */
+export async function vectorsOf(encoder: TextEncoder, texts: readonly string[]): Promise<Float32Array[]> {
+  const { vectors } = await encoder.encode(texts, { kind: 'passage' });
+  return texts.map((_, i) => vectors.slice(i * encoder.dimension, (i + 1) * encoder.dimension));
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { throwIfCancelled } from '../../src/abort.ts';
+import type {
+  EncodeOptions,
+  EncodeOutcome,
+  EncodeResult,
+  EncoderInput,
+  TextEncoder,
+} from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+
+export const FAKE_MODEL: ModelIdentity = {
+  name: 'fake',
+  sha256: 'f'.repeat(64),
+  architecture: 'fake',
+  dimension: 8,
+  pooling: 'mean',
+  normalize: false,
+  similarity: 'inner-product',
+  prefixes: { query: '', passage: '' },
+  maxTokens: { query: 32, passage: 16 },
+  precision: 'float32',
+  batchInvariant: true,
+};
+
+export interface FakeEncoderOptions {
+  readonly model?: Partial<ModelIdentity>;
+  /** Runs before each batch is answered. */
+  readonly before?: (inputs: readonly EncoderInput[], options: EncodeOptions) => Promise<void> | void;
+  /** Texts that cannot be embedded. */
+  readonly failing?: (text: string) => boolean;
+  /** Value of the first column instead of the usual one. */
+  readonly firstValue?: (text: string) => number | undefined;
+}
+
+/** An encoder without a model: a text's vector is made of its hash. Remembers what it was asked. */
+export class FakeTextEncoder implements TextEncoder {
+  readonly identity: ModelIdentity;
+  readonly batches: (readonly EncoderInput[])[] = [];
+  readonly #options: FakeEncoderOptions;
+
+  constructor(options: FakeEncoderOptions = {}) {
+    this.#options = options;
+    this.identity = { ...FAKE_MODEL, ...options.model };
+  }
+
+  get dimension(): number {
+    return this.identity.dimension;
+  }
+
+  get texts(): EncoderInput[] {
+    return this.batches.flat();
+  }
+
+  vectorOf(text: string): Float32Array {
+    const hash = createHash('sha256').update(text).digest();
+    const vector = Float32Array.from({ length: this.dimension }, (_, i) => (hash[i]! - 128) / 128);
+    vector[0] = this.#options.firstValue?.(text) ?? vector[0]!;
+    return vector;
+  }
+
+  async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
+    this.batches.push(inputs);
+    await this.#options.before?.(inputs, options);
+    throwIfCancelled(options.signal);
+    const vectors = new Float32Array(inputs.length * this.dimension);
+    const outcomes = inputs.map((input, i): EncodeOutcome => {
+      const text = String(input);
+      if (this.#options.failing?.(text) === true) {
+        return { ok: false, error: new TrawlError('ENCODING_FAILED', 'The encoder failed on a text: on purpose.') };
+      }
+      vectors.set(this.vectorOf(text), i * this.dimension);
+      const words = text.split(/\s+/).length;
+      const limit = this.identity.maxTokens[options.kind];
+      return { ok: true, tokens: Math.min(words, limit), truncated: words > limit };
+    });
+    return { vectors, outcomes };
+  }
+
+  async close(): Promise<void> {}
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { rmSync, truncateSync } from 'node:fs';
+import { test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import type { PassageShard } from '../../src/passages/passage-protocol.ts';
+import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
+import { runModule } from '../helpers/run-module.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { documentOf, writeShards } from './passage-files.ts';
+
+async function openForTest(
+  t: Parameters<typeof writeShards>[0],
+  shards: readonly PassageShard[],
+): Promise<SqlitePassageStore> {
+  const store = await SqlitePassageStore.open(shards);
+  t.after(() => store.close());
+  return store;
+}
+
+test('documents come in the order asked for, repeats included', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [10]));
+  assert.equal(store.rows, 10);
+  assert.deepEqual(await store.getMany([7, 0, 7, 9, 0]), [7, 0, 7, 9, 0].map(documentOf));
+  assert.deepEqual(await store.getMany(Float64Array.of(3, 1)), [3, 1].map(documentOf));
+  assert.deepEqual(await store.getMany([]), []);
+});
+
+test('a row belongs to the shard that holds it, empty shards included', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [0, 3, 1, 0, 0, 5, 0]));
+  assert.equal(store.rows, 9);
+  const rows = [8, 3, 4, 2, 0, 1, 5, 7, 6];
+  assert.deepEqual(await store.getMany(rows), rows.map(documentOf));
+});
+
+test('more rows than fit one message are read in pieces and stay in order', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [700, 700]));
+  const rows = Array.from({ length: 3001 }, (_, i) => (i * 977) % 1400);
+  assert.deepEqual(await store.getMany(rows), rows.map(documentOf));
+});
+
+test('a row that does not exist is a RangeError, wherever it stands, and nothing is read', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [4, 4]));
+  for (const bad of [-1, 8, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
+    await assert.rejects(store.getMany([0, 1, bad, 2]), RangeError);
+  }
+  assert.deepEqual(await store.getMany([7]), [documentOf(7)]);
+});
+
+test('a passage that its file lacks is a defect, not an empty answer', async (t) => {
+  const [shard] = await writeShards(t, [4]);
+  const store = await openForTest(t, [{ ...shard!, rows: 6 }]);
+  await assert.rejects(store.getMany([3, 5]), trawlError('INTERNAL', /no passage for row 5/));
+  assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
+});
+
+test('reads at the same time get each their own documents', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [300, 300]));
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, i) => {
+      const rows = Array.from({ length: 1 + ((i * 37) % 1200) }, (_, j) => (i * 31 + j * 7) % 600);
+      assert.deepEqual(await store.getMany(rows), rows.map(documentOf));
+    }),
+  );
+});
+
+test('a missing, cut or foreign file is refused at opening, by name', async (t) => {
+  const shards = await writeShards(t, [3, 3]);
+  truncateSync(shards[1]!.path, 5000);
+  await assert.rejects(SqlitePassageStore.open(shards), trawlError('INDEX_FILE_TRUNCATED', /passages-1\.sqlite/));
+  rmSync(shards[0]!.path);
+  await assert.rejects(SqlitePassageStore.open(shards), trawlError('INDEX_FILE_MISSING', /passages-0\.sqlite/));
+});
+
+test('an aborted signal stops a read before it begins and between its pieces', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [600]));
+  await assert.rejects(store.getMany([1], AbortSignal.abort()), trawlError('CANCELLED'));
+  const controller = new AbortController();
+  const rows = Array.from({ length: 100_000 }, (_, i) => i % 600);
+  const reading = store.getMany(rows, controller.signal);
+  setImmediate(() => controller.abort());
+  await assert.rejects(reading, trawlError('CANCELLED'));
+  assert.deepEqual(await store.getMany([2]), [documentOf(2)]);
+});
+
+test('closing waits for running reads to the last piece, and refuses later ones', async (t) => {
+  const store = await openForTest(t, await writeShards(t, [600]));
+  const rows = Array.from({ length: 20_000 }, (_, i) => i % 600);
+  const ended: string[] = [];
+  const reading = store.getMany(rows).then((documents) => ended.push(`${documents.length} documents`));
+  const closing = store.close().then(() => ended.push('closed'));
+  await assert.rejects(store.getMany([1]), trawlError('NOT_READY', /closed/));
+  await Promise.all([reading, closing, store.close()]);
+  assert.deepEqual(ended, ['20000 documents', 'closed']);
+  await assert.rejects(store.getMany([]), trawlError('NOT_READY'));
+});
+
+test('when the thread dies, running and later reads fail instead of waiting for ever', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const threads: Worker[] = [];
+  const onWorker = (worker: Worker): number => threads.push(worker);
+  process.on('worker', onWorker);
+  const store = await openForTest(t, shards);
+  process.off('worker', onWorker);
+  assert.equal(threads.length, 1);
+  const reading = assert.rejects(
+    store.getMany(Array.from({ length: 100_000 }, (_, i) => i % 600)),
+    trawlError('INTERNAL', /thread has died/),
+  );
+  await threads[0]!.terminate();
+  await reading;
+  await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /thread has died/));
+  await store.close();
+});
+
+test('an open store does not keep the process alive, a read and a close do', async (t) => {
+  const shards = JSON.stringify(await writeShards(t, [600]));
+  const { status, stdout, stderr } = runModule(`
+    const { SqlitePassageStore } = await import('#root/src/passages/sqlite-passage-store.js');
+    const store = await SqlitePassageStore.open(${shards});
+    const rows = Array.from({ length: 5000 }, (_, i) => i % 600);
+    const reading = store.getMany(rows).then(({ length }) => console.log('read', length));
+    await store.close();
+    console.log('closed');
+    await reading;
+    const idle = await SqlitePassageStore.open(${shards});
+    await idle.getMany([1]);
+    console.log('idle');
+  `);
+  assert.deepEqual([status, stdout, stderr], [0, 'read 5000\nclosed\nidle\n', '']);
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { buildIndex } from '../../indexer/build-index.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
+import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { seededNormal } from '../helpers/seeded-random.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { normalRows, openForTest, type Rows, writeSource } from '../vector-index/index-files.ts';
+
+interface FaissReply {
+  readonly kind: string;
+  readonly dimension: number;
+  readonly rows: number;
+  readonly metric: string;
+  readonly sha256: string;
+  readonly labels: readonly (readonly number[])[];
+  readonly scores: readonly (readonly number[])[];
+}
+
+/** Neighbouring scores that are nearer than this may change places in float32 sums. */
+const NEAR = 1e-6;
+const E5 = 'flashrag_sample/e5_flat_sample.index';
+
+const skip = withoutPeers();
+
+function sha256Of(values: Float32Array): string {
+  return createHash('sha256')
+    .update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength))
+    .digest('hex');
+}
+
+async function askFaiss(folder: string, path: string, queries: Rows, k: number): Promise<FaissReply> {
+  const { buffer, byteOffset, byteLength } = queries.values;
+  const file = join(folder, 'queries.f32');
+  writeFileSync(file, new Uint8Array(buffer, byteOffset, byteLength));
+  return (await runPeer('faiss_read.py', { path, queries: file, k })) as FaissReply;
+}
+
+interface Agreement {
+  /** Places where both name the same row. */
+  readonly same: number;
+  readonly places: number;
+}
+
+/**
+ * Searches the same with ours. Runs of our exact scores that are nearer to their neighbour than `near` may come in
+ * another order; everything else has to be equal, rank for rank. Asks ours for one more, to see past the last rank.
+ */
+async function compare(
+  t: TestContext,
+  source: IndexSource,
+  queries: Rows,
+  reply: FaissReply,
+  near: number,
+): Promise<Agreement> {
+  const count = queries.values.length / queries.dimension;
+  const index = await openForTest(t, source);
+  const k = reply.labels[0]!.length;
+  const result = await index.search({ queries: queries.values, count, k: k + 1 });
+  let same = 0;
+  for (let q = 0; q < count; q++) {
+    const start = q * (k + 1);
+    const rows = result.rows.subarray(start, start + result.counts[q]!);
+    const scores = result.scores.subarray(start, start + result.counts[q]!);
+    const labels = reply.labels[q]!;
+    assert.equal(labels.length, Math.min(k, rows.length));
+    for (let begin = 0; begin < labels.length; ) {
+      let end = begin + 1;
+      while (end < rows.length && scores[end - 1]! - scores[end]! <= near) end++;
+      const group = new Set(rows.subarray(begin, end));
+      for (let rank = begin; rank < Math.min(end, labels.length); rank++) {
+        assert.ok(
+          group.has(labels[rank]!),
+          `query ${q}, rank ${rank}: FAISS has ${labels[rank]}, we have ${rows[rank]}`,
+        );
+        if (labels[rank] === rows[rank]) same++;
+        const theirs = source.metric === 'l2' ? -reply.scores[q]![rank]! : reply.scores[q]![rank]!;
+        assert.ok(Math.abs(theirs - scores[rank]!) <= 1e-5 * Math.max(1, Math.abs(theirs)));
+      }
+      begin = end;
+    }
+  }
+  return { same, places: count * Math.min(k, source.rows) };
+}
+
+for (const metric of ['inner-product', 'l2'] as const) {
+  test(`FAISS opens the ${metric} file we write, holds its rows bit for bit and ranks them as we do`, {
+    skip,
+  }, async (t) => {
+    const folder = await tempFolder(t);
+    const rows = normalRows(2000, 48, 71);
+    rows.values.set([2 ** -149, -0, 0, 2 ** -126, -(2 ** -149)], 0);
+    const source = await writeSource(folder, rows, { metric });
+    const queries = normalRows(50, 48, 72);
+    const reply = await askFaiss(folder, source.shards[0]!.segments[0]!.path, queries, 20);
+    assert.deepEqual([reply.dimension, reply.rows, reply.metric], [48, 2000, metric]);
+    assert.match(reply.kind, /^IndexFlat/);
+    assert.equal(reply.sha256, sha256Of(rows.values));
+    const { same, places } = await compare(t, source, queries, reply, 1e-5);
+    t.diagnostic(`${same} of ${places} ranks are equal`);
+    assert.ok(same > places * 0.99);
+  });
+}
+
+test('FAISS opens the file of an index without rows', { skip }, async (t) => {
+  const source = await writeSource(await tempFolder(t), { values: new Float32Array(0), dimension: 7 });
+  const reply = (await runPeer('faiss_read.py', { path: source.shards[0]!.segments[0]!.path })) as FaissReply;
+  assert.deepEqual([reply.dimension, reply.rows], [7, 0]);
+});
+
+test('flat files that FAISS writes are read, and its other kinds refused by name', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const kinds = (await runPeer('faiss_write.py', { folder })) as string[];
+  const rows = readFileSync(join(folder, 'rows.f32'));
+  const refusals: Readonly<Record<string, RegExp>> = {
+    'flat-l1': /a flat index of another metric of FAISS \(IxFl\)/,
+    hnsw: /an HNSW index/,
+    'ivf-flat': /an IVF flat index/,
+    'ivf-pq': /an IVF-PQ index/,
+    pq: /a PQ index/,
+    sq: /a scalar-quantiser index/,
+    'id-map': /an ID-map index/,
+    'id-map-2': /an ID-map index/,
+  };
+  for (const kind of kinds) {
+    const bytes = readFileSync(join(folder, kind));
+    const decode = (): unknown => decodeFlatHeader(bytes, kind, bytes.length);
+    if (kind === 'flat-empty') assert.deepEqual(decode(), { dimension: 16, rows: 0, metric: 'inner-product' });
+    else if (kind === 'flat-ip' || kind === 'flat-l2') {
+      const metric = kind === 'flat-ip' ? 'inner-product' : 'l2';
+      assert.deepEqual(decode(), { dimension: 16, rows: 700, metric });
+      assert.deepEqual(bytes.subarray(45), rows);
+    } else assert.throws(decode, trawlError('INDEX_FILE_FOREIGN', refusals[kind]!), kind);
+  }
+  assert.equal(kinds.length, 11);
+});
+
+test('for 200 queries near real E5 vectors the ranking is that of FAISS at k = 10, and at k = 1000 but for near-ties', {
+  skip: skip || withoutSharedData(E5),
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const path = sharedData(E5);
+  const bytes = readFileSync(path);
+  const header = decodeFlatHeader(bytes, path, bytes.length);
+  const segments = [{ path, offset: 45, bytes: bytes.length - 45, dtype: 'float32' as const }];
+  const source: IndexSource = { ...header, shards: [{ firstRow: 0, rows: header.rows, segments }] };
+  const rows = new Float32Array(bytes.buffer.slice(bytes.byteOffset + 45, bytes.byteOffset + bytes.length));
+  const normal = seededNormal(20);
+  const queries = {
+    values: Float32Array.from(
+      { length: 200 * 768 },
+      (_, i) => rows[5 * 768 * Math.floor(i / 768) + (i % 768)]! + 0.01 * normal(),
+    ),
+    dimension: 768,
+  };
+
+  const ten = await compare(t, source, queries, await askFaiss(folder, path, queries, 10), 0);
+  assert.deepEqual(ten, { same: 2000, places: 2000 });
+  const all = await compare(t, source, queries, await askFaiss(folder, path, queries, 1000), NEAR);
+  t.diagnostic(
+    `at k = 1000, ${all.places - all.same} of ${all.places} ranks differ, all among neighbours within ${NEAR}`,
+  );
+  assert.ok(all.same > all.places * 0.99);
+});
+
+test('the index of the sample corpus opens in FAISS and is ranked by it as by us', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const encoder = await openEncoder('token-average-256', { workers: 1 });
+  t.after(() => encoder.close());
+  const built = await buildIndex({
+    corpus: [join(packageRoot, 'corpus', 'sample', 'passages.jsonl')],
+    corpusOptions: {},
+    encoder,
+    out: join(folder, 'sample'),
+    overwrite: false,
+    passageTemplate: '{contents}',
+    uniqueIds: true,
+    onProgress: () => undefined,
+  });
+  const { source, manifest } = openIndexDirectory(built.folder);
+  const questions = readFileSync(join(packageRoot, 'corpus', 'sample', 'questions.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as { question: string }).question);
+  const { vectors } = await encoder.encode(questions, { kind: 'query' });
+  const queries = { values: vectors, dimension: manifest.dimension };
+  const path = source.shards[0]!.segments[0]!.path;
+  const reply = await askFaiss(folder, path, queries, 20);
+  assert.deepEqual([reply.rows, reply.dimension, reply.metric], [manifest.rows, manifest.dimension, 'inner-product']);
+  const bytes = readFileSync(path);
+  assert.equal(reply.sha256, createHash('sha256').update(bytes.subarray(45)).digest('hex'));
+  const { same, places } = await compare(t, source, queries, reply, NEAR);
+  t.diagnostic(`${same} of ${places} ranks are equal`);
+  assert.ok(same > places * 0.99);
+});

@@ -1,0 +1,14 @@
+"""Token ids by the reference tokeniser. Input: {"tokenizer": path, "texts": path of one JSON string a line}; output: a list of ids per text."""
+
+import json
+import sys
+
+from tokenizers import Tokenizer
+
+request = json.load(sys.stdin)
+tokenizer = Tokenizer.from_file(request["tokenizer"])
+tokenizer.no_truncation()
+tokenizer.no_padding()
+with open(request["texts"], encoding="utf-8") as file:
+    texts = [json.loads(line) for line in file]
+json.dump([encoding.ids for encoding in tokenizer.encode_batch(texts)], sys.stdout)

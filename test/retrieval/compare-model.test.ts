@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TrawlError } from '../../src/errors.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { checkSameModel } from '../../src/retrieval/compare-model.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+const MODEL: ModelIdentity = {
+  name: 'e5-base-v2',
+  sha256: 'a'.repeat(64),
+  architecture: 'bert',
+  dimension: 768,
+  pooling: 'mean',
+  normalize: true,
+  similarity: 'inner-product',
+  prefixes: { query: 'query: ', passage: 'passage: ' },
+  maxTokens: { query: 64, passage: 256 },
+  precision: 'float32',
+  batchInvariant: true,
+};
+
+test('the same model passes, under another name and wherever else it does not change a vector', () => {
+  checkSameModel(MODEL, MODEL);
+  checkSameModel(MODEL, { ...MODEL, name: 'a-copy', similarity: 'cosine', batchInvariant: false });
+});
+
+for (const [field, change, shown] of [
+  ['sha256', { sha256: 'b'.repeat(64) }, '(index "aaaaaaaaaaaa", encoder "bbbbbbbbbbbb")'],
+  ['architecture', { architecture: 'roberta' }, '(index "bert", encoder "roberta")'],
+  ['dimension', { dimension: 384 }, '(index 768, encoder 384)'],
+  ['pooling', { pooling: 'cls' }, '(index "mean", encoder "cls")'],
+  ['normalize', { normalize: false }, '(index true, encoder false)'],
+  ['precision', { precision: 'int8' }, '(index "float32", encoder "int8")'],
+  ['query prefix', { prefixes: { query: '', passage: 'passage: ' } }, '(index "query: ", encoder "")'],
+  ['passage prefix', { prefixes: { query: 'query: ', passage: '' } }, '(index "passage: ", encoder "")'],
+  ['query tokens', { maxTokens: { query: 32, passage: 256 } }, '(index 64, encoder 32)'],
+  ['passage tokens', { maxTokens: { query: 64, passage: 512 } }, '(index 256, encoder 512)'],
+] as const) {
+  test(`another ${field} is refused, with both models and both values`, () => {
+    assert.throws(
+      () => checkSameModel(MODEL, { ...MODEL, name: 'other', ...change }),
+      (error: TrawlError) => {
+        assert.ok(
+          error.message.includes(`made with e5-base-v2, the query encoder is other; they differ in ${field} ${shown}.`),
+        );
+        assert.ok(error.message.includes('--model'));
+        assert.deepEqual(error.details, { index: 'e5-base-v2', encoder: 'other', fields: [field] });
+        return trawlError('MODEL_MISMATCH')(error);
+      },
+    );
+  });
+}
+
+test('all differences are named together', () => {
+  assert.throws(
+    () => checkSameModel(MODEL, { ...MODEL, dimension: 384, pooling: 'cls' }),
+    (error: TrawlError) => {
+      assert.deepEqual(error.details.fields, ['dimension', 'pooling']);
+      return true;
+    },
+  );
+});

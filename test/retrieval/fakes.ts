@@ -1,0 +1,113 @@
+import type {
+  EncodeOptions,
+  EncodeOutcome,
+  EncodeResult,
+  EncoderInput,
+  TextEncoder,
+} from '../../src/embedding/text-encoder.ts';
+import type { PassageStore } from '../../src/passages/passage-store.ts';
+import type { SearchRequest, SearchResult, VectorIndex } from '../../src/vector-index/vector-index.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+
+/** What the parts of a retriever were asked, in order: `encode 2`, `search 2 × 3`, `fetch 0,1`, `close index`. */
+export type Log = string[];
+
+type Before = () => Promise<void> | void;
+
+/** A text's vector is one number: the number it begins with. */
+export class FakeEncoder implements TextEncoder {
+  readonly dimension = 1;
+  readonly identity = new FakeRetriever().info.model;
+  readonly calls: { inputs: readonly EncoderInput[]; options: EncodeOptions }[] = [];
+  readonly #log: Log;
+  readonly #fail: (input: EncoderInput) => EncodeOutcome | undefined;
+  readonly #before: Before;
+
+  constructor(log: Log, options: { fail?: (input: EncoderInput) => EncodeOutcome | undefined; before?: Before } = {}) {
+    this.#log = log;
+    this.#fail = options.fail ?? (() => undefined);
+    this.#before = options.before ?? (() => undefined);
+  }
+
+  async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
+    this.#log.push(`encode ${inputs.length}`);
+    this.calls.push({ inputs, options });
+    await this.#before();
+    const text = (input: EncoderInput): string => (typeof input === 'string' ? input : input.query);
+    const outcomes = inputs.map(
+      (input): EncodeOutcome =>
+        this.#fail(input) ?? { ok: true, tokens: text(input).length, truncated: text(input).endsWith('…') },
+    );
+    const vectors = Float32Array.from(inputs, (input, i) => (outcomes[i]!.ok ? Number.parseFloat(text(input)) : 0));
+    return { vectors, outcomes };
+  }
+
+  async close(): Promise<void> {
+    this.#log.push('close encoder');
+  }
+}
+
+/** Rows 0 to 4. A query of value v finds the rows from v on; the score of row r is v + r / 10, plus `offset`. */
+export class FakeIndex implements VectorIndex {
+  readonly dimension = 1;
+  readonly rows = 5;
+  readonly metric = 'inner-product';
+  readonly requests: SearchRequest[] = [];
+  readonly #log: Log;
+  readonly #before: Before;
+  readonly #score: (query: number, row: number) => number;
+  readonly #exact: boolean;
+
+  constructor(
+    log: Log,
+    options: { before?: Before; score?: (query: number, row: number) => number; exact?: boolean } = {},
+  ) {
+    this.#log = log;
+    this.#before = options.before ?? (() => undefined);
+    this.#score = options.score ?? ((query, row) => query + row / 10);
+    this.#exact = options.exact ?? true;
+  }
+
+  async search(request: SearchRequest): Promise<SearchResult> {
+    const { queries, count, k } = request;
+    this.#log.push(`search ${count} × ${k}`);
+    this.requests.push(request);
+    await this.#before();
+    const counts = new Uint32Array(count);
+    const rows = new Float64Array(count * k).fill(-1);
+    const scores = new Float64Array(count * k);
+    for (let q = 0; q < count; q++) {
+      for (let row = queries[q]!; row < this.rows && counts[q]! < k; row++) {
+        rows[q * k + counts[q]!] = row;
+        scores[q * k + counts[q]!] = this.#score(queries[q]!, row);
+        counts[q]!++;
+      }
+    }
+    return { counts, rows, scores, exact: this.#exact };
+  }
+
+  async close(): Promise<void> {
+    this.#log.push('close index');
+  }
+}
+
+export class FakeStore implements PassageStore {
+  readonly rows = 5;
+  readonly #log: Log;
+  readonly #before: Before;
+
+  constructor(log: Log, options: { before?: Before } = {}) {
+    this.#log = log;
+    this.#before = options.before ?? (() => undefined);
+  }
+
+  async getMany(rows: ArrayLike<number>): Promise<string[]> {
+    this.#log.push(`fetch ${Array.from(rows).join(',')}`);
+    await this.#before();
+    return Array.from(rows, (row) => `{"row":${row}}`);
+  }
+
+  async close(): Promise<void> {
+    this.#log.push('close passages');
+  }
+}

@@ -1,0 +1,166 @@
+import { writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generationOf } from '../../src/manifest/generation.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { writeJsonDurably } from '../../src/manifest/write-json.ts';
+import type { Metric } from '../../src/metric.ts';
+import { type PassageToStore, SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
+import { FlatIndexWriter } from '../../src/vector-index/flat-index-writer.ts';
+import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { sha256Of } from './sha256-of.ts';
+
+/**
+ * An index directory of 11 rows that shows what the format can do: two shards, vectors in a FAISS file and in files
+ * that were cut inside a row, a tombstone, ids and texts of every kind. `test/fixtures/index-v1` is what this wrote when
+ * the manifests had version 1; it stays as it is when this changes.
+ */
+export const TINY_DIMENSION = 8;
+export const TINY_ROWS = 11;
+export const TINY_TOMBSTONE = 3;
+const FIRST_SHARD_ROWS = 6;
+
+export const TINY_DOCUMENTS: readonly string[] = [
+  '{"id":"a-0","contents":"\\"First\\"\\nThe first passage."}',
+  '{"id": 1, "title": "Second", "text": "Title and text apart.", "url": "https://example.org/1"}',
+  '{"id":9007199254740993,"contents":"An id beyond 2^53.","weight":1.50}',
+  '{"id":"3","contents":"A removed passage."}',
+  '{"id":123456789012345678901234567890,"contents":"An id beyond 2^63."}',
+  String.raw`{"id":"nul","contents":"a\u0000b \ud800"}`,
+  '{"id":"💧","contents":"naïve Ω 漢字 \u2028"}',
+  '{"id":null,"contents":"No id."}',
+  '{"contents":"No id column."}',
+  '{"id":"a-0","contents":"An id that was there before."}',
+  '{"id":-7,"contents":""}',
+];
+
+const IDS: readonly PassageToStore['id'][] = [
+  'a-0',
+  1,
+  9007199254740993n,
+  '3',
+  123456789012345678901234567890n,
+  'nul',
+  '💧',
+  null,
+  null,
+  'a-0',
+  -7,
+];
+
+/** Sixteenths, so that scores are exact in every arithmetic; rows 2 and 9 are equal. */
+export function tinyRows(): Float32Array {
+  const values = Float32Array.from({ length: TINY_ROWS * TINY_DIMENSION }, (_, i) => (((i * 37) % 101) - 50) / 16);
+  values.copyWithin(9 * TINY_DIMENSION, 2 * TINY_DIMENSION, 3 * TINY_DIMENSION);
+  return values;
+}
+
+const MODEL: IndexManifest['model'] = {
+  name: 'no-model',
+  sha256: '0'.repeat(64),
+  architecture: 'none',
+  dimension: TINY_DIMENSION,
+  pooling: 'mean',
+  normalize: false,
+  similarity: 'inner-product',
+  prefixes: { query: '', passage: '' },
+  maxTokens: { query: 32, passage: 32 },
+  precision: 'float32',
+  batchInvariant: true,
+};
+
+export async function writeTinyIndex(folder: string, metric: Metric = 'inner-product'): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const shards = [
+    await writeShard(join(folder, 'shard-00000'), metric, 0, FIRST_SHARD_ROWS),
+    await writeShard(join(folder, 'shard-00001'), metric, FIRST_SHARD_ROWS, TINY_ROWS),
+  ];
+  const removed = new RowBitmap(TINY_ROWS);
+  removed.add(TINY_TOMBSTONE);
+  writeFileSync(join(folder, 'tombstones.bin'), removed.bytes);
+  const manifest: IndexManifest = {
+    format: 'trawl-index',
+    version: 1,
+    generation: generationOf(['index', ...shards.map(({ generation }) => generation)]),
+    rows: TINY_ROWS,
+    dimension: TINY_DIMENSION,
+    metric,
+    model: { ...MODEL, similarity: metric },
+    corpus: shards[0]!.corpus,
+    shards: shards.map(({ rows, generation }, i) => ({
+      path: `shard-0000${i}`,
+      firstRow: i * FIRST_SHARD_ROWS,
+      rows,
+      generation,
+    })),
+    tombstones: { path: 'tombstones.bin', bytes: removed.bytes.length, sha256: sha256Of(removed.bytes), rows: 1 },
+    writer: 'test/retrieval/tiny-index.ts',
+  };
+  await writeJsonDurably(join(folder, 'manifest.json'), manifest);
+}
+
+async function writeShard(folder: string, metric: Metric, begin: number, end: number): Promise<ShardManifest> {
+  await mkdir(folder);
+  const passages = new SqlitePassageWriter(join(folder, 'passages.sqlite'));
+  for (let row = begin; row < end; row++) {
+    passages.append({ id: IDS[row]!, line: row + 1, document: TINY_DOCUMENTS[row]! });
+  }
+  const sha256 = passages.finishRows();
+  passages.finish();
+  const rows = tinyRows().slice(begin * TINY_DIMENSION, end * TINY_DIMENSION);
+  const vectors = begin === 0 ? await writeFaiss(folder, metric, rows) : writeParts(folder, rows);
+  const shard: ShardManifest = {
+    format: 'trawl-shard',
+    version: 1,
+    generation: generationOf([begin, end, metric, sha256]),
+    rows: end - begin,
+    dimension: TINY_DIMENSION,
+    metric,
+    model: { ...MODEL, similarity: metric },
+    corpus: {
+      files: [{ name: 'tiny.jsonl', bytes: 1, sha256: '1'.repeat(64), passages: TINY_ROWS }],
+      skippedLines: 0,
+      duplicateIds: 1,
+      truncatedPassages: 0,
+      passageTemplate: '{contents}',
+    },
+    codes: null,
+    passages: { path: 'passages.sqlite', sha256 },
+    ...vectors,
+  };
+  await writeJsonDurably(join(folder, 'shard.json'), shard);
+  return shard;
+}
+
+type Vectors = Pick<ShardManifest, 'vectors' | 'files'>;
+
+async function writeFaiss(folder: string, metric: Metric, rows: Float32Array): Promise<Vectors> {
+  const shape = { rows: rows.length / TINY_DIMENSION, dimension: TINY_DIMENSION, metric };
+  const writer = await FlatIndexWriter.create(join(folder, 'vectors.faiss'), shape);
+  await writer.append(rows);
+  const { segment, fileBytes, sha256 } = await writer.finish();
+  return {
+    vectors: [{ ...segment, path: 'vectors.faiss' }],
+    files: [{ path: 'vectors.faiss', bytes: fileBytes, sha256 }],
+  };
+}
+
+/** Two files, cut in the middle of a number, the second with bytes of another kind before the rows. */
+function writeParts(folder: string, rows: Float32Array): Vectors {
+  const bytes = Buffer.from(rows.buffer);
+  const cut = 2 * TINY_DIMENSION * 4 + 14;
+  const second = Buffer.concat([Buffer.from('head'), bytes.subarray(cut)]);
+  writeFileSync(join(folder, 'part_0'), bytes.subarray(0, cut));
+  writeFileSync(join(folder, 'part_1'), second);
+  return {
+    vectors: [
+      { path: 'part_0', offset: 0, bytes: cut, dtype: 'float32' },
+      { path: 'part_1', offset: 4, bytes: bytes.length - cut, dtype: 'float32' },
+    ],
+    files: [
+      { path: 'part_0', bytes: cut, sha256: sha256Of(bytes.subarray(0, cut)) },
+      { path: 'part_1', bytes: second.length, sha256: sha256Of(second) },
+    ],
+  };
+}

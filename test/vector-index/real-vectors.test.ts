@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { readFileSync, statSync } from 'node:fs';
+import { test } from 'node:test';
+import { decodeFlatHeader, FAISS_HEADER_BYTES } from '../../src/vector-index/faiss-format.ts';
+import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { readNpy } from '../helpers/npy.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { expectedHits, hitsOf, openForTest, type Rows, writeSource } from './index-files.ts';
+
+const E5 = 'flashrag_sample/e5_flat_sample.index';
+const SCIFACT = 'scifact_tevatron_emb/faiss_golden_rank_top100.txt';
+
+test('the index of real E5 vectors that FAISS wrote is searched where it lies', {
+  skip: withoutSharedData(E5),
+}, async (t) => {
+  const path = sharedData(E5);
+  const bytes = readFileSync(path);
+  const header = decodeFlatHeader(bytes, path, statSync(path).size);
+  assert.deepEqual(header, { dimension: 768, rows: 1000, metric: 'inner-product' });
+  const segments = [{ path, offset: FAISS_HEADER_BYTES, bytes: 1000 * 768 * 4, dtype: 'float32' as const }];
+  const source: IndexSource = { ...header, shards: [{ firstRow: 0, rows: 1000, segments }] };
+  const rows: Rows = { values: new Float32Array(bytes.buffer.slice(bytes.byteOffset + 45)), dimension: 768 };
+
+  const index = await openForTest(t, source);
+  const result = await index.search({ queries: rows.values, count: 1000, k: 10 });
+  const first = { values: rows.values.subarray(0, 100 * 768), dimension: 768 };
+  assert.deepEqual(hitsOf(result, 10).slice(0, 100), expectedHits(rows, first, 10));
+  // Normalised vectors: nothing is nearer to a row than the row itself.
+  for (let row = 0; row < 1000; row++) assert.equal(result.rows[row * 10], row);
+});
+
+test('the published FAISS top-100 of SciFact is ours but for near-ties', {
+  skip: withoutSharedData(SCIFACT),
+}, async (t) => {
+  const folder = 'scifact_tevatron_emb';
+  const rows = readNpy(sharedData(`${folder}/corpus_768_f32.npy`));
+  const queries = readNpy(sharedData(`${folder}/query_768_f32.npy`));
+  const rowOfId = new Map(linesOf(`${folder}/corpus_ids.txt`).map((id, row) => [id, row]));
+  const queryIds = linesOf(`${folder}/query_ids.txt`);
+  const golden = new Map<string, { row: number; score: number }[]>();
+  for (const line of linesOf(SCIFACT)) {
+    const [query, document, score] = line.split('\t');
+    const ofQuery = golden.get(query!) ?? [];
+    ofQuery.push({ row: rowOfId.get(document!)!, score: Number(score) });
+    golden.set(query!, ofQuery);
+  }
+  assert.deepEqual([rows.rows, queries.rows, golden.size], [5183, 1109, 1109]);
+
+  const matrix = { values: rows.values, dimension: rows.columns };
+  const index = await openForTest(t, await writeSource(await tempFolder(t), matrix));
+  const k = 100;
+  const result = await index.search({ queries: queries.values, count: queries.rows, k });
+  let places = 0;
+  let differing = 0;
+  let widest = 0;
+  for (const [q, queryId] of queryIds.entries()) {
+    const published = golden.get(queryId)!;
+    assert.equal(published.length, k);
+    for (const [rank, { row, score }] of published.entries()) {
+      const ours = result.scores[q * k + rank]!;
+      places++;
+      assert.ok(Math.abs(ours - score) < 1e-5, `query ${queryId}, rank ${rank}: ${ours} and ${score}`);
+      if (result.rows[q * k + rank] === row) continue;
+      differing++;
+      widest = Math.max(widest, Math.abs(ours - scoreOf(queries, q, rows, row)));
+    }
+  }
+  t.diagnostic(`${differing} of ${places} places differ; there the exact scores are within ${widest.toExponential(1)}`);
+  assert.equal(places, 110_900);
+  assert.ok(differing <= 25, `${differing} places differ`);
+  assert.ok(widest < 1e-5);
+});
+
+function linesOf(path: string): string[] {
+  return readFileSync(sharedData(path), 'utf8').trim().split('\n');
+}
+
+function scoreOf(
+  queries: { values: Float32Array; columns: number },
+  query: number,
+  rows: { values: Float32Array; columns: number },
+  row: number,
+): number {
+  let sum = 0;
+  for (let j = 0; j < rows.columns; j++) {
+    sum += queries.values[query * rows.columns + j]! * rows.values[row * rows.columns + j]!;
+  }
+  return sum;
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+
+test('a bitmap holds the rows that were added and no other', () => {
+  const cases = fc
+    .integer({ min: 1, max: 70 })
+    .chain((rows) => fc.tuple(fc.constant(rows), fc.array(fc.nat(rows - 1))));
+  fc.assert(
+    fc.property(cases, ([rows, added]) => {
+      const bitmap = new RowBitmap(rows);
+      for (const row of added) bitmap.add(row);
+      const found = Array.from({ length: rows }, (_, row) => row).filter((row) => bitmap.has(row));
+      assert.deepEqual(
+        found,
+        [...new Set(added)].sort((a, b) => a - b),
+      );
+    }),
+  );
+});
+
+test('row r is bit r % 8 of byte r / 8', () => {
+  const bitmap = new RowBitmap(20);
+  for (const row of [0, 9, 19]) bitmap.add(row);
+  assert.deepEqual([...bitmap.bytes], [0b1, 0b10, 0b1000]);
+});
+
+test('bytes of another length and rows outside are refused', () => {
+  assert.throws(() => new RowBitmap(9, new Uint8Array(1)), /9 rows has 2 bytes, not 1/);
+  assert.throws(() => new RowBitmap(8, new Uint8Array(2)), RangeError);
+  const bitmap = new RowBitmap(9);
+  for (const row of [-1, 9, Number.NaN]) assert.throws(() => bitmap.add(row), RangeError);
+  assert.deepEqual([...bitmap.bytes], [0, 0]);
+  assert.equal(bitmap.has(1000), false);
+});
+
+test('a bitmap works beyond 2^31 rows', () => {
+  const rows = 2 ** 31 + 16;
+  const bitmap = new RowBitmap(rows);
+  bitmap.add(rows - 1);
+  assert.deepEqual([bitmap.has(rows - 1), bitmap.has(rows - 2), bitmap.has(15)], [true, false, false]);
+});
