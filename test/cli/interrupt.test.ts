@@ -12,7 +12,7 @@ before(async () => {
   const sample = readFileSync(SAMPLE_PASSAGES, 'utf8');
   writeFileSync(join(cwd, 'big.jsonl'), sample.repeat(120));
   const questions = Array.from(
-    { length: 20_000 },
+    { length: 60_000 },
     (_, i) => `{"id": "q${i}", "question": "question number ${i}", "gold_ids": ["s-0001"]}\n`,
   );
   writeFileSync(join(cwd, 'questions.jsonl'), questions.join(''));

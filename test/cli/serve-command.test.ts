@@ -18,12 +18,14 @@ interface Answer {
   readonly result: readonly (readonly { readonly document: { readonly id: string }; readonly score: number }[])[];
 }
 
-/** A request of some seconds: enough queries to be in flight when a signal comes. */
-const LONG_REQUEST = {
-  queries: Array.from({ length: 4_000 }, (_, i) => `query number ${i} about rivers, bridges and painters`),
-  topk: 3,
-  return_scores: true,
-};
+/** A request that takes a while, to be in flight when a signal comes. */
+function longRequest(count: number): { queries: string[]; topk: number } {
+  return { queries: Array.from({ length: count }, (_, i) => `query ${i} about rivers, bridges and painters`), topk: 3 };
+}
+
+const TO_BE_ANSWERED = longRequest(4_000);
+/** Longer than any machine needs until it is cut off. */
+const TO_BE_CUT_OFF = longRequest(20_000);
 
 test('a served index answers /retrieve, /livez, /readyz and the page, and ends with SIGTERM', async (t) => {
   const { url, child, ended } = await serveIndex(t, index);
@@ -63,12 +65,12 @@ test('a served index answers /retrieve, /livez, /readyz and the page, and ends w
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   test(`${signal} lets the request in flight end, refuses new ones, and the exit code is 0`, async (t) => {
     const { url, child, ended } = await serveIndex(t, index);
-    const running = postJson<Answer>(url, LONG_REQUEST);
+    const running = postJson<Answer>(url, TO_BE_ANSWERED);
     await new Promise((resolve) => setTimeout(resolve, 300));
     child.kill(signal);
     const { status, body } = await running;
     assert.equal(status, 200);
-    assert.equal(body.result.length, LONG_REQUEST.queries.length);
+    assert.equal(body.result.length, TO_BE_ANSWERED.queries.length);
     const { code, stderr } = await ended;
     assert.equal(code, 0);
     assert.match(stderr, /stopping: running requests end first/);
@@ -78,7 +80,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 test('a second signal stops at once, without an abort of native code', async (t) => {
   const { url, child, ended } = await serveIndex(t, index);
-  const running = postJson(url, LONG_REQUEST).then(
+  const running = postJson(url, TO_BE_CUT_OFF).then(
     () => 'answered',
     () => 'cut off',
   );
@@ -93,7 +95,7 @@ test('a second signal stops at once, without an abort of native code', async (t)
 
 test('with --grace-s 0 running requests are cut off and the server still ends in order', async (t) => {
   const { url, child, ended } = await serveIndex(t, index, ['--grace-s', '0']);
-  const running = postJson(url, LONG_REQUEST).then(
+  const running = postJson(url, TO_BE_CUT_OFF).then(
     () => 'answered',
     () => 'cut off',
   );
