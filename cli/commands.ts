@@ -1,8 +1,10 @@
 import type { Command } from './command.ts';
+import { benchCommand } from './commands/bench.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { evalCommand } from './commands/eval.ts';
 import { indexCommand } from './commands/index.ts';
 import { inspectCommand } from './commands/inspect.ts';
+import { optimizeCommand } from './commands/optimize.ts';
 import { searchCommand } from './commands/search.ts';
 import { serveCommand } from './commands/serve.ts';
 import { verifyCommand } from './commands/verify.ts';
@@ -14,6 +16,8 @@ export const COMMANDS: readonly Command[] = [
   searchCommand,
   evalCommand,
   inspectCommand,
+  optimizeCommand,
   verifyCommand,
   doctorCommand,
+  benchCommand,
 ];

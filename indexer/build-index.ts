@@ -11,10 +11,12 @@ import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, type ShardManifest } from 
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
 import { packageVersion } from '../src/package-root.ts';
 import { type Duplicates, SqlitePassageWriter } from '../src/passages/sqlite-passage-writer.ts';
-import { FlatIndexWriter, type WrittenVectors } from '../src/vector-index/flat-index-writer.ts';
+import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { OnProgress } from './build-events.ts';
 import { type EncodeSummary, encodePassages } from './encode-passages.ts';
+import { PASSAGES_FILE } from './index-files.ts';
 import { OutputFolder } from './output-folder.ts';
+import { ShardVectors, type WrittenShardVectors } from './shard-vectors.ts';
 import { storePassages } from './store-passages.ts';
 import { writeFailure } from './write-failure.ts';
 
@@ -23,6 +25,8 @@ export interface BuildOptions {
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
   readonly encoder: TextEncoder;
+  /** The engine that makes the first-pass codes; without it the index has none. */
+  readonly kernel?: Kernel | undefined;
   /** Folder of the index. */
   readonly out: string;
   /** Replace an index at `out`. */
@@ -45,8 +49,6 @@ export interface BuildSummary {
   readonly stageMs: { readonly read: number; readonly encode: number; readonly finish: number };
 }
 
-const VECTORS_FILE = 'vectors.faiss';
-const PASSAGES_FILE = 'passages.sqlite';
 const SHARD_FOLDER = 'shard-00000';
 
 /**
@@ -60,7 +62,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
   const output = await OutputFolder.prepare(options.out, options.overwrite);
   const shardFolder = join(output.partial, SHARD_FOLDER);
   let passages: SqlitePassageWriter | undefined;
-  let vectors: FlatIndexWriter | undefined;
+  let vectors: ShardVectors | undefined;
   try {
     await mkdir(shardFolder);
     passages = new SqlitePassageWriter(join(shardFolder, PASSAGES_FILE));
@@ -72,7 +74,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const readDone = performance.now();
     const { dimension, similarity: metric } = encoder.identity;
     const shape = { rows: passages.rows, dimension, metric };
-    vectors = await FlatIndexWriter.create(join(shardFolder, VECTORS_FILE), shape);
+    vectors = await ShardVectors.create(shardFolder, shape, options.kernel);
     const encoded = await encodePassages(passages, template, encoder, vectors, { onProgress, signal });
 
     const encodeDone = performance.now();
@@ -135,7 +137,7 @@ function shardManifest(
   encoder: TextEncoder,
   corpus: CorpusRecord,
   passagesSha256: string,
-  written: WrittenVectors,
+  written: WrittenShardVectors,
 ): ShardManifest {
   const model = encoder.identity;
   return {
@@ -147,10 +149,10 @@ function shardManifest(
     metric,
     model,
     corpus,
-    vectors: [{ ...written.segment, path: VECTORS_FILE }],
-    codes: null,
+    vectors: written.vectors,
+    codes: written.codes,
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
-    files: [{ path: VECTORS_FILE, bytes: written.fileBytes, sha256: written.sha256 }],
+    files: [...written.files],
   };
 }
 

@@ -5,8 +5,8 @@ import { throwIfCancelled } from '../src/abort.ts';
 import type { EncodeResult, TextEncoder } from '../src/embedding/text-encoder.ts';
 import { bug, TrawlError } from '../src/errors.ts';
 import type { SqlitePassageWriter } from '../src/passages/sqlite-passage-writer.ts';
-import type { FlatIndexWriter } from '../src/vector-index/flat-index-writer.ts';
 import type { OnProgress } from './build-events.ts';
+import type { ShardVectors } from './shard-vectors.ts';
 
 /** Passages handed to the encoder at once. */
 const BATCH_PASSAGES = 256;
@@ -23,7 +23,7 @@ export async function encodePassages(
   passages: SqlitePassageWriter,
   template: PassageTemplate,
   encoder: TextEncoder,
-  vectors: FlatIndexWriter,
+  vectors: ShardVectors,
   { onProgress, signal }: { onProgress: OnProgress; signal: AbortSignal | undefined },
 ): Promise<EncodeSummary> {
   const total = passages.rows;

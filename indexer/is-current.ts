@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
@@ -9,6 +7,7 @@ import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { sha256OfFile } from './file-checksum.ts';
 
 export interface WantedIndex {
   readonly corpus: readonly string[];
@@ -69,10 +68,4 @@ async function readsAlike(directory: IndexDirectory, { corpus, corpusOptions }: 
 async function firstDocument(path: string, options: CorpusOptions): Promise<string | undefined> {
   for await (const { document } of openCorpus([path], { ...options, checksums: false })) return document;
   return undefined;
-}
-
-async function sha256OfFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-  return hash.digest('hex');
 }

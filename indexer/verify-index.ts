@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
+import { loadKernel } from '../src/vector-index/kernel.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
+import { sha256OfFile } from './file-checksum.ts';
 
 /** Bytes of vectors looked at between two looks at the signal. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
@@ -30,19 +31,31 @@ export async function verifyIndex(
     }
     onStep(`vectors of ${shard.folder}`);
     problems.push(...nonFiniteVectors(shard, signal));
+    if (shard.manifest.codes !== null) {
+      onStep(`codes of ${shard.folder}`);
+      problems.push(...(await codesProblems(shard, signal)));
+    }
     onStep(`passages of ${shard.folder}`);
     problems.push(...passageProblems(shard, signal));
   }
   return problems;
 }
 
-async function sha256OfFile(path: string, signal: AbortSignal | undefined): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {
-    throwIfCancelled(signal);
-    hash.update(chunk as Buffer);
+/** Derives the bounds of every row again: a bound that is too small could lose a row from an answer. */
+async function codesProblems(shard: OpenedShard, signal: AbortSignal | undefined): Promise<string[]> {
+  const path = within(shard.folder, shard.manifest.codes!.path);
+  const loaded = loadKernel();
+  if (!loaded.ok) return [`${path}: not checked, because the native engine is not there (${loaded.reason})`];
+  const segments = shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) }));
+  const { rows, dimension } = shard.manifest;
+  const dtype = segments[0]?.dtype ?? 'float32';
+  try {
+    const { badRow, reason } = await loaded.kernel.verifyCodes(path, { rows, dtype, segments }, dimension, signal);
+    return badRow < 0 ? [] : [`${path}: row ${badRow}: ${reason}`];
+  } catch (error) {
+    if (error instanceof TrawlError && error.code !== 'CANCELLED') return [`${path}: ${error.message}`];
+    throw error;
   }
-  return hash.digest('hex');
 }
 
 function nonFiniteVectors(shard: OpenedShard, signal: AbortSignal | undefined): string[] {

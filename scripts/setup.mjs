@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { buildNative, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
@@ -14,6 +15,7 @@ const SOURCE_FOLDERS = ['src', 'corpus', 'indexer', 'evaluation', 'cli', 'bench'
 export async function setup() {
   checkNode();
   await installPackages();
+  await buildEngine();
   await compile();
 }
 
@@ -66,6 +68,14 @@ function headersOfNode() {
   if (process.env.npm_config_nodedir !== undefined) return {};
   const prefix = dirname(dirname(process.execPath));
   return existsSync(join(prefix, 'include', 'node', 'node_api.h')) ? { npm_config_nodedir: prefix } : {};
+}
+
+async function buildEngine() {
+  if (nativeIsCurrent()) return;
+  const started = announce('Building the native engine');
+  const failure = await buildNative();
+  done(started);
+  if (failure !== undefined) process.stderr.write(`${failure}\n${NATIVE_MISSING}\n`);
 }
 
 async function compile() {

@@ -50,6 +50,8 @@ export const ERROR_CODES = {
   // The machine
   PORT_IN_USE: 'The address the server should listen on is taken.',
   OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: its parent is missing, permissions, a read-only disk.',
+  ENGINE_MISSING: 'The native engine is needed for this and could not be loaded.',
+  OUT_OF_MEMORY: 'The machine does not have the memory that was asked for.',
   DISK_FULL: 'There is no space left for what is being written.',
   INTERNAL: 'A defect of this program. The log has the details.',
 } as const;

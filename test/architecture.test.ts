@@ -12,7 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/package-root.ts': [],
   'src/options/': ['src/errors.ts'],
   'src/manifest/': ['src/errors.ts', 'src/metric.ts'],
-  'src/vector-index/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/options/'],
+  'src/vector-index/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/options/', 'src/package-root.ts'],
   'src/embedding/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/manifest/', 'src/package-root.ts'],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   'src/retrieval/': [

@@ -5,6 +5,7 @@ import { listModels } from '../../src/embedding/model-location.ts';
 import { onnxruntimeFacts } from '../../src/embedding/onnx-session.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { sqliteVersion } from '../../src/passages/passage-file.ts';
+import { type InstructionSet, loadKernel } from '../../src/vector-index/kernel.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes } from '../format.ts';
 
@@ -45,7 +46,7 @@ export const doctorCommand = defineCommand({
       onnxruntime: onnxruntime.version,
       executionProviders: onnxruntime.providers,
       sqlite: sqliteVersion(),
-      search: 'reference (TypeScript, exact)',
+      search: searchEngine(),
       models: listModels(),
     };
     out(options.json ? JSON.stringify(facts) : report(facts));
@@ -65,7 +66,7 @@ interface Facts {
   readonly onnxruntime: string;
   readonly executionProviders: readonly string[];
   readonly sqlite: string;
-  readonly search: string;
+  readonly search: SearchEngine;
   readonly models: readonly string[];
 }
 
@@ -76,7 +77,7 @@ function report(facts: Facts): string {
     `processor       ${facts.processor}, ${facts.cores} cores for this process`,
     `  instructions  ${facts.instructionSets.join(', ') || 'unknown on this system'}`,
     `memory          ${formatBytes(facts.memoryBytes)}, ${formatBytes(facts.freeMemoryBytes)} free`,
-    `search          ${facts.search}`,
+    ...searchLines(facts.search),
     `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
     ...(cuda ? [] : ['  CUDA          not offered by the installed onnxruntime: encoding runs on the CPU']),
     `SQLite          ${facts.sqlite}`,
@@ -93,4 +94,29 @@ function instructionSets(): string[] {
   } catch {
     return [];
   }
+}
+
+type SearchEngine =
+  | { readonly engine: 'native'; readonly isa: string; readonly instructionSets: readonly InstructionSet[] }
+  | { readonly engine: 'reference'; readonly reason: string };
+
+function searchEngine(): SearchEngine {
+  const loaded = loadKernel();
+  if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
+  return { engine: 'native', isa: loaded.kernel.isa, instructionSets: loaded.kernel.instructionSets };
+}
+
+function searchLines(search: SearchEngine): string[] {
+  if (search.engine === 'reference') {
+    return [
+      `search          in TypeScript: exact, but slow, because the native engine is not there (${search.reason})`,
+      '                install a C++ compiler and run npm run setup',
+    ];
+  }
+  return [
+    `search          native, ${search.isa}`,
+    ...search.instructionSets.map(
+      ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
+    ),
+  ];
 }

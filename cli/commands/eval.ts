@@ -51,7 +51,7 @@ export const evalCommand = defineCommand({
     const cutoffs = parseCutoffs(options.cutoffs);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
-    const retriever = await openRetriever(positionals[0]!, retrieverOptions(options));
+    const retriever = await openRetriever(positionals[0]!, { ...retrieverOptions(options), onWarning: note });
     try {
       const run = await searchAll(retriever, questions, options['query-form'], Math.max(...cutoffs), signal);
       const answers = new Map(

@@ -10,6 +10,7 @@ import { currentIndex } from '../../indexer/is-current.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
 import { buildProgress } from '../build-progress.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
@@ -109,6 +110,7 @@ export const indexCommand = defineCommand({
         corpus: positionals,
         corpusOptions,
         encoder,
+        kernel: engine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
         passageTemplate: options['passage-template'],
@@ -166,4 +168,14 @@ function textSummary({ folder, manifest, tokens, skippedExamples, duplicates, st
       lines.push(`    ${JSON.stringify(id)} on lines ${at.join(', ')}`);
   }
   return lines;
+}
+
+/** The engine that makes the codes; without one an index is complete but slow to search. */
+function engine(note: (text: string) => void): Kernel | undefined {
+  const loaded = loadKernel();
+  if (loaded.ok) return loaded.kernel;
+  note(
+    `The native engine is not there (${loaded.reason}): the index gets no search codes; \`trawl optimize\` makes them later.`,
+  );
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount } from '../format.ts';
 
@@ -18,6 +18,8 @@ export const inspectCommand = defineCommand({
     const { manifest } = directory;
     const sizes = {
       vectorBytes: sum(directory.shards.flatMap((shard) => shard.manifest.vectors.map(({ bytes }) => bytes))),
+      /** What wants to stay in memory while serving: the codes; without codes the vectors themselves. */
+      residentBytes: sum(directory.shards.map(residentBytes)),
       passageBytes: sum(
         directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
       ),
@@ -32,7 +34,8 @@ export const inspectCommand = defineCommand({
         directory.folder,
         `  rows          ${formatCount(manifest.rows)} × ${manifest.dimension}, ${manifest.metric}`,
         `  generation    ${manifest.generation}`,
-        `  vectors       ${formatBytes(sizes.vectorBytes)} on disk`,
+        `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorKinds(manifest, directory.shards)})`,
+        `  memory        ${formatBytes(sizes.residentBytes)} to stay resident (${codesState(directory.shards)})`,
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
         `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
         `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
@@ -60,4 +63,20 @@ export const inspectCommand = defineCommand({
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+function residentBytes({ manifest, folder }: OpenedShard): number {
+  if (manifest.codes === null) return sum(manifest.vectors.map(({ bytes }) => bytes));
+  return statSync(within(folder, manifest.codes.path)).size;
+}
+
+function codesState(shards: readonly OpenedShard[]): string {
+  const without = shards.filter(({ manifest }) => manifest.codes === null).length;
+  if (without === 0) return 'the search codes; vectors are read a few dozen rows a query';
+  return `${without} of ${shards.length} shards have no search codes: trawl optimize makes them`;
+}
+
+function vectorKinds({ metric }: { metric: string }, shards: readonly OpenedShard[]): string {
+  const dtypes = new Set(shards.flatMap(({ manifest }) => manifest.vectors.map(({ dtype }) => dtype)));
+  return `${[...dtypes].join(' and ') || 'none'}, ${metric}`;
 }

@@ -62,7 +62,7 @@ export const searchCommand = defineCommand({
       throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
     }
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
-    const retriever = await openRetriever(folder!, retrieverOptions(context.options));
+    const retriever = await openRetriever(folder!, { ...retrieverOptions(context.options), onWarning: context.note });
     try {
       if (query === undefined) await searchFile(retriever, questions, context);
       else await searchOne(retriever, query, context);

@@ -95,6 +95,7 @@ export const serveCommand = defineCommand({
       const url = await listening(listen(app, options), options);
       retriever = await openRetriever(positionals[0]!, {
         ...retrieverOptions(options),
+        onWarning: note,
         onProgress: (doing) => holder.report(doing),
       });
       holder.ready(retriever);

@@ -44,6 +44,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   SCORE_OVERFLOW: 500,
   PORT_IN_USE: 500,
   OUTPUT_NOT_WRITABLE: 500,
+  ENGINE_MISSING: 500,
+  OUT_OF_MEMORY: 500,
   DISK_FULL: 500,
   INTERNAL: 500,
 };

@@ -7,6 +7,7 @@ import type { ShardManifest } from '../manifest/shard-manifest.ts';
 import { PassageFile } from '../passages/passage-file.ts';
 import type { PassageShard } from '../passages/passage-protocol.ts';
 import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../vector-index/faiss-format.ts';
+import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../vector-index/faiss-fp16-format.ts';
 import type { IndexSource } from '../vector-index/index-source.ts';
 import { RowBitmap } from '../vector-index/row-bitmap.ts';
 
@@ -60,6 +61,7 @@ export function openIndexDirectory(path: string): IndexDirectory {
         firstRow: shard.firstRow,
         rows: shard.manifest.rows,
         segments: shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) })),
+        ...(shard.manifest.codes === null ? {} : { codes: within(shard.folder, shard.manifest.codes.path) }),
       })),
       ...(alive === undefined ? {} : { alive }),
     },
@@ -124,7 +126,7 @@ function checkPassages(folder: string, shard: ShardManifest): void {
   }
 }
 
-/** The first segment of a FAISS flat file begins behind its header: then the header has to agree with the shard. */
+/** The first segment of a FAISS file begins behind its header: then the header has to agree with the shard. */
 function checkVectors(folder: string, shard: ShardManifest): void {
   const first = shard.vectors[0];
   const bytes = shard.vectors.reduce((sum, segment) => sum + segment.bytes, 0);
@@ -147,9 +149,15 @@ function checkVectors(folder: string, shard: ShardManifest): void {
       );
     }
   }
-  if (first === undefined || first.dtype !== 'float32' || first.offset !== FAISS_HEADER_BYTES) return;
+  if (first === undefined) return;
   const path = within(folder, first.path);
-  const header = decodeFlatHeader(readHead(path, FAISS_HEADER_BYTES), path);
+  const header =
+    first.dtype === 'float32' && first.offset === FAISS_HEADER_BYTES
+      ? decodeFlatHeader(readHead(path, FAISS_HEADER_BYTES), path)
+      : first.dtype === 'float16' && first.offset === FAISS_FP16_HEADER_BYTES
+        ? decodeFp16Header(readHead(path, FAISS_FP16_HEADER_BYTES), path)
+        : undefined;
+  if (header === undefined) return;
   if (
     header.dimension !== shard.dimension ||
     header.rows !== shard.rows ||

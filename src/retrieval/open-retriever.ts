@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
-import { ReferenceIndex } from '../vector-index/reference-index.ts';
+import { openEngine } from '../vector-index/open-engine.ts';
 import { checkSameModel } from './compare-model.ts';
 import { openIndexDirectory } from './index-directory.ts';
 import type { RetrieverInfo } from './retriever.ts';
@@ -17,6 +17,8 @@ export interface OpenRetrieverOptions {
   readonly searchThreads?: number;
   /** Told in a few words what is being done. */
   readonly onProgress?: (doing: string) => void;
+  /** Told what makes this retriever slower than it could be. */
+  readonly onWarning?: (warning: string) => void;
 }
 
 /**
@@ -47,8 +49,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     opened.push(encoder);
     checkSameModel(manifest.model, encoder.identity);
     onProgress('opening the vectors');
-    const index = await ReferenceIndex.open(directory.source, {
+    const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
+      ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
     });
     opened.push(index);
     onProgress('opening the passages');

@@ -8,6 +8,8 @@ export interface ShardSource {
   readonly firstRow: number;
   readonly rows: number;
   readonly segments: readonly VectorSegment[];
+  /** Absolute path of the first-pass codes; absent where they were not made. */
+  readonly codes?: string;
 }
 
 /** What an engine opens: where the rows of an index lie. Plain data, so that it can cross to a worker thread. */

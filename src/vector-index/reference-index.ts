@@ -5,7 +5,7 @@ import { bug, deserializeError, TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import type { IndexSource } from './index-source.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
-import type { RowBitmap } from './row-bitmap.ts';
+import { intersect, type RowBitmap } from './row-bitmap.ts';
 import { checkScoresFit, checkSearchRequest } from './search-checks.ts';
 import { TopK } from './top-k.ts';
 import type { SearchRequest, SearchResult, VectorIndex } from './vector-index.ts';
@@ -180,19 +180,6 @@ export class ReferenceIndex implements VectorIndex {
     this.#failure ??= error;
     for (const pending of this.#pending.values()) pending.reject(bug('a search thread has died', error));
   }
-}
-
-function intersect(a: RowBitmap | undefined, b: RowBitmap | undefined, rows: number): Uint8Array | undefined {
-  for (const bitmap of [a, b]) {
-    if (bitmap !== undefined && bitmap.rows !== rows) {
-      throw new RangeError(`The filter covers ${bitmap.rows} rows, the index has ${rows}.`);
-    }
-  }
-  const bitmaps = [a, b].filter((bitmap) => bitmap !== undefined);
-  if (bitmaps.length === 0) return undefined;
-  const bytes = new Uint8Array(new SharedArrayBuffer(bitmaps[0]!.bytes.length)).fill(0xff);
-  for (const bitmap of bitmaps) for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i]! & bitmap.bytes[i]!;
-  return bytes;
 }
 
 /** The best k of what each thread found in its rows. */

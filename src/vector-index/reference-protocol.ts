@@ -17,7 +17,7 @@ export type ToReferenceWorker =
       readonly queries: Float32Array;
       readonly count: number;
       readonly k: number;
-      /** Bits of the rows that may be found; shared memory. */
+      /** Bits of the rows that may be found. */
       readonly filter: Uint8Array | undefined;
       /** Becomes 1 when the search was cancelled; shared memory. */
       readonly cancelled: Int32Array;

@@ -23,3 +23,17 @@ export class RowBitmap {
     this.bytes[index] = this.bytes[index]! | (1 << (row % 8));
   }
 }
+
+/** The rows in both bitmaps, where an absent one holds all rows; absent when both are. */
+export function intersect(a: RowBitmap | undefined, b: RowBitmap | undefined, rows: number): Uint8Array | undefined {
+  for (const bitmap of [a, b]) {
+    if (bitmap !== undefined && bitmap.rows !== rows) {
+      throw new RangeError(`The filter covers ${bitmap.rows} rows, the index has ${rows}.`);
+    }
+  }
+  const bitmaps = [a, b].filter((bitmap) => bitmap !== undefined);
+  if (bitmaps.length === 0) return undefined;
+  const bytes = new Uint8Array(bitmaps[0]!.bytes.length).fill(0xff);
+  for (const bitmap of bitmaps) for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i]! & bitmap.bytes[i]!;
+  return bytes;
+}

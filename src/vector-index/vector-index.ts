@@ -28,6 +28,15 @@ export interface SearchResult {
   readonly scores: Float64Array;
   /** True when the engine proved that no other row belongs in the answer. Exact engines always say true. */
   readonly exact: boolean;
+  /** What the proof cost; absent where every row is scored anyway. */
+  readonly certificate?: CertificateCost;
+}
+
+export interface CertificateCost {
+  /** Exact rows read and scored for each query, beside the scan of the codes. */
+  readonly rescored: Float64Array;
+  /** Queries for which the codes decided too little, so that every row was scored. */
+  readonly fullScans: number;
 }
 
 /**

@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
 import { packageVersion } from '../../src/package-root.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fileFolder, jsonOf, runTrawl, sampleIndex } from './run-trawl.ts';
 
 const VECTORS = join('shard-00000', 'vectors.faiss');
+const CODES = 'shard-00000/codes.i8';
 const PASSAGES = join('shard-00000', 'passages.sqlite');
 
 const folder = await fileFolder();
@@ -52,6 +54,7 @@ test('inspect --json prints the manifest with folder and sizes', async () => {
   assert.deepEqual(sizes, {
     // The FAISS header is 45 bytes.
     vectorBytes: statSync(join(index, VECTORS)).size - 45,
+    residentBytes: loadKernel().ok ? statSync(join(index, CODES)).size : statSync(join(index, VECTORS)).size - 45,
     passageBytes: statSync(join(index, PASSAGES)).size,
   });
 });
@@ -68,7 +71,17 @@ test('verify finds a flipped byte in the vectors, and names the file', async (t)
   flipByte(join(copy, VECTORS), 5_000);
   const { code, stdout } = await runTrawl(['verify', copy]);
   assert.equal(code, EXIT.problems);
-  assert.match(stdout, /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\n$/);
+  assert.match(stdout, /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\n/);
+  if (loadKernel().ok) assert.match(stdout, /codes\.i8: row \d+: .*bound/, 'the codes no longer bound that row');
+});
+
+test('verify finds a flipped byte in the codes, and names the file', async (t) => {
+  if (!loadKernel().ok) return t.skip('the native engine is not built');
+  const copy = await copyOfIndex(t);
+  flipByte(join(copy, CODES), 5_000);
+  const { code, stdout } = await runTrawl(['verify', copy]);
+  assert.equal(code, EXIT.problems);
+  assert.match(stdout, /codes\.i8: sha256 is/);
 });
 
 test('verify finds a flipped byte in a passage, and names the file', async (t) => {

@@ -14,7 +14,8 @@ test('trawl alone shows its help on stderr and is a usage error', async () => {
   const { code, stdout, stderr } = await runTrawl([]);
   assert.equal(code, EXIT.usage);
   assert.equal(stdout, '');
-  for (const { name, summary } of COMMANDS) assert.ok(stderr.includes(`${name.padEnd(7)}  ${summary}`), name);
+  const width = Math.max(...COMMANDS.map(({ name }) => name.length));
+  for (const { name, summary } of COMMANDS) assert.ok(stderr.includes(`${name.padEnd(width)}  ${summary}`), name);
 });
 
 test('--help, -h and help show the help on stdout', async () => {

@@ -1,0 +1,72 @@
+import type { Environment } from './environment.ts';
+import type { FlatRecord } from './flat-case.ts';
+
+/** Decimal: 15.4 GB is 15.4 × 10^9 bytes. */
+export function formatGigabytes(bytes: number): string {
+  return `${(bytes / 1e9).toFixed(bytes < 1e8 ? 4 : 2)} GB`;
+}
+
+/** A table of Markdown, which reads well on a terminal too. */
+export function flatReport(records: readonly FlatRecord[], environment: Environment): string {
+  const [any] = records;
+  if (any === undefined) return 'Nothing was measured.';
+  const { processor, cores, isa, memoryBytes, loadBefore, node, platform, engines, date, bandwidthGbPerS } =
+    environment;
+  const header = [
+    'queries',
+    'engine',
+    'median ms',
+    'p95 ms',
+    'M dots/s',
+    'time / Trawl',
+    'rescored',
+    'resident',
+    'agrees',
+  ];
+  const lines = records.map((record) => [
+    String(record.queries),
+    record.engine,
+    formatMs(record.medianMs),
+    formatMs(record.p95Ms),
+    (record.dotsPerS / 1e6).toFixed(1),
+    record.engine === 'trawl' ? '1' : `${record.ratioToTrawl.toFixed(2)}×`,
+    record.candidatesMedian === null
+      ? ''
+      : `${Math.round(record.candidatesMedian)} / ${Math.round(record.candidatesP95!)} / ${record.candidatesMax}`,
+    formatGigabytes(record.residentBytes),
+    record.agreement === null ? '' : `${(record.agreement * 100).toFixed(1)} %`,
+  ]);
+  return [
+    `${any.rows} × ${any.dimension} ${any.dtype}, k = ${any.k}, ${any.threads} threads, median of ${any.runs} after a warm-up`,
+    `${date.slice(0, 10)}, ${processor}, ${cores} cores, ${isa}, ${formatGigabytes(memoryBytes)}, load before ${loadBefore.toFixed(1)}, ${platform}, Node.js ${node}; ${engines.join(', ')}`,
+    '',
+    ...table(header, lines),
+    ...singleQuery(records, bandwidthGbPerS),
+    '',
+    'rescored: exact rows read per query, median / 95th percentile / maximum. agrees: queries with our list, near-ties apart.',
+  ].join('\n');
+}
+
+/** One query is bound by reading: what Trawl reads a second, beside what the memory can give. */
+function singleQuery(records: readonly FlatRecord[], bandwidthGbPerS: number | null): string[] {
+  const record = records.find(({ engine, queries }) => engine === 'trawl' && queries === 1);
+  if (record === undefined) return [];
+  const gbPerS = record.residentBytes / 1e6 / record.medianMs;
+  const share =
+    bandwidthGbPerS === null
+      ? ''
+      : `, ${Math.round((100 * gbPerS) / bandwidthGbPerS)} % of the ${bandwidthGbPerS} GB/s that the memory gives`;
+  return ['', `One query reads ${gbPerS.toFixed(1)} GB/s of codes${share}.`];
+}
+
+function table(header: readonly string[], lines: readonly (readonly string[])[]): string[] {
+  const widths = header.map((name, i) => Math.max(name.length, ...lines.map((line) => line[i]!.length)));
+  const row = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, i) => (i === 1 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join(' | ')} |`;
+  const rule = widths.map((width, i) => (i === 1 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  return [row(header), row(rule), ...lines.map(row)];
+}
+
+function formatMs(ms: number): string {
+  return ms < 10 ? ms.toFixed(2) : ms < 100 ? ms.toFixed(1) : ms.toFixed(0);
+}

@@ -1,0 +1,57 @@
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { TrawlError } from '../src/errors.ts';
+import { decodeFlatHeader, FAISS_HEADER_BYTES, flatFileBytes } from '../src/vector-index/faiss-format.ts';
+import { decodeFp16Header, FAISS_FP16_HEADER_BYTES, fp16FileBytes } from '../src/vector-index/faiss-fp16-format.ts';
+import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
+
+/** Rows in a FAISS file that are compared by inner product. */
+export interface VectorFile {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly dtype: VectorDtype;
+  readonly segment: VectorSegment;
+}
+
+/**
+ * A flat inner-product file of FAISS, float32 (IxFI) or float16 (IxSQ).
+ *
+ * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN, INDEX_FILE_TRUNCATED.
+ */
+export function openVectorFile(path: string): VectorFile {
+  const header = new Uint8Array(FAISS_FP16_HEADER_BYTES);
+  let fileBytes: number;
+  let got: number;
+  try {
+    fileBytes = statSync(path).size;
+    const file = openSync(path, 'r');
+    try {
+      got = readSync(file, header, 0, header.length, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch (cause) {
+    throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Name a FAISS flat file.`, { cause });
+  }
+  const bytes = header.subarray(0, got);
+  const half = String.fromCharCode(...header.subarray(0, 4)) === 'IxSQ';
+  const { rows, dimension, metric } = half ? decodeFp16Header(bytes, path) : decodeFlatHeader(bytes, path, fileBytes);
+  if (half && fileBytes !== fp16FileBytes(rows, dimension)) {
+    throw new TrawlError(
+      'INDEX_FILE_TRUNCATED',
+      `${path}: ${fileBytes} bytes where its header says ${fp16FileBytes(rows, dimension)}. Copy or build it again.`,
+    );
+  }
+  if (metric !== 'inner-product') {
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: is an L2 index; the benchmark compares inner products (IxFI, IxSQ).`,
+    );
+  }
+  const offset = half ? FAISS_FP16_HEADER_BYTES : FAISS_HEADER_BYTES;
+  const dtype = half ? 'float16' : 'float32';
+  return { rows, dimension, dtype, segment: { path, offset, bytes: fileBytes - offset, dtype } };
+}
+
+export function vectorFileBytes(rows: number, dimension: number, dtype: VectorDtype): number {
+  return dtype === 'float16' ? fp16FileBytes(rows, dimension) : flatFileBytes(rows, dimension);
+}

@@ -1,0 +1,13 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { throwIfCancelled } from '../src/abort.ts';
+
+/** SHA-256 of a file, hex, read in pieces. */
+export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {
+    throwIfCancelled(signal);
+    hash.update(chunk as Buffer);
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,131 @@
+import { rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FileRecord } from '../src/manifest/schemas.ts';
+import { SHARD_MANIFEST_FILE, type ShardManifest } from '../src/manifest/shard-manifest.ts';
+import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
+import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
+import type { Kernel } from '../src/vector-index/kernel.ts';
+import type { VectorSegment } from '../src/vector-index/vector-segments.ts';
+import { sha256OfFile } from './file-checksum.ts';
+import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
+import { makeCodes } from './make-codes.ts';
+import { rewriteFloat16 } from './rewrite-float16.ts';
+
+/** Name of the vectors where they are stored as float16. */
+const FLOAT16_FILE = 'vectors.f16.faiss';
+
+export interface OptimizeOptions {
+  /** Store rows as float16 where that loses nothing. */
+  readonly float16: boolean;
+  readonly onStep: (doing: string) => void;
+  readonly onRows?: (rows: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface OptimizeSummary {
+  /** Shards that got codes. */
+  readonly codesMade: number;
+  /** Shards whose rows were rewritten as float16. */
+  readonly rewritten: number;
+  /** Shards that stay float32 because a value is no float16. */
+  readonly notRepresentable: number;
+}
+
+/**
+ * Gives a built index what it lacks. Row numbers, scores and generation stay. New files are made beside the old ones, the
+ * shard's manifest is replaced by rename, and only then what it no longer names is removed: a server that has the index
+ * open keeps reading what it opened.
+ */
+export async function optimizeIndex(
+  folder: string,
+  kernel: Kernel,
+  options: OptimizeOptions,
+): Promise<OptimizeSummary> {
+  const directory = openIndexDirectory(folder);
+  let codesMade = 0;
+  let rewritten = 0;
+  let notRepresentable = 0;
+  for (const shard of directory.shards) {
+    let manifest = shard.manifest;
+    if (manifest.codes === null) {
+      manifest = await withCodes(shard, manifest, kernel, options);
+      codesMade++;
+    }
+    if (options.float16 && manifest.vectors.some(({ dtype }) => dtype === 'float32')) {
+      const smaller = await withFloat16(shard, manifest, kernel, options);
+      if (smaller === null) notRepresentable++;
+      else {
+        manifest = smaller;
+        rewritten++;
+      }
+    }
+    if (manifest === shard.manifest) continue;
+    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), manifest);
+    await removeUnnamed(shard, manifest);
+    await syncFolder(shard.folder);
+  }
+  return { codesMade, rewritten, notRepresentable };
+}
+
+async function withCodes(
+  shard: OpenedShard,
+  manifest: ShardManifest,
+  kernel: Kernel,
+  options: OptimizeOptions,
+): Promise<ShardManifest> {
+  options.onStep(`codes of ${shard.folder}`);
+  const path = join(shard.folder, CODES_FILE);
+  const making = `${path}.tmp`;
+  await makeCodes(making, vectorsOf(shard, manifest), kernel, progress(options, manifest));
+  await rename(making, path);
+  const record: FileRecord = {
+    path: CODES_FILE,
+    bytes: (await stat(path)).size,
+    sha256: await sha256OfFile(path, options.signal),
+  };
+  return { ...manifest, codes: { path: CODES_FILE }, files: [...withoutFile(manifest, CODES_FILE), record] };
+}
+
+async function withFloat16(
+  shard: OpenedShard,
+  manifest: ShardManifest,
+  kernel: Kernel,
+  options: OptimizeOptions,
+): Promise<ShardManifest | null> {
+  options.onStep(`float16 rows of ${shard.folder}`);
+  const path = join(shard.folder, FLOAT16_FILE);
+  const making = `${path}.tmp`;
+  const written = await rewriteFloat16(making, vectorsOf(shard, manifest), kernel, progress(options, manifest));
+  if (written === null) return null;
+  await rename(making, path);
+  const record: FileRecord = { path: FLOAT16_FILE, bytes: written.fileBytes, sha256: written.sha256 };
+  return {
+    ...manifest,
+    vectors: [{ ...written.segment, path: FLOAT16_FILE }],
+    files: [...withoutFile(manifest, VECTORS_FILE), record],
+  };
+}
+
+/** Files of ours that no manifest names any more. What was adopted where it lies is left alone. */
+async function removeUnnamed(shard: OpenedShard, manifest: ShardManifest): Promise<void> {
+  const named = new Set(manifest.files.map(({ path }) => path));
+  for (const { path } of shard.manifest.files) {
+    if (!named.has(path) && path === VECTORS_FILE) await rm(join(shard.folder, path), { force: true });
+  }
+}
+
+function withoutFile(manifest: ShardManifest, path: string): FileRecord[] {
+  return manifest.files.filter((file) => file.path !== path);
+}
+
+function vectorsOf(shard: OpenedShard, manifest: ShardManifest) {
+  const segments: VectorSegment[] = manifest.vectors.map((segment) => ({
+    ...segment,
+    path: within(shard.folder, segment.path),
+  }));
+  return { segments, dimension: manifest.dimension, metric: manifest.metric };
+}
+
+function progress(options: OptimizeOptions, { rows: total }: ShardManifest) {
+  return { signal: options.signal, onRows: (rows: number) => options.onRows?.(rows, total) };
+}

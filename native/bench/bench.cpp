@@ -1,0 +1,226 @@
+// Speed of the search, one JSON object a line. dots_per_s counts queries x rows a second; bytes are 10^9 to the GB.
+//
+//   bench [--rows N] [--dimension D] [--queries 1,16,64] [--k K] [--threads 1,2] [--isa NAME] [--repeats R]
+//         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--pages mapped|huge] [--vectors faiss-flat-file]
+//
+// --vectors searches the vectors of a FAISS flat index, its own first rows being the queries, in place of synthetic ones.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels.hpp"
+#include "query_pack.hpp"
+#include "scan_codes.hpp"
+#include "synthetic.hpp"
+#include "trawl/trawl.hpp"
+
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Processor time of all threads: what a machine shared with other work still measures.
+double cpu_s() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::vector<int64_t> numbers(const std::string& text) {
+  std::vector<int64_t> list;
+  std::stringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) list.push_back(std::atoll(item.c_str()));
+  return list;
+}
+
+// Plain reading of the codes' own mapping by all threads: what one query's pass is measured against.
+double read_gb_per_s(const trawl::CodesFile& codes, trawl::ThreadPool& pool) {
+  std::vector<double> rates;
+  std::atomic<uint64_t> sink{0};
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const double start = now_s();
+    pool.run(codes.blocks(), [&](int64_t index) {
+      const trawl::CodesBlock block = codes.block(index);
+      const auto* words = reinterpret_cast<const uint64_t*>(block.codes_i8);
+      const int64_t count = codes.rows_per_block() * codes.padded() / 8;
+      uint64_t sum[8] = {};
+      for (int64_t i = 0; i < count; i += 8) {
+        for (int lane = 0; lane < 8; ++lane) sum[lane] += words[i + lane];
+      }
+      for (const uint64_t s : sum) sink.fetch_add(s, std::memory_order_relaxed);
+    });
+    rates.push_back(static_cast<double>(codes.blocks() * codes.rows_per_block() * codes.padded()) / (now_s() - start) / 1e9);
+  }
+  return *std::max_element(rates.begin(), rates.end());
+}
+
+// The kernels over the whole file with a threshold that drops everything: no top-k, no candidates, no rescoring.
+double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& queries_f64, int64_t count,
+                   const trawl::Kernels& kernels, trawl::ThreadPool& pool, trawl::Metric metric) {
+  using namespace trawl;
+  const PackMean mean(metric, codes);
+  const PackedQueries packed(mean, queries_f64.data(), count, kernels, pool);
+  std::vector<float> theta(packed.groups * kLanes, std::numeric_limits<float>::infinity());
+  const int64_t by_groups = groups_to_scan(kernels, count);
+  const double start = now_s();
+  pool.run(codes.blocks(), [&](int64_t index) {
+    thread_local std::vector<Hit> hits(kMaxHits);
+    thread_local std::vector<float> bias;
+    const CodesBlock block = codes.block(index);
+    bias.resize(codes.rows_per_block());
+    for (int64_t at = 0; at < block.rows; at += 48) {
+      const int64_t rows = std::min<int64_t>(48, block.rows - at);
+      CodeRows view = {block.codes_i8 + at * codes.padded(), codes.padded(), static_cast<int>(rows),
+                             block.scale_f32 + at, block.residual_f32 + at, block.norm_f32 + at, bias.data() + at,
+                             block.code_sum_i32 + at, true};
+      const auto test = [&](int64_t q) {
+        return RowTest{packed.phi.data() + q, packed.a.data() + q, packed.c.data() + q, theta.data() + q};
+      };
+      for (int64_t g = 0; g < by_groups; g += kernels.groups_at_once) {
+        const int groups = static_cast<int>(std::min<int64_t>(kernels.groups_at_once, by_groups - g));
+        kernels.scan_groups(view, packed.grouped_i8.data() + g * kLanes * codes.padded(), groups, test(g * kLanes), hits.data());
+        view.first_pass = false;
+      }
+      for (int64_t q = by_groups * kLanes; q < count; q += kMaxRowsQueries) {
+        const int some = static_cast<int>(std::min<int64_t>(kMaxRowsQueries, count - q));
+        kernels.scan_rows(view, packed.natural_i8.data() + q * codes.padded(), some, test(q), hits.data());
+        view.first_pass = false;
+      }
+    }
+  });
+  return now_s() - start;
+}
+
+bool file_exists(const std::string& path, int64_t bytes) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && (bytes < 0 || info.st_size == bytes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
+                                                {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
+                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--pages", "mapped"}, {"--vectors", ""}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (options.count(argv[i]) == 0) {
+      std::fprintf(stderr, "unknown option %s\n", argv[i]);
+      return 2;
+    }
+    options[argv[i]] = argv[i + 1];
+  }
+  const std::string vectors = options["--vectors"];
+  int64_t n = std::atoll(options["--rows"].c_str());
+  const trawl::Metric metric = options["--metric"] == "l2"       ? trawl::Metric::kSquaredL2
+                               : options["--metric"] == "cosine" ? trawl::Metric::kCosine
+                                                                 : trawl::Metric::kInnerProduct;
+  trawl::ThreadPool pool;
+  const int all_threads = pool.threads();
+  const bench::Synthetic synthetic(options["--sample"], std::atoll(options["--dimension"].c_str()));
+  int64_t d = synthetic.dimension();
+  if (!vectors.empty()) bench::read_flat_header(vectors, n, d);
+  ::mkdir(options["--keep"].c_str(), 0755);
+  const std::string stem =
+      options["--keep"] + "/" + (vectors.empty() ? "" : "own-") + std::to_string(n) + "x" + std::to_string(d);
+  const std::string rows_path = vectors.empty() ? stem + ".f32" : vectors, codes_path = stem + "." + options["--metric"] + ".i8";
+  if (vectors.empty() && !file_exists(rows_path, n * d * 4)) {
+    FILE* file = std::fopen(rows_path.c_str(), "wb");
+    std::vector<float> block(4096 * d);
+    for (int64_t first = 0; first < n; first += 4096) {
+      const int64_t count = std::min<int64_t>(4096, n - first);
+      synthetic.rows(1, first, count, block.data(), pool);
+      std::fwrite(block.data(), 4, count * d, file);
+    }
+    std::fclose(file);
+  }
+  const auto rows = std::make_shared<trawl::Rows>(std::vector<trawl::RowSegment>{{rows_path, vectors.empty() ? 0 : bench::kFlatHeaderBytes, n * d * 4}},
+                                                  trawl::RowType::kFloat32, n, d);
+  if (!file_exists(codes_path, -1)) {
+    const double start = now_s();
+    trawl::CodesWriter writer(codes_path, metric, d);
+    std::vector<float> block(1024 * d);
+    for (int64_t first = 0; first < n; first += 1024) {
+      const int64_t count = std::min<int64_t>(1024, n - first);
+      for (int64_t i = 0; i < count; ++i) rows->copy_row(first + i, block.data() + i * d);
+      writer.append(block.data(), count, pool);
+    }
+    writer.finish(pool);
+    std::printf("{\"case\":\"encode\",\"rows\":%lld,\"dimension\":%lld,\"rows_per_s\":%.0f}\n", (long long)n, (long long)d,
+                static_cast<double>(n) / (now_s() - start));
+  }
+  const auto codes = trawl::CodesFile::open(
+      codes_path, options["--pages"] == "huge" ? trawl::CodesPlacement::kHugePages : trawl::CodesPlacement::kMapped);
+  trawl::Index index(metric, d);
+  index.add_shard(rows, codes);
+  const trawl::Kernels& kernels = trawl::select_kernels(options["--isa"]);
+  const auto repeats = std::atoi(options["--repeats"].c_str());
+  for (int64_t threads : numbers(options["--threads"])) {
+    if (threads == 0) threads = all_threads;
+    pool.set_threads(static_cast<int>(threads));
+    const double read_rate = read_gb_per_s(*codes, pool);
+    for (const int64_t count : numbers(options["--queries"])) {
+      std::vector<float> queries(count * d);
+      if (vectors.empty()) {
+        synthetic.rows(2, 0, count, queries.data(), pool);
+      } else {
+        for (int64_t q = 0; q < count; ++q) rows->copy_row(q % n, queries.data() + q * d);
+      }
+      const std::vector<double> queries_f64(queries.begin(), queries.end());
+      trawl::SearchOptions search_options;
+      search_options.k = std::atoll(options["--k"].c_str());
+      search_options.kernels = &kernels;
+      std::vector<double> bare, full, bare_cpu, full_cpu;
+      trawl::SearchResult result;
+      for (int repeat = 0; repeat <= repeats; ++repeat) {  // alternately; the first round warms up
+        const double cpu0 = cpu_s();
+        const double bare_s = bare_scan_s(*codes, queries_f64, count, kernels, pool, metric);
+        const double cpu1 = cpu_s();
+        const double start = now_s();
+        result = trawl::search(index, queries.data(), count, search_options, pool);
+        const double full_s = now_s() - start;
+        if (repeat == 0 && repeats > 0) continue;
+        bare.push_back(bare_s);
+        full.push_back(full_s);
+        bare_cpu.push_back(cpu1 - cpu0);
+        full_cpu.push_back(cpu_s() - cpu1);
+      }
+      std::vector<double> rescored, survivors;
+      for (const trawl::QueryStats& stats : result.stats) {
+        rescored.push_back(static_cast<double>(stats.rescored));
+        survivors.push_back(static_cast<double>(stats.survivors));
+      }
+      std::sort(rescored.begin(), rescored.end());
+      const double dots = static_cast<double>(n) * static_cast<double>(count);
+      const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
+      std::printf(
+          "{\"case\":\"flat\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
+          "\"pages\":\"%s\",\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
+          "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
+          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"rescored_median\":%.0f,"
+          "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
+          trawl::kernels_name(kernels), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
+          (long long)count, options["--pages"].c_str(), (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
+          median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors), rescored[rescored.size() / 2],
+          rescored[rescored.size() * 95 / 100], rescored.back());
+      std::fflush(stdout);
+    }
+  }
+}

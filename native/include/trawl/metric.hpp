@@ -1,0 +1,23 @@
+// The three scores. For every one of them LARGER IS NEARER and ties go to the lower row.
+#pragma once
+#include <cstdint>
+
+namespace trawl {
+
+// The values are those stored in files; the first two agree with FAISS's metric numbers.
+enum class Metric : uint32_t {
+  // float64 sum of q[j]*x[j] in index order. Products of float32 are exact in float64.
+  kInnerProduct = 0,
+  // minus the float64 sum of (q[j]-x[j])^2 in index order, difference and square each rounded, never fused;
+  // +0 exactly where x == q.
+  kSquaredL2 = 1,
+  // inner product / |q| / |x| in that order, norms = sqrt of the float64 sums in index order; 0 where a norm is 0.
+  kCosine = 2,
+};
+
+const char* metric_name(Metric metric);
+
+// Dimension limits: 127*127*131072 < 2^31 keeps every integer dot product inside int32.
+constexpr int64_t kMaxDimension = 131072;
+
+}  // namespace trawl

@@ -1,0 +1,16 @@
+// The tile instructions that scan_amx.cpp needs, behind five functions, so that the same file can be compiled against
+// the emulation in test/amx_emulation.hpp on machines that have no tiles.
+#pragma once
+#ifdef TRAWL_AMX_EMULATION
+#include "amx_emulation.hpp"
+#define TRAWL_AMX_TARGET
+#else
+#include <immintrin.h>
+#define TRAWL_AMX_TARGET __attribute__((target("amx-tile,amx-int8")))
+#define TRAWL_TILE_CONFIGURE(config) _tile_loadconfig(config)
+#define TRAWL_TILE_RELEASE() _tile_release()
+#define TRAWL_TILE_ZERO(tile) _tile_zero(tile)
+#define TRAWL_TILE_LOAD(tile, base, stride) _tile_loadd(tile, base, stride)
+#define TRAWL_TILE_STORE(tile, base, stride) _tile_stored(tile, base, stride)
+#define TRAWL_TILE_DOT(sum, rows, digits) _tile_dpbssd(sum, rows, digits)
+#endif

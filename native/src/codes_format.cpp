@@ -1,0 +1,104 @@
+#include "codes_format.hpp"
+
+#include <cstring>
+
+#include "checksum.hpp"
+#include "trawl/error.hpp"
+
+namespace trawl {
+
+namespace {
+
+constexpr int64_t kHeaderAlignment = 4096;  // a page, so that blocks start on cache lines and on a page
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+int64_t padded_dimension(int64_t dimension) { return round_up(dimension, 64); }
+
+int64_t default_rows_per_block(int64_t dimension) {
+  const int64_t fit = (int64_t{1} << 20) / padded_dimension(dimension) / 16 * 16;
+  return fit < 16 ? 16 : fit > 1024 ? 1024 : fit;
+}
+
+CodesBlockLayout::CodesBlockLayout(int64_t rows, int64_t padded) {
+  int64_t at = rows * padded;
+  const auto place = [&](int64_t element_bytes) {
+    const int64_t here = at;
+    at = round_up(at + rows * element_bytes, 64);
+    return here;
+  };
+  scale = place(4);
+  residual = place(4);
+  norm = place(4);
+  code_sum = place(4);
+  bias = place(8);
+  tail = at;
+  bytes = at + static_cast<int64_t>(sizeof(CodesBlockTail));
+}
+
+uint64_t codes_header_bytes(int64_t dimension) {
+  return round_up(static_cast<int64_t>(sizeof(CodesHeader)) + 4 * dimension, kHeaderAlignment);
+}
+
+uint64_t codes_header_checksum(CodesHeader header, const std::vector<float>& mean) {
+  header.checksum = 0;
+  return checksum64(mean.data(), mean.size() * 4, checksum64(&header, sizeof header));
+}
+
+CodesHeader make_codes_header(Metric metric, int64_t rows_per_block, const std::vector<float>& mean) {
+  const auto dimension = static_cast<int64_t>(mean.size());
+  CodesHeader header = {};
+  std::memcpy(header.magic, kCodesMagic, sizeof header.magic);
+  header.version = kCodesVersion;
+  header.metric = static_cast<uint32_t>(metric);
+  header.dimension = static_cast<uint32_t>(dimension);
+  header.padded_dimension = static_cast<uint32_t>(padded_dimension(dimension));
+  header.rows_per_block = static_cast<uint32_t>(rows_per_block);
+  header.turn = kTurnHadamardSigns;
+  header.sign_seed = kSignSeed;
+  header.header_bytes = codes_header_bytes(dimension);
+  header.block_bytes = CodesBlockLayout(rows_per_block, header.padded_dimension).bytes;
+  header.checksum = codes_header_checksum(header, mean);
+  return header;
+}
+
+CodesFooter make_codes_footer(int64_t rows, int64_t blocks) {
+  CodesFooter footer = {};
+  std::memcpy(footer.magic, kCodesFooterMagic, sizeof footer.magic);
+  footer.rows = rows;
+  footer.blocks = blocks;
+  footer.checksum = checksum64(&footer, offsetof(CodesFooter, checksum));
+  return footer;
+}
+
+uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layout, uint64_t rows) {
+  return checksum64(block, layout.tail, rows);
+}
+
+void check_codes_header(const std::string& path, const CodesHeader& header, int64_t file_bytes) {
+  const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
+  if (std::memcmp(header.magic, kCodesMagic, sizeof header.magic) != 0) refuse("is not a codes file (wrong magic)");
+  if (header.version != kCodesVersion) {
+    refuse("is a codes file of version " + std::to_string(header.version) + ", this build reads version " +
+           std::to_string(kCodesVersion) + "; make the codes again from the vectors");
+  }
+  if (header.metric > static_cast<uint32_t>(Metric::kCosine)) {
+    refuse("unknown metric " + std::to_string(header.metric));
+  }
+  if (header.dimension < 1 || header.dimension > kMaxDimension) {
+    refuse("dimension " + std::to_string(header.dimension) + " is not in [1, " + std::to_string(kMaxDimension) + "]");
+  }
+  if (header.padded_dimension != padded_dimension(header.dimension)) refuse("padded dimension is wrong");
+  if (header.rows_per_block < 16 || header.rows_per_block % 16 != 0 || header.rows_per_block > 65536) {
+    refuse("rows per block " + std::to_string(header.rows_per_block) + " is not a multiple of 16 in [16, 65536]");
+  }
+  if (header.turn != kTurnHadamardSigns) refuse("unknown turn " + std::to_string(header.turn));
+  if (header.header_bytes != codes_header_bytes(header.dimension)) refuse("header size is wrong");
+  const CodesBlockLayout layout(header.rows_per_block, header.padded_dimension);
+  if (header.block_bytes != static_cast<uint64_t>(layout.bytes)) refuse("block size is wrong");
+  if (static_cast<int64_t>(header.header_bytes) > file_bytes) refuse("is truncated inside its header");
+}
+
+}  // namespace trawl

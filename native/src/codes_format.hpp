@@ -1,0 +1,20 @@
+// What the reader and the writer of codes files both need to know about a header.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "trawl/codes_file.hpp"
+
+namespace trawl {
+
+uint64_t codes_header_bytes(int64_t dimension);
+uint64_t codes_header_checksum(CodesHeader header, const std::vector<float>& mean_f32);
+CodesHeader make_codes_header(Metric metric, int64_t rows_per_block, const std::vector<float>& mean_f32);
+CodesFooter make_codes_footer(int64_t rows, int64_t blocks);
+uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layout, uint64_t rows);
+
+// Throws kBadFile, naming the file, unless every field can be trusted and used as a size. file_bytes is the most that
+// the header's own size may claim.
+void check_codes_header(const std::string& path, const CodesHeader& header, int64_t file_bytes);
+
+}  // namespace trawl

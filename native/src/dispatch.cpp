@@ -1,0 +1,141 @@
+// What this processor and its operating system offer, found out once.
+#include <mutex>
+
+#include "kernels.hpp"
+#include "trawl/error.hpp"
+#include "trawl/isa.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace trawl {
+
+namespace {
+
+struct Probe {
+  IsaStatus status;
+  const Kernels* kernels;
+};
+
+#if defined(__x86_64__)
+
+struct X86 {
+  uint32_t leaf1_ecx = 0, leaf7_ebx = 0, leaf7_ecx = 0, leaf7_edx = 0;
+  uint64_t os_state = 0;  // XCR0: register files the operating system saves on a switch
+
+  X86() {
+    uint32_t a, b, c, d;
+    if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_ecx = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_ebx = b, leaf7_ecx = c, leaf7_edx = d;
+    if (leaf1_ecx >> 27 & 1) {  // OSXSAVE
+      uint32_t low, high;
+      __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+      os_state = static_cast<uint64_t>(high) << 32 | low;
+    }
+  }
+  bool os_saves(uint64_t mask) const { return (os_state & mask) == mask; }
+};
+
+constexpr uint64_t kYmmState = 0x6, kZmmState = 0xE6, kTileState = 0x60000;
+
+std::string missing_avx2(const X86& cpu) {
+  if (!(cpu.leaf7_ebx >> 5 & 1)) return "the processor has no AVX2";
+  if (!(cpu.leaf1_ecx >> 12 & 1)) return "the processor has no FMA";
+  if (!cpu.os_saves(kYmmState)) return "the operating system does not save the AVX registers";
+  return "";
+}
+
+std::string missing_vnni(const X86& cpu) {
+  if (!(cpu.leaf7_ebx >> 16 & 1)) return "the processor has no AVX-512";
+  if (!(cpu.leaf7_ebx >> 17 & 1) || !(cpu.leaf7_ebx >> 30 & 1) || !(cpu.leaf7_ebx >> 31 & 1)) {
+    return "the processor has no AVX-512 DQ, BW and VL";
+  }
+  if (!(cpu.leaf7_ecx >> 11 & 1)) return "the processor has no AVX-512 VNNI";
+  if (!(cpu.leaf1_ecx >> 12 & 1)) return "the processor has no FMA";
+  if (!cpu.os_saves(kZmmState)) return "the operating system does not save the AVX-512 registers";
+  return "";
+}
+
+std::string missing_amx(const X86& cpu) {
+  if (!(cpu.leaf7_edx >> 24 & 1) || !(cpu.leaf7_edx >> 25 & 1)) return "the processor has no AMX int8 tiles";
+  const std::string vnni = missing_vnni(cpu);
+  if (!vnni.empty()) return vnni;
+  if (!cpu.os_saves(kTileState)) return "the operating system does not save the tile registers";
+#if defined(__linux__)
+  // Linux hands the 8 KB of tile state out on request, for the whole process.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
+    return "the kernel refused the tile registers (arch_prctl ARCH_REQ_XCOMP_PERM)";
+  }
+  return "";
+#else
+  return "tiles are only requested on Linux";
+#endif
+}
+
+#endif
+
+std::vector<Probe> probe() {
+  std::vector<Probe> found;
+  const auto add = [&](const char* name, const Kernels* kernels, const std::string& missing, const char* having) {
+    const bool available = kernels != nullptr && missing.empty();
+    found.push_back({{name, available, available ? having : missing}, available ? kernels : nullptr});
+  };
+#if defined(__x86_64__)
+  const X86 cpu;
+  add("amx", kAmxKernels, missing_amx(cpu), "tile int8 products, 16,384 an instruction");
+  add("avx512-vnni", kAvx512VnniKernels, missing_vnni(cpu), "vpdpbusd, 64 products an instruction");
+  add("avx2", kAvx2Kernels, missing_avx2(cpu), "vpmaddubsw, 32 products in three instructions");
+#else
+  for (const char* name : {"amx", "avx512-vnni", "avx2"}) add(name, nullptr, "not an x86-64 processor", "");
+#endif
+#if defined(__aarch64__)
+  std::string missing;
+#if defined(__linux__)
+  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
+  if (!(getauxval(AT_HWCAP) & kDotProduct)) missing = "the processor has no dot product instructions";
+#endif
+  add("neon", kNeonKernels, missing, "sdot, 16 products an instruction");
+#else
+  add("neon", nullptr, "not an AArch64 processor", "");
+#endif
+  add("serial", kSerialKernels, "", "plain C++, the reference");
+  return found;
+}
+
+const std::vector<Probe>& probed() {
+  static const std::vector<Probe> once = probe();
+  return once;
+}
+
+}  // namespace
+
+std::vector<IsaStatus> list_isas() {
+  std::vector<IsaStatus> list;
+  for (const Probe& isa : probed()) list.push_back(isa.status);
+  return list;
+}
+
+const Kernels& select_kernels(const std::string& name) {
+  std::string available;
+  for (const Probe& isa : probed()) {
+    if (isa.kernels == nullptr) {
+      if (isa.status.name == name) {
+        throw Error(ErrorCode::kIsaUnavailable, "instruction set '" + name + "': " + isa.status.reason);
+      }
+      continue;
+    }
+    if (name.empty() || isa.status.name == name) return *isa.kernels;
+    available += (available.empty() ? "" : ", ") + isa.status.name;
+  }
+  throw Error(ErrorCode::kIsaUnavailable, "instruction set '" + name + "' is not known; available here: " + available);
+}
+
+const char* kernels_name(const Kernels& kernels) { return kernels.name; }
+
+}  // namespace trawl

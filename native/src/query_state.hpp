@@ -1,0 +1,99 @@
+// What threads share about one query during the scan: the threshold, the lower bounds behind it, the candidates.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "rounding.hpp"
+#include "trawl/search.hpp"
+
+namespace trawl {
+
+struct Candidate {
+  double upper_f64;  // no smaller than the row's score
+  int64_t row;       // global
+};
+
+class QueryState {
+ public:
+  void begin(int64_t k, int64_t capacity, int64_t limit) {
+    k_ = k;
+    limit_ = std::max<int64_t>(limit, 1);
+    capacity_ = std::min(std::max<int64_t>(capacity, 1), limit_);
+  }
+
+  // tau: a number that the k-th best score is known to reach; only rises. -inf until k rows were seen,
+  // +inf once the query has given up, when nothing more is of use. Relaxed is enough: an old value is a valid one.
+  double tau() const { return tau_.load(std::memory_order_relaxed); }
+
+  // A row that was not dropped: lower <= score <= upper. Either may be NaN, which keeps the row and teaches nothing.
+  void offer(int64_t row, double lower, double upper) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (gave_up_ || upper < tau()) return;
+    ++survivors_;
+    if (!std::isnan(lower)) add_lower(lower);
+    candidates_.push_back({upper, row});
+    if (static_cast<int64_t>(candidates_.size()) >= capacity_) make_room();
+  }
+
+  // A row whose score is known exactly.
+  void learn(double score) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!gave_up_) add_lower(score);
+  }
+
+  // After the scan, no other thread present.
+  bool gave_up() const { return gave_up_; }
+  void give_up() {
+    gave_up_ = true;
+    candidates_ = {};
+    lower_ = {};
+    tau_.store(kInfinity, std::memory_order_relaxed);
+  }
+  std::vector<Candidate>& candidates() { return candidates_; }
+  int64_t survivors() const { return survivors_; }
+  int64_t growths() const { return growths_; }
+
+ private:
+  void add_lower(double lower) {
+    if (static_cast<int64_t>(lower_.size()) < k_) {
+      lower_.push_back(lower);
+      std::push_heap(lower_.begin(), lower_.end(), std::greater<double>());
+    } else if (lower > lower_.front()) {
+      std::pop_heap(lower_.begin(), lower_.end(), std::greater<double>());
+      lower_.back() = lower;
+      std::push_heap(lower_.begin(), lower_.end(), std::greater<double>());
+    } else {
+      return;
+    }
+    if (static_cast<int64_t>(lower_.size()) == k_) tau_.store(lower_.front(), std::memory_order_relaxed);
+  }
+
+  // Drops what the threshold has overtaken; grows if that freed less than half; gives up past the limit.
+  void make_room() {
+    const double threshold = tau();
+    candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
+                                     [&](const Candidate& c) { return c.upper_f64 < threshold; }),
+                      candidates_.end());
+    const auto left = static_cast<int64_t>(candidates_.size());
+    if (left >= limit_) return give_up();
+    if (left > capacity_ / 2) {
+      capacity_ = std::min(2 * capacity_, limit_);
+      ++growths_;
+    }
+  }
+
+  std::atomic<double> tau_{-kInfinity};
+  std::mutex mutex_;
+  int64_t k_ = 0, capacity_ = 0, limit_ = 0;
+  int64_t survivors_ = 0, growths_ = 0;
+  bool gave_up_ = false;
+  std::vector<double> lower_;  // the k largest lower bounds, smallest in front
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace trawl

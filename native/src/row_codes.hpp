@@ -1,0 +1,59 @@
+// One row -> int8 codes and the numbers that bound what the codes lost. See docs/certificate.md, section 1.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aligned_buffer.hpp"
+#include "trawl/metric.hpp"
+#include "turn.hpp"
+
+namespace trawl {
+
+struct RowStats {
+  float scale_f32;      // s
+  float residual_f32;   // epsilon
+  float norm_f32;       // n
+  int32_t code_sum_i32; // r
+  double bias_f64;      // beta
+};
+
+// Immutable; shared by threads, each with its own Scratch.
+class RowCoder {
+ public:
+  RowCoder(Metric metric, const std::vector<float>& mean_f32, uint64_t sign_seed);
+
+  struct Scratch {
+    explicit Scratch(int64_t padded) : difference_f64(padded), turned_f64(padded) {}
+    AlignedBuffer<double> difference_f64, turned_f64;
+  };
+
+  // row_f32: [dimension], finite, any alignment. codes_i8: [padded].
+  // Any finite row is accepted; one whose bounds leave float32 gets scale 0 and infinite bounds: always a candidate.
+  RowStats encode(const float* row_f32, int8_t* codes_i8, Scratch& scratch) const;
+
+  // Empty when the stored codes and numbers certify the row, else the reason.
+  std::string check(const float* row_f32, const int8_t* codes_i8, const RowStats& stored, Scratch& scratch) const;
+
+  int64_t dimension() const { return dimension_; }
+  int64_t padded() const { return padded_; }
+
+ private:
+  struct Centred {
+    double norm_f64;  // upper bound of |row - mean|, unrounded
+    double bias_f64;
+  };
+  Centred centre_and_turn(const float* row_f32, Scratch& scratch) const;
+  RowStats bounds(const Centred& centred, float scale_f32, const int8_t* codes_i8, const Scratch& scratch) const;
+
+  Metric metric_;
+  int64_t dimension_, padded_;
+  double kappa_;
+  AlignedBuffer<double> mean_f64_;  // [padded], zeros past the dimension
+  Turn turn_;
+};
+
+// Column of the first NaN or infinity in values[count], -1 when all are finite.
+int64_t first_not_finite(const float* values_f32, int64_t count);
+
+}  // namespace trawl

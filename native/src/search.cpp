@@ -1,0 +1,188 @@
+#include "trawl/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "exact_scan.hpp"
+#include "float_environment.hpp"
+#include "kernels.hpp"
+#include "query_state.hpp"
+#include "rescore.hpp"
+#include "row_codes.hpp"
+#include "scan_codes.hpp"
+#include "score.hpp"
+#include "top_k.hpp"
+#include "trawl/error.hpp"
+
+namespace trawl {
+
+namespace {
+
+void check_arguments(const Index& index, const float* queries, int64_t count, const SearchOptions& options) {
+  if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k is " + std::to_string(options.k) + ", it must be at least 1");
+  if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "no queries given");
+  if (options.batch_queries < 1) throw Error(ErrorCode::kBadArgument, "batch_queries must be at least 1");
+  if (count > 0 && options.k > INT64_MAX / 64 / count) {
+    throw Error(ErrorCode::kBadArgument, "k " + std::to_string(options.k) + " times " + std::to_string(count) +
+                                             " queries is more than memory can hold");
+  }
+  for (int64_t q = 0; q < count; ++q) {
+    const int64_t column = first_not_finite(queries + q * index.dimension(), index.dimension());
+    if (column >= 0) {
+      throw Error(ErrorCode::kNotFinite,
+                  "query " + std::to_string(q) + " is NaN or infinite at column " + std::to_string(column), q, column);
+    }
+  }
+}
+
+// One batch: its queries pass over the index together.
+class Batch {
+ public:
+  Batch(const Index& index, const float* queries, int64_t count, const SearchOptions& options, const Kernels& kernels,
+        ThreadPool& pool)
+      : index_(index), options_(options), kernels_(kernels), pool_(pool), count_(count), queries_f64_(count * index.dimension()),
+        score_queries_(count), states_(count) {
+    const int64_t d = index.dimension();
+    const int64_t k = std::min(options.k, std::max<int64_t>(index.rows(), 1));
+    top_.assign(count, TopK(k));
+    for (int64_t q = 0; q < count; ++q) {
+      std::copy(queries + q * d, queries + (q + 1) * d, queries_f64_.data() + q * d);
+      const bool cosine = index.metric() == Metric::kCosine;
+      score_queries_[q] = {queries_f64_.data() + q * d, cosine ? norm_in_order_f64(queries + q * d, d) : 0.0};
+      states_[q].begin(k, options.candidate_capacity, options.candidate_limit);
+    }
+  }
+
+  // Where most rows are wanted, codes cannot drop enough to be worth a pass.
+  bool codes_are_of_use() const { return options_.k <= index_.rows() / 4; }
+
+  void search_codes() {
+    std::vector<const Shard*> without_codes;
+    for (const Shard& shard : index_.shards()) {
+      if (!shard.codes) without_codes.push_back(&shard);
+    }
+    if (without_codes.size() == index_.shards().size()) return search_all_rows();
+    if (!without_codes.empty()) {
+      std::vector<TopK*> top;
+      for (TopK& each : top_) top.push_back(&each);
+      exact_scan(index_, without_codes, score_queries_, top, options_, kernels_, pool_);
+      for (int64_t q = 0; q < count_; ++q) top_[q].for_each([&](const Scored& s) { states_[q].learn(s.score_f64); });
+    }
+    const AlignedBuffer<double> unit = unit_queries();
+    scan_codes(index_, index_.metric() == Metric::kCosine ? unit.data() : queries_f64_.data(), states_, options_,
+               kernels_, pool_);
+    rescored_.assign(count_, 0);
+    pool_.run(count_, [&](int64_t q) {
+      check_cancelled(options_.cancel);
+      if (!states_[q].gave_up()) rescored_[q] = rescore(index_, states_[q], score_queries_[q], kernels_, top_[q]);
+    });
+    rescan_given_up();
+  }
+
+  void search_all_rows() {
+    for (QueryState& state : states_) state.give_up();
+    rescan_given_up();
+  }
+
+  void write(SearchResult& result, int64_t first_query) {
+    for (int64_t q = 0; q < count_; ++q) {
+      const std::vector<Scored> best = top_[q].take_sorted();
+      const int64_t query = first_query + q;
+      result.counts[query] = best.size();
+      for (size_t i = 0; i < best.size(); ++i) {
+        const double score = external_score(index_.metric(), best[i].score_f64);
+        if (std::isinf(static_cast<float>(score))) {
+          throw Error(ErrorCode::kScoreOverflow,
+                      "query " + std::to_string(query) + ": the score of row " + std::to_string(best[i].row) +
+                          " does not fit float32; scale the vectors down",
+                      query);
+        }
+        result.rows[query * result.k + i] = best[i].row;
+        result.scores[query * result.k + i] = score;
+      }
+      const QueryState& state = states_[q];
+      result.stats[query] = {state.survivors(), rescored_.empty() ? 0 : rescored_[q], state.growths(), state.gave_up()};
+    }
+  }
+
+ private:
+  // The codes were made of unit rows where the metric is cosine, so they are asked with unit queries.
+  AlignedBuffer<double> unit_queries() const {
+    if (index_.metric() != Metric::kCosine) return {};
+    const int64_t d = index_.dimension();
+    AlignedBuffer<double> unit(count_ * d);
+    for (int64_t q = 0; q < count_; ++q) {
+      const double norm = score_queries_[q].norm_f64;
+      for (int64_t j = 0; j < d; ++j) unit[q * d + j] = norm > 0 ? queries_f64_[q * d + j] / norm : 0.0;
+    }
+    return unit;
+  }
+
+  void rescan_given_up() {
+    std::vector<ScoreQuery> queries;
+    std::vector<TopK*> top;
+    for (int64_t q = 0; q < count_; ++q) {
+      if (!states_[q].gave_up()) continue;
+      top_[q].clear();
+      top.push_back(&top_[q]);
+      queries.push_back(score_queries_[q]);
+    }
+    std::vector<const Shard*> all;
+    for (const Shard& shard : index_.shards()) all.push_back(&shard);
+    exact_scan(index_, all, queries, top, options_, kernels_, pool_);
+  }
+
+  const Index& index_;
+  const SearchOptions& options_;
+  const Kernels& kernels_;
+  ThreadPool& pool_;
+  int64_t count_;
+  AlignedBuffer<double> queries_f64_;
+  std::vector<ScoreQuery> score_queries_;
+  std::vector<QueryState> states_;
+  std::vector<TopK> top_;
+  std::vector<int64_t> rescored_;
+};
+
+SearchResult run(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
+                 ThreadPool& pool, bool with_codes) {
+  const FloatEnvironment environment;
+  check_arguments(index, queries, count, options);
+  const Kernels& kernels = options.kernels != nullptr ? *options.kernels : select_kernels();
+  SearchResult result;
+  result.queries = count;
+  result.k = options.k;
+  result.counts.assign(count, 0);
+  result.rows.assign(count * options.k, -1);
+  result.scores.assign(count * options.k, 0.0);
+  result.stats.assign(count, {});
+  // A batch's queries stand in memory in float64 twice; very long vectors make it smaller.
+  const int64_t fit = std::max<int64_t>(kLanes, (int64_t{64} << 20) / (8 * index.dimension()));
+  const int64_t batch_queries = std::min(options.batch_queries, fit);
+  for (int64_t first = 0; first < count; first += batch_queries) {
+    check_cancelled(options.cancel);
+    Batch batch(index, queries + first * index.dimension(), std::min(batch_queries, count - first), options, kernels, pool);
+    if (with_codes && batch.codes_are_of_use()) {
+      batch.search_codes();
+    } else {
+      batch.search_all_rows();
+    }
+    batch.write(result, first);
+  }
+  return result;
+}
+
+}  // namespace
+
+SearchResult search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
+                    ThreadPool& pool) {
+  return run(index, queries, count, options, pool, true);
+}
+
+SearchResult exact_search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
+                          ThreadPool& pool) {
+  return run(index, queries, count, options, pool, false);
+}
+
+}  // namespace trawl

@@ -1,0 +1,286 @@
+// The inequality itself: for every pair of a row and a query, lower <= S <= upper, and the row test never drops a row
+// that reaches the threshold. Adversarial data; the builds of `make test-mutations` must fail here.
+#include "kernels.hpp"
+#include "oracle.hpp"
+#include "query_pack.hpp"
+#include "rounding.hpp"
+#include "row_codes.hpp"
+
+using namespace oracle;
+
+namespace {
+
+// Rows coded about a mean, straight from the coder.
+struct Coded {
+  Coded(Metric metric, const Data& data, const std::vector<float>& mean)
+      : coder(metric, mean, trawl::kSignSeed), codes(data.n * coder.padded()), stats(data.n) {
+    trawl::RowCoder::Scratch scratch(coder.padded());
+    for (int64_t i = 0; i < data.n; ++i) stats[i] = coder.encode(data.row(i), codes.data() + i * coder.padded(), scratch);
+  }
+  trawl::RowCoder coder;
+  std::vector<int8_t> codes;
+  std::vector<trawl::RowStats> stats;
+};
+
+// A codes file is the only way to a PackMean, as in the engine.
+std::shared_ptr<const trawl::CodesFile> empty_file(Metric metric, const std::vector<float>& mean) {
+  TempDir directory;
+  trawl::ThreadPool pool(1);
+  trawl::CodesWriterOptions options;
+  options.mean_f32 = mean;
+  const std::string path = directory.file();
+  trawl::CodesWriter writer(path, metric, static_cast<int64_t>(mean.size()), options);
+  writer.finish(pool);
+  return trawl::CodesFile::open(path);  // the mapping outlives the name
+}
+
+// The score as the engine ranks by it: -1/2 of the distance for L2.
+double internal(Metric metric, double score) { return metric == Metric::kSquaredL2 ? 0.5 * score : score; }
+
+struct Tally {
+  int64_t pairs = 0, finite = 0;
+};
+
+void check_pairs(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, Tally& tally) {
+  const Coded coded(metric, data, mean);
+  const int64_t d = data.d, padded = coded.coder.padded();
+  const trawl::PackMean pack_mean(metric, *empty_file(metric, mean));
+  std::vector<double> query(d), turned(padded);
+  std::vector<int8_t> digits(padded);
+  for (int64_t q = 0; q < queries.n; ++q) {
+    double square = 0;
+    for (int64_t j = 0; j < d; ++j) square += static_cast<double>(queries.row(q)[j]) * queries.row(q)[j];
+    for (int64_t j = 0; j < d; ++j) {
+      query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
+    }
+    const trawl::QueryBound bound = trawl::prepare_query(pack_mean, query.data(), turned.data(), digits.data());
+    std::vector<double> scores(data.n);
+    for (int64_t i = 0; i < data.n; ++i) {
+      const int8_t* codes = coded.codes.data() + i * padded;
+      const trawl::RowStats& row = coded.stats[i];
+      const double s = scores[i] = internal(metric, score(metric, queries.row(q), data.row(i), d));
+      const double dot = trawl::kSerialKernels->dot_codes(turned.data(), codes, padded);
+      const auto [lower, upper] = bound.interval(dot, row.scale_f32, row.residual_f32, row.norm_f32, row.bias_f64);
+      ++tally.pairs;
+      tally.finite += std::isfinite(upper - lower);
+      if (lower > s || upper < s) {
+        std::ostringstream text;
+        text.precision(17);
+        text << "row " << i << " query " << q << ": score " << s << " outside [" << lower << ", " << upper << "]";
+        check::fail(__FILE__, __LINE__, text.str());
+      }
+    }
+    // Row test at thresholds equal to scores: the rows at or above must be kept.
+    std::vector<double> sorted = scores;
+    std::sort(sorted.begin(), sorted.end());
+    for (const size_t rank : {sorted.size() - 1, sorted.size() / 2, size_t{0}}) {
+      const double tau = sorted[rank];
+      const float theta = bound.theta(tau);
+      for (int64_t i = 0; i < data.n; ++i) {
+        if (scores[i] < tau) continue;
+        const trawl::RowStats& row = coded.stats[i];
+        float beta;
+        trawl::row_test_biases(metric, &row.bias_f64, &row.norm_f32, 1, pack_mean.kappa, &beta);
+        const bool care = trawl::row_needs_care(row.bias_f64, row.norm_f32, row.residual_f32);
+        const float norm = care ? std::numeric_limits<float>::infinity() : row.norm_f32, bias = care ? 0 : beta;
+        alignas(64) float scale16[16] = {}, residual16[16] = {}, norm16[16] = {}, bias16[16] = {};
+        alignas(64) int32_t sum16[16] = {};
+        scale16[0] = row.scale_f32, residual16[0] = row.residual_f32, norm16[0] = norm, bias16[0] = bias;
+        trawl::CodeRows view = {coded.codes.data() + i * padded, padded, 1, scale16, residual16, norm16, bias16, sum16, true};
+        trawl::Hit hit;
+        const trawl::RowTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
+        CHECK_EQUAL(trawl::kSerialKernels->scan_rows(view, digits.data(), 1, test, &hit), size_t{1});
+      }
+    }
+  }
+}
+
+std::vector<float> mean_of(const Data& data) {
+  std::vector<double> sum(data.d, 0);
+  for (int64_t i = 0; i < data.n; ++i) {
+    for (int64_t j = 0; j < data.d; ++j) sum[j] += data.row(i)[j] / static_cast<double>(data.n);
+  }
+  return std::vector<float>(sum.begin(), sum.end());
+}
+
+std::vector<std::pair<std::string, Data>> adversarial(int64_t d) {
+  const int64_t n = check::small() ? 12 : 24;
+  std::vector<std::pair<std::string, Data>> sets;
+  const auto add = [&](const char* name, const std::function<float(int64_t, int64_t, std::mt19937&)>& value) {
+    std::mt19937 random(static_cast<uint32_t>(sets.size()));
+    Data data{n, d, std::vector<float>(n * d)};
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < d; ++j) data.row(i)[j] = value(i, j, random);
+    }
+    sets.push_back({name, std::move(data)});
+  };
+  const auto normal = [](std::mt19937& random) { return std::normal_distribution<float>()(random); };
+  add("gaussian", [&](auto, auto, auto& r) { return normal(r); });
+  add("ternary", [&](auto, auto, auto& r) { return static_cast<float>(static_cast<int>(r() % 3) - 1); });
+  add("constant over j", [&](auto i, auto, auto&) { return static_cast<float>(i) - 7; });
+  add("all equal", [&](auto, auto j, auto&) { return std::sin(static_cast<float>(j)); });
+  add("zero", [&](auto, auto, auto&) { return 0.0f; });
+  add("one outlier dimension", [&](auto, auto j, auto& r) { return normal(r) * (j == 3 % d ? 1e4f : 1.0f); });
+  add("outlier mean", [&](auto, auto j, auto& r) { return normal(r) + (j == 0 ? 1e5f : 0.0f); });
+  add("spread 1e-7 of the mean", [&](auto, auto j, auto& r) { return std::cos(static_cast<float>(j)) * (1 + 1e-7f * normal(r)); });
+  add("one ulp about 1", [&](auto, auto, auto& r) { return 1.0f + static_cast<float>(static_cast<int>(r() % 3) - 1) * 0x1p-23f; });
+  add("norms 1e-30 to 1e30", [&](auto i, auto, auto& r) { return normal(r) * std::pow(10.0f, static_cast<float>(i % 13) * 5 - 30); });
+  add("coordinates 2^-120 to 2^120", [&](auto, auto, auto& r) { return std::ldexp(normal(r), static_cast<int>(r() % 241) - 120); });
+  add("denormals", [&](auto, auto, auto& r) { return 0x1p-149f * static_cast<float>(r() % 100); });
+  add("largest floats", [&](auto, auto, auto& r) { return (r() % 2 ? 1 : -1) * std::numeric_limits<float>::max(); });
+  add("tiny 1e-37", [&](auto, auto, auto& r) { return 1e-37f * normal(r); });
+  add("huge 1e37", [&](auto, auto, auto& r) { return 1e37f * normal(r); });
+  add("one-hot", [&](auto i, auto j, auto&) { return j == i % d ? 1.0f : 0.0f; });
+  add("antipodes", [&](auto i, auto j, auto&) { return (i % 2 ? -1 : 1) * std::sin(static_cast<float>(j + i / 2)); });
+  add("cancelling halves", [&](auto i, auto j, auto& r) {
+    return j < d / 2 ? 1e6f + static_cast<float>(r() % 7) : -1e6f + static_cast<float>(i % 5);
+  });
+  return sets;
+}
+
+}  // namespace
+
+TEST("certificate: bounds hold for every pair of adversarial rows and queries, all metrics, three means") {
+  Tally tally;
+  for (const int64_t d : {1, 2, 63, 64, 100, 256}) {
+    const auto sets = adversarial(d);
+    for (const auto& [name, data] : sets) {
+      for (const Metric metric : kMetrics) {
+        for (int kind = 0; kind < 3; ++kind) {
+          std::vector<float> mean(d, 0.0f);
+          if (kind == 1) mean = mean_of(data);
+          if (kind == 2) mean = mean_of(sets[5].second);  // a stranger's
+          if (check::small() && kind == 2) continue;
+          Data queries{6, d, std::vector<float>(6 * d, 0.0f)};
+          for (int64_t j = 0; j < d; ++j) {
+            queries.row(0)[j] = data.row(0)[j];
+            queries.row(1)[j] = -data.row(1)[j];
+            queries.row(3)[j] = mean[j] * 0.5f;              // nothing left after the mean
+            queries.row(4)[j] = j == 0 ? 1.0f : 0.0f;
+            queries.row(5)[j] = sets[0].second.row(2)[j];    // row 2 stays zero
+          }
+          try {
+            check_pairs(metric, data, queries, mean, tally);
+          } catch (const std::exception& error) {
+            throw std::runtime_error(name + ", " + trawl::metric_name(metric) + ", d " + std::to_string(d) + ", mean " +
+                                     std::to_string(kind) + ": " + error.what());
+          }
+        }
+      }
+    }
+  }
+  CHECK(tally.pairs > 10000 && tally.finite > tally.pairs / 2);
+}
+
+TEST("certificate: rows that codes represent exactly leave only rounding, and the rounding terms cover it") {
+  // Rows W'c for whole-number c: the codes are c itself and the residual is zero, so only kappa and eta stand
+  // between E and S. W = H*signs with H its own inverse, so W'c = signs*(H*c) = signs * turn(signs * c); every
+  // coordinate is a multiple of 1/16 below 2^11 and so a float32.
+  const int64_t d = 256;
+  const trawl::Turn turn(d, trawl::kSignSeed);
+  std::vector<double> signs(d);
+  for (int64_t j = 0; j < d; ++j) {
+    std::vector<double> unit(d, 0.0);
+    unit[j] = 1;
+    turn.apply(unit.data());
+    signs[j] = unit[0] < 0 ? -1 : 1;
+  }
+  Tally tally;
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    Data data{8, d, std::vector<float>(8 * d)};
+    for (int64_t i = 0; i < 8; ++i) {
+      std::vector<double> codes(d);
+      for (double& c : codes) c = static_cast<double>(static_cast<int>(random() % 255) - 127);
+      codes[0] = 127;
+      for (int64_t j = 0; j < d; ++j) codes[j] *= signs[j];
+      turn.apply(codes.data());
+      for (int64_t j = 0; j < d; ++j) data.row(i)[j] = static_cast<float>(signs[j] * codes[j]);
+    }
+    const std::vector<float> zero(d, 0.0f);
+    const Coded coded(Metric::kInnerProduct, data, zero);
+    for (const trawl::RowStats& row : coded.stats) CHECK(row.scale_f32 == 1 && row.residual_f32 <= row.norm_f32 * 0x1p-47f);
+    Data queries = gaussian(4, d, 100 + seed, 3.0f);
+    for (int64_t j = 0; j < d; ++j) queries.row(1)[j] = (j % 2 ? -1e6f : 1e6f) + queries.row(1)[j];
+    for (const Metric metric : kMetrics) check_pairs(metric, data, queries, zero, tally);
+  }
+  // Sums that cancel: halves of opposite sign leave the reference's own rounding as the whole score.
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    Data data = gaussian(8, d, seed);
+    for (int64_t i = 0; i < 8; ++i) {
+      for (int64_t j = d / 2; j < d; ++j) data.row(i)[j] = -data.row(i)[j - d / 2];
+    }
+    Data queries = gaussian(4, d, 50 + seed);
+    for (int64_t q = 0; q < 4; ++q) {
+      for (int64_t j = d / 2; j < d; ++j) queries.row(q)[j] = queries.row(q)[j - d / 2];
+    }
+    check_pairs(Metric::kInnerProduct, data, queries, mean_of(data), tally);
+  }
+  // One-hot rows turn into values of one size: whole-number codes, residual zero.
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    Data data{4, 64, std::vector<float>(4 * 64)};
+    for (int64_t i = 0; i < 4; ++i) {
+      const float value = std::normal_distribution<float>()(random);
+      for (int64_t j = 0; j < 64; ++j) data.row(i)[j] = j == i ? value : 0.0f;
+    }
+    Data queries = gaussian(6, 64, 500 + seed);
+    check_pairs(Metric::kInnerProduct, data, queries, std::vector<float>(64, 0.0f), tally);
+  }
+}
+
+TEST("certificate: the bound is attained where the query lies along what the codes lost") {
+  // q ~ x - s*W'c: then S - E equals |q|*|x - s*W'c| up to 1e-10, and the residual rounded to nearest is too small.
+  const int64_t d = 256;
+  const Data data = gaussian(400, d, 77);
+  const std::vector<float> zero(d, 0.0f);
+  const Coded coded(Metric::kInnerProduct, data, zero);
+  const trawl::Turn turn(d, trawl::kSignSeed);
+  double tightest = 2;
+  Tally tally;
+  for (int64_t i = 0; i < data.n; ++i) {
+    std::vector<double> lost(data.row(i), data.row(i) + d);
+    turn.apply(lost.data());
+    for (int64_t j = 0; j < d; ++j) lost[j] -= static_cast<double>(coded.stats[i].scale_f32) * coded.codes[i * d + j];
+    // The inverse turn: H is its own inverse, the signs follow. W e_j gives column j, so W' v = (v . W e_j)_j.
+    Data one{1, d, std::vector<float>(data.row(i), data.row(i) + d)}, query{1, d, std::vector<float>(d)};
+    static std::vector<double> columns;
+    if (columns.empty()) {
+      columns.assign(d * d, 0.0);
+      for (int64_t j = 0; j < d; ++j) {
+        columns[j * d + j] = 1;
+        turn.apply(columns.data() + j * d);
+      }
+    }
+    for (int64_t j = 0; j < d; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < d; ++k) sum += lost[k] * columns[j * d + k];
+      query.values[j] = static_cast<float>(sum);
+    }
+    check_pairs(Metric::kInnerProduct, one, query, zero, tally);
+    double lost_square = 0;
+    for (int64_t j = 0; j < d; ++j) lost_square += lost[j] * lost[j];
+    tightest = std::min(tightest, coded.stats[i].residual_f32 / std::sqrt(lost_square));
+  }
+  CHECK(tightest >= 1 && tightest < 1 + 1e-7);
+}
+
+TEST("certificate: at dimension 131072 the integer sums do not overflow and the bounds hold") {
+  const int64_t d = check::small() ? 4096 : 131072;
+  Data data = gaussian(3, d, 1);
+  // Rows and queries whose turned values are all of the same size give the largest integer sums there are.
+  for (int64_t j = 0; j < d; ++j) data.row(1)[j] = j % 256 == 0 ? 1.0f : 0.0f;
+  for (int64_t j = 0; j < d; ++j) data.row(2)[j] = -data.row(1)[j];
+  Tally tally;
+  for (const Metric metric : kMetrics) check_pairs(metric, data, data, std::vector<float>(d, 0.0f), tally);
+  trawl::ThreadPool pool(2);
+  const Data all = gaussian(40, d, 2);
+  const auto built = build(Metric::kInnerProduct, all, pool);
+  trawl::SearchOptions options;
+  options.k = 3;
+  for (const trawl::IsaStatus& isa : trawl::list_isas()) {
+    if (!isa.available) continue;
+    options.kernels = &trawl::select_kernels(isa.name);
+    CHECK_SEARCH(*built->index, all, data, options, pool);
+  }
+}

@@ -1,0 +1,163 @@
+// Random shapes against the oracle, to the bit.
+#include "oracle.hpp"
+
+using namespace oracle;
+using trawl::SearchOptions;
+
+namespace {
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const trawl::IsaStatus& isa : trawl::list_isas()) {
+    if (isa.available) names.push_back(isa.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST("exact: random shapes, metrics, shards, threads, batches and instruction sets agree with the oracle") {
+  std::mt19937 random(7);
+  const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % (high - low + 1)); };
+  const int rounds = check::small() ? 12 : 150;
+  trawl::ThreadPool pool(2);
+  for (int round = 0; round < rounds; ++round) {
+    const Metric metric = kMetrics[random() % 3];
+    const int64_t dimensions[] = {1, 2, 3, 63, 64, 65, 100, 128, 200, 256, 300, 384};
+    const int64_t d = dimensions[random() % 12], n = pick(0, check::small() ? 200 : 700);
+    const Data data = random() % 2 ? gaussian(n, d, round) : encoder_like(n, d, round);
+    const int64_t count = pick(1, 70);
+    Data queries = random() % 2 ? gaussian(count, d, 1000 + round) : encoder_like(count, d, 1000 + round);
+    if (n > 0) std::copy(data.row(0), data.row(0) + d, queries.row(0));  // a query that is a row
+    BuildOptions build_options;
+    build_options.shards = static_cast<int>(pick(1, 5));
+    build_options.rows_per_block = 16 * pick(1, 6);
+    build_options.split_files = random() % 3 == 0;
+    const auto built = build(metric, data, pool, build_options);
+    pool.set_threads(static_cast<int>(pick(1, 4)));
+    for (const std::string& isa : available_isas()) {
+      SearchOptions options;
+      options.k = random() % 2 ? pick(1, 20) : pick(1, n + 5);
+      options.kernels = &trawl::select_kernels(isa);
+      options.candidate_capacity = random() % 3 == 0 ? 1 : 1024;
+      options.candidate_limit = random() % 4 == 0 ? 1 : 65536;
+      options.batch_queries = pick(1, 70);
+      CHECK_SEARCH(*built->index, data, queries, options, pool);
+    }
+  }
+}
+
+TEST("exact: the full scan without codes agrees with the oracle, and so does an index with codes in some shards") {
+  trawl::ThreadPool pool(2);
+  for (const Metric metric : kMetrics) {
+    const Data data = encoder_like(500, 96, 3), queries = encoder_like(9, 96, 4);
+    BuildOptions without;
+    without.shards = 3;
+    without.with_codes = false;
+    const auto plain = build(metric, data, pool, without);
+    SearchOptions options;
+    options.k = 17;
+    const auto result = CHECK_SEARCH(*plain->index, data, queries, options, pool);
+    CHECK(result.stats[0].full_scan);
+    const auto full = trawl::exact_search(*plain->index, queries.values.data(), queries.n, options, pool);
+    CHECK(full.rows == result.rows && full.scores == result.scores);
+
+    BuildOptions with;
+    with.shards = 2;
+    const auto coded = build(metric, data, pool, with);
+    trawl::Index mixed(metric, 96);
+    mixed.add_shard(coded->index->shards()[0].rows, nullptr);
+    mixed.add_shard(coded->index->shards()[1].rows, coded->index->shards()[1].codes);
+    CHECK_SEARCH(mixed, data, queries, options, pool);
+  }
+}
+
+TEST("exact: float16 rows give the bits of the float32 rows they stand for") {
+  trawl::ThreadPool pool(2);
+  for (const Metric metric : kMetrics) {
+    Data data = encoder_like(400, 130, 5);
+    for (float& value : data.values) {
+      uint16_t half;
+      const float coarse = std::nearbyint(value * 4096) / 4096;  // at most 12 bits, a few more than a half keeps
+      value = trawl::first_not_half(&coarse, 1) == 1 ? coarse : 0.125f;
+      trawl::floats_to_halves(&value, 1, &half);
+      CHECK_EQUAL(trawl::half_to_float(half), value);
+    }
+    const Data queries = encoder_like(20, 130, 6);
+    SearchOptions options;
+    for (const bool split : {false, true}) {
+      BuildOptions build_options;
+      build_options.half = true;
+      build_options.shards = 2;
+      build_options.split_files = split;
+      const auto built = build(metric, data, pool, build_options);
+      CHECK_SEARCH(*built->index, data, queries, options, pool);
+    }
+  }
+}
+
+TEST("exact: filters keep only their rows, down to none, and whole blocks may be skipped") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(600, 80, 8), queries = encoder_like(20, 80, 9);
+  for (const Metric metric : kMetrics) {
+    BuildOptions build_options;
+    build_options.shards = 3;
+    build_options.rows_per_block = 32;
+    const auto built = build(metric, data, pool, build_options);
+    for (int kind = 0; kind < 5; ++kind) {
+      std::vector<uint64_t> bits(10, 0);
+      std::mt19937 random(kind);
+      for (int64_t i = 0; i < 600; ++i) {
+        const bool keep = kind == 0 ? false : kind == 1 ? i == 337 : kind == 2 ? i >= 200 && i < 230 : random() % kind == 0;
+        if (keep) bits[i / 64] |= uint64_t{1} << (i % 64);
+      }
+      SearchOptions options;
+      options.filter_bits = bits.data();
+      for (const int64_t limit : {1, 65536}) {
+        options.candidate_limit = limit;
+        CHECK_SEARCH(*built->index, data, queries, options, pool);
+      }
+    }
+  }
+}
+
+TEST("exact: an answer does not depend on the batch, the threads, the shards or the instruction set") {
+  const Data data = encoder_like(1500, 256, 10), queries = encoder_like(100, 256, 11);
+  trawl::ThreadPool pool(1);
+  SearchOptions options;
+  options.k = 50;
+  std::vector<int64_t> rows;
+  std::vector<double> scores;
+  for (int shards = 1; shards <= 5; shards += 2) {
+    BuildOptions build_options;
+    build_options.shards = shards;
+    build_options.rows_per_block = 64;
+    const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+    for (int threads = 1; threads <= 4; ++threads) {
+      pool.set_threads(threads);
+      for (const std::string& isa : available_isas()) {
+        for (const int64_t batch : {1, 5, 16, 33, 100}) {
+          if (check::small() && batch != 33) continue;
+          options.kernels = &trawl::select_kernels(isa);
+          options.batch_queries = batch;
+          const auto result = trawl::search(*built->index, queries.values.data(), queries.n, options, pool);
+          if (rows.empty()) rows = result.rows, scores = result.scores;
+          CHECK(result.rows == rows && std::memcmp(result.scores.data(), scores.data(), 8 * scores.size()) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST("exact: the candidates are few on encoder-like data") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(check::small() ? 1000 : 4000, 256, 12), queries = encoder_like(64, 256, 13);
+  BuildOptions build_options;
+  build_options.rows_per_block = 1024;
+  const auto built = build(Metric::kInnerProduct, data, pool, build_options);
+  SearchOptions options;
+  const auto result = CHECK_SEARCH(*built->index, data, queries, options, pool);
+  for (const trawl::QueryStats& stats : result.stats) {
+    CHECK(!stats.full_scan && stats.rescored >= 10 && stats.rescored < 250);
+  }
+}

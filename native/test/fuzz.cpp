@@ -1,0 +1,74 @@
+// libFuzzer target over the codes reader, resuming, and the search on whatever the reader lets through.
+// The first bytes choose the case; the rest is the file.
+#include <cstdint>
+#include <cstring>
+
+#include "oracle.hpp"
+
+std::vector<check::Test>& check::tests() {
+  static std::vector<Test> list;
+  return list;
+}
+
+namespace {
+
+using namespace trawl;
+
+ThreadPool& pool() {
+  static ThreadPool shared(1);
+  return shared;
+}
+
+void try_file(const std::string& path, const std::vector<float>& values, uint8_t choice) {
+  try {
+    const auto codes = CodesFile::open(path);
+    if (codes->rows() * codes->dimension() > static_cast<int64_t>(values.size())) return;
+    const auto rows = std::make_shared<Rows>(values.data(), RowType::kFloat32, codes->rows(), codes->dimension());
+    (void)verify_codes(*codes, *rows, pool());
+    Index index(codes->metric(), codes->dimension());
+    index.add_shard(rows, codes);
+    SearchOptions options;
+    options.k = 1 + choice % 7;
+    options.candidate_capacity = 1 + choice;
+    (void)search(index, values.data(), 1 + choice % 40, options, pool());
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static oracle::TempDir directory;
+  static const std::string path = directory.file();
+  static const std::vector<float> values = oracle::gaussian(1, 131072, 1).values;
+  if (size < 4) return 0;
+  const uint8_t choice = data[1];
+  if (data[0] % 3 == 0) {  // the bytes as they are
+    oracle::write_file(path, data + 4, size - 4);
+  } else {  // an honest file with the bytes written over it: gets past the first checks
+    const int64_t n = data[2] % 40, d = 1 + data[3] % 70;
+    CodesWriterOptions options;
+    options.rows_per_block = 16;
+    {
+      CodesWriter writer(path, static_cast<Metric>(choice % 3), d, options);
+      writer.append(values.data(), n, pool());
+      writer.finish(pool());
+    }
+    auto bytes = oracle::read_file(path);
+    for (size_t i = 4; i + 4 <= size; i += 4) {  // 3 bytes of position, 1 of value; positions past the header hit blocks
+      size_t at = data[i] | data[i + 1] << 8 | (data[i + 2] & 3) << 16;
+      if (data[i + 2] & 4) at = bytes.size() - 1 - at % bytes.size();
+      if (at < bytes.size()) bytes[at] = data[i + 3];
+    }
+    if (data[0] % 3 == 2) bytes.resize(bytes.size() * choice / 255);
+    oracle::write_file(path, bytes.data(), bytes.size());
+  }
+  try_file(path, values, choice);
+  try {
+    auto writer = CodesWriter::resume(path, static_cast<Metric>(choice % 3), 1 + data[3] % 70, choice);
+    writer->append(values.data(), 5, pool());
+    writer->finish(pool());
+  } catch (const Error&) {
+  }
+  return 0;
+}

@@ -1,0 +1,194 @@
+// Every instruction set against the serial kernel, on raw digits and codes: the same pairs must be kept where the
+// row test is exact, whatever the shape.
+#include <set>
+
+#include "aligned_buffer.hpp"
+#include "kernels.hpp"
+#include "oracle.hpp"
+
+namespace trawl {
+extern const Kernels* const kEmulatedAmxKernels;
+}
+
+using namespace oracle;
+
+namespace {
+
+std::vector<const trawl::Kernels*> all_kernels() {
+  std::vector<const trawl::Kernels*> list;
+  for (const trawl::IsaStatus& isa : trawl::list_isas()) {
+    if (isa.available) list.push_back(&trawl::select_kernels(isa.name));
+  }
+  if (trawl::kEmulatedAmxKernels != nullptr) list.push_back(trawl::kEmulatedAmxKernels);
+  return list;
+}
+
+// Random codes and digits, packed both ways for a kernel. With s = 1 and no other term, v is float(I): the pairs kept
+// at theta are those with I >= theta, exactly, as long as |I| < 2^24 or theta is far.
+struct Problem {
+  Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme)
+      : rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
+        digits(groups * 16 * padded), scale(64), zero(64), bias(64), sums(64), phi(groups * 16), theta(groups * 16) {
+    std::mt19937 random(seed);
+    for (int64_t i = 0; i < 64 * padded; ++i) codes[i] = value(random, extreme);
+    for (int64_t i = 0; i < queries * padded; ++i) digits[i] = value(random, extreme);
+    for (int i = 0; i < 64; ++i) {
+      scale[i] = 1;
+      bias[i] = static_cast<float>(i);
+      for (int64_t j = 0; j < padded; ++j) sums[i] += codes[i * padded + j];
+    }
+    for (int q = 0; q < groups * 16; ++q) {
+      phi[q] = static_cast<float>(q % 7);
+      theta[q] = q < queries ? static_cast<float>(static_cast<int>(random() % 4000) - 2000) * std::sqrt(static_cast<float>(padded)) : 3e38f;
+    }
+  }
+  static int8_t value(std::mt19937& random, bool extreme) {
+    return static_cast<int8_t>(extreme ? (random() % 2 ? 127 : -127) : static_cast<int>(random() % 255) - 127);
+  }
+  int rows, queries, groups;
+  int64_t padded;
+  trawl::AlignedBuffer<int8_t> codes, digits;
+  trawl::AlignedBuffer<float> scale, zero, bias;
+  trawl::AlignedBuffer<int32_t> sums;
+  trawl::AlignedBuffer<float> phi, theta;
+
+  trawl::CodeRows view() const {
+    return {codes.data(), padded, rows, scale.data(), zero.data(), zero.data(), bias.data(), sums.data(), true};
+  }
+  using Pairs = std::set<std::pair<int, int>>;
+  Pairs expected() const {
+    Pairs kept;
+    for (int i = 0; i < rows; ++i) {
+      for (int q = 0; q < queries; ++q) {
+        int64_t dot = 0;
+        for (int64_t j = 0; j < padded; ++j) dot += static_cast<int64_t>(codes[i * padded + j]) * digits[q * padded + j];
+        CHECK(dot == static_cast<int32_t>(dot));
+        if (static_cast<float>(dot) + phi[q] * bias[i] >= theta[q]) kept.insert({i, q});
+      }
+    }
+    return kept;
+  }
+  Pairs collect(const trawl::Hit* hits, size_t count, int first_query) const {
+    Pairs kept;
+    for (size_t h = 0; h < count; ++h) {
+      if (hits[h].row < rows && first_query + hits[h].query < queries) {
+        CHECK(kept.insert({hits[h].row, first_query + hits[h].query}).second);  // no pair twice
+      }
+    }
+    return kept;
+  }
+  Pairs by_groups(const trawl::Kernels& kernels, int at_once) const {
+    trawl::AlignedBuffer<int8_t> packed(groups * 16 * padded);
+    for (int q = 0; q < groups * 16; ++q) {
+      for (int64_t j = 0; j < padded; ++j) {
+        const int8_t digit = q < queries ? digits[q * padded + j] : int8_t{0};
+        packed[q / 16 * 16 * padded + j / 4 * 64 + q % 16 * 4 + j % 4] =
+            static_cast<int8_t>(digit ^ (kernels.groups_offset ? -128 : 0));
+      }
+    }
+    Pairs kept;
+    std::vector<trawl::Hit> hits(trawl::kMaxHits);
+    trawl::AlignedBuffer<float> none(groups * 16);
+    for (int g = 0; g < groups; g += at_once) {
+      const int here = std::min(at_once, groups - g);
+      const trawl::RowTest test = {phi.data() + g * 16, none.data(), none.data(), theta.data() + g * 16};
+      const size_t count = kernels.scan_groups(view(), packed.data() + g * 16 * padded, here, test, hits.data());
+      for (const auto& pair : collect(hits.data(), count, g * 16)) CHECK(kept.insert(pair).second);
+    }
+    return kept;
+  }
+  Pairs by_rows(const trawl::Kernels& kernels) const {
+    trawl::AlignedBuffer<int8_t> natural(queries * padded);
+    for (int64_t i = 0; i < queries * padded; ++i) {
+      natural[i] = static_cast<int8_t>(digits[i] ^ (kernels.rows_offset ? -128 : 0));
+    }
+    Pairs kept;
+    std::vector<trawl::Hit> hits(trawl::kMaxHits);
+    trawl::AlignedBuffer<float> none(groups * 16);
+    for (int q = 0; q < queries; q += trawl::kMaxRowsQueries) {
+      const int here = std::min(trawl::kMaxRowsQueries, queries - q);
+      const trawl::RowTest test = {phi.data() + q, none.data(), none.data(), theta.data() + q};
+      const size_t count = kernels.scan_rows(view(), natural.data() + q * padded, here, test, hits.data());
+      for (const auto& pair : collect(hits.data(), count, q)) CHECK(kept.insert(pair).second);
+    }
+    return kept;
+  }
+};
+
+}  // namespace
+
+TEST("kernel: each instruction set, and AMX on emulated tiles, keeps the pairs that plain arithmetic keeps") {
+  std::mt19937 random(1);
+  for (int round = 0; round < (check::small() ? 30 : 200); ++round) {
+    const int rows = 1 + static_cast<int>(random() % 64), queries = 1 + static_cast<int>(random() % 64);
+    const int64_t padded = 64 * (1 + static_cast<int64_t>(random() % 4));
+    const Problem problem(rows, queries, padded, random(), round % 5 == 0);
+    const auto expected = problem.expected();
+    for (const trawl::Kernels* kernels : all_kernels()) {
+      for (int at_once = 1; at_once <= trawl::kMaxScanGroups; ++at_once) {
+        if (problem.by_groups(*kernels, at_once) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": groups differ");
+      }
+      if (problem.by_rows(*kernels) != expected) check::fail(__FILE__, __LINE__, std::string(kernels->name) + ": rows differ");
+    }
+  }
+}
+
+TEST("kernel: the largest sums, 127*127*131072, come out right in every instruction set") {
+  const int64_t padded = check::small() ? 8192 : 131072;
+  Problem problem(3, 17, padded, 5, true);
+  for (int64_t j = 0; j < padded; ++j) {
+    problem.codes[j] = 127;
+    problem.codes[padded + j] = -127;
+    problem.digits[j] = 127;
+    problem.digits[16 * padded + j] = -127;
+  }
+  for (int i = 0; i < 2; ++i) problem.sums[i] = static_cast<int32_t>((i == 0 ? 127 : -127) * padded);
+  for (int q = 0; q < 32; ++q) problem.theta[q] = q < 17 ? 0x1p30f * static_cast<float>(padded) / 131072 : 3e38f;
+  const auto expected = problem.expected();
+  CHECK(expected.count({0, 0}) == 1 && expected.count({1, 16}) == 1 && expected.count({1, 0}) == 0);
+  for (const trawl::Kernels* kernels : all_kernels()) {
+    CHECK(problem.by_groups(*kernels, 2) == expected);
+    CHECK(problem.by_rows(*kernels) == expected);
+  }
+}
+
+TEST("kernel: float64 values against codes agree to rounding") {
+  for (const int64_t padded : {64, 128, 768}) {
+    const Problem problem(2, 1, padded, 9, false);
+    std::vector<double> values(padded);
+    std::mt19937 random(3);
+    double size = 0;
+    for (double& value : values) value = std::normal_distribution<double>()(random);
+    for (int64_t j = 0; j < padded; ++j) size += std::fabs(values[j] * problem.codes[j]);
+    const double expected = trawl::kSerialKernels->dot_codes(values.data(), problem.codes.data(), padded);
+    for (const trawl::Kernels* kernels : all_kernels()) {
+      CHECK(std::fabs(kernels->dot_codes(values.data(), problem.codes.data(), padded) - expected) <= size * 1e-13);
+    }
+  }
+}
+
+TEST("kernel: NaN and infinity in the row test keep the pair") {
+  for (const trawl::Kernels* kernels : all_kernels()) {
+    Problem problem(16, 16, 64, 11, false);
+    for (int q = 0; q < 16; ++q) problem.theta[q] = 3e38f, problem.phi[q] = 1;
+    problem.bias[3] = std::numeric_limits<float>::quiet_NaN();
+    problem.bias[7] = std::numeric_limits<float>::infinity();
+    const auto groups = problem.by_groups(*kernels, 1), rows = problem.by_rows(*kernels);
+    CHECK(groups.size() == 32 && rows == groups && groups.count({3, 0}) == 1 && groups.count({7, 15}) == 1);
+  }
+}
+
+TEST("kernel: the probe lists every instruction set with a reason, and refuses what is not there") {
+  const auto list = trawl::list_isas();
+  CHECK_EQUAL(list.size(), size_t{5});
+  CHECK(list.back().name == "serial" && list.back().available);
+  for (const trawl::IsaStatus& isa : list) {
+    CHECK(!isa.reason.empty());
+    if (isa.available) {
+      CHECK_EQUAL(std::string(trawl::kernels_name(trawl::select_kernels(isa.name))), isa.name);
+    } else {
+      CHECK_REFUSED(trawl::select_kernels(isa.name), trawl::ErrorCode::kIsaUnavailable, isa.reason);
+    }
+  }
+  CHECK_REFUSED(trawl::select_kernels("mmx"), trawl::ErrorCode::kIsaUnavailable, "serial");
+}

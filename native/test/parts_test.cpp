@@ -1,0 +1,152 @@
+// The smaller parts: halves, mapped rows, the pool, roundings, the turn.
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "aligned_buffer.hpp"
+#include "oracle.hpp"
+#include "rounding.hpp"
+#include "turn.hpp"
+
+using namespace oracle;
+using trawl::ErrorCode;
+
+TEST("half: every value widens exactly and comes back, alone and in runs at odd addresses") {
+  std::vector<uint8_t> bytes(1 + 2 * 65536);
+  for (int i = 0; i < 65536; ++i) {
+    const auto half = static_cast<uint16_t>(i);
+    std::memcpy(bytes.data() + 1 + 2 * i, &half, 2);
+  }
+  std::vector<float> wide(65536);
+  trawl::halves_to_floats(bytes.data() + 1, 65536, wide.data());
+  for (int i = 0; i < 65536; ++i) {
+    const float value = trawl::half_to_float(static_cast<uint16_t>(i));
+    const int exponent = i >> 10 & 31, fraction = i & 1023;
+    const double expected = (i & 0x8000 ? -1.0 : 1.0) * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+    if (exponent == 31) {
+      CHECK(fraction == 0 ? std::isinf(value) && std::isinf(wide[i]) : std::isnan(value) && std::isnan(wide[i]));
+      CHECK_EQUAL(trawl::first_not_half(&value, 1), size_t{0});
+      continue;
+    }
+    CHECK(value == expected && wide[i] == value && std::signbit(value) == (i >= 0x8000));
+    uint16_t back;
+    CHECK_EQUAL(trawl::first_not_half(&value, 1), size_t{1});
+    trawl::floats_to_halves(&value, 1, &back);
+    CHECK_EQUAL(back, i);
+  }
+}
+
+TEST("half: values between halves, past the largest and below the smallest are told apart") {
+  const float yes[] = {0.0f, -0.0f, 65504.0f, 0x1p-24f, 0x1.ffcp0f, -0x1.8p-20f};
+  CHECK_EQUAL(trawl::first_not_half(yes, 6), size_t{6});
+  for (const float no : {65505.0f, 65536.0f, 0x1p-25f, 0x1.ffep0f, 0x1.001p-15f, 0x1.8p-24f, 1e-40f, 0.1f}) {
+    const float values[] = {1.0f, no};
+    CHECK_EQUAL(trawl::first_not_half(values, 2), size_t{1});
+  }
+}
+
+TEST("rows: segments at odd offsets and rows cut by a boundary read as one run; wrong sizes are refused") {
+  TempDir directory;
+  const Data data = gaussian(9, 5, 1);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(data.values.data());
+  for (const int64_t cut : {1, 19, 20, 21, 90, 179}) {
+    const std::string a = directory.file(), b = directory.file();
+    std::vector<uint8_t> first(45, 0), second(3, 0);
+    first.insert(first.end(), bytes, bytes + cut);
+    second.insert(second.end(), bytes + cut, bytes + 180);
+    write_file(a, first.data(), first.size());
+    write_file(b, second.data(), second.size());
+    const std::vector<trawl::RowSegment> segments = {{a, 45, cut}, {b, 3, 0}, {b, 3, 180 - cut}};
+    const trawl::Rows rows(segments, trawl::RowType::kFloat32, 9, 5);
+    float row[5];
+    for (int64_t i = 0; i < 9; ++i) {
+      rows.copy_row(i, row);
+      CHECK(std::memcmp(row, data.row(i), 20) == 0);
+    }
+    CHECK_REFUSED(trawl::Rows(segments, trawl::RowType::kFloat32, 10, 5), ErrorCode::kBadFile, "180 bytes, but 10 rows of 5 values need 200");
+    CHECK_REFUSED(trawl::Rows({{a, 45, cut + 1}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, "truncated");
+    CHECK_REFUSED(trawl::Rows({{a, -1, cut}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, a);
+  }
+}
+
+TEST("rounding: up32 and down32 bracket every value") {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100000; ++i) {
+    const double value = std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, static_cast<int>(random() % 300) - 150);
+    CHECK(trawl::up32(value) >= value && (trawl::up32(value) == 0 || trawl::up32(value) >= 0x1p-126f));
+    CHECK(trawl::down32(value) <= value && trawl::down32(-value) <= -value);
+  }
+  CHECK(trawl::up32(0) == 0 && std::isinf(trawl::up32(1e39)) && std::isnan(trawl::up32(std::nan(""))));
+  CHECK_EQUAL(trawl::up32(1e-50), 0x1p-126f);
+}
+
+TEST("turn: keeps norms and inner products, in blocks of 256 and of 64, with the signs the format fixes") {
+  for (const int64_t padded : {64, 192, 256, 768}) {
+    const trawl::Turn turn(padded, trawl::kSignSeed);
+    std::vector<double> a(padded), b(padded);
+    std::mt19937 random(2);
+    double dot = 0, turned = 0;
+    for (int64_t j = 0; j < padded; ++j) {
+      a[j] = std::normal_distribution<double>()(random);
+      b[j] = std::normal_distribution<double>()(random);
+      dot += a[j] * b[j];
+    }
+    turn.apply(a.data());
+    turn.apply(b.data());
+    for (int64_t j = 0; j < padded; ++j) turned += a[j] * b[j];
+    CHECK(std::fabs(dot - turned) < 1e-9);
+  }
+  // The first 64 signs are part of the format: a file made today must be readable for ever.
+  const trawl::Turn turn(64, trawl::kSignSeed);
+  uint64_t flips = 0;
+  for (int j = 0; j < 64; ++j) {
+    std::vector<double> unit(64, 0.0);
+    unit[j] = 1;
+    turn.apply(unit.data());
+    flips |= static_cast<uint64_t>(unit[0] < 0) << j;  // the first row of the Hadamard matrix is all ones
+  }
+  uint64_t z = trawl::kSignSeed + 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  CHECK_EQUAL(flips, z ^ (z >> 31));
+}
+
+TEST("pool: every item runs once, on the pool's own threads, whatever the resizing and the callers") {
+  trawl::ThreadPool pool(3);
+  CHECK_EQUAL(pool.threads(), 3);
+  const auto caller = std::this_thread::get_id();
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> total{0};
+  std::atomic<bool> on_caller{false};
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        std::vector<std::atomic<int>> seen(round);
+        pool.run(round, [&](int64_t i) {
+          ++seen[i];
+          ++total;
+          if (std::this_thread::get_id() == caller) on_caller = true;
+        });
+        for (auto& each : seen) CHECK_EQUAL(each.load(), 1);
+      }
+    });
+  }
+  for (int threads = 1; threads <= 5; ++threads) pool.set_threads(threads);
+  for (std::thread& each : callers) each.join();
+  CHECK_EQUAL(total.load(), 4 * 49 * 50 / 2);
+  CHECK(!on_caller);
+  CHECK_REFUSED(pool.set_threads(-1), ErrorCode::kBadArgument, "thread count -1");
+}
+
+TEST("pool: the first exception reaches the caller and the other callers go on") {
+  trawl::ThreadPool pool(2);
+  std::atomic<int> after{0};
+  CHECK_REFUSED(pool.run(1000, [&](int64_t i) {
+    if (i == 3) throw trawl::Error(ErrorCode::kIo, "item three");
+    ++after;
+  }), ErrorCode::kIo, "item three");
+  CHECK(after < 1000);
+  int count = 0;
+  pool.run(1, [&](int64_t) { ++count; });
+  CHECK_EQUAL(count, 1);
+}

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { baselinePython } from '../../bench/baselines.ts';
+import { BASELINES } from '../../bench/bench-engine.ts';
+import type { BenchFlatResult } from '../../bench/bench-flat.ts';
+import type { FlatRecord } from '../../bench/flat-case.ts';
+import { encodeNpy } from '../../bench/npy.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+const E5_SAMPLE = 'flashrag_sample/e5_flat_sample.index';
+const NO_PYTHON = ['--python', '/nonexistent/python'];
+const SMALL = ['--rows', '2000', '--dimension', '64', '--queries', '1,16'];
+
+const python = baselinePython(join(homedir(), '.cache', 'trawl'));
+const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
+const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function bench(...args: string[]): Promise<Ended> {
+  const program = join(packageRoot, 'dist', 'cli', 'trawl.js');
+  const child = spawn(process.execPath, [program, 'bench', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => (ended.stdout += chunk));
+  child.stderr.on('data', (chunk: Buffer) => (ended.stderr += chunk));
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { code, ...ended };
+}
+
+async function cacheOf(t: TestContext): Promise<string[]> {
+  return ['--cache', await tempFolder(t)];
+}
+
+const recordsOf = ({ stdout }: Ended): FlatRecord[] => JSON.parse(stdout) as FlatRecord[];
+
+test('without Python it measures Trawl alone and says what is left out', async (t) => {
+  const cache = await cacheOf(t);
+  const result = join(cache[1]!, 'result.json');
+  const ended = await bench('flat', ...SMALL, ...cache, ...NO_PYTHON, '--json', '--out', result);
+  assert.equal(ended.code, 0, ended.stderr);
+  for (const name of BASELINES) assert.match(ended.stderr, new RegExp(`${name} is left out: .*ENOENT`));
+  const records = recordsOf(ended);
+  assert.deepEqual(
+    records.map(({ case: name, engine }) => [name, engine]),
+    [
+      ['flat/2000x64/float32/k10/q1', 'trawl'],
+      ['flat/2000x64/float32/k10/q16', 'trawl'],
+    ],
+  );
+  for (const record of records) {
+    assert.equal(record.rows, 2000);
+    assert.equal(record.dimension, 64);
+    assert.equal(record.k, 10);
+    assert.equal(record.runs, 5);
+    assert.ok(record.threads >= 1 && record.medianMs > 0 && record.p95Ms >= record.medianMs);
+    const dots = (record.queries * 2000) / (record.medianMs / 1000);
+    assert.ok(Math.abs(record.dotsPerS / dots - 1) < 1e-9);
+    assert.equal(record.ratioToTrawl, 1);
+    assert.equal(record.agreement, null);
+    assert.ok(record.residentBytes > 0);
+  }
+  const written = JSON.parse(await readFile(result, 'utf8')) as BenchFlatResult;
+  assert.deepEqual(written.records, records);
+  assert.equal(written.skipped.length, BASELINES.length);
+  assert.equal(written.environment.node, process.version);
+});
+
+test('the native engine tells how many rows it rescored', { skip: withoutEngine }, async (t) => {
+  const ended = await bench('flat', ...SMALL, ...(await cacheOf(t)), '--against', 'none', '--runs', '1', '--json');
+  for (const { candidatesMedian, candidatesP95, candidatesMax, fullScans } of recordsOf(ended)) {
+    assert.ok(candidatesMedian! >= 10 && candidatesP95! >= candidatesMedian! && candidatesMax! >= candidatesP95!);
+    assert.equal(fullScans, 0);
+  }
+});
+
+test('vectors are made once, and a second run finds them', async (t) => {
+  const cache = await cacheOf(t);
+  const small = [...SMALL, ...cache, '--against', 'none', '--runs', '1'];
+  const first = await bench('flat', ...small);
+  assert.match(first.stderr, /made 2000 vectors/);
+  assert.match(first.stdout, /2000 × 64 float32, k = 10/);
+  assert.match(first.stdout, /\|\s+16 \| trawl/);
+  const files = await readdir(join(cache[1]!, 'bench'));
+  assert.ok(!files.some((name) => name.endsWith('.part')), files.join(', '));
+  const second = await bench('flat', ...small);
+  assert.equal(second.stderr, '');
+  assert.deepEqual(await readdir(join(cache[1]!, 'bench')), files);
+});
+
+test('codes that another version left behind are made again', { skip: withoutEngine }, async (t) => {
+  const cache = await cacheOf(t);
+  const small = [...SMALL, ...cache, '--against', 'none', '--runs', '1'];
+  await bench('flat', ...small);
+  const folder = join(cache[1]!, 'bench');
+  const codes = (await readdir(folder)).find((name) => name.endsWith('.i8'))!;
+  await writeFile(join(folder, codes), 'codes of yesterday');
+  const again = await bench('flat', ...small);
+  assert.equal(again.code, 0, again.stderr);
+  assert.match(again.stderr, /another version .* made again/);
+});
+
+test('the baselines give the same answers', { skip: withoutBaselines }, async (t) => {
+  const dtypes = loadKernel().ok ? ['float32', 'float16'] : ['float32'];
+  for (const dtype of dtypes) {
+    const args = [...SMALL, ...(await cacheOf(t)), '--python', python!, '--runs', '2', '--dtype', dtype, '--json'];
+    const ended = await bench('flat', ...args);
+    assert.equal(ended.code, 0, ended.stderr);
+    const records = recordsOf(ended);
+    assert.deepEqual(
+      records.map(({ engine }) => engine),
+      ['trawl', ...BASELINES, 'trawl', ...BASELINES],
+    );
+    for (const { engine, agreement, residentBytes, ratioToTrawl } of records) {
+      if (engine === 'trawl') continue;
+      assert.equal(agreement, 1, `${engine}, ${dtype}`);
+      assert.ok(residentBytes > 0 && ratioToTrawl > 0);
+    }
+  }
+});
+
+test('a file of real vectors is searched with queries of its own or of a file', {
+  skip: withoutSharedData(E5_SAMPLE),
+}, async (t) => {
+  const cache = await cacheOf(t);
+  const file = ['--vectors', sharedData(E5_SAMPLE), '--against', 'none', '--runs', '1', '--json', ...cache];
+  const own = await bench('flat', ...file, '--queries', '4');
+  assert.equal(recordsOf(own)[0]!.case, 'flat/1000x768/float32/k10/q4');
+  const queries = join(cache[1]!, 'queries.npy');
+  await writeFile(queries, encodeNpy({ rows: 3, columns: 768, values: new Float32Array(3 * 768).fill(0.5) }));
+  const given = await bench('flat', ...file, '--queries', '3', '--query-vectors', queries);
+  assert.equal(given.code, 0, given.stderr);
+  const tooMany = await bench('flat', ...file, '--queries', '4', '--query-vectors', queries);
+  assert.equal(tooMany.code, 2);
+  assert.match(tooMany.stderr, /asks for 4 at once and there are 3/);
+});
+
+test('what is not understood is refused before anything is made', async (t) => {
+  const cache = await cacheOf(t);
+  const refused: readonly (readonly [RegExp, ...string[]])[] = [
+    [/<case> is missing/],
+    [/no case \\?"ivf/, 'ivf'],
+    [/--queries is/, 'flat', '--queries', '1,x'],
+    [/--queries is/, 'flat', '--queries', '0'],
+    [/--against names \\?"annoy/, 'flat', '--against', 'faiss,annoy'],
+    [/--rows is/, 'flat', '--rows', '0'],
+    [/--bandwidth-gb is/, 'flat', '--bandwidth-gb', '-1'],
+    [/--rows describes synthetic vectors/, 'flat', '--vectors', 'x.faiss', '--rows', '10'],
+    [/did you mean --threads/, 'flat', '--thread', '1'],
+    [/--k is 11 and there are 10 rows/, 'flat', '--rows', '10', '--dimension', '8', '--k', '11'],
+  ];
+  const all = refused.map(async ([message, ...args]) => {
+    const ended = await bench(...args, ...cache);
+    assert.equal(ended.code, 2, args.join(' '));
+    assert.match(ended.stderr, message);
+    assert.equal(ended.stdout, '');
+  });
+  await Promise.all(all);
+  assert.deepEqual(await readdir(cache[1]!), [], 'something was made');
+});
+
+test('rows that do not fit on the disk are refused before they are made', async (t) => {
+  const cache = await cacheOf(t);
+  const ended = await bench(
+    'flat',
+    '--rows',
+    '900000000000',
+    '--dimension',
+    '64',
+    ...cache,
+    '--queries',
+    '1',
+    '--json',
+  );
+  assert.equal(ended.code, 1);
+  assert.match(ended.stderr, /DISK_FULL.* take \d+\.\d+ GB .* free/);
+});

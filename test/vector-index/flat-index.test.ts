@@ -1,0 +1,336 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, renameSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { METRICS, type Metric } from '../../src/metric.ts';
+import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import { FlatIndex } from '../../src/vector-index/flat-index.ts';
+import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
+import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { runModule } from '../helpers/run-module.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import {
+  expectedHits,
+  hitsOf,
+  normalRows,
+  type Rows,
+  ternaryRows,
+  writeSource,
+  writeUnchecked,
+} from './index-files.ts';
+
+const loaded = loadKernel();
+const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
+const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
+
+/** The rows of each shard with their codes beside them. */
+async function withCodes(folder: string, source: IndexSource, rows: Rows): Promise<IndexSource> {
+  const shards = await Promise.all(
+    source.shards.map(async (shard, i) => {
+      const codes = join(folder, `codes-${i}.i8`);
+      const writer = new CodesWriter(codes, source, kernel);
+      await writer.append(
+        rows.values.subarray(shard.firstRow * rows.dimension, (shard.firstRow + shard.rows) * rows.dimension),
+      );
+      await writer.finish();
+      return { ...shard, codes };
+    }),
+  );
+  return { ...source, shards };
+}
+
+async function openNative(
+  t: TestContext,
+  rows: Rows,
+  options: { metric?: Metric; shards?: number; alive?: RowBitmap; codes?: boolean } = {},
+): Promise<{ index: FlatIndex; source: IndexSource; folder: string }> {
+  const folder = await tempFolder(t);
+  const plain = await writeSource(folder, rows, options);
+  const source = options.codes === false ? plain : await withCodes(folder, plain, rows);
+  const index = FlatIndex.open(source, kernel);
+  t.after(() => index.close());
+  return { index, source, folder };
+}
+
+for (const metric of METRICS) {
+  test(`${metric}: the native engine gives the reference's rows and bits`, { skip }, async (t) => {
+    for (const [rows, queries] of [
+      [normalRows(3_000, 48, 1), normalRows(17, 48, 2)],
+      [ternaryRows(2_000, 5, 3), ternaryRows(9, 5, 4)],
+    ] as const) {
+      for (const shards of [1, 3]) {
+        const { index } = await openNative(t, rows, { metric, shards });
+        for (const k of [1, 10, 2_500]) {
+          const found = await index.search({
+            queries: queries.values,
+            count: queries.values.length / rows.dimension,
+            k,
+          });
+          assert.deepEqual(hitsOf(found, k), expectedHits(rows, queries, k, { metric }));
+          assert.equal(found.exact, true);
+        }
+      }
+    }
+  });
+}
+
+test('any shape, metric, batch, shard count and filter gives the reference answer', { skip }, async (t) => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({
+        count: fc.integer({ min: 0, max: 300 }),
+        dimension: fc.integer({ min: 1, max: 130 }),
+        queryCount: fc.integer({ min: 0, max: 40 }),
+        k: fc.integer({ min: 1, max: 320 }),
+        shards: fc.integer({ min: 1, max: 5 }),
+        metric: fc.constantFrom(...METRICS),
+        ternary: fc.boolean(),
+        share: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
+        codes: fc.boolean(),
+        seed: fc.nat(),
+      }),
+      async ({ count, dimension, queryCount, k, shards, metric, ternary, share, codes, seed }) => {
+        const make = ternary ? ternaryRows : normalRows;
+        const rows = make(count, dimension, seed);
+        const queries = make(queryCount, dimension, seed + 1);
+        const { index } = await openNative(t, rows, { metric, shards, codes });
+        const filter = share === undefined ? undefined : bitmapOf(count, seed + 2, share);
+        const found = await index.search({
+          queries: queries.values,
+          count: queryCount,
+          k,
+          ...(filter === undefined ? {} : { filter }),
+        });
+        assert.deepEqual(
+          hitsOf(found, k),
+          expectedHits(rows, queries, k, { metric, ...(filter === undefined ? {} : { filter }) }),
+        );
+        await index.close();
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('a query has the same bits alone and in company, with one thread and with four', { skip }, async (t) => {
+  const rows = normalRows(5_000, 96, 5);
+  const queries = normalRows(64, 96, 6);
+  const { index } = await openNative(t, rows, { shards: 2 });
+  t.after(() => kernel.setThreads(0));
+  const together = hitsOf(await index.search({ queries: queries.values, count: 64, k: 20 }), 20);
+  for (const threads of [1, 4]) {
+    kernel.setThreads(threads);
+    for (const q of [0, 31, 63]) {
+      const alone = await index.search({ queries: queries.values.subarray(q * 96, (q + 1) * 96), count: 1, k: 20 });
+      assert.deepEqual(hitsOf(alone, 20)[0], together[q]);
+    }
+  }
+});
+
+test('few rows are scored exactly: that is what the codes are for', { skip }, async (t) => {
+  const rows = normalRows(20_000, 64, 7);
+  const { index } = await openNative(t, rows);
+  const { certificate } = await index.search({ queries: rows.values.subarray(0, 64 * 50), count: 50, k: 10 });
+  assert.equal(certificate!.fullScans, 0);
+  assert.ok(Math.max(...certificate!.rescored) < 2_000, `at most ${Math.max(...certificate!.rescored)} of 20,000`);
+  assert.ok(index.residentBytes < 20_000 * 64 * 2, 'the codes are far smaller than the vectors');
+});
+
+test('tombstones are never found', { skip }, async (t) => {
+  const rows = normalRows(500, 16, 8);
+  const alive = bitmapOf(500, 9, 0.5);
+  const { index } = await openNative(t, rows, { alive, shards: 3 });
+  const found = await index.search({ queries: rows.values, count: 500, k: 500 });
+  for (const row of found.rows) assert.ok(row === -1 || alive.has(row));
+});
+
+test('NaN and infinity are refused with their place, in queries and in rows', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const rows = normalRows(100, 8, 10);
+  const { index } = await openNative(t, rows);
+  const query = Float32Array.from({ length: 16 }, (_, i) => (i === 11 ? Number.POSITIVE_INFINITY : 1));
+  await assert.rejects(
+    index.search({ queries: query, count: 2, k: 3 }),
+    trawlError('NON_FINITE_QUERY', /Query 1 .* column 3/),
+  );
+  rows.values[42 * 8 + 5] = Number.NaN;
+  const writer = new CodesWriter(join(folder, 'codes.i8'), { metric: 'inner-product', dimension: 8 }, kernel);
+  await assert.rejects(writer.append(rows.values), trawlError('NON_FINITE_VECTOR', /row 42.*column 5/i));
+  writer.abandon();
+  const unchecked = FlatIndex.open(await writeUnchecked(folder, rows), kernel);
+  t.after(() => unchecked.close());
+  const search = unchecked.search({ queries: new Float32Array(8).fill(1), count: 1, k: 3 });
+  await assert.rejects(search, trawlError('NON_FINITE_VECTOR', /42/));
+});
+
+test('an abort ends a search, also one that waits', { skip }, async (t) => {
+  const rows = normalRows(60_000, 64, 11);
+  const { index } = await openNative(t, rows, { codes: false });
+  const abort = new AbortController();
+  const searches = Array.from({ length: 20 }, () =>
+    index.search({ queries: rows.values.subarray(0, 64 * 400), count: 400, k: 10, signal: abort.signal }),
+  );
+  setTimeout(() => abort.abort(), 5);
+  for (const outcome of await Promise.allSettled(searches)) {
+    assert.ok(outcome.status === 'rejected');
+    assert.ok(trawlError('CANCELLED')(outcome.reason));
+  }
+  const after = await index.search({ queries: rows.values.subarray(0, 64), count: 1, k: 1 });
+  assert.equal(after.rows[0], 0);
+  await assert.rejects(
+    index.search({ queries: rows.values.subarray(0, 64), count: 1, k: 1, signal: AbortSignal.abort() }),
+    trawlError('CANCELLED'),
+  );
+});
+
+test('many searches at once get their own answers', { skip }, async (t) => {
+  const rows = normalRows(4_000, 32, 12);
+  const { index } = await openNative(t, rows);
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_, q) =>
+      index.search({ queries: rows.values.slice(q * 32, (q + 1) * 32), count: 1, k: 3 }),
+    ),
+  );
+  const expected = expectedHits(rows, { values: rows.values.subarray(0, 200 * 32), dimension: 32 }, 3);
+  assert.deepEqual(
+    answers.map((answer) => hitsOf(answer, 3)[0]),
+    expected,
+  );
+});
+
+test('close waits for running searches and refuses later ones', { skip }, async (t) => {
+  const rows = normalRows(20_000, 64, 13);
+  const { index } = await openNative(t, rows, { codes: false });
+  const running = index.search({ queries: rows.values.subarray(0, 64 * 100), count: 100, k: 5 });
+  const closing = index.close();
+  await assert.rejects(index.search({ queries: rows.values.subarray(0, 64), count: 1, k: 1 }), trawlError('NOT_READY'));
+  assert.equal((await running).rows[0]! >= 0, true);
+  await closing;
+  await index.close();
+});
+
+test('codes of other rows, another metric, or damaged codes are refused by name', { skip }, async (t) => {
+  const rows = normalRows(300, 16, 14);
+  const { source, folder } = await openNative(t, rows);
+  const [shard] = source.shards;
+  const codes = shard!.codes!;
+  const reopen = (changed: Partial<IndexSource>): FlatIndex => FlatIndex.open({ ...source, ...changed }, kernel);
+  assert.throws(() => reopen({ metric: 'l2' }), trawlError('INDEX_FILE_FOREIGN', /codes|metric/));
+  const fewer = { ...shard!, rows: 299, segments: [{ ...shard!.segments[0]!, bytes: 299 * 16 * 4 }] };
+  assert.throws(() => reopen({ rows: 299, shards: [fewer] }), trawlError('INDEX_FILE_FOREIGN', /299|300/));
+  const copy = join(folder, 'copy.i8');
+  for (const damage of [
+    () => truncateSync(copy, 100),
+    () => truncateSync(copy, readFileSync(copy).length - 1),
+    () => writeFileSync(copy, readFileSync(copy).fill(0, 0, 8)),
+    () => writeFileSync(copy, ''),
+  ]) {
+    copyFileSync(codes, copy);
+    damage();
+    assert.throws(() => reopen({ shards: [{ ...shard!, codes: copy }] }), trawlError('INDEX_FILE_FOREIGN', /copy\.i8/));
+  }
+  unlinkSync(copy);
+  assert.throws(() => reopen({ shards: [{ ...shard!, codes: copy }] }), trawlError('INDEX_FILE_MISSING', /copy\.i8/));
+});
+
+test('verify notices a bound that is too small', { skip }, async (t) => {
+  const rows = normalRows(100, 64, 15);
+  const { source } = await openNative(t, rows);
+  const { codes, segments } = source.shards[0]!;
+  const spec = { rows: 100, dtype: 'float32', segments } as const;
+  assert.equal((await kernel.verifyCodes(codes!, spec, 64)).badRow, -1);
+  // The bounds of the rows are floats somewhere behind the codes; a changed byte anywhere must not pass.
+  const bytes = readFileSync(codes!);
+  bytes[4096 + 37 * 64 + 3]! ^= 0x20;
+  writeFileSync(`${codes}.new`, bytes);
+  renameSync(`${codes}.new`, codes!);
+  const checked = await kernel.verifyCodes(codes!, spec, 64);
+  assert.ok(checked.badRow >= 0, 'a row is named');
+  assert.notEqual(checked.reason, '');
+});
+
+test('an instruction set that is not there is refused with the list of those that are', { skip }, () => {
+  const { status, stderr } = runModule(`
+    process.env.TRAWL_ISA = 'mmx';
+    const { loadKernel } = await import('#root/src/vector-index/kernel.js');
+    try { loadKernel(); } catch (error) { process.stderr.write(error.code + ' ' + error.message); process.exit(3); }
+  `);
+  assert.equal(status, 3);
+  assert.match(stderr, /CONFIG_INVALID .*mmx.*serial/s);
+});
+
+test('every instruction set of this machine gives the same bits', { skip }, () => {
+  const available = kernel.instructionSets.filter((isa) => isa.available).map(({ name }) => name);
+  const outputs = [...available, 'reference'].map((isa) => {
+    const { status, stdout, stderr } = runModule(`
+      process.env.TRAWL_ISA = '${isa}';
+      const { writeSource, normalRows, ternaryRows } = await import('#root/test/vector-index/index-files.js');
+      const { openEngine } = await import('#root/src/vector-index/open-engine.js');
+      const { loadKernel } = await import('#root/src/vector-index/kernel.js');
+      const { CodesWriter } = await import('#root/src/vector-index/codes-writer.js');
+      const { mkdtempSync, rmSync } = await import('node:fs');
+      const { createHash } = await import('node:crypto');
+      const folder = mkdtempSync('/tmp/trawl-test-');
+      const hash = createHash('sha256');
+      for (const metric of ['inner-product', 'cosine', 'l2']) {
+        for (const rows of [normalRows(2000, 70, 1), ternaryRows(1000, 9, 2)]) {
+          const source = await writeSource(folder, rows, { metric });
+          const codes = folder + '/codes.i8';
+          if ('${isa}' !== 'reference') {
+            const writer = new CodesWriter(codes, source, loadKernel().kernel);
+            await writer.append(rows.values);
+            await writer.finish();
+            source.shards[0].codes = codes;
+          }
+          const index = await openEngine(source);
+          const found = await index.search({ queries: rows.values.slice(0, rows.dimension * 33), count: 33, k: 12 });
+          hash.update(new Uint8Array(found.rows.buffer)).update(new Uint8Array(found.scores.buffer));
+          await index.close();
+        }
+      }
+      rmSync(folder, { recursive: true });
+      console.log(hash.digest('hex'));
+    `);
+    assert.equal(status, 0, `${isa}: ${stderr}`);
+    return stdout;
+  });
+  assert.equal(new Set(outputs).size, 1, `${available.join(', ')} and the reference`);
+});
+
+test('the process ends cleanly whatever the engine is doing', { skip }, () => {
+  const prepare = `
+    const { writeSource, normalRows } = await import('#root/test/vector-index/index-files.js');
+    const { FlatIndex } = await import('#root/src/vector-index/flat-index.js');
+    const { loadKernel } = await import('#root/src/vector-index/kernel.js');
+    const { mkdtempSync, rmSync } = await import('node:fs');
+    const folder = mkdtempSync('/tmp/trawl-test-');
+    process.on('exit', () => rmSync(folder, { recursive: true }));
+    const rows = normalRows(40000, 64, 1);
+    const index = FlatIndex.open(await writeSource(folder, rows), loadKernel().kernel);
+    const search = () => index.search({ queries: rows.values.slice(0, 64 * 500), count: 500, k: 10 });
+  `;
+  for (const ending of [
+    '',
+    'search().catch(() => undefined); process.exit(0);',
+    'search().catch(() => undefined); setTimeout(() => process.exit(0), 20);',
+    'await search(); await index.close();',
+    'await search();',
+    `const { Worker } = await import('node:worker_threads');
+     const worker = new Worker(new URL('#root/src/vector-index/kernel.js'));
+     await new Promise((resolve) => worker.once('exit', resolve));`,
+  ]) {
+    const { status, stderr } = runModule(`${prepare}${ending}`);
+    assert.equal(status, 0, `${ending}: ${stderr}`);
+  }
+});
+
+function bitmapOf(rows: number, seed: number, share: number): RowBitmap {
+  const random = seededRandom(seed);
+  const bitmap = new RowBitmap(rows);
+  for (let row = 0; row < rows; row++) if (random() < share) bitmap.add(row);
+  return bitmap;
+}
