@@ -4,7 +4,7 @@ import { columnOf, type PassageRow } from '../corpus/passage.ts';
 import { bug } from '../src/errors.ts';
 
 export interface HitFields {
-  /** The corpus's id as text; the row number where the passage has none. */
+  /** The corpus's id as text; `row:` and the row number where the passage has none. */
   readonly id: string;
   readonly title: string | undefined;
   /** The passage without its title. */
@@ -25,5 +25,7 @@ export function hitFields(document: string, row: number): HitFields {
     typeof ownTitle === 'string' ? ownTitle : rest.length > 0 ? firstLine.replace(/^"(.*)"$/, '$1') : undefined;
   const ownText = columnOf(columns, 'text');
   const text = typeof ownText === 'string' ? ownText : rest.length > 0 ? rest.join('\n') : contents;
-  return { id: String(columnOf(columns, 'id') ?? row), title, text, contents };
+  const id = columnOf(columns, 'id') ?? columnOf(columns, '_id');
+  // Not the bare row number, which may be the id of another passage.
+  return { id: id === undefined || id === null ? `row:${row}` : String(id), title, text, contents };
 }

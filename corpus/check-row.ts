@@ -28,7 +28,8 @@ export interface ReaderContext {
 
 /**
  * A row can be a passage if it has a string `contents`, or a string `text`; `title` is a string if it is there; `id` is
- * a string or an integer if it is there. Null counts as absent. Every other column may hold anything.
+ * a string or an integer if it is there (`_id` in its place, as BEIR has it). Null counts as absent. Every other column
+ * may hold anything.
  */
 export function checkRow(line: number, value: unknown, document: string): ReadRow {
   const bad = (reason: string): BadRow => ({ ok: false, line, reason });
@@ -49,7 +50,8 @@ export function checkRow(line: number, value: unknown, document: string): ReadRo
   if (title !== undefined && typeof title !== 'string') {
     return bad(`"title" must be a string if it is there, found ${kindOf(title)}`);
   }
-  const id = columnOf(row, 'id') ?? null;
+  // `_id` is BEIR's name for it.
+  const id = columnOf(row, 'id') ?? columnOf(row, '_id') ?? null;
   if (isPassageId(id)) return { ok: true, line, id: Object.is(id, -0) ? 0 : id, document, row };
   return bad(`"id" must be a string or an integer of at most ${MAX_INTEGER_DIGITS} digits, found ${kindOf(id)}`);
 }

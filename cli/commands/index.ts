@@ -134,15 +134,16 @@ function required(out: string | undefined): string {
   throw new TrawlError('USAGE', 'Name the directory to make: --out DIR, for example --out indexes/wiki18.');
 }
 
-function jsonSummary({ folder, manifest, tokens, skippedExamples, duplicates, stageMs }: BuildSummary): unknown {
-  return { built: true, folder, ...jsonFacts(manifest), tokens, skippedExamples, duplicates, stageMs };
+function jsonSummary({ manifest, ...summary }: BuildSummary): unknown {
+  return { built: true, ...summary, ...jsonFacts(manifest) };
 }
 
 function jsonFacts({ rows, dimension, metric, generation, model, corpus }: IndexManifest): object {
   return { rows, dimension, metric, generation, model: model.name, corpus };
 }
 
-function textSummary({ folder, manifest, tokens, skippedExamples, duplicates, stageMs }: BuildSummary): string[] {
+function textSummary(summary: BuildSummary): string[] {
+  const { folder, manifest, tokens, skippedExamples, duplicates, passagesWithoutId, stageMs } = summary;
   const { rows, dimension, model, corpus } = manifest;
   const encodeS = stageMs.encode / 1000;
   const lines = [
@@ -161,6 +162,9 @@ function textSummary({ folder, manifest, tokens, skippedExamples, duplicates, st
       `  ${formatCount(corpus.skippedLines)} bad lines left out:`,
       ...skippedExamples.map((example) => `    ${example}`),
     );
+  }
+  if (passagesWithoutId > 0) {
+    lines.push(`  ${formatCount(passagesWithoutId)} passages have no id: judgements and clients cannot refer to them`);
   }
   if (duplicates.count > 0) {
     lines.push(`  ${formatCount(duplicates.count)} passages have an id that an earlier one has:`);

@@ -9,6 +9,8 @@ import { formatCount } from '../format.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 const MIB = 1024 * 1024;
+/** What parts that are no longer held up by a client get to close, past the grace period. */
+const AFTER_CUT_MS = 500;
 
 export const serveCommand = defineCommand({
   name: 'serve',
@@ -44,7 +46,7 @@ export const serveCommand = defineCommand({
       kind: 'integer',
       min: 1,
       default: DEFAULT_SERVER_CONFIG.maxK,
-      help: 'Most passages per query a request may ask for; more is refused with 413. Large values make large replies.',
+      help: 'Most passages per query a request may ask for; more is refused with 422. Large values make large replies.',
     },
     'max-queries': {
       kind: 'integer',
@@ -55,7 +57,8 @@ export const serveCommand = defineCommand({
     'max-body-mib': {
       kind: 'integer',
       min: 1,
-      max: 4096,
+      // A body becomes one string, and Node's longest is a little under 512 MiB.
+      max: 511,
       default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
       help: 'Largest request body in MiB; a larger one is refused with 413.',
     },
@@ -64,7 +67,7 @@ export const serveCommand = defineCommand({
       min: 0,
       max: 3600,
       default: 30,
-      help: 'Seconds that running requests get to end after SIGTERM or Ctrl-C. A second signal stops at once.',
+      help: 'Seconds that running requests get to end after SIGTERM or Ctrl-C. Then their connections are cut. A second signal stops at once.',
     },
     ...RETRIEVER_OPTIONS,
   },
@@ -91,6 +94,16 @@ export const serveCommand = defineCommand({
       logger: log?.logger ?? null,
     });
     let retriever: Retriever | undefined;
+    const inTime = endWithin(options['grace-s'] * 1000, signal, {
+      // What still runs loses its connection, and with it its reason to run.
+      cut: () => app.server.closeAllConnections(),
+      end() {
+        note('stopping: not everything could be closed in time');
+        log?.flush();
+        // The encoder's threads have their own short wait for this.
+        process.exit(EXIT.ok);
+      },
+    });
     try {
       const url = await listening(listen(app, options), options);
       retriever = await openRetriever(positionals[0]!, {
@@ -104,14 +117,14 @@ export const serveCommand = defineCommand({
       await aborted(signal);
       note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
-      await Promise.race([app.close(), after(options['grace-s'] * 1000)]);
+      await app.close();
       return EXIT.ok;
     } finally {
       holder.stop();
-      // Past the grace period: what still runs loses its connection, and with it its reason to run.
       app.server.closeAllConnections();
       await app.close();
       await retriever?.close();
+      inTime();
       log?.flush();
     }
   },
@@ -172,9 +185,27 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A timer that does not keep the process alive. */
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+/**
+ * From the signal on there is an end within `graceMs` and a moment, whatever runs or is stuck: a start, a request, the
+ * closing itself. The function returned says that the end has come by itself.
+ */
+function endWithin(
+  graceMs: number,
+  signal: AbortSignal,
+  { cut, end }: { cut: () => void; end: () => void },
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  // These keep the process alive: something stuck that does not would end it with a code that says failure.
+  const start = (): void => {
+    timer = setTimeout(() => {
+      cut();
+      timer = setTimeout(end, AFTER_CUT_MS);
+    }, graceMs);
+  };
+  if (signal.aborted) start();
+  else signal.addEventListener('abort', start, { once: true });
+  return () => {
+    signal.removeEventListener('abort', start);
+    clearTimeout(timer);
+  };
 }

@@ -12,6 +12,12 @@ export interface BertNormalizerConfig {
 const PLAIN_ASCII = /^[\t\n\r -~]*$/;
 
 /**
+ * More combining marks in a row than any script uses. Putting them in canonical order takes time in the square of their
+ * number, so the rest of such a run is dropped (as in the stream-safe text of UAX #15).
+ */
+const ENDLESS_MARKS = /(\p{M}{30})\p{M}+/gu;
+
+/**
  * What the reference does to a text before it is split into words. @huggingface/tokenizers 0.2 differs in four points,
  * found by asking both about every code point: Chinese characters beyond U+FFFF are not made words of their own, a
  * capital sigma at a word's end becomes ς and not σ, accents are stripped after lower-casing instead of before, and the
@@ -24,7 +30,8 @@ export function normalizeBertText(text: string, config: BertNormalizerConfig): s
   let result = text;
   if (config.clean_text ?? true) result = result.replace(removedCharacters, '').replace(/\s/g, ' ');
   if (config.handle_chinese_chars ?? true) result = result.replace(cjkCharacters, ' $& ');
-  if (config.strip_accents ?? lowercase) result = result.normalize('NFD').replace(marks, '');
+  if (config.strip_accents ?? lowercase)
+    result = result.replace(ENDLESS_MARKS, '$1').normalize('NFD').replace(marks, '');
   // Case is changed character by character there: no look at the neighbours, which JavaScript gives to Σ alone.
   return lowercase ? result.replaceAll('Σ', 'σ').toLowerCase() : result;
 }

@@ -9,7 +9,7 @@ import type { EncodeOptions, EncodeResult, EncoderInput, TextEncoder } from './t
 /** Deaths in a row, without a finished chunk between them, after which a place in the pool stays empty. */
 const MAX_DEATHS_IN_A_ROW = 3;
 /** Longest wait for native code at the end of a process that did not close its pool. */
-const EXIT_WAIT_MS = 10_000;
+const EXIT_WAIT_MS = 5_000;
 
 export interface EncoderPoolOptions {
   readonly model: ModelFolder;
@@ -37,7 +37,10 @@ export class EncoderPool implements TextEncoder {
   /** Jobs with texts that no worker has; the first gives the next chunk. */
   readonly #waiting: EncodeJob[] = [];
   readonly #onProcessExit = () => {
-    for (const thread of this.#threads) thread?.stopAndWait(EXIT_WAIT_MS);
+    // All are told to stop before any is waited for, so that they share one deadline.
+    for (const thread of this.#threads) thread?.stopAndWait(0);
+    const deadline = performance.now() + EXIT_WAIT_MS;
+    for (const thread of this.#threads) thread?.stopAndWait(Math.max(0, deadline - performance.now()));
   };
   #opened = false;
   #closed: Promise<void> | null = null;

@@ -1,6 +1,12 @@
 import type { EncoderInput, QuestionAndQuery, TruncateSide } from './text-encoder.ts';
 import type { TextTokenizer } from './tokenizer.ts';
 
+/**
+ * Characters (UTF-16 units) of a text or of a question that are looked at: some hundred times what any limit in tokens
+ * lets through. It bounds the time that a text without a word's end can take.
+ */
+const MAX_CHARACTERS = 200_000;
+
 export interface TokenLimits {
   /** Put before the text as it is, a space included where the model wants one; counts towards the limit. */
   readonly prefix: string;
@@ -20,20 +26,38 @@ export interface TokenizedText {
  * Prefix, composition, tokens, limit: what the model sees of an input. A question with its query becomes
  * `{prefix}{question} [SEP] {query}`, one space each side; a blank question is no question.
  *
+ * Of a text or question of more than 200,000 characters the rest is not looked at, and it counts as truncated.
+ *
  * Over the limit, `tail` keeps the first tokens and the final special ones, as the peers do. `question` keeps the prefix
  * and every token of the query, and shortens the question from its end; where not one token of the question would
  * remain, it goes with its separator, and the query, if it is too long by itself, loses its tail.
  */
-export function tokenizeInput(tokenizer: TextTokenizer, input: EncoderInput, limits: TokenLimits): TokenizedText {
+export function tokenizeInput(tokenizer: TextTokenizer, whole: EncoderInput, limits: TokenLimits): TokenizedText {
   const { prefix, truncate } = limits;
+  const input = withinReach(whole);
   const room = Math.max(0, limits.maxTokens - tokenizer.framingTokens);
   const text = prefix + composeText(tokenizer, input);
   const ids = tokenizer.contentIds(text, room);
-  if (ids.length <= room) return { ids: tokenizer.frame(ids), truncated: false };
+  if (ids.length <= room) return { ids: tokenizer.frame(ids), truncated: input !== whole };
 
   const pair = truncate === 'question' ? questionAndQuery(input) : null;
   const kept = pair === null ? ids.slice(0, room) : shortenQuestion(tokenizer, pair, prefix, room);
   return { ids: tokenizer.frame(kept), truncated: true };
+}
+
+/** The input itself, or one with its parts cut to what is looked at. */
+function withinReach(input: EncoderInput): EncoderInput {
+  if (typeof input === 'string') return headOf(input);
+  const question = headOf(input.question);
+  const query = headOf(input.query);
+  return question === input.question && query === input.query ? input : { question, query };
+}
+
+function headOf(text: string): string {
+  if (text.length <= MAX_CHARACTERS) return text;
+  // Not between the halves of a character beyond U+FFFF.
+  const isHalf = /[\uD800-\uDBFF]/.test(text.charAt(MAX_CHARACTERS - 1));
+  return text.slice(0, isHalf ? MAX_CHARACTERS - 1 : MAX_CHARACTERS);
 }
 
 /** The input where it has a question to speak of, else null. */

@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
-import { answerConnectionError } from './connection-errors.ts';
+import { ConnectionErrors } from './connection-errors.ts';
 import { installErrorHandler, sendError } from './error-reply.ts';
 import { acceptRawBodies } from './json-body.ts';
 import { requestId } from './request-id.ts';
@@ -35,12 +35,14 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     http: { keepAlive: true, keepAliveInitialDelay: TCP_PROBE_AFTER_MS },
     // While closing, the holder says NOT_READY in the form the clients know.
     return503OnClosing: false,
-    clientErrorHandler: (error, socket) => answerConnectionError(error, socket, app.log),
+    clientErrorHandler: (error, socket) => connectionErrors.handle(error, socket),
     frameworkErrors(_error, request, reply) {
       sendError(new TrawlError('NOT_FOUND', 'The path of the request cannot be decoded.'), request, reply, config);
     },
   });
 
+  const connectionErrors = new ConnectionErrors(app.log);
+  connectionErrors.watch(app.server);
   const unused = new UnusedConnections(app.server);
   app.addHook('preClose', async () => unused.close());
   installClock(app);

@@ -1,22 +1,51 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 /**
  * A signal that aborts when the client goes away before its answer is sent.
  *
- * The request's own `close` will not do: Node emits it as soon as the body has been read. The response's `close` comes
- * after every answer, sent or not, hence the look at `writableFinished`; and a response that waits behind another one on
- * the same connection has no socket yet and hears nothing, hence the socket's `close` as well.
+ * The request's own `close` will not do: Node emits it as soon as the body has been read.
  */
 export function clientSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  const { socket } = request;
-  const gone = (): void => {
-    socket.off('close', gone);
-    response.off('close', gone);
+  whenAnswerIsOver(request, response, () => {
     if (!response.writableFinished) controller.abort();
-  };
-  socket.once('close', gone);
-  response.once('close', gone);
-  if (socket.destroyed) gone();
+  });
   return controller.signal;
+}
+
+/**
+ * Calls back once, when the answer has left or the client has.
+ *
+ * The response's `close` comes after every answer, sent or not. A response that waits behind another one on the same
+ * connection has no socket yet and hears nothing, hence the socket's `close` as well.
+ */
+export function whenAnswerIsOver(request: IncomingMessage, response: ServerResponse, callback: () => void): void {
+  const { socket } = request;
+  const over = (): void => {
+    waiting.delete(over);
+    response.off('close', over);
+    callback();
+  };
+  if (socket.destroyed || response.closed) {
+    callback();
+    return;
+  }
+  const waiting = waitingFor(socket);
+  waiting.add(over);
+  response.once('close', over);
+}
+
+/** One listener per connection, however many requests a client sends ahead of their answers. */
+const waitingBySocket = new WeakMap<Socket, Set<() => void>>();
+
+function waitingFor(socket: Socket): Set<() => void> {
+  const known = waitingBySocket.get(socket);
+  if (known !== undefined) return known;
+  const waiting = new Set<() => void>();
+  waitingBySocket.set(socket, waiting);
+  socket.once('close', () => {
+    for (const over of [...waiting]) over();
+  });
+  return waiting;
 }

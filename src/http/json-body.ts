@@ -2,6 +2,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import { RequestError } from './request-error.ts';
 
+/**
+ * Deeper nesting is refused before it is parsed: no request needs more than two levels, and JSON.parse takes many times
+ * longer for nested lists than for texts, in one go.
+ */
+const MAX_DEPTH = 64;
+
 const MEDIA_TYPE = /^\s*application\/(?:[\w.!#$&^+-]+\+)?json\s*(?:;.*)?$/i;
 
 /**
@@ -33,6 +39,7 @@ export function parseJsonBody(body: unknown): unknown {
       { type: 'missing', loc: ['body'], msg: 'Field required', input: null },
     ]);
   }
+  refuseDeepNesting(body);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body);
@@ -47,6 +54,32 @@ export function parseJsonBody(body: unknown): unknown {
     const atEnd = error instanceof Error && error.message.includes('end of JSON');
     throw invalidJson(atEnd ? text.length : 0, atEnd ? 'it ends too early' : 'it does not begin as JSON');
   }
+}
+
+/** Looks at brackets outside of strings only; whether it is JSON at all is for the parser to say. */
+function refuseDeepNesting(body: Uint8Array): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i];
+    if (inString) {
+      if (byte === 0x5c) i++;
+      else if (byte === 0x22) inString = false;
+    } else if (byte === 0x22) {
+      inString = true;
+    } else if (byte === 0x5b || byte === 0x7b) {
+      if (++depth > MAX_DEPTH) throw tooDeep(i);
+    } else if (byte === 0x5d || byte === 0x7d) {
+      depth--;
+    }
+  }
+}
+
+function tooDeep(position: number): RequestError {
+  const reason = `The body is nested deeper than ${MAX_DEPTH} levels`;
+  return new RequestError('INVALID_REQUEST', `${reason}, at byte ${position}.`, [
+    { type: 'value_error', loc: ['body', position], msg: reason },
+  ]);
 }
 
 function invalidJson(position: number, reason: string): RequestError {

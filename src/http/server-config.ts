@@ -15,6 +15,11 @@ export interface ServerConfig {
   /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
   readonly maxHits: number;
   /**
+   * Bytes of replies waiting to be taken by their clients, all requests together, beyond which new requests are refused.
+   * Too little refuses clients that merely read slowly, too much lets them fill the memory.
+   */
+  readonly maxReplyBytesInFlight: number;
+  /**
    * How long an idle connection stays open, in milliseconds. A trainer's connections rest while it updates its weights,
    * often for many minutes; closing one at the moment it is used again is an error that Search-R1's family does not
    * survive. An idle connection costs some kilobytes, so an hour is cheap.
@@ -30,10 +35,11 @@ export interface ServerConfig {
 
 export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
-  maxBodyBytes: 64 * 1024 * 1024,
+  maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxK: 2_048,
   maxHits: 500_000,
+  maxReplyBytesInFlight: 1024 ** 3,
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,
   retryAfterS: 2,

@@ -4,6 +4,7 @@ import type Type from 'typebox';
 import Value from 'typebox/value';
 import { isNodeError, TrawlError } from '../errors.ts';
 import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSION, IndexManifest } from './index-manifest.ts';
+import { checkChecksum } from './manifest-checksum.ts';
 import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, ShardManifest } from './shard-manifest.ts';
 
 /** @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
@@ -17,7 +18,7 @@ export function readIndexManifest(folder: string): IndexManifest {
     );
   });
   checkHead(file, json, 'trawl-index', INDEX_MANIFEST_VERSION);
-  const manifest = check(file, IndexManifest, json);
+  const manifest = check(file, IndexManifest, checkChecksum(file, json));
   let row = 0;
   for (const shard of manifest.shards) {
     if (shard.firstRow !== row) {
@@ -36,7 +37,7 @@ export function readShardManifest(folder: string): ShardManifest {
     throw new TrawlError('INDEX_FILE_MISSING', `${file}: is missing. Restore it or build the index again.`);
   });
   checkHead(file, json, 'trawl-shard', SHARD_MANIFEST_VERSION);
-  return check(file, ShardManifest, json);
+  return check(file, ShardManifest, checkChecksum(file, json));
 }
 
 function readJson(file: string, onMissing: () => never): unknown {

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
 import { PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
@@ -18,6 +18,8 @@ export function checkPassageFile(path: string): void {
   let fileBytes: number;
   let headerBytes: number;
   try {
+    // Opening a pipe would wait for ever.
+    if (!statSync(path).isFile()) throw new Error('it is no regular file');
     const file = openSync(path, 'r');
     try {
       fileBytes = fstatSync(file).size;
@@ -26,9 +28,13 @@ export function checkPassageFile(path: string): void {
       closeSync(file);
     }
   } catch (cause) {
-    throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Restore the file or build the index again.`, {
-      cause,
-    });
+    throw new TrawlError(
+      'INDEX_FILE_MISSING',
+      `${path}: cannot be read (${(cause as Error).message}). Restore the file or build the index again.`,
+      {
+        cause,
+      },
+    );
   }
   if (headerBytes < HEADER_BYTES) {
     throw new TrawlError(
@@ -62,6 +68,7 @@ export function checkPassageFile(path: string): void {
 
 /** A finished passage file opened for reading. The one place that does so: in worker threads and one-off tools. */
 export class PassageFile {
+  readonly #path: string;
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
   /** The content hash its writer recorded, hex. */
@@ -70,6 +77,7 @@ export class PassageFile {
   /** @throws the errors of `checkPassageFile`; INDEX_FILE_FOREIGN also where SQLite cannot read its tables. */
   constructor(path: string) {
     checkPassageFile(path);
+    this.#path = path;
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
     try {
       this.#database.pragma('mmap_size = 1073741824');
@@ -86,13 +94,19 @@ export class PassageFile {
     }
   }
 
+  /** @throws TrawlError INDEX_FILE_FOREIGN where a page of the file is damaged. */
   get rows(): number {
-    return this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck().get() as number;
+    const rows = this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck();
+    return this.#reading(() => rows.get() as number);
   }
 
-  /** JSON text of a row's document; undefined where there is no such row. */
+  /**
+   * JSON text of a row's document; undefined where there is no such row.
+   *
+   * @throws TrawlError INDEX_FILE_FOREIGN where a page of the file is damaged.
+   */
   document(row: number): string | undefined {
-    return this.#one.get(row) as string | undefined;
+    return this.#reading(() => this.#one.get(row) as string | undefined);
   }
 
   /** All documents in row order, without holding them. */
@@ -116,6 +130,18 @@ export class PassageFile {
 
   close(): void {
     this.#database.close();
+  }
+
+  #reading<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (cause) {
+      throw new TrawlError(
+        'INDEX_FILE_FOREIGN',
+        `${this.#path}: cannot be read (${(cause as Error).message}). trawl verify tells more; copy or build it again.`,
+        { cause },
+      );
+    }
   }
 }
 

@@ -36,6 +36,7 @@ export class SqlitePassageWriter {
   readonly #insert: Database.Statement;
   readonly #hash: Hash = createHash('sha256');
   #rows = 0;
+  #rowsWithoutId = 0;
 
   /** The file must not exist. */
   constructor(path: string) {
@@ -56,10 +57,16 @@ export class SqlitePassageWriter {
     return this.#rows;
   }
 
+  /** Passages that have no id: replies show them, but nothing can refer to them. */
+  get rowsWithoutId(): number {
+    return this.#rowsWithoutId;
+  }
+
   append({ id, line, document }: PassageToStore): void {
     this.#insert.run(this.#rows, sqliteId(id), line, document);
     this.#hash.update(document).update('\n');
     this.#rows++;
+    if (id === null) this.#rowsWithoutId++;
     if (this.#rows % ROWS_PER_TRANSACTION === 0) this.#database.exec('COMMIT; BEGIN');
   }
 

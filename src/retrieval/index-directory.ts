@@ -1,5 +1,6 @@
-import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../errors.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../manifest/read-manifest.ts';
@@ -48,6 +49,12 @@ export function openIndexDirectory(path: string): IndexDirectory {
     checkPassages(shardFolder, shard);
     return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
   });
+  if (manifest.model.dimension !== manifest.dimension) {
+    throw new TrawlError(
+      'INDEX_MANIFEST_INVALID',
+      `${folder}: vectors of ${manifest.dimension} dimensions with a model of ${manifest.model.dimension}.`,
+    );
+  }
   const alive = manifest.tombstones === null ? undefined : readAlive(folder, manifest);
   return {
     folder,
@@ -90,7 +97,9 @@ function checkBelongs(
     shard.rows === entry.rows ? '' : `${shard.rows} rows where the index names ${entry.rows}`,
     shard.dimension === index.dimension ? '' : `dimension ${shard.dimension} in an index of ${index.dimension}`,
     shard.metric === index.metric ? '' : `metric ${shard.metric} in an index of ${index.metric}`,
-    shard.model.sha256 === index.model.sha256 ? '' : `model ${shard.model.name} in an index of ${index.model.name}`,
+    isDeepStrictEqual(shard.model, index.model)
+      ? ''
+      : `its model (${shard.model.name}) is not that of the index (${index.model.name}) in every field`,
   ].filter((difference) => difference !== '');
   if (differences.length > 0) {
     throw new TrawlError(
@@ -115,12 +124,19 @@ function checkPassages(folder: string, shard: ShardManifest): void {
   const path = within(folder, shard.passages.path);
   const file = new PassageFile(path);
   try {
-    if (file.sha256 === shard.passages.sha256) return;
-    throw new TrawlError(
-      'INDEX_FILE_FOREIGN',
-      `${path}: holds other passages (content hash ${file.sha256 ?? 'none'}) than the shard ` +
-        `(${shard.passages.sha256}). Copy or build it again.`,
-    );
+    if (file.sha256 !== shard.passages.sha256) {
+      throw new TrawlError(
+        'INDEX_FILE_FOREIGN',
+        `${path}: holds other passages (content hash ${file.sha256 ?? 'none'}) than the shard ` +
+          `(${shard.passages.sha256}). Copy or build it again.`,
+      );
+    }
+    if (file.rows !== shard.rows) {
+      throw new TrawlError(
+        'INDEX_FILE_TRUNCATED',
+        `${path}: ${file.rows} passages for ${shard.rows} vectors. Copy or build it again.`,
+      );
+    }
   } finally {
     file.close();
   }
@@ -201,11 +217,15 @@ function readHead(path: string, bytes: number): Uint8Array {
 function withFile<T>(path: string, use: (file: number) => T): T {
   let file: number;
   try {
+    // Opening a pipe would wait for ever.
+    if (!statSync(path).isFile()) throw new Error('it is no regular file');
     file = openSync(path, 'r');
   } catch (cause) {
-    throw new TrawlError('INDEX_FILE_MISSING', `${path}: cannot be read. Restore it or build the index again.`, {
-      cause,
-    });
+    throw new TrawlError(
+      'INDEX_FILE_MISSING',
+      `${path}: cannot be read (${(cause as Error).message}). Restore it or build the index again.`,
+      { cause },
+    );
   }
   try {
     return use(file);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 
 interface EvalReport {
@@ -113,8 +114,26 @@ test('--run writes a TREC run: six fields, ranks from 1, scores that do not rise
 test('questions with neither judgements nor answers measure nothing, and it is said', async () => {
   write('bare.jsonl', [{ id: 'a', question: 'anything' }]);
   const { code, stderr } = await runTrawl(['eval', 'ix', '--queries', 'bare.jsonl'], { cwd });
-  assert.equal(code, 0);
+  assert.equal(code, EXIT.failed);
   assert.match(stderr, /No question has judgements or answers: nothing was measured/);
+});
+
+test('a passage without an id is no other passage, and judgements that name no id of the index are noticed', async () => {
+  write('ids.jsonl', [
+    { id: '7', contents: 'seven' },
+    { contents: 'no id here' },
+    { id: '1', contents: 'the real one' },
+    { _id: 'beir', contents: 'an id as BEIR has it' },
+  ]);
+  const built = await runTrawl(['index', 'ids.jsonl', '--out', 'ids'], { cwd });
+  assert.match(built.stderr, /1 passages have no id/);
+  write('q.jsonl', [{ id: 'q1', question: 'no id here', gold_ids: ['1'] }]);
+  const first = await runTrawl(['eval', 'ids', '--queries', 'q.jsonl', '--cutoffs', '1', '--json'], { cwd });
+  assert.equal((JSON.parse(first.stdout) as { metrics: Record<string, number> }).metrics['recall@1'], 0);
+  assert.match(first.stderr, /No judged passage was found/);
+  write('q2.jsonl', [{ id: 'q1', question: 'an id as BEIR has it', gold_ids: ['beir'] }]);
+  const beir = await runTrawl(['eval', 'ids', '--queries', 'q2.jsonl', '--cutoffs', '1', '--json'], { cwd });
+  assert.equal((JSON.parse(beir.stdout) as { metrics: Record<string, number> }).metrics['recall@1'], 1);
 });
 
 test('files that cannot be read or written are named', async () => {

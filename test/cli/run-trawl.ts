@@ -105,8 +105,13 @@ export interface Served {
 }
 
 /** `trawl serve --json` on a free port; resolves when it says that it is ready. Killed with its test. */
-export async function serveIndex(t: TestContext, index: string, args: readonly string[] = []): Promise<Served> {
-  const child = spawnTrawl(['serve', index, '--port', '0', '--json', ...args]);
+export async function serveIndex(
+  t: TestContext,
+  index: string,
+  args: readonly string[] = [],
+  options: RunOptions = {},
+): Promise<Served> {
+  const child = spawnTrawl(['serve', index, '--port', '0', '--json', ...args], options);
   t.after(() => child.kill('SIGKILL'));
   const ended = endOf(child);
   let line = '';

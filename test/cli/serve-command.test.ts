@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { EXIT } from '../../cli/command.ts';
 import { toyModel } from '../embedding/model-fixtures.ts';
 import { endOf, fileFolder, postJson, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
@@ -103,6 +105,49 @@ test('with --grace-s 0 running requests are cut off and the server still ends in
   child.kill('SIGTERM');
   const { code, signal } = await ended;
   assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
+});
+
+/** Loaded before the program: an index whose requests and whose closing never come to an end. */
+async function stuckIndex(): Promise<{ env: Record<string, string> }> {
+  const file = join(folder, 'stuck.mjs');
+  const retriever = new URL('../../src/retrieval/search-retriever.js', import.meta.url).href;
+  await writeFile(
+    file,
+    `import { isMainThread } from 'node:worker_threads';
+    if (isMainThread) {
+      const { SearchRetriever } = await import(${JSON.stringify(retriever)});
+      SearchRetriever.prototype.retrieve = () => new Promise(() => {});
+      SearchRetriever.prototype.close = () => new Promise(() => {});
+    }`,
+  );
+  return { env: { NODE_OPTIONS: `--import=${pathToFileURL(file).href}` } };
+}
+
+test('what is stuck is left behind when the grace period is over, and the exit code is 0', async (t) => {
+  const { url, child, ended } = await serveIndex(t, index, ['--grace-s', '1'], await stuckIndex());
+  const running = postJson(url, { queries: ['x'] }).then(
+    () => 'answered',
+    () => 'cut off',
+  );
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const start = Date.now();
+  child.kill('SIGTERM');
+  const { code, signal, stderr } = await ended;
+  assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
+  assert.match(stderr, /not everything could be closed in time/);
+  const tookMs = Date.now() - start;
+  assert.ok(tookMs >= 1_000 && tookMs < 5_000, `${tookMs} ms`);
+});
+
+test('a second signal ends what is stuck at once', async (t) => {
+  const { child, ended } = await serveIndex(t, index, ['--grace-s', '60'], await stuckIndex());
+  child.kill('SIGTERM');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const start = Date.now();
+  child.kill('SIGTERM');
+  const { code } = await ended;
+  assert.equal(code, EXIT.interrupted);
+  assert.ok(Date.now() - start < 3_000, `${Date.now() - start} ms`);
 });
 
 test('a signal during the start ends it in order', async () => {

@@ -101,3 +101,25 @@ test('cut or tokenised whole, the result is the same', () => {
     { numRuns: 1000 },
   );
 });
+
+test('a text without end is looked at no further than 200,000 characters, and it is said', () => {
+  for (const text of [
+    'a'.repeat(3e6),
+    '😀'.repeat(3e5),
+    `a${'\u0301\u0323'.repeat(3e5)}`,
+    ' '.repeat(1e6),
+    'é'.repeat(1e6),
+  ]) {
+    const result = tokenize(text, 16);
+    assert.equal(result.truncated, true, JSON.stringify(text.slice(0, 4)));
+    assert.ok(result.ids.length <= 16);
+    assert.equal(tokenize({ question: text, query: 'b' }, 16, 'question').truncated, true);
+    assert.equal(tokenize({ question: 'a', query: text }, 16, 'question').truncated, true);
+  }
+  assert.equal(tokenize(`a b c${' '.repeat(199_000)}`, 16).truncated, false);
+});
+
+test('an endless run of combining marks costs no more than a short one, and the text stays what it is', () => {
+  const marks = '\u0301\u0323'.repeat(90_000);
+  assert.deepEqual(tokenize(`a${marks} b`, 16).ids, tokenize('a\u0301 b', 16).ids);
+});

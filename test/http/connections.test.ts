@@ -63,6 +63,10 @@ test('listeners do not pile up on a connection that is used again and again', as
     socket.write(rawPost(ONE));
     await once(socket, 'data');
   }
+  // Sent ahead of their answers, the last of which closes the connection.
+  const ahead = await openSocket(t, port);
+  ahead.write(rawPost(ONE).repeat(39) + rawPost(ONE, 'connection: close\r\n'));
+  assert.equal((await readToEnd(ahead)).split('HTTP/1.1 200 OK').length, 41);
   await sleep(5);
   assert.deepEqual(
     warnings.filter((warning) => warning.name === 'MaxListenersExceededWarning'),
@@ -103,6 +107,47 @@ test('bytes after the announced body are a request of their own, and a bad one',
   socket.write(`${rawPost(ONE)}trailing garbage\r\n\r\n`);
   assert.match(await readToEnd(socket), /HTTP\/1\.1 400 Bad Request/);
   assert.equal((await fetch(`${url}/livez`)).status, 200);
+});
+
+test('garbage behind requests under way leaves their answers whole and gets its 400 after them', async (t) => {
+  const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(5_000) })];
+  // Held back, and large enough that it is still being sent when the garbage comes.
+  for (const queries of [1, 5_000]) {
+    let finish = (): void => {};
+    const before = (): Promise<void> => new Promise((resolve) => (finish = resolve));
+    const retriever = new FakeRetriever({ documents, ...(queries === 1 ? { before } : {}) });
+    const { port } = await serve(t, retriever);
+    const socket = await openSocket(t, port);
+    const body = JSON.stringify({ queries: new Array(queries).fill('q'), topk: 1 });
+    socket.write(rawPost(body) + (queries === 1 ? 'GARBAGE\r\n\r\n' : ''));
+    if (queries > 1) {
+      await once(socket, 'readable');
+      socket.write('GARBAGE\r\n\r\n');
+      socket.write('MORE\r\n\r\n');
+    }
+    const received = readToEnd(socket);
+    await sleep(50);
+    finish();
+    const text = await received;
+    const [head, ...rest] = text.split('\r\n\r\n');
+    assert.match(head!, /^HTTP\/1\.1 200 OK\r\n/);
+    const length = Number(/content-length: (\d+)/.exec(head!)?.[1]);
+    const after = rest.join('\r\n\r\n');
+    assert.equal((JSON.parse(after.slice(0, length)) as { result: unknown[] }).result.length, queries);
+    assert.match(after.slice(length), /^HTTP\/1\.1 400 Bad Request\r\n/);
+    assert.equal(after.slice(length).split('HTTP/1.1').length, 2, 'one 400 only');
+  }
+});
+
+test('a body that turns out broken gets the 400 itself', async (t) => {
+  const { port } = await serve(t);
+  const socket = await openSocket(t, port);
+  socket.write('POST /retrieve HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
+  await sleep(20);
+  socket.write('zz\r\n');
+  const answer = await readToEnd(socket);
+  assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);
+  assert.equal(answer.split('HTTP/1.1').length, 2);
 });
 
 test('a reply for ten thousand queries arrives whole, with its length told before', async (t) => {

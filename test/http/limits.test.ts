@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, post, serve } from './build.ts';
+import { build, errorOf, openSocket, post, serve } from './build.ts';
 
 test('more passages per query than allowed are refused with the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 10 });
@@ -55,6 +56,64 @@ test('a body over the limit is a 413, with and without a content-length, and the
   const small = await fetch(`${url}/retrieve`, { method: 'POST', headers, body: '{"queries":["a"]}' });
   assert.equal(small.status, 200);
   await small.arrayBuffer();
+});
+
+test('deep nesting is refused before it is parsed, wherever it is', async (t) => {
+  const app = build(t);
+  const nested = (open: string, close: string, depth: number): string => open.repeat(depth) + close.repeat(depth);
+  for (const body of [
+    `{"queries":["a"],"ignored":${nested('[', ']', 64)}}`,
+    `{"queries":["a"],"ignored":${'{"a":'.repeat(70)}1${'}'.repeat(70)}}`,
+    '['.repeat(1_000_000),
+  ]) {
+    const { status, json } = await post(app, body);
+    assert.equal(status, 422);
+    assert.equal(errorOf(json).code, 'INVALID_REQUEST');
+    assert.match(errorOf(json).message, /nested deeper than 64 levels/);
+  }
+  assert.equal((await post(app, `{"queries":["a"],"ignored":${nested('[', ']', 63)}}`)).status, 200);
+  assert.equal(
+    (await post(app, { queries: ['['.repeat(100), `\\"${'{'.repeat(100)}`, '"[\\'.repeat(100)] })).status,
+    200,
+  );
+  assert.equal((await post(app, `{"queries":["a"],"ignored":[${'[],'.repeat(200)}[]]}`)).status, 200);
+});
+
+test('where replies wait for slow clients, new requests are told to come later', async (t) => {
+  const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(10_000) })];
+  const { url, port } = await serve(t, new FakeRetriever({ documents }), { maxReplyBytesInFlight: 5_000_000 });
+  const headers = { 'content-type': 'application/json' };
+  const ask = (): Promise<Response> =>
+    fetch(`${url}/retrieve`, { method: 'POST', headers, body: '{"queries":["a"],"topk":1}' });
+  const slow = await openSocket(t, port);
+  slow.pause();
+  const body = JSON.stringify({ queries: new Array(2_000).fill('q'), topk: 1 });
+  slow.write(
+    `POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  let refused = await ask();
+  for (let i = 0; i < 200 && refused.status === 200; i++) {
+    await refused.arrayBuffer();
+    await sleep(10);
+    refused = await ask();
+  }
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2']);
+  assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  slow.destroy();
+  let answered = await ask();
+  for (let i = 0; i < 200 && answered.status === 503; i++) {
+    await answered.arrayBuffer();
+    await sleep(10);
+    answered = await ask();
+  }
+  assert.equal(answered.status, 200);
+  await answered.arrayBuffer();
+});
+
+test('answered replies give their bytes back', async (t) => {
+  const app = build(t, new FakeRetriever(), { maxReplyBytesInFlight: 1 });
+  for (let i = 0; i < 5; i++) assert.equal((await post(app, { queries: ['a'] })).status, 200);
 });
 
 test('a configuration that cannot work is refused', () => {

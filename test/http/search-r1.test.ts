@@ -199,6 +199,39 @@ test('a string query makes it SkyRL’s request: one list of length one', async 
   assert.deepEqual([bare.result.length, bare.result[0]?.length], [1, 3]);
 });
 
+test('a single query takes a question, as text or as a list of one', async (t) => {
+  const retriever = new FakeRetriever();
+  const app = build(t, retriever);
+  const together = { question: 'Q', query: 'a' };
+  const cases: readonly [object, unknown][] = [
+    [{ question: 'Q' }, together],
+    [{ questions: ['Q'] }, together],
+    [{ question: 'Q', questions: null }, together],
+    [{ question: null, questions: ['Q'] }, together],
+    [{ question: '' }, 'a'],
+    [{ question: null }, 'a'],
+    [{ questions: [null] }, 'a'],
+    [{ questions: null }, 'a'],
+  ];
+  for (const [fields, expected] of cases) {
+    assert.equal((await post(app, { query: 'a', ...fields })).status, 200, JSON.stringify(fields));
+    assert.deepEqual(retriever.calls.at(-1)?.queries, [expected], JSON.stringify(fields));
+  }
+  for (const [fields, message] of [
+    [{ questions: [] }, /0 questions and 1 queries/],
+    [{ questions: ['Q', 'R'] }, /2 questions and 1 queries/],
+    [{ questions: 'Q' }, /questions: Input should be a valid list/],
+    [{ questions: [1] }, /questions\.0: Input should be a valid string/],
+    [{ question: ['Q'] }, /question: Input should be a valid string/],
+    [{ question: 'Q', questions: ['Q'] }, /not both/],
+  ] as const) {
+    const { status, json } = await post(app, { query: 'a', ...fields });
+    assert.equal(status, 422, JSON.stringify(fields));
+    assert.equal(errorOf(json).code, 'INVALID_REQUEST');
+    assert.match(errorOf(json).message, message);
+  }
+});
+
 test('query wins over queries; a query of null leaves the batch', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever);

@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { type BuildOptions, type BuildSummary, buildIndex } from '../../indexer/build-index.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
@@ -41,7 +42,7 @@ export interface BuiltIndex {
 
 /** What stands in an index directory, read by other means than a retriever's. */
 export function readIndex(folder: string): BuiltIndex {
-  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as IndexManifest;
+  const manifest = readIndexManifest(folder);
   const bytes = readFileSync(join(folder, 'shard-00000', 'vectors.faiss')).subarray(45);
   const { dimension, rows } = manifest;
   const vectors = Array.from({ length: rows }, (_, row) =>

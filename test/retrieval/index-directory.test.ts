@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import Database from 'better-sqlite3';
 import type { ErrorCode } from '../../src/errors.ts';
+import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -181,8 +184,50 @@ test('a shard of another index is foreign, and what differs is said', async (t) 
   );
   assert.throws(
     () => openIndexDirectory(folder),
-    trawlError('INDEX_FILE_FOREIGN', /model other-model in an index of no-model/),
+    trawlError('INDEX_FILE_FOREIGN', /its model \(other-model\) is not that of the index \(no-model\)/),
   );
+});
+
+test('an edited field of a model is refused, whichever it is', async (t) => {
+  for (const edit of [{ pooling: 'last' }, { architecture: 'other' }, { prefixes: { query: 'q: ', passage: 'x' } }]) {
+    const folder = await tinyIndex(t);
+    editJson(join(folder, 'manifest.json'), (index: { model: object }) => Object.assign(index.model, edit));
+    assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_FOREIGN', /model/));
+  }
+});
+
+test('a manifest that was changed after it was written is refused, and says how to accept it', async (t) => {
+  for (const file of ['manifest.json', 'shard-00001/shard.json']) {
+    const folder = await tinyIndex(t);
+    const path = join(folder, file);
+    const manifest = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    writeFileSync(path, JSON.stringify(withChecksum(manifest), null, 2));
+    openIndexDirectory(folder);
+    editJson(path, (json: Record<string, unknown>) => Object.assign(json, { remark: 'edited' }));
+    assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_MANIFEST_INVALID', /checksum.*remove its field/));
+    editJson(path, (json: Record<string, unknown>) => {
+      delete json.checksum;
+    });
+    openIndexDirectory(folder);
+  }
+});
+
+test('a pipe in place of a file is refused, not waited for', async (t) => {
+  for (const file of ['shard-00000/vectors.faiss', 'shard-00000/passages.sqlite']) {
+    const folder = await tinyIndex(t);
+    rmSync(join(folder, file));
+    execFileSync('mkfifo', [join(folder, file)]);
+    assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_MISSING', /no regular file/));
+  }
+});
+
+test('a passage file with fewer passages than vectors is refused', async (t) => {
+  const folder = await tinyIndex(t);
+  const path = join(folder, 'shard-00001/passages.sqlite');
+  const database = new Database(path);
+  database.exec('DELETE FROM passages WHERE row = 4; VACUUM');
+  database.close();
+  assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_TRUNCATED', /4 passages for 5 vectors/));
 });
 
 test('two shards that changed places are refused', async (t) => {

@@ -1,3 +1,4 @@
+import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import { type Issues, RequestError } from '../request-error.ts';
 import type { RequestLimits } from './dialect.ts';
 import { laxBoolean, laxInteger } from './lax-values.ts';
@@ -46,6 +47,32 @@ export function readReturnScores(body: JsonObject, issues: Issues): boolean {
   const read = laxBoolean(found);
   if (!read.ok) issues.add(read.type, ['return_scores'], read.msg, found);
   return read.ok && read.value;
+}
+
+/** A question that is null or empty leaves its query to stand alone. */
+export function withQuestions(
+  queries: readonly string[],
+  request: JsonObject,
+  issues: Issues,
+): readonly EncoderInput[] {
+  const questions = field(request, 'questions');
+  if (questions === undefined || questions === null) return queries;
+  if (!Array.isArray(questions)) {
+    issues.add('list_type', ['questions'], 'Input should be a valid list', questions);
+    return queries;
+  }
+  if (questions.length !== queries.length) {
+    const found = `there are ${questions.length} questions and ${queries.length} queries`;
+    issues.add('value_error', ['questions'], `Each query needs its question, or null: ${found}`, undefined);
+    return queries;
+  }
+  return queries.map((query, i) => {
+    const question: unknown = questions[i];
+    if (question === null || question === '') return query;
+    if (typeof question === 'string') return { question, query };
+    issues.add('string_type', ['questions', i], 'Input should be a valid string', question);
+    return query;
+  });
 }
 
 export function refuseTooManyQueries(count: number, limits: RequestLimits): void {

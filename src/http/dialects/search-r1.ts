@@ -1,4 +1,3 @@
-import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import { errorBody } from '../error-reply.ts';
 import { Issues } from '../request-error.ts';
 import type { Dialect, RequestLimits } from './dialect.ts';
@@ -10,6 +9,7 @@ import {
   refuseTooLargeK,
   refuseTooManyQueries,
   requireJsonObject,
+  withQuestions,
 } from './request-fields.ts';
 import { resultLists } from './result-lists.ts';
 
@@ -48,26 +48,4 @@ function readQueries(request: JsonObject, issues: Issues, limits: RequestLimits)
     if (typeof query !== 'string') issues.add('string_type', ['queries', i], 'Input should be a valid string', query);
   }
   return found as readonly string[];
-}
-
-/** A question that is null or empty leaves its query to stand alone. */
-function withQuestions(queries: readonly string[], request: JsonObject, issues: Issues): readonly EncoderInput[] {
-  const questions = field(request, 'questions');
-  if (questions === undefined || questions === null) return queries;
-  if (!Array.isArray(questions)) {
-    issues.add('list_type', ['questions'], 'Input should be a valid list', questions);
-    return queries;
-  }
-  if (questions.length !== queries.length) {
-    const found = `there are ${questions.length} questions and ${queries.length} queries`;
-    issues.add('value_error', ['questions'], `Each query needs its question, or null: ${found}`, undefined);
-    return queries;
-  }
-  return queries.map((query, i) => {
-    const question: unknown = questions[i];
-    if (question === null || question === '') return query;
-    if (typeof question === 'string') return { question, query };
-    issues.add('string_type', ['questions', i], 'Input should be a valid string', question);
-    return query;
-  });
 }

@@ -7,6 +7,7 @@ import { chooseDialect, DIALECT_PATHS } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../error-reply.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
+import { ReplyBudget } from '../reply-budget.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
@@ -21,6 +22,7 @@ declare module 'fastify' {
 /** The POST routes of all dialects: body → dialect → retriever → dialect → reply. */
 export function registerRetrieve(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.decorateRequest('dialect', null);
+  const budget = new ReplyBudget(config.maxReplyBytesInFlight);
   for (const path of DIALECT_PATHS) {
     app.route({
       method: 'POST',
@@ -28,10 +30,11 @@ export function registerRetrieve(app: FastifyInstance, holder: RetrieverHolder, 
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
       onRequest: async (request) => {
         holder.require();
+        budget.require();
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
-      handler: (request, reply) => answer(path, request, reply, holder, config),
+      handler: (request, reply) => answer(path, request, reply, holder, budget, config),
     });
   }
 }
@@ -41,6 +44,7 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
   holder: RetrieverHolder,
+  budget: ReplyBudget,
   config: ServerConfig,
 ): Promise<FastifyReply> {
   const signal = clientSignal(request.raw, reply.raw);
@@ -50,6 +54,8 @@ async function answer(
   request.dialect = dialect;
   const parsed = dialect.parse(body, config);
   const result = await holder.require().retrieve({ ...parsed.call, signal });
+  // Others may have been answered meanwhile.
+  budget.require();
   const replyStart = performance.now();
   const slices = await writeReply(parsed.reply(result.outcomes), signal);
   const timings: AnswerTimings = {
@@ -57,6 +63,7 @@ async function answer(
     reply: performance.now() - replyStart,
     total: elapsedMs(request),
   };
+  budget.hold(byteLength(slices), request.raw, reply.raw);
   logAnswer(request, dialect, parsed.call.k, result, timings);
   return send(reply, slices, timings);
 }
