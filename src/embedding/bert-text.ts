@@ -30,10 +30,14 @@ export function normalizeBertText(text: string, config: BertNormalizerConfig): s
   let result = text;
   if (config.clean_text ?? true) result = result.replace(removedCharacters, '').replace(/\s/g, ' ');
   if (config.handle_chinese_chars ?? true) result = result.replace(cjkCharacters, ' $& ');
-  if (config.strip_accents ?? lowercase)
-    result = result.replace(ENDLESS_MARKS, '$1').normalize('NFD').replace(marks, '');
+  if (config.strip_accents ?? lowercase) result = withoutEndlessMarks(result).normalize('NFD').replace(marks, '');
   // Case is changed character by character there: no look at the neighbours, which JavaScript gives to Σ alone.
   return lowercase ? result.replaceAll('Σ', 'σ').toLowerCase() : result;
+}
+
+/** To be called before any Unicode normalisation. */
+export function withoutEndlessMarks(text: string): string {
+  return text.replace(ENDLESS_MARKS, '$1');
 }
 
 /** Splits at whitespace and makes every punctuation character a word. */

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { bug, serializeError, TrawlError } from '../errors.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
-import { SingleTextEncoder } from './single-text-encoder.ts';
+import type { SingleTextEncoder } from './single-text-encoder.ts';
 
 /**
  * The thread of one encoder: loads the model, then answers chunks until it is told to close. It ends by itself, never by
@@ -16,7 +16,11 @@ const dimension = model.identity.dimension;
 
 let encoder: SingleTextEncoder;
 try {
-  encoder = await guarded(() => SingleTextEncoder.open(model));
+  encoder = await guarded(async () => {
+    // Loading the native library is native work too: ended in the middle, it aborts the process.
+    const { SingleTextEncoder } = await import('./single-text-encoder.ts');
+    return SingleTextEncoder.open(model);
+  });
   port.on('message', (message: ToWorker) => void handle(message));
   send({ type: 'ready' });
 } catch (error) {

@@ -28,7 +28,10 @@ export type EncodeOutcome =
       readonly ok: true;
       /** Tokens embedded, special tokens included. */
       readonly tokens: number;
-      /** True when the text had more tokens than the limit and was cut. */
+      /**
+       * True when the text had more tokens than the limit and was cut, or more characters than are looked at (200,000 of
+       * a text, a question or a query): so no text, however little of it makes tokens, occupies a worker for long.
+       */
       readonly truncated: boolean;
     }
   | { readonly ok: false; readonly error: TrawlError };

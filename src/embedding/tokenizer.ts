@@ -1,14 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { isNodeError, TrawlError } from '../errors.ts';
-import { type BertNormalizerConfig, normalizeBertText, splitBertWords } from './bert-text.ts';
+import { type BertNormalizerConfig, normalizeBertText, splitBertWords, withoutEndlessMarks } from './bert-text.ts';
 import type { JsonObject } from './json-file.ts';
 import { bertBoundary, idsOfHead } from './text-cutting.ts';
+import { type WordPieceModel, wordPieceEncoder } from './word-pieces.ts';
 
 /** The parts of a tokenizer.json that are looked at here; the library reads the rest. */
 interface TokenizerFile {
   readonly normalizer?: (BertNormalizerConfig & { readonly type?: string }) | null;
   readonly pre_tokenizer?: { readonly type?: string } | null;
+  readonly model?: { readonly type?: string };
   readonly added_tokens?: readonly { readonly content: string; readonly special?: boolean }[];
 }
 
@@ -16,6 +18,7 @@ interface TokenizerFile {
 interface LibraryTokenizer {
   normalizer: ((text: string) => string) | null;
   pre_tokenizer: ((text: string) => string[]) | null;
+  readonly model: WordPieceModel & { encode: (words: readonly string[]) => string[] };
   encode(text: string, options?: { add_special_tokens: boolean }): { ids: number[] };
   token_to_id(token: string): number | undefined;
   id_to_token(id: number): string | undefined;
@@ -28,6 +31,8 @@ interface LibraryTokenizer {
  *
  * Special tokens written in a text (`[SEP]`, case-sensitive) are special tokens, as for every peer. A lone surrogate is
  * read as U+FFFD, which is what it becomes in UTF-8; BERT's normaliser removes it, and NUL and control characters too.
+ * Of combining marks in a row those after the 30th are dropped (`bert-text.ts`). Nothing here takes more than linear
+ * time in the length of a text, which `tokenizeInput` bounds.
  */
 export class TextTokenizer {
   readonly #tokenizer: LibraryTokenizer;
@@ -40,15 +45,20 @@ export class TextTokenizer {
 
   /** Throws MODEL_INVALID where `file` is not a tokenizer that the library can use. `path` is for messages. */
   constructor(file: JsonObject, path: string) {
-    const { normalizer, pre_tokenizer: preTokenizer, added_tokens: addedTokens = [] } = file as TokenizerFile;
+    const { normalizer, pre_tokenizer: preTokenizer, model, added_tokens: addedTokens = [] } = file as TokenizerFile;
     try {
       // The second argument is tokenizer_config.json, whose few fields the reference does not look at either.
       this.#tokenizer = new Tokenizer(file, {});
       const exactNormalizer = normalizer?.type === 'BertNormalizer';
       const exactWords = preTokenizer?.type === 'BertPreTokenizer';
-      // The library only calls these two, so functions with the reference's rules can take their place.
+      const libraryNormalizer = this.#tokenizer.normalizer;
+      // The library only calls these, so functions with the reference's rules can take their place.
       if (exactNormalizer) this.#tokenizer.normalizer = (text) => normalizeBertText(text, normalizer);
+      else if (libraryNormalizer !== null) {
+        this.#tokenizer.normalizer = (text) => libraryNormalizer(withoutEndlessMarks(text));
+      }
       if (exactWords) this.#tokenizer.pre_tokenizer = splitBertWords;
+      if (model?.type === 'WordPiece') this.#tokenizer.model.encode = wordPieceEncoder(this.#tokenizer.model);
       this.#boundary =
         exactNormalizer && exactWords
           ? bertBoundary(

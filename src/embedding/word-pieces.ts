@@ -1,0 +1,55 @@
+/** What is needed of the library's WordPiece model. */
+export interface WordPieceModel {
+  readonly config: { readonly continuing_subword_prefix: string };
+  /** Pieces, a word's later ones with their prefix, and added tokens. */
+  readonly tokens_to_ids: ReadonlyMap<string, number>;
+  readonly unk_token: string;
+  readonly max_input_chars_per_word: number;
+}
+
+/**
+ * Words → pieces, greedily, as the library's own method does. That one tries every end of a word for every start,
+ * however long the longest piece, and joins the characters anew each time: 5 s for 512 words of 100 rare letters.
+ */
+export function wordPieceEncoder(model: WordPieceModel): (words: readonly string[]) => string[] {
+  const { tokens_to_ids: vocabulary, unk_token: unknown, max_input_chars_per_word: maxCharacters } = model;
+  const prefix = model.config.continuing_subword_prefix;
+  let longest = 0;
+  for (const piece of vocabulary.keys()) longest = Math.max(longest, piece.length);
+
+  /** The longest piece at `start`, as the index of its end; 0 where there is none. */
+  function pieceEnd(word: string, offsets: readonly number[], start: number): number {
+    for (let end = Math.min(offsets.length - 1, start + longest); end > start; end--) {
+      const part = word.slice(offsets[start], offsets[end]);
+      if (vocabulary.has(start === 0 ? part : prefix + part)) return end;
+    }
+    return 0;
+  }
+
+  /** Null where a part of the word is no piece, or the word too long. */
+  function piecesOf(word: string): string[] | null {
+    // A character has two code units at most.
+    if (word.length > 2 * maxCharacters) return null;
+    // Where each character, which a piece never splits, begins; and the end.
+    const offsets = [0];
+    for (const character of word) offsets.push(offsets.at(-1)! + character.length);
+    if (offsets.length - 1 > maxCharacters) return null;
+    const pieces: string[] = [];
+    for (let start = 0; start < offsets.length - 1; ) {
+      const end = pieceEnd(word, offsets, start);
+      if (end === 0) return null;
+      const part = word.slice(offsets[start], offsets[end]);
+      pieces.push(start === 0 ? part : prefix + part);
+      start = end;
+    }
+    return pieces;
+  }
+
+  return (words) => {
+    const result: string[] = [];
+    for (const word of words) {
+      for (const piece of piecesOf(word) ?? [unknown]) result.push(piece);
+    }
+    return result;
+  };
+}
