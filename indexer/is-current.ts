@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
+import { sha256OfFile } from '../src/file-checksum.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
-import { sha256OfFile } from './file-checksum.ts';
 
 export interface WantedIndex {
   readonly corpus: readonly string[];

@@ -1,5 +1,6 @@
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sha256OfFile } from '../src/file-checksum.ts';
 import { withChecksum } from '../src/manifest/manifest-checksum.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../src/manifest/shard-manifest.ts';
@@ -7,7 +8,6 @@ import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { VectorSegment } from '../src/vector-index/vector-segments.ts';
-import { sha256OfFile } from './file-checksum.ts';
 import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
 import { makeCodes } from './make-codes.ts';
 import { rewriteFloat16 } from './rewrite-float16.ts';

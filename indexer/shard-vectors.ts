@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sha256OfFile } from '../src/file-checksum.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Metric } from '../src/metric.ts';
 import { CodesWriter } from '../src/vector-index/codes-writer.ts';
 import { FlatIndexWriter } from '../src/vector-index/flat-index-writer.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
-import { sha256OfFile } from './file-checksum.ts';
 import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
 
 /** What a shard's manifest says of its vectors. */

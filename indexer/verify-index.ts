@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { sha256OfFile } from '../src/file-checksum.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
 import { loadKernel } from '../src/vector-index/kernel.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
-import { sha256OfFile } from './file-checksum.ts';
 
 /** Bytes of vectors looked at between two looks at the signal. */
 const BLOCK_BYTES = 4 * 1024 * 1024;

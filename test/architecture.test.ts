@@ -10,10 +10,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/metric.ts': [],
   'src/abort.ts': ['src/errors.ts'],
   'src/package-root.ts': [],
+  'src/file-checksum.ts': ['src/abort.ts'],
   'src/options/': ['src/errors.ts'],
   'src/manifest/': ['src/errors.ts', 'src/metric.ts'],
   'src/vector-index/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/options/', 'src/package-root.ts'],
-  'src/embedding/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/manifest/', 'src/package-root.ts'],
+  'src/embedding/': [
+    'src/errors.ts',
+    'src/file-checksum.ts',
+    'src/metric.ts',
+    'src/abort.ts',
+    'src/manifest/',
+    'src/package-root.ts',
+  ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
   'src/retrieval/': [
     'src/errors.ts',
@@ -36,6 +44,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'corpus/': ['src/errors.ts', 'src/passages/contents.ts'],
   'evaluation/': ['src/errors.ts'],
   'indexer/': [
+    'src/file-checksum.ts',
     'src/errors.ts',
     'src/metric.ts',
     'src/abort.ts',

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { sha256OfFile } from '../../src/embedding/file-checksum.ts';
+import { sha256OfFile } from '../../src/file-checksum.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { throwIfCancelled } from '../src/abort.ts';
+import { throwIfCancelled } from './abort.ts';
 
 /** SHA-256 of a file, hex, read in pieces. */
 export async function sha256OfFile(path: string, signal?: AbortSignal): Promise<string> {

@@ -1,18 +1,10 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { sha256OfFile } from '../file-checksum.ts';
 
 /** Lower-case hex SHA-256 of texts written one after another. */
 export function sha256OfText(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex');
-}
-
-/** Lower-case hex SHA-256 of a file, read as a stream: always computed. */
-export async function sha256OfFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
-  return hash.digest('hex');
 }
 
 /** Finished and running computations by path, size and time of change; a process meets a handful of model files. */
