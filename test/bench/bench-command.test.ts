@@ -18,7 +18,7 @@ const E5_SAMPLE = 'flashrag_sample/e5_flat_sample.index';
 const NO_PYTHON = ['--python', '/nonexistent/python'];
 const SMALL = ['--rows', '2000', '--dimension', '64', '--queries', '1,16'];
 
-const python = baselinePython(join(homedir(), '.cache', 'trawl'));
+const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
 const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
 
