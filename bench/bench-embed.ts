@@ -100,8 +100,15 @@ async function readModels({
   model,
   precisions,
 }: BenchEmbedOptions): Promise<{ precision: Precision; model: ModelFolder }[]> {
-  const read = await readModelFolder(model);
-  return (precisions ?? [read.identity.precision]).map((precision) => ({ precision, model: read }));
+  if (precisions === undefined) {
+    const read = await readModelFolder(model);
+    return [{ precision: read.identity.precision, model: read }];
+  }
+  const models: { precision: Precision; model: ModelFolder }[] = [];
+  for (const precision of precisions) {
+    models.push({ precision, model: await readModelFolder(model, {}, { precision }) });
+  }
+  return models;
 }
 
 async function openOurs(

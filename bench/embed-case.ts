@@ -48,9 +48,10 @@ export interface EmbedRunContext {
 
 /** As in flat-case.ts: threads of OpenMP go on spinning after their work. */
 const SETTLE_MS = 150;
-const WARM_UP_TEXTS = 128;
+const WARM_UP_TEXTS = 32;
+const WARM_UP_QUERIES = 5;
 /** Passages whose vectors are compared. */
-const COMPARED_TEXTS = 100;
+const COMPARED_TEXTS = 32;
 
 interface Measurement {
   readonly encodings: TimedEncoding[];
@@ -86,7 +87,7 @@ export async function runEmbedCase(
   };
   await inTurn(async (engine, measurement) => {
     await engine.encode(0, Math.min(passages, WARM_UP_TEXTS));
-    await engine.query(0, queriesPerRun);
+    await engine.query(0, Math.min(queriesPerRun, WARM_UP_QUERIES));
     measurement.vectors = await engine.vectors(Math.min(passages, COMPARED_TEXTS));
     await engine.residentBytes();
   });
@@ -141,9 +142,9 @@ function recordOf(
   };
 }
 
-/** Of the pairs of rows; both row-major with `rows` rows. NaN where the two have different widths. */
-export function smallestCosine(ours: readonly number[], theirs: readonly number[], rows: number): number {
-  if (ours.length !== theirs.length) return Number.NaN;
+/** Of the pairs of rows; both row-major with `rows` rows. null where the two have different widths. */
+export function smallestCosine(ours: readonly number[], theirs: readonly number[], rows: number): number | null {
+  if (ours.length !== theirs.length) return null;
   const width = ours.length / rows;
   let smallest = 1;
   for (let row = 0; row < rows; row++) {

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { openEncoder } from '../src/embedding/open-encoder.ts';
+import { EncoderPool } from '../src/embedding/encoder-pool.ts';
+import { readModelFolder } from '../src/embedding/model-folder.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
 import { packageVersion } from '../src/package-root.ts';
 import { peakBytes, resetPeak, residentBytes } from './process-memory.ts';
 
@@ -13,6 +15,7 @@ import { peakBytes, resetPeak, residentBytes } from './process-memory.ts';
 interface Request {
   readonly do: string;
   readonly model: string;
+  readonly precision: Precision;
   readonly texts: string;
   readonly first: number;
   readonly count: number;
@@ -64,13 +67,13 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-async function load({ model, texts }: Request): Promise<object> {
+async function load({ model, precision, texts }: Request): Promise<object> {
   ({ passages, queries } = JSON.parse(readFileSync(texts, 'utf8')) as {
     passages: readonly string[];
     queries: readonly string[];
   });
   bytesBefore = residentBytes();
-  encoder = await openEncoder(model, { workers: threads });
+  encoder = await EncoderPool.open({ model: await readModelFolder(model, {}, { precision }), workers: threads });
   resetPeak();
   return { version: `trawl ${packageVersion}` };
 }

@@ -90,7 +90,7 @@ export function embedReport(records: readonly EmbedRecord[], environment: EmbedE
     ...(matmulGflopPerS === null
       ? []
       : [`A float32 matrix product reaches ${matmulGflopPerS.toFixed(0)} GFLOP/s on these threads.`]),
-    'GFLOP/s: of the matrix products that the texts need. cosine: the smallest to the baseline over 100 passages.',
+    'GFLOP/s: of the matrix products that the texts need. cosine: the smallest to the baseline over 32 passages.',
   ].join('\n');
 }
 
