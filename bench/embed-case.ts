@@ -29,6 +29,7 @@ export interface EmbedRecord {
   readonly threads: number;
   readonly runs: number;
   readonly medianMs: number;
+  readonly fastestMs: number;
   readonly p95Ms: number;
   readonly textsPerS: number;
   readonly tokensPerS: number;
@@ -127,6 +128,7 @@ function recordOf(
     threads,
     runs,
     medianMs,
+    fastestMs: times[0],
     p95Ms: percentile(times, 95),
     textsPerS: passages / (medianMs / 1000),
     tokensPerS: tokens / (medianMs / 1000),
