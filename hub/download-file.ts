@@ -2,7 +2,7 @@ import type { Hash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { cancelled } from '../src/abort.ts';
-import { isNodeError, TrawlError } from '../src/errors.ts';
+import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/manifest/write-json.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
 import { type DownloadRecord, hashText } from './download-record.ts';
@@ -10,6 +10,7 @@ import type { HubClient, HubReply } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
 import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from './repository.ts';
 import { TransientFailure, withRetries } from './retry.ts';
+import { writingFailed } from './writing-failed.ts';
 
 /** Progress of so many bytes makes the failures count anew. */
 const PROGRESS_BYTES = 1024 * 1024;
@@ -218,19 +219,4 @@ class Transfer {
 function strongEtag(headers: Headers): string | null {
   const etag = headers.get('etag');
   return etag?.startsWith('"') ? etag : null;
-}
-
-/** For `.catch`: what an error of writing means. */
-export function writingFailed(path: string): (error: unknown) => never {
-  return (error) => {
-    if (!isNodeError(error)) throw error;
-    if (error.code === 'ENOSPC' || error.code === 'EDQUOT') {
-      throw new TrawlError(
-        'DISK_FULL',
-        `There is no space left for ${path}. What has arrived is kept: free space and run the same command again.`,
-        { cause: error },
-      );
-    }
-    throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be written (${error.code}).`, { cause: error });
-  };
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
 import type { FileHash } from './repository.ts';
+import { writingFailed } from './writing-failed.ts';
 
 /** Beside the files of a download; no file of a repository may have such a name. */
 export const BOOKKEEPING = '.trawl-download';
@@ -95,7 +96,9 @@ export class DownloadRecord {
 
   /** One at a time: several files end at once. */
   #save(): Promise<void> {
-    this.#saving = this.#saving.catch(() => undefined).then(() => writeJsonDurably(this.#path, this.#content));
+    this.#saving = this.#saving
+      .catch(() => undefined)
+      .then(() => writeJsonDurably(this.#path, this.#content).catch(writingFailed(this.#path)));
     return this.#saving;
   }
 }

@@ -4,11 +4,12 @@ import { cancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { FileLock } from '../src/file-lock.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
-import { downloadFile, partialOf, usablePartial, writingFailed } from './download-file.ts';
+import { downloadFile, partialOf, usablePartial } from './download-file.ts';
 import { BOOKKEEPING, DownloadRecord, hashText } from './download-record.ts';
 import { type ClientOptions, HubClient } from './hub-client.ts';
 import { type HubSettings, readHubSettings } from './hub-settings.ts';
 import { listRepository, pageOf, type Repository, type RepositoryFile, type RepositoryListing } from './repository.ts';
+import { writingFailed } from './writing-failed.ts';
 
 export interface DownloadProgress {
   /** The file that something came of. */
@@ -111,7 +112,7 @@ async function fetchAll(fetching: Fetching): Promise<number> {
       const { path, bytes: totalBytes } = file;
       let there = 0;
       try {
-        transferred += await downloadFile({
+        const came = await downloadFile({
           client,
           listing,
           file,
@@ -125,6 +126,8 @@ async function fetchAll(fetching: Fetching): Promise<number> {
             report(path, bytes, totalBytes);
           },
         });
+        // Added after the wait: other files end meanwhile.
+        transferred += came;
         finishedFiles++;
         report(path, totalBytes, totalBytes);
       } catch (error) {

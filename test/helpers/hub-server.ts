@@ -76,16 +76,13 @@ export class HubServer {
     for (const each of [server.#hub, server.#cdn]) {
       await new Promise<void>((resolve) => each.listen(0, '127.0.0.1', resolve));
     }
+    server.endpoint = originOf(server.#hub);
+    server.cdnOrigin = originOf(server.#cdn);
     return server;
   }
 
-  get endpoint(): string {
-    return originOf(this.#hub);
-  }
-
-  get cdnOrigin(): string {
-    return originOf(this.#cdn);
-  }
+  endpoint = '';
+  cdnOrigin = '';
 
   /** What a branch points at from now on. */
   replace(repository: HubRepositoryContent): void {
