@@ -48,8 +48,16 @@ export async function factsOf(folder: string): Promise<ModelFacts> {
     maxTokens,
     precisions: model.precisions,
     bytes: files.reduce((sum, path) => sum + statSync(path).size, 0),
-    source: (described as { source?: ModelFacts['source'] } | undefined)?.source ?? null,
+    source: sourceOf((described as { source?: unknown } | undefined)?.source),
   };
+}
+
+/** As `trawl model add` writes it; descriptions made in other ways may have a text of their own there. */
+function sourceOf(value: unknown): ModelFacts['source'] {
+  const source = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  const { kind, id, revision } = source;
+  if ((kind !== 'hub' && kind !== 'folder') || typeof id !== 'string') return null;
+  return { kind, id, ...(typeof revision === 'string' ? { revision } : {}) };
 }
 
 export function factsText(facts: ModelFacts): string {
