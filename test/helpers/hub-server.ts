@@ -239,8 +239,12 @@ export class HubServer {
       if (response.destroyed) return;
       const piece = body.subarray(at, Math.min(end, at + step));
       await new Promise<void>((resolve) => {
-        response.once('close', resolve);
-        response.write(piece, () => resolve());
+        const done = (): void => {
+          response.off('close', done);
+          resolve();
+        };
+        response.once('close', done);
+        response.write(piece, done);
       });
       this.sentBytes += piece.length;
       this.sentOf[path] = (this.sentOf[path] ?? 0) + piece.length;
