@@ -41,6 +41,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/contents.ts',
   ],
   'src/index.ts': ['src/'],
+  'checkpoint/': [
+    'src/errors.ts',
+    'src/file-checksum.ts',
+    'src/abort.ts',
+    'src/manifest/',
+    'src/embedding/',
+    'src/package-root.ts',
+  ],
   'corpus/': ['src/errors.ts', 'src/passages/contents.ts'],
   'evaluation/': ['src/errors.ts'],
   'indexer/': [
@@ -56,8 +64,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/',
     'corpus/',
   ],
-  'cli/': ['src/', 'corpus/', 'indexer/', 'evaluation/', 'bench/'],
-  'bench/': ['src/', 'corpus/', 'indexer/', 'evaluation/'],
+  'cli/': ['src/', 'checkpoint/', 'corpus/', 'indexer/', 'evaluation/', 'bench/'],
+  'bench/': ['src/', 'checkpoint/', 'corpus/', 'indexer/', 'evaluation/'],
   'test/': [''],
 };
 

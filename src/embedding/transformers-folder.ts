@@ -19,9 +19,12 @@ export interface TransformersFolder {
 const MAX_QUERY_TOKENS = 256;
 const MAX_PASSAGE_TOKENS = 512;
 
+/** What the config files say, whatever the weights are kept in. */
+export type TransformersFacts = Pick<TransformersFolder, 'identity' | 'maxPositions'>;
+
 /**
- * Reads the folder's config files. What a file says goes first, the model's name last (`model-families.ts`). Throws
- * MODEL_INVALID where something is missing, or said that cannot be followed.
+ * Reads the config files of a folder with an ONNX graph. What a file says goes first, the model's name last
+ * (`model-families.ts`). Throws MODEL_INVALID where something is missing, or said that cannot be followed.
  */
 export async function readTransformersFolder(folder: string): Promise<TransformersFolder> {
   const graphPath = findGraph(folder);
@@ -32,8 +35,13 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       `${tokenizerPath} is missing. Save the model's fast tokenizer there (AutoTokenizer….save_pretrained writes it).`,
     );
   }
+  return { ...(await readTransformersFacts(folder)), graphPath, tokenizerPath };
+}
+
+/** As `readTransformersFolder`, without graph and tokenizer. `names`: what else the model is called, told first. */
+export async function readTransformersFacts(folder: string, names: readonly string[] = []): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
-  const family = knownFamily([basename(folder), String(config._name_or_path ?? '')]);
+  const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
   const modules = await readModules(folder);
   const maxPositions = positionsOf(config);
   const normalize = family?.normalize === true || modules === null || modules.includes('Normalize');
@@ -55,8 +63,6 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       precision: 'float32',
       batchInvariant: true,
     },
-    graphPath,
-    tokenizerPath,
     maxPositions,
   };
 }

@@ -16,7 +16,7 @@ export type Precision = (typeof PRECISIONS)[number];
  */
 export interface ModelIdentity {
   readonly name: string;
-  /** SHA-256 over the graph's and the tokenizer's checksums: two folders with equal content have equal values. */
+  /** SHA-256 over the checksums of the graph, its external data and the tokenizer: two folders with equal content have equal values. */
   readonly sha256: string;
   readonly architecture: string;
   readonly dimension: number;
