@@ -1,171 +1,145 @@
-import type { EncoderConfig } from './encoder-config.ts';
-import type { Dense, EncoderLayer, EncoderWeights, LayerNorm } from './encoder-weights.ts';
-import { MICROSOFT, OnnxGraph } from './onnx-graph.ts';
-import { addedRows, asStored, joined, transposed } from './weight-tensors.ts';
-
-export interface Variant {
-  readonly attention: 'attention' | 'mha' | 'mha-nomask' | 'plain';
-}
+import type { Precision } from '../src/manifest/model-identity.ts';
+import type { Activation, EncoderConfig } from './encoder-config.ts';
+import type { ClassifierWeights, Dense, EncoderLayer, EncoderWeights, LayerNorm } from './encoder-weights.ts';
+import { GraphArithmetic, type Product } from './graph-arithmetic.ts';
+import { MICROSOFT, ONNX_TYPES, OnnxGraph } from './onnx-graph.ts';
+import { addedRows } from './weight-tensors.ts';
 
 const BATCH = 'batch';
 const LENGTH = 'sequence';
 
-export function bertGraph(config: EncoderConfig, weights: EncoderWeights, variant: Variant): OnnxGraph {
+/**
+ * The graph of an encoder of the BERT family. Inputs, int64 of [batch, sequence]: `input_ids`, `attention_mask` (1 for a
+ * token, 0 for padding on the right), and `token_type_ids` where the model has more than one. Outputs, float32:
+ * `last_hidden_state` [batch, sequence, hidden] and, where the checkpoint has a pooler, `pooler_output` [batch, hidden];
+ * with a classifier `logits` [batch, labels] alone.
+ *
+ * The operators are those that measured fastest on one CPU thread (docs/models.md).
+ */
+export function bertGraph(
+  config: EncoderConfig,
+  weights: EncoderWeights,
+  precision: Precision,
+  classifier: ClassifierWeights | null = null,
+): OnnxGraph {
   const graph = new OnnxGraph(config.modelType);
-  const ids = graph.input('input_ids', 'int64', [BATCH, LENGTH]);
-  const mask = graph.input('attention_mask', 'int64', [BATCH, LENGTH]);
-  let hidden = embeddings(graph, config, weights, ids);
-  const maskInput =
-    variant.attention === 'plain' ? additiveMask(graph, mask) : graph.node('Cast', [mask], { attributes: { to: 6 } });
-  weights.layers.forEach((layer, i) => {
-    hidden = encoderLayer(
-      graph,
-      config,
-      layer,
-      hidden,
-      maskInput,
-      variant,
-      `layer.${i}`,
-      i === weights.layers.length - 1,
-    );
-  });
-  graph.output('last_hidden_state', 'float32', [BATCH, LENGTH, config.hiddenSize]);
+  const build = new BertGraphBuilder(graph, config, precision);
+  const hidden = build.encoder(weights);
+  if (classifier !== null) build.classifier(hidden, classifier);
+  else build.outputs(hidden, weights);
   return graph;
 }
 
-function additiveMask(graph: OnnxGraph, mask: string): string {
-  const f = graph.node('Cast', [mask], { attributes: { to: 1 } });
-  const u = graph.node('Unsqueeze', [f, graph.integers([1, 2])]);
-  const one = graph.scalar(1, 'float32', new Uint8Array(new Float32Array([1]).buffer));
-  const low = graph.scalar(-10000, 'float32', new Uint8Array(new Float32Array([-10000]).buffer));
-  return graph.node('Mul', [graph.node('Sub', [one, u]), low]);
-}
+class BertGraphBuilder {
+  readonly #graph: OnnxGraph;
+  readonly #config: EncoderConfig;
+  readonly #arithmetic: GraphArithmetic;
 
-function embeddings(graph: OnnxGraph, config: EncoderConfig, weights: EncoderWeights, ids: string): string {
-  const { hiddenSize: hidden } = config;
-  const words = graph.node('Gather', [graph.tensor(asStored('words', weights.words)), ids]);
-  let summed = words;
-  const table = graph.tensor(
-    weights.tokenTypes !== null && config.tokenTypes === 1
-      ? addedRows('positions', weights.positions, weights.tokenTypes)
-      : asStored('positions', weights.positions),
-  );
-  if (weights.tokenTypes !== null && config.tokenTypes > 1) {
-    const types = graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
-    const rows = graph.node('Gather', [graph.tensor(asStored('token_types', weights.tokenTypes)), types]);
-    summed = graph.node('Add', [summed, rows]);
+  constructor(graph: OnnxGraph, config: EncoderConfig, precision: Precision) {
+    this.#graph = graph;
+    this.#config = config;
+    this.#arithmetic = new GraphArithmetic(graph, precision);
   }
-  const length = graph.node('Shape', [ids], { attributes: { start: 1, end: 2 } });
-  const positions = graph.node('Slice', [table, graph.integers([0]), length, graph.integers([0])]);
-  summed = graph.node('Add', [summed, positions]);
-  void hidden;
-  return graph.node('LayerNormalization', [summed, ...norm(graph, 'embeddings.norm', weights.embeddingNorm)], {
-    attributes: { axis: -1, epsilon: { float: config.layerNormEpsilon } },
-  });
-}
 
-function norm(graph: OnnxGraph, name: string, weights: LayerNorm): [string, string] {
-  return [
-    graph.tensor(asStored(`${name}.scale`, weights.weight)),
-    graph.tensor(asStored(`${name}.bias`, weights.bias)),
-  ];
-}
+  encoder(weights: EncoderWeights): string {
+    const graph = this.#graph;
+    const ids = graph.input('input_ids', 'int64', [BATCH, LENGTH]);
+    const attended = graph.input('attention_mask', 'int64', [BATCH, LENGTH]);
+    const mask = graph.node('Cast', [attended], { attributes: { to: ONNX_TYPES.int32.code } });
+    let hidden = this.#embeddings(weights, ids);
+    for (const [i, layer] of weights.layers.entries()) hidden = this.#layer(`layer.${i}`, layer, hidden, mask);
+    return hidden;
+  }
 
-function biasOf(graph: OnnxGraph, name: string, dense: Dense): string {
-  return graph.tensor(asStored(`${name}.bias`, dense.bias));
-}
+  outputs(hidden: string, weights: EncoderWeights): void {
+    const { hiddenSize } = this.#config;
+    this.#arithmetic.output('last_hidden_state', hidden, [BATCH, LENGTH, hiddenSize]);
+    if (weights.pooler === null) return;
+    this.#arithmetic.output('pooler_output', this.#tanhLayer('pooler', hidden, weights.pooler), [BATCH, hiddenSize]);
+  }
 
-function matMul(graph: OnnxGraph, name: string, input: string, parts: readonly Dense[]): string {
-  const weight = graph.tensor(
-    transposed(
-      `${name}.weight`,
-      parts.map((p) => p.weight),
-    ),
-  );
-  return graph.node('MatMul', [input, weight]);
-}
+  classifier(hidden: string, { dense, projection }: ClassifierWeights): void {
+    const features = this.#tanhLayer('classifier.dense', hidden, dense);
+    const logits = this.#arithmetic.smallDense('classifier.projection', features, projection);
+    this.#arithmetic.output('logits', logits, [BATCH, projection.bias.shape[0]!]);
+  }
 
-function encoderLayer(
-  graph: OnnxGraph,
-  config: EncoderConfig,
-  layer: EncoderLayer,
-  input: string,
-  mask: string,
-  variant: Variant,
-  name: string,
-  last: boolean,
-): string {
-  const { hiddenSize: H, heads } = config;
-  const qkv = [layer.query, layer.key, layer.value];
-  const qkvBias = graph.tensor(
-    joined(
-      `${name}.qkv.bias`,
-      qkv.map((d) => d.bias),
-    ),
-  );
-  let context: string;
-  if (variant.attention === 'attention') {
-    const weight = graph.tensor(
-      transposed(
-        `${name}.qkv.weight`,
-        qkv.map((d) => d.weight),
-      ),
-    );
-    context = graph.node('Attention', [input, weight, qkvBias, mask], {
+  #embeddings(weights: EncoderWeights, ids: string): string {
+    const graph = this.#graph;
+    const arithmetic = this.#arithmetic;
+    const { tokenTypes } = weights;
+    const parts = [arithmetic.lookUp('words', weights.words, ids)];
+    // A lone token type is a constant, which can as well be in the positions.
+    const isConstant = tokenTypes !== null && this.#config.tokenTypes === 1;
+    const positions = isConstant
+      ? arithmetic.constant(addedRows('positions', weights.positions, tokenTypes))
+      : arithmetic.stored('positions', weights.positions);
+    if (tokenTypes !== null && !isConstant) {
+      const types = graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+      parts.push(graph.node('Gather', [arithmetic.stored('token_types', tokenTypes), types]));
+    }
+    parts.push(this.#positions(positions, ids));
+    return this.#normalized('embeddings.norm', parts, weights.embeddingNorm);
+  }
+
+  #positions(table: string, ids: string): string {
+    const graph = this.#graph;
+    const { positionPadding: padding } = this.#config;
+    if (padding === null) {
+      const length = graph.node('Shape', [ids], { attributes: { start: 1, end: 2 } });
+      return graph.node('Slice', [table, graph.integers([0]), length, graph.integers([0])]);
+    }
+    // As RoBERTa's create_position_ids_from_input_ids: padding stays at its own row, and is not counted wherever it is.
+    const isPadding = graph.node('Equal', [ids, graph.integers([padding], [])]);
+    const counts = graph.node('Cast', [graph.node('Not', [isPadding])], { attributes: { to: ONNX_TYPES.int64.code } });
+    const running = graph.node('CumSum', [counts, graph.integers([1], [])]);
+    const positions = graph.node('Add', [graph.node('Mul', [running, counts]), graph.integers([padding], [])]);
+    return graph.node('Gather', [table, positions]);
+  }
+
+  #layer(name: string, layer: EncoderLayer, input: string, mask: string): string {
+    const arithmetic = this.#arithmetic;
+    const { values, bias } = arithmetic.products(`${name}.attention`, input, [layer.query, layer.key, layer.value]);
+    const context = this.#graph.node('MultiHeadAttention', [...values, bias, mask], {
       domain: MICROSOFT,
-      attributes: { num_heads: heads },
+      attributes: { num_heads: this.#config.heads },
     });
-  } else if (variant.attention === 'plain') {
-    const product = graph.node('Add', [matMul(graph, `${name}.qkv`, input, qkv), qkvBias]);
-    const parts = graph.nodeWithOutputs('Split', [product], 3, { attributes: { axis: -1 } });
-    const shape = graph.integers([0, 0, heads, H / heads]);
-    const h = parts.map((p) => graph.node('Reshape', [p, shape]));
-    const q = graph.node('Transpose', [h[0]!], { attributes: { perm: [0, 2, 1, 3] } });
-    const k = graph.node('Transpose', [h[1]!], { attributes: { perm: [0, 2, 3, 1] } });
-    const v = graph.node('Transpose', [h[2]!], { attributes: { perm: [0, 2, 1, 3] } });
-    const scale = Math.fround(1 / Math.sqrt(H / heads));
-    const s = graph.scalar(scale, 'float32', new Uint8Array(new Float32Array([scale]).buffer));
-    const scores = graph.node('Add', [graph.node('Mul', [graph.node('MatMul', [q, k]), s]), mask]);
-    const p = graph.node('Softmax', [scores], { attributes: { axis: -1 } });
-    const c = graph.node('Transpose', [graph.node('MatMul', [p, v])], { attributes: { perm: [0, 2, 1, 3] } });
-    context = graph.node('Reshape', [c, graph.integers([0, 0, H])]);
-  } else {
-    const product = matMul(graph, `${name}.qkv`, input, qkv);
-    const parts = graph.nodeWithOutputs('Split', [product], 3, { attributes: { axis: -1 } });
-    const inputs = [...parts, qkvBias, ...(variant.attention === 'mha' ? [mask] : [])];
-    context = graph.node('MultiHeadAttention', inputs, { domain: MICROSOFT, attributes: { num_heads: heads } });
+    const attention = arithmetic.product(`${name}.attention_output`, context, [layer.attentionOutput]);
+    const attended = this.#residual(`${name}.attention_norm`, attention, input, layer.attentionNorm);
+    const inner = this.#activated(arithmetic.product(`${name}.intermediate`, attended, [layer.intermediate]));
+    const output = arithmetic.product(`${name}.output`, inner, [layer.output]);
+    return this.#residual(`${name}.output_norm`, output, attended, layer.outputNorm);
   }
-  const attended = matMul(graph, `${name}.attention_output`, context, [layer.attentionOutput]);
-  const first = graph.node(
-    'SkipLayerNormalization',
-    [
-      attended,
-      input,
-      ...norm(graph, `${name}.attention_norm`, layer.attentionNorm),
-      biasOf(graph, `${name}.attention_output`, layer.attentionOutput),
-    ],
-    { domain: MICROSOFT, attributes: { epsilon: { float: config.layerNormEpsilon } } },
-  );
-  const inner = graph.node(
-    'BiasGelu',
-    [
-      matMul(graph, `${name}.intermediate`, first, [layer.intermediate]),
-      biasOf(graph, `${name}.intermediate`, layer.intermediate),
-    ],
-    { domain: MICROSOFT },
-  );
-  return graph.node(
-    'SkipLayerNormalization',
-    [
-      matMul(graph, `${name}.output`, inner, [layer.output]),
-      first,
-      ...norm(graph, `${name}.output_norm`, layer.outputNorm),
-      biasOf(graph, `${name}.output`, layer.output),
-    ],
-    {
-      domain: MICROSOFT,
-      attributes: { epsilon: { float: config.layerNormEpsilon } },
-      ...(last ? { output: 'last_hidden_state' } : {}),
-    },
-  );
+
+  #residual(name: string, { value, bias }: Product, input: string, norm: LayerNorm): string {
+    return this.#normalized(name, bias === '' ? [value, input] : [value, bias, input], norm);
+  }
+
+  /** The sum's layer norm. Not SkipLayerNormalization, nor Add, of which onnxruntime makes it: on CPUs it is slow. */
+  #normalized(name: string, parts: readonly string[], norm: LayerNorm): string {
+    const scale = this.#arithmetic.stored(`${name}.scale`, norm.weight);
+    const bias = this.#arithmetic.stored(`${name}.bias`, norm.bias);
+    return this.#graph.node('LayerNormalization', [this.#graph.node('Sum', parts), scale, bias], {
+      attributes: { axis: -1, epsilon: { float: this.#config.layerNormEpsilon } },
+    });
+  }
+
+  #activated({ value, bias }: Product): string {
+    const graph = this.#graph;
+    const kinds: Readonly<Record<Activation, () => string>> = {
+      gelu: () =>
+        bias === ''
+          ? graph.node('Gelu', [value], { domain: MICROSOFT })
+          : graph.node('BiasGelu', [value, bias], { domain: MICROSOFT }),
+      'gelu-tanh': () => graph.node('FastGelu', bias === '' ? [value] : [value, bias], { domain: MICROSOFT }),
+      relu: () => graph.node('Relu', [bias === '' ? value : graph.node('Add', [value, bias])]),
+    };
+    return kinds[this.#config.activation]();
+  }
+
+  /** tanh of a dense layer over the first token. */
+  #tanhLayer(name: string, hidden: string, dense: Dense): string {
+    const first = this.#graph.node('Gather', [hidden, this.#graph.integers([0], [])], { attributes: { axis: 1 } });
+    return this.#graph.node('Tanh', [this.#arithmetic.smallDense(name, first, dense)]);
+  }
 }

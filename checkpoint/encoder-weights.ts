@@ -36,6 +36,12 @@ export interface EncoderWeights {
   readonly pooler: Dense | null;
 }
 
+/** What makes scores of the first token: a dense layer with tanh (BERT's pooler, RoBERTa's own), then one row a label. */
+export interface ClassifierWeights {
+  readonly dense: Dense;
+  readonly projection: Dense;
+}
+
 const WORDS = 'embeddings.word_embeddings.weight';
 /** What stands before an encoder's own names in models with a head; the likeliest first. */
 const PREFIXES = ['', 'bert.', 'roberta.', '0.auto_model.'];
@@ -67,6 +73,23 @@ export function findEncoderWeights(weights: CheckpointWeights, config: EncoderCo
   };
 }
 
+/** Of a checkpoint of …ForSequenceClassification. MODEL_INVALID. */
+export function findClassifierWeights(weights: CheckpointWeights, config: EncoderConfig): ClassifierWeights {
+  const { hiddenSize: hidden } = config;
+  const find = new WeightFinder(weights, 'classifier.');
+  const labelsOf = (name: string) => weights.get(`classifier.${name}`)?.shape[0] ?? 1;
+  if (config.positionPadding !== null) {
+    return {
+      dense: find.dense('dense', hidden, hidden),
+      projection: find.dense('out_proj', labelsOf('out_proj.weight'), hidden),
+    };
+  }
+  return {
+    dense: new WeightFinder(weights, encoderPrefix(weights)).dense('pooler.dense', hidden, hidden),
+    projection: find.dense('', labelsOf('weight'), hidden),
+  };
+}
+
 function encoderPrefix(weights: CheckpointWeights): string {
   const found = weights.names.filter((name) => name.endsWith(WORDS)).map((name) => name.slice(0, -WORDS.length));
   const prefix = PREFIXES.find((candidate) => found.includes(candidate)) ?? (found.length === 1 ? found[0] : undefined);
@@ -95,7 +118,8 @@ export class WeightFinder {
   }
 
   dense(name: string, outputs: number, inputs: number): Dense {
-    return { weight: this.weight(`${name}.weight`, [outputs, inputs]), bias: this.weight(`${name}.bias`, [outputs]) };
+    const below = name === '' ? '' : `${name}.`;
+    return { weight: this.weight(`${below}weight`, [outputs, inputs]), bias: this.weight(`${below}bias`, [outputs]) };
   }
 
   /** Under its present names, or gamma and beta as checkpoints that were converted from TensorFlow have it. */

@@ -61,6 +61,8 @@ export interface ImportedModel {
   readonly description: TrawlModelFile;
 }
 
+const DEFAULT: readonly Precision[] = ['float32', 'int8'];
+
 const GRAPH_FILES: Readonly<Record<Precision, string>> = {
   float32: 'model.onnx',
   int8: 'model-int8.onnx',
@@ -83,7 +85,7 @@ export async function importModel(sourceFolder: string, options: ImportOptions):
     const tokenizer = await readSourceTokenizer(source, config.vocabularySize);
     const names = options.source === undefined ? [] : [options.source.id];
     const { identity, maxPositions } = await readTransformersFacts(source, names);
-    const precisions: Precision[] = ['float32'];
+    const precisions = options.precisions ?? DEFAULT;
 
     const partial = `${out}.partial`;
     await rm(partial, { recursive: true, force: true });
@@ -92,7 +94,7 @@ export async function importModel(sourceFolder: string, options: ImportOptions):
       const graphs: TrawlModelGraph[] = [];
       const paths: string[] = [];
       for (const precision of precisions) {
-        const graph = bertGraph(config, encoder, { attention: 'mha' });
+        const graph = bertGraph(config, encoder, precision);
         const total = graph.tensors.reduce((sum, tensor) => sum + bytesOfTensor(tensor), 0);
         let done = 0;
         const onBytes = (bytes: number) => {

@@ -92,11 +92,6 @@ export class OnnxGraph {
     return this.#constant(`int64_${values.join('_')}`, 'int64', shape, new Uint8Array(data.buffer));
   }
 
-  /** A small constant of one type of float. */
-  scalar(value: number, type: 'float32' | 'float16', bytes: Uint8Array): string {
-    return this.#constant(`${type}_${value}`, type, [], bytes);
-  }
-
   #constant(name: string, type: OnnxType, shape: readonly number[], bytes: Uint8Array): string {
     const key = `${name}_shape_${shape.join('x')}`;
     const known = this.#constants.get(key);
