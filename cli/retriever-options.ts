@@ -1,6 +1,6 @@
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
-import { DEVICE_OPTION, PRECISION_OPTION } from './model-options.ts';
+import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from './model-options.ts';
 
 /** Options of every command that opens an index with its query encoder. */
 export const RETRIEVER_OPTIONS = {
@@ -14,6 +14,7 @@ export const RETRIEVER_OPTIONS = {
     help: 'Which graph of the model embeds queries. Default: that of the index; int8 for an index of floats, or the reverse, only where it is given here.',
   },
   device: DEVICE_OPTION,
+  'share-weights': SHARE_WEIGHTS_OPTION,
   'encoder-threads': {
     kind: 'integer',
     min: 1,
@@ -32,6 +33,7 @@ export function retrieverOptions(options: {
   readonly model: string | undefined;
   readonly precision: Precision | undefined;
   readonly device: string;
+  readonly 'share-weights': 'auto' | 'yes' | 'no';
   readonly 'encoder-threads': number | undefined;
   readonly 'search-threads': number | undefined;
 }): OpenRetrieverOptions {
@@ -39,6 +41,7 @@ export function retrieverOptions(options: {
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
     device: options.device,
+    shareWeights: shareWeights(options['share-weights']),
     ...(options['encoder-threads'] === undefined ? {} : { encoderThreads: options['encoder-threads'] }),
     ...(options['search-threads'] === undefined ? {} : { searchThreads: options['search-threads'] }),
   };

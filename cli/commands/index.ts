@@ -21,6 +21,8 @@ import {
   modelOverrides,
   OVERRIDE_OPTIONS,
   PRECISION_OPTION,
+  SHARE_WEIGHTS_OPTION,
+  shareWeights,
 } from '../model-options.ts';
 
 export const indexCommand = defineCommand({
@@ -86,6 +88,7 @@ export const indexCommand = defineCommand({
       help: "Which graph of the model: float32, int8 (faster on the CPU, nearly as good), float16 (for CUDA). Default: the model's own; float16 on CUDA.",
     },
     device: DEVICE_OPTION,
+    'share-weights': SHARE_WEIGHTS_OPTION,
     workers: {
       kind: 'integer',
       min: 1,
@@ -110,6 +113,7 @@ export const indexCommand = defineCommand({
       openEncoder(options.model, {
         workers: options.workers,
         device: options.device,
+        shareWeights: shareWeights(options['share-weights']),
         precisions: options.precision === undefined ? undefined : [options.precision],
         overrides: modelOverrides(options),
       }),

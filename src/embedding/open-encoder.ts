@@ -2,9 +2,9 @@ import { stat } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
 import type { Precision } from '../manifest/model-identity.ts';
 import { availableCores } from './available-cores.ts';
-import { availableMemory } from './available-memory.ts';
 import { type CudaDevices, parseDevice } from './device.ts';
 import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
+import { memoryLimit } from './memory-limit.ts';
 import { type ModelFolder, readModelFolder } from './model-folder.ts';
 import type { ModelOverrides } from './model-overrides.ts';
 import type { TextEncoder } from './text-encoder.ts';
@@ -18,8 +18,9 @@ export interface RunOptions {
   /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
   readonly device?: string | undefined;
   /**
-   * Whether the workers share one copy of the weights: less memory, some of the speed. Default: where copies would take
-   * more than half of the memory that is left, and the weights lie in files of their own.
+   * Whether the workers share one copy of the weights: less memory, less speed, and vectors that differ in their last bits.
+   * Default: where copies would take more than half of the memory that this process may use at most, and the weights lie
+   * in files of their own.
    */
   readonly shareWeights?: boolean | undefined;
 }
@@ -67,7 +68,7 @@ export async function poolOptions(
 async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
   let bytes = 0;
   for (const path of model.externalData) bytes += (await stat(path)).size;
-  return bytes * workers > availableMemory() / 2;
+  return bytes * workers > memoryLimit() / 2;
 }
 
 /** The first wanted precision that the folder has; the first of all where it has none, for its reader to refuse. */

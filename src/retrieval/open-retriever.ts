@@ -18,6 +18,8 @@ export interface OpenRetrieverOptions {
   readonly precision?: Precision;
   /** `cpu` (default) or CUDA devices (src/embedding/device.ts). */
   readonly device?: string;
+  /** See `RunOptions` of the encoder. */
+  readonly shareWeights?: boolean | undefined;
   /** Encoder threads; default: as many as cores. */
   readonly encoderThreads?: number;
   /** Search threads; default: as many as cores. */
@@ -45,6 +47,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
       workers: options.encoderThreads,
       device: options.device,
+      shareWeights: options.shareWeights,
       precisions: options.precision === undefined ? precisionsFor(manifest.model, options.device) : [options.precision],
       overrides: {
         queryPrefix: manifest.model.prefixes.query,

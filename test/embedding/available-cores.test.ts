@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { availableCores, cgroupQuotaCores } from '../../src/embedding/available-cores.ts';
-import { availableMemory } from '../../src/embedding/available-memory.ts';
+import { memoryLimit } from '../../src/embedding/memory-limit.ts';
 
 function files(contents: Record<string, string>) {
   return (path: string) => {
@@ -45,26 +45,18 @@ test('the tightest quota of the groups that a process lies in counts', () => {
   assert.equal(cgroupQuotaCores(first), 2.5);
 });
 
-test('memory is what the machine has free, or what the control group leaves', () => {
-  const meminfo = 'MemTotal: 8000000 kB\nMemAvailable:    1000000 kB\n';
-  assert.equal(availableMemory(files({ '/proc/meminfo': meminfo })), 1_024_000_000);
+test('memory is that of the machine, or what the control group allows', () => {
   const group = (limit: string) =>
     files({
-      '/proc/meminfo': meminfo,
       '/proc/self/cgroup': '0::/a/b\n',
       '/sys/fs/cgroup/a/memory.max': limit,
-      '/sys/fs/cgroup/a/memory.current': '300000000',
+      '/sys/fs/cgroup/a/b/memory.max': 'max',
     });
-  assert.equal(availableMemory(group('500000000')), 200_000_000);
-  assert.equal(availableMemory(group('max')), 1_024_000_000);
-  assert.equal(availableMemory(group('100000000')), 0);
-  const first = (limit: string) =>
-    files({
-      '/proc/meminfo': meminfo,
-      '/sys/fs/cgroup/memory/memory.limit_in_bytes': limit,
-      '/sys/fs/cgroup/memory/memory.usage_in_bytes': '1000',
-    });
-  assert.equal(availableMemory(first('5000')), 4000);
-  assert.equal(availableMemory(first('9223372036854771712')), 1_024_000_000);
-  assert.ok(availableMemory() > 0);
+  assert.equal(memoryLimit(group('500000000\n'), 1e9), 500_000_000);
+  assert.equal(memoryLimit(group('max\n'), 1e9), 1e9);
+  assert.equal(memoryLimit(group('5000000000\n'), 1e9), 1e9);
+  const first = (limit: string) => files({ '/sys/fs/cgroup/memory/memory.limit_in_bytes': limit });
+  assert.equal(memoryLimit(first('5000'), 1e9), 5000);
+  assert.equal(memoryLimit(first('9223372036854771712'), 1e9), 1e9);
+  assert.ok(memoryLimit() > 0);
 });
