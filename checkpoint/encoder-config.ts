@@ -6,7 +6,7 @@ export type Activation = 'gelu' | 'gelu-tanh' | 'relu';
 
 /** The shape of an encoder of the BERT family, from its config.json. */
 export interface EncoderConfig {
-  /** `bert`, `roberta`, `xlm-roberta`, `camembert`. */
+  /** One of `SUPPORTED_ARCHITECTURES`. */
   readonly modelType: string;
   readonly vocabularySize: number;
   readonly hiddenSize: number;
@@ -27,7 +27,8 @@ export interface EncoderConfig {
 }
 
 const ROBERTA_KIN = ['roberta', 'xlm-roberta', 'camembert'];
-const SUPPORTED = ['bert', ...ROBERTA_KIN];
+/** `dpr` is BERT with another head. */
+export const SUPPORTED_ARCHITECTURES: readonly string[] = ['bert', ...ROBERTA_KIN, 'dpr'];
 
 const ACTIVATIONS: Readonly<Record<string, Activation>> = {
   gelu: 'gelu',
@@ -41,13 +42,19 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 /** The encoder that a checkpoint's config.json describes. MODEL_INVALID where it is of another kind. `path` for messages. */
 export function parseEncoderConfig(config: JsonObject, path: string): EncoderConfig {
   const modelType = config.model_type;
-  if (typeof modelType !== 'string' || !SUPPORTED.includes(modelType)) throw unsupported(path, modelType);
+  if (typeof modelType !== 'string' || !SUPPORTED_ARCHITECTURES.includes(modelType)) throw unsupported(path, modelType);
   const positions = config.position_embedding_type ?? 'absolute';
   if (positions !== 'absolute') {
     throw invalid(path, `position_embedding_type is ${JSON.stringify(positions)}; supported is "absolute"`);
   }
   if (config.is_decoder === true || config.add_cross_attention === true) {
     throw invalid(path, 'the model is a decoder (is_decoder or add_cross_attention); supported are encoders');
+  }
+  if (modelType === 'dpr' && (config.projection_dim ?? 0) !== 0) {
+    throw invalid(
+      path,
+      `projection_dim is ${JSON.stringify(config.projection_dim)}; supported is DPR without projection (0)`,
+    );
   }
   const activation = ACTIVATIONS[String(config.hidden_act ?? 'gelu')];
   if (activation === undefined) {
@@ -88,7 +95,7 @@ function unsupported(path: string, modelType: unknown): TrawlError {
   return new TrawlError(
     'MODEL_INVALID',
     `${path}: the architecture ${JSON.stringify(modelType)} is out of scope: graphs are made for encoders of the BERT ` +
-      `family (model_type ${SUPPORTED.join(', ')}), such as E5, BGE and MiniLM. T5, decoders and other encoders are ` +
+      `family (model_type ${SUPPORTED_ARCHITECTURES.join(', ')}), such as E5, BGE and MiniLM. T5, decoders and other encoders are ` +
       'not; of those that have an ONNX export, put model.onnx into the folder and it is taken as it is.',
     { details: { modelType: typeof modelType === 'string' ? modelType : null } },
   );

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { EncoderPool } from '../src/embedding/encoder-pool.ts';
 import { readJsonFile } from '../src/embedding/json-file.ts';
 import { sha256OfText } from '../src/embedding/model-checksum.ts';
 import { readModelFolder } from '../src/embedding/model-folder.ts';
-import { readTransformersFacts } from '../src/embedding/transformers-folder.ts';
 import {
   graphsOf,
   TRAWL_MODEL_FILE,
@@ -14,31 +13,28 @@ import {
   type TrawlModelFile,
   type TrawlModelGraph,
 } from '../src/embedding/trawl-model-file.ts';
-import { isNodeError, TrawlError } from '../src/errors.ts';
+import { asTrawlError, isNodeError, TrawlError } from '../src/errors.ts';
 import { sha256OfFile } from '../src/file-checksum.ts';
 import { PRECISIONS, type Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
-import { bertGraph } from './bert-graph.ts';
-import { CheckpointWeights } from './checkpoint-weights.ts';
-import { parseEncoderConfig } from './encoder-config.ts';
-import { findEncoderWeights } from './encoder-weights.ts';
-import { bytesOfTensor } from './onnx-graph.ts';
-import { writeOnnx } from './onnx-writer.ts';
-import { readSourceTokenizer } from './source-tokenizer.ts';
+import { SUPPORTED_ARCHITECTURES } from './encoder-config.ts';
+import type { ModelPlan } from './model-plan.ts';
+import { planCheckpoint } from './plan-checkpoint.ts';
+import { findOnnx, planOnnx } from './plan-onnx.ts';
 
 /** Where a model came from, for people and for a later check. */
 export interface ModelSource {
   readonly kind: 'folder' | 'hub';
   /** The hub's id, or the folder's name. */
   readonly id: string;
-  readonly revision?: string | undefined;
-  readonly files?: readonly { readonly path: string; readonly bytes: number; readonly sha256: string }[] | undefined;
+  readonly revision?: string;
+  readonly files?: { path: string; bytes: number; sha256: string }[];
 }
 
 export interface ImportProgress {
   /** `read` (checksums of the source), `write <precision>`, `check <precision>`. */
   readonly stage: string;
-  /** In bytes for `read` and `write`, 0 or 1 for `check`. */
+  /** In bytes for `write`, in files or graphs otherwise. */
   readonly done: number;
   readonly total: number;
 }
@@ -48,8 +44,9 @@ export interface ImportOptions {
   readonly out: string;
   /** Default: the source's id, else the folder's name. */
   readonly name?: string | undefined;
-  /** Graphs to make, the first one the default; default float32 and int8. */
+  /** Graphs to make, the first one the default; default float32 and int8, and of ONNX graphs what there is. */
   readonly precisions?: readonly Precision[] | undefined;
+  /** Recorded; default the folder's name. An id also tells the family where the files say nothing. */
   readonly source?: ModelSource | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
@@ -61,109 +58,149 @@ export interface ImportedModel {
   readonly description: TrawlModelFile;
 }
 
-const DEFAULT: readonly Precision[] = ['float32', 'int8'];
-
-const GRAPH_FILES: Readonly<Record<Precision, string>> = {
-  float32: 'model.onnx',
-  int8: 'model-int8.onnx',
-  float16: 'model-float16.onnx',
-};
+const DEFAULT_PRECISIONS: readonly Precision[] = ['float32', 'int8'];
 
 /**
- * Makes a model folder of a checkpoint folder. Everything that can be told from configs and headers is checked before
- * anything is written; the folder is put together under another name and is there whole or not at all. Errors:
- * MODEL_INVALID, MODEL_NOT_FOUND, CONFIG_INVALID, OUTPUT_NOT_WRITABLE, DISK_FULL, CANCELLED.
+ * Makes a model folder of a checkpoint folder: safetensors of the BERT family, or an ONNX graph as others export it.
+ * Everything that configs, headers and tokenizer tell is checked before anything is written. The folder is put together
+ * as `<out>.partial`, every graph of it is tried on a text, then it is renamed: it is there whole or not at all.
+ *
+ * Errors: MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID for precisions, OUTPUT_NOT_WRITABLE, DISK_FULL, CANCELLED.
  */
 export async function importModel(sourceFolder: string, options: ImportOptions): Promise<ImportedModel> {
   const source = resolve(sourceFolder);
   const out = resolve(options.out);
+  checkPrecisions(options.precisions);
   await checkFolders(source, out);
-  const weights = await CheckpointWeights.open(source);
+  const plan = await makePlan(source, options);
+  const partial = `${out}.partial`;
   try {
-    const config = parseEncoderConfig(await readJsonFile(join(source, 'config.json')), join(source, 'config.json'));
-    const encoder = findEncoderWeights(weights, config);
-    const tokenizer = await readSourceTokenizer(source, config.vocabularySize);
-    const names = options.source === undefined ? [] : [options.source.id];
-    const { identity, maxPositions } = await readTransformersFacts(source, names);
-    const precisions = options.precisions ?? DEFAULT;
-
-    const partial = `${out}.partial`;
+    await makeFolder(partial);
+    const description = await writeModel(plan, source, partial, options);
+    await tryGraphs(partial, description, options);
+    throwIfCancelled(options.signal);
+    await rename(partial, out);
+    await syncFolder(dirname(out));
+    return { folder: out, description };
+  } catch (error) {
     await rm(partial, { recursive: true, force: true });
-    await mkdir(partial, { recursive: true });
-    try {
-      const graphs: TrawlModelGraph[] = [];
-      const paths: string[] = [];
-      for (const precision of precisions) {
-        const graph = bertGraph(config, encoder, precision);
-        const total = graph.tensors.reduce((sum, tensor) => sum + bytesOfTensor(tensor), 0);
-        let done = 0;
-        const onBytes = (bytes: number) => {
-          done += bytes;
-          options.onProgress?.({ stage: `write ${precision}`, done, total });
-        };
-        const [path, ...external] = await writeOnnx(join(partial, GRAPH_FILES[precision]), graph, {
-          signal: options.signal,
-          onBytes,
-        });
-        paths.push(path!, ...external);
-        const externalData = external.map((file) => basename(file));
-        graphs.push({ path: basename(path!), precision, ...(externalData.length > 0 ? { externalData } : {}) });
-      }
-      await writeFile(join(partial, 'tokenizer.json'), JSON.stringify(tokenizer));
-      paths.push(join(partial, 'tokenizer.json'));
-      const files = [];
-      for (const path of paths) {
-        files.push({
-          path: basename(path),
-          bytes: (await stat(path)).size,
-          sha256: await sha256OfFile(path, options.signal),
-        });
-      }
-      const sums: string[] = [];
-      for (const file of weights.files) sums.push(await sha256OfFile(file, options.signal));
-      const description: TrawlModelFile & { readonly source: ModelSource } = {
-        format: 'trawl-model',
-        version: TRAWL_MODEL_VERSION,
-        name: options.name ?? options.source?.id ?? basename(source),
-        kind: 'encoder',
-        architecture: config.modelType,
-        dimension: identity.dimension,
-        pooling: identity.pooling,
-        normalize: identity.normalize,
-        similarity: identity.similarity,
-        prefixes: { ...identity.prefixes },
-        maxTokens: { ...identity.maxTokens },
-        ...(maxPositions === null ? {} : { maxPositions }),
-        graph: graphs[0]!,
-        graphs,
-        tokenizer: { path: 'tokenizer.json' },
-        batchInvariant: true,
-        weightsSha256: sha256OfText(sums.join('')),
-        source: options.source ?? { kind: 'folder', id: basename(source) },
-        files,
-      };
-      await writeJsonDurably(join(partial, TRAWL_MODEL_FILE), description);
-      for (const graph of graphsOf(description)) {
-        throwIfCancelled(options.signal);
-        const model = await readModelFolder(partial, {}, { precision: graph.precision });
-        const pool = await EncoderPool.open({ model, workers: 1 });
-        try {
-          const { outcomes } = await pool.encode(['a short text'], { kind: 'passage' });
-          if (!outcomes[0]!.ok) throw outcomes[0]!.error;
-        } finally {
-          await pool.close();
-        }
-      }
-      await rename(partial, out);
-      await syncFolder(dirname(out));
-      return { folder: out, description };
-    } catch (error) {
-      await rm(partial, { recursive: true, force: true });
-      throw error;
-    }
+    throw asTrawlError(error);
   } finally {
-    await weights.close();
+    await plan.close();
   }
+}
+
+async function makePlan(source: string, { source: origin, precisions }: ImportOptions): Promise<ModelPlan> {
+  const { model_type: modelType } = await readJsonFile(join(source, 'config.json'));
+  const names = origin === undefined ? [] : [origin.id];
+  const graph = findOnnx(source);
+  const hasWeights = ['model.safetensors', 'model.safetensors.index.json'].some((name) =>
+    existsSync(join(source, name)),
+  );
+  const takesWeights = hasWeights && SUPPORTED_ARCHITECTURES.includes(String(modelType));
+  if (graph !== null && !takesWeights) return planOnnx(source, graph, names, precisions);
+  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS);
+}
+
+async function writeModel(
+  plan: ModelPlan,
+  source: string,
+  folder: string,
+  { signal, onProgress, name, source: origin }: ImportOptions,
+): Promise<TrawlModelFile> {
+  const graphs: TrawlModelGraph[] = [];
+  for (const { precision, output, write } of plan.graphs) {
+    const stage = `write ${precision}`;
+    const written = await write(folder, { signal, onProgress: (done, total) => onProgress?.({ stage, done, total }) });
+    graphs.push({
+      path: written.path,
+      precision,
+      ...(output === null ? {} : { output }),
+      ...(written.externalData.length === 0 ? {} : { externalData: [...written.externalData] }),
+    });
+  }
+  await plan.writeTokenizer(join(folder, 'tokenizer.json'));
+  const paths = [...graphs.flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]), 'tokenizer.json'];
+  const files: TrawlModelFile['files'] = [];
+  for (const path of paths) {
+    const whole = join(folder, path);
+    files.push({ path, bytes: (await stat(whole)).size, sha256: await sha256OfFile(whole, signal) });
+  }
+  const { facts, maxPositions, labels, activation } = plan;
+  const description: TrawlModelFile = {
+    format: 'trawl-model',
+    version: TRAWL_MODEL_VERSION,
+    name: name ?? origin?.id ?? basename(source),
+    kind: plan.kind,
+    architecture: facts.architecture,
+    dimension: facts.dimension,
+    pooling: facts.pooling,
+    normalize: facts.normalize,
+    similarity: facts.similarity,
+    prefixes: { ...facts.prefixes },
+    maxTokens: { ...facts.maxTokens },
+    ...(maxPositions === null ? {} : { maxPositions }),
+    ...(labels === null ? {} : { labels }),
+    ...(activation === null ? {} : { activation }),
+    graph: graphs[0]!,
+    graphs,
+    tokenizer: { path: 'tokenizer.json' },
+    batchInvariant: facts.batchInvariant,
+    weightsSha256: await weightsSha256(plan.weightFiles, signal, onProgress),
+    source: { ...(origin ?? { kind: 'folder', id: basename(source) }) },
+    files,
+  };
+  await writeJsonDurably(join(folder, TRAWL_MODEL_FILE), description);
+  return description;
+}
+
+/** SHA-256 of the weight files' checksums, in the order of their names, one after the other in hexadecimal. */
+async function weightsSha256(
+  files: readonly string[],
+  signal: AbortSignal | undefined,
+  onProgress: ImportOptions['onProgress'],
+): Promise<string> {
+  const sums: string[] = [];
+  for (const file of files) {
+    sums.push(await sha256OfFile(file, signal));
+    onProgress?.({ stage: 'read', done: sums.length, total: files.length });
+  }
+  return sha256OfText(sums.join(''));
+}
+
+/** Loads every graph as a server would and runs it on a text: the shapes fit and the values are finite. */
+async function tryGraphs(folder: string, description: TrawlModelFile, options: ImportOptions): Promise<void> {
+  for (const { precision } of graphsOf(description)) {
+    throwIfCancelled(options.signal);
+    const model = await readModelFolder(folder, {}, { precision, kind: description.kind });
+    const pool = await EncoderPool.open({ model, workers: 1 });
+    try {
+      const { outcomes } = await pool.encode(['a short text'], { kind: 'passage' });
+      const [outcome] = outcomes;
+      if (outcome?.ok === false) {
+        throw new TrawlError(
+          'MODEL_INVALID',
+          `The ${precision} graph made of the checkpoint does not work: ${outcome.error.message}`,
+          { cause: outcome.error },
+        );
+      }
+    } finally {
+      await pool.close();
+    }
+    options.onProgress?.({ stage: `check ${precision}`, done: 1, total: 1 });
+  }
+}
+
+function checkPrecisions(precisions: readonly Precision[] | undefined): void {
+  if (precisions === undefined) return;
+  const wrong = precisions.find(
+    (precision, i) => !PRECISIONS.includes(precision) || precisions.indexOf(precision) !== i,
+  );
+  if (wrong === undefined && precisions.length > 0) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `precisions is ${precisions.join(', ') || 'empty'}; it must be one or more of ${PRECISIONS.join(', ')}, each once.`,
+  );
 }
 
 async function checkFolders(source: string, out: string): Promise<void> {
@@ -171,10 +208,21 @@ async function checkFolders(source: string, out: string): Promise<void> {
     if (!(await stat(source)).isDirectory()) throw new TrawlError('MODEL_NOT_FOUND', `${source} is not a folder.`);
   } catch (error) {
     if (!isNodeError(error)) throw error;
-    throw new TrawlError('MODEL_NOT_FOUND', `There is no folder ${source}.`, { cause: error });
+    throw new TrawlError('MODEL_NOT_FOUND', `There is no folder ${source}: ${error.message}.`, { cause: error });
   }
   if (existsSync(out)) {
     throw new TrawlError('OUTPUT_NOT_WRITABLE', `${out} exists already. Remove it or choose another name.`);
   }
 }
-void PRECISIONS;
+
+/** Anew: what an import that was killed left behind goes. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be made: ${(error as Error).message}.`, {
+      cause: error,
+    });
+  }
+}

@@ -1,31 +1,41 @@
 import { existsSync } from 'node:fs';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type JsonObject, readJsonFile } from '../src/embedding/json-file.ts';
 import { TextTokenizer } from '../src/embedding/tokenizer.ts';
 import { TrawlError } from '../src/errors.ts';
+import { tokenizerOfVocabulary } from './bert-vocabulary.ts';
+
+/** Writes a checkpoint's tokenizer.json to a path. */
+export type WriteTokenizer = (path: string) => Promise<void>;
 
 /**
- * The content of a checkpoint's tokenizer.json, checked: the library can use it, and no id of it lies beyond the rows of
- * the embedding table (`vocabularySize`; null where that is not known). MODEL_INVALID.
+ * A checkpoint's tokenizer.json, or the one that its vocab.txt stands for, checked: the library can use it, and no id of
+ * it lies beyond the rows of the embedding table (`vocabularySize`; null where that is not known). MODEL_INVALID.
  */
-export async function readSourceTokenizer(folder: string, vocabularySize: number | null): Promise<JsonObject> {
+export async function readSourceTokenizer(folder: string, vocabularySize: number | null): Promise<WriteTokenizer> {
   const path = join(folder, 'tokenizer.json');
-  if (!existsSync(path)) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path} is missing. Make it of the model's slow tokenizer with Python: ` +
-        'AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes it.',
-    );
+  if (existsSync(path)) {
+    check(path, await readJsonFile(path), vocabularySize);
+    return (target) => copyFile(path, target);
   }
-  const file = await readJsonFile(path);
-  new TextTokenizer(file, path);
-  if (vocabularySize !== null) checkIds(path, file, vocabularySize);
-  return file;
+  const vocabulary = join(folder, 'vocab.txt');
+  if (existsSync(vocabulary)) {
+    const file = await tokenizerOfVocabulary(folder);
+    check(vocabulary, file, vocabularySize);
+    return (target) => writeFile(target, JSON.stringify(file));
+  }
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} is missing. Make it of the model's slow tokenizer with Python: ` +
+      'AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes it.',
+  );
 }
 
-function checkIds(path: string, file: JsonObject, vocabularySize: number): void {
+function check(path: string, file: JsonObject, vocabularySize: number | null): void {
+  new TextTokenizer(file, path);
   const largest = largestId(file);
-  if (largest < vocabularySize) return;
+  if (vocabularySize === null || largest < vocabularySize) return;
   throw new TrawlError(
     'MODEL_INVALID',
     `${path} has the token id ${largest}; the model has embeddings for ${vocabularySize} tokens (ids 0 to ` +

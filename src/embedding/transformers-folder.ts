@@ -166,7 +166,8 @@ async function readSimilarity(folder: string, normalize: boolean): Promise<Metri
   }
 }
 
-async function readMaxTokens(folder: string, maxPositions: number | null): Promise<number> {
+/** Most tokens of a text that the folder's files speak of, at most what there are positions for. */
+export async function readMaxTokens(folder: string, maxPositions: number | null): Promise<number> {
   const sentence = await readJsonFileIfPresent(join(folder, 'sentence_bert_config.json'));
   const tokenizer = await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'));
   // The first that is stated, as sentence-transformers does; but never more than there are positions.
@@ -176,7 +177,8 @@ async function readMaxTokens(folder: string, maxPositions: number | null): Promi
   return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions ?? Number.POSITIVE_INFINITY);
 }
 
-function positionsOf(config: JsonObject): number | null {
+/** Most tokens that a config's table of positions has room for; null where it says nothing. */
+export function positionsOf(config: JsonObject): number | null {
   const positions = config.max_position_embeddings;
   if (!Number.isSafeInteger(positions) || (positions as number) < 4) return null;
   // RoBERTa and its kin count positions from behind the padding's.

@@ -35,6 +35,16 @@ export type ScoreActivation = (typeof ACTIVATIONS)[number];
 export const MODEL_KINDS = ['encoder', 'cross-encoder'] as const;
 export type ModelKind = (typeof MODEL_KINDS)[number];
 
+/** What an import records; a script that made a model may say other things here. */
+const source = Type.Object({
+  kind: Type.Optional(Type.Enum(['folder', 'hub'])),
+  /** The hub's id, or the folder's name. */
+  id: Type.Optional(Type.String()),
+  revision: Type.Optional(Type.String()),
+  /** The source's own files, as they were read. */
+  files: Type.Optional(Type.Array(recordedFile)),
+});
+
 /** `trawl-model.json` v1. Further fields are kept for people (source, notes) and not looked at. */
 const trawlModelSchema = Type.Object({
   format: Type.Literal('trawl-model'),
@@ -61,6 +71,7 @@ const trawlModelSchema = Type.Object({
   /** Of a cross-encoder: values per pair, and what makes scores of them. */
   labels: Type.Optional(Type.Integer({ minimum: 1 })),
   activation: Type.Optional(Type.Enum([...ACTIVATIONS])),
+  source: Type.Optional(source),
   /** Over the source's weights: equal for all precisions of one checkpoint. */
   weightsSha256: Type.Optional(sha256),
   /** Every file of the model besides this one; paths relative to the folder. */
