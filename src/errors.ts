@@ -30,6 +30,8 @@ export const ERROR_CODES = {
   MODEL_INVALID: 'A model folder lacks files or its description is not usable.',
   MODEL_MISMATCH: 'The query encoder is not the one the index was made with.',
   MODEL_EXISTS: 'There is already a model, or another folder, where a model should be written.',
+  DEVICE_UNAVAILABLE:
+    'The device that was asked for (CUDA) cannot be used; the message has the command that installs what is missing.',
   ENCODING_FAILED: 'The encoder failed on a text.',
   // Vectors
   DIMENSION_MISMATCH: 'Vectors of another dimension than the index has.',
