@@ -5,6 +5,7 @@ import { readModelFolder } from '../../src/embedding/model-folder.ts';
 import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { OnnxSession } from '../../src/embedding/onnx-session.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { tokenBatch } from '../../src/embedding/token-batch.ts';
 import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
@@ -72,12 +73,19 @@ for (const [name, texts] of [
   test(`the token vectors of all-MiniLM-L6-v2 are those another server recorded: ${name}`, { skip }, async (t) => {
     const model = await readModelFolder(await miniLm());
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
-    const session = await OnnxSession.open(model.graphPath, 'mean', null);
+    const session = await OnnxSession.open(model.graphPath, {
+      use: 'mean',
+      outputName: null,
+      cudaDevice: null,
+      shareWeights: false,
+    });
     t.after(() => session.close());
     const expected = recorded(name);
     let row = 0;
     for (const text of texts) {
-      const { data, tokens, dimension } = await session.run(tokenizer.frame(tokenizer.contentIds(text, 100)));
+      const ids = tokenizer.frame(tokenizer.contentIds(text, 100));
+      const { data, dims } = await session.run(tokenBatch([{ ids, truncated: false }], ids.length));
+      const [, tokens, dimension] = dims as [number, number, number];
       for (let token = 0; token < tokens; token++) {
         assertNear(data.subarray(token * dimension, (token + 1) * dimension), expected[row++]!);
       }
