@@ -77,7 +77,15 @@ export async function readModelFolder(
     ? await readDescribed(folder, choice.precision)
     : await readUndescribed(folder, choice.precision);
   checkKind(model, choice.kind ?? 'encoder');
-  return Object.freeze({ ...model, identity: applyOverrides(model.identity, overrides, maxPositions) });
+  const identity = { ...model.identity, ...sourceSha256(model) };
+  return Object.freeze({ ...model, identity: applyOverrides(identity, overrides, maxPositions) });
+}
+
+/** What all precisions of one model have in common. */
+function sourceSha256({ weightsSha256, tokenizerPath, files }: ModelFolder): { sourceSha256?: string } {
+  const tokenizer = files.find((file) => file.path === tokenizerPath)?.sha256;
+  if (weightsSha256 === null || tokenizer === undefined) return {};
+  return { sourceSha256: sha256OfText(weightsSha256 + tokenizer) };
 }
 
 /** Compares every recorded file with its checksum: MODEL_INVALID names those that differ. Returns how many there are. */

@@ -5,6 +5,7 @@ import type { ModelIdentity, Pooling } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
+import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
 
 /** What a sentence-transformers or Transformers folder with an ONNX graph says of itself. */
 export interface TransformersFolder {
@@ -14,6 +15,9 @@ export interface TransformersFolder {
   /** Most tokens that the model's position table has room for; null where it says nothing. */
   readonly maxPositions: number | null;
 }
+
+/** Where exporters put their graphs: the float32 one first, for models of which only a quantised one was kept the others. */
+const GRAPH_NAMES = ['model.onnx', 'onnx/model.onnx', 'model_quantized.onnx', 'onnx/model_quantized.onnx'];
 
 /** Limits that hold where a checkpoint allows more: the peers' for queries, BERT's positions for passages. */
 const MAX_QUERY_TOKENS = 256;
@@ -35,7 +39,18 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       `${tokenizerPath} is missing. Save the model's fast tokenizer there (AutoTokenizer….save_pretrained writes it).`,
     );
   }
-  return { ...(await readTransformersFacts(folder)), graphPath, tokenizerPath };
+  const { identity, maxPositions } = await readTransformersFacts(folder);
+  const graph = await readOnnxFacts(graphPath);
+  return { identity: graph === null ? identity : ofGraph(identity, graph), maxPositions, graphPath, tokenizerPath };
+}
+
+/** What the graph itself says goes before the config files: its precision, and that it has pooled already. */
+function ofGraph(
+  identity: TransformersFacts['identity'],
+  { outputs, precision }: OnnxFacts,
+): TransformersFacts['identity'] {
+  const isPooled = outputs.length === 1 && outputs[0] === 'sentence_embedding';
+  return { ...identity, precision, pooling: isPooled ? 'none' : identity.pooling };
 }
 
 /** As `readTransformersFolder`, without graph and tokenizer. `names`: what else the model is called, told first. */
@@ -68,12 +83,12 @@ export async function readTransformersFacts(folder: string, names: readonly stri
 }
 
 function findGraph(folder: string): string {
-  const candidates = [join(folder, 'model.onnx'), join(folder, 'onnx', 'model.onnx')];
+  const candidates = GRAPH_NAMES.map((name) => join(folder, name));
   const found = candidates.find((path) => existsSync(path));
   if (found !== undefined) return found;
   throw new TrawlError(
     'MODEL_INVALID',
-    `${folder} holds no ONNX graph: looked for ${candidates.join(' and ')}. ` +
+    `${folder} holds no ONNX graph: looked for ${candidates.join(', ')}. ` +
       'Export one into it, for example: optimum-cli export onnx --task feature-extraction.',
   );
 }
