@@ -5,12 +5,14 @@ import { evalCommand } from './commands/eval.ts';
 import { indexCommand } from './commands/index.ts';
 import { inspectCommand } from './commands/inspect.ts';
 import { optimizeCommand } from './commands/optimize.ts';
+import { prepareCommand } from './commands/prepare.ts';
 import { searchCommand } from './commands/search.ts';
 import { serveCommand } from './commands/serve.ts';
 import { verifyCommand } from './commands/verify.ts';
 
 /** In the order a newcomer meets them. */
 export const COMMANDS: readonly Command[] = [
+  prepareCommand,
   indexCommand,
   serveCommand,
   searchCommand,

@@ -56,7 +56,8 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-function readingFailed(path: string, line: number, error: unknown): unknown {
+/** What ended the reading of a file, as a TrawlError that names the line. */
+export function readingFailed(path: string, line: number, error: unknown): unknown {
   if (error instanceof DamagedDataError) {
     return new TrawlError('CORPUS_BAD_LINE', `${formatLocation({ file: path, line })}: ${error.message}.`, {
       details: { path, line },
