@@ -1,5 +1,3 @@
-import { readModelFolder } from '../src/embedding/model-folder.ts';
-import { TextTokenizer } from '../src/embedding/tokenizer.ts';
 import { TrawlError } from '../src/errors.ts';
 import { dpr } from './rules/dpr.ts';
 import { flashragWordsRule } from './rules/flashrag-words.ts';
@@ -75,6 +73,9 @@ export async function openRule(options: RuleOptions): Promise<SplittingRule> {
     case 'sentences':
       return sentencesRule(window);
     case 'tokens': {
+      // Every worker thread comes by here, and these take longer to load than all the rest.
+      const { readModelFolder } = await import('../src/embedding/model-folder.ts');
+      const { TextTokenizer } = await import('../src/embedding/tokenizer.ts');
       const { tokenizerPath } = await readModelFolder(options.model!);
       return tokensRule(window, await TextTokenizer.load(tokenizerPath));
     }

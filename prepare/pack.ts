@@ -1,5 +1,4 @@
 import { gzipSync } from 'node:zlib';
-import { compress, init } from '@bokuweb/zstd-wasm';
 import type { Compression } from '../corpus/compression.ts';
 
 const ZSTD_LEVEL = 3;
@@ -16,8 +15,10 @@ export async function openPack(compression: Compression): Promise<Pack> {
       return (bytes) => bytes;
     case 'gzip':
       return (bytes) => new Uint8Array(gzipSync(bytes));
-    case 'zstd':
+    case 'zstd': {
+      const { compress, init } = await import('@bokuweb/zstd-wasm');
       await init();
       return (bytes) => new Uint8Array(compress(bytes, ZSTD_LEVEL));
+    }
   }
 }
