@@ -3,7 +3,7 @@ import { ZSTDDecoder } from 'zstddec/stream';
 import { DamagedDataError } from './compression.ts';
 
 /** Bytes handed to the decoder at once. */
-const PIECE_BYTES = 4096;
+const PIECE_BYTES = 1024;
 
 /** The smallest frame has 8 bytes, so a sound piece gives nothing at most so often in a row; some more for its edges. */
 const MAX_IDLE_STEPS = PIECE_BYTES / 8 + 32;
