@@ -58,7 +58,7 @@ function jsonLine(rule: SplittingRule, { columns }: RowOptions, { id, number, pa
   for (const [name, text] of Object.entries(rule.columns(passage))) line += `,"${name}":${JSON.stringify(text)}`;
   if (columns) {
     line += `,"doc_id":${idText(document.id)},"passage":${number}`;
-    if (document.isKilt) line += `,"section":${JSON.stringify(passage.section)}`;
+    if (document.isKilt && passage.section !== null) line += `,"section":${JSON.stringify(passage.section)}`;
   }
   return `${line}}\n`;
 }

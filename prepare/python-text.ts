@@ -23,26 +23,29 @@ export interface Words {
   readonly text: string;
   readonly count: number;
   /** Place of a word's first character. */
-  readonly starts: readonly number[];
+  readonly starts: Int32Array;
   /** Place behind a word's last character. */
-  readonly ends: readonly number[];
+  readonly ends: Int32Array;
 }
 
 export function splitWords(text: string): Words {
-  const starts: number[] = [];
-  const ends: number[] = [];
-  let inside = false;
-  for (let at = 0; at < text.length; at++) {
-    if (isPythonSpace(text.charCodeAt(at))) {
-      if (inside) ends.push(at);
-      inside = false;
-    } else if (!inside) {
-      starts.push(at);
-      inside = true;
+  const { length } = text;
+  const starts = new Int32Array((length + 1) >> 1);
+  const ends = new Int32Array((length + 1) >> 1);
+  let count = 0;
+  let at = 0;
+  for (;;) {
+    while (at < length && isPythonSpace(text.charCodeAt(at))) at++;
+    if (at === length) break;
+    starts[count] = at;
+    // The first comparison settles nearly every character.
+    for (; at < length; at++) {
+      const code = text.charCodeAt(at);
+      if ((code <= 0x20 || code >= 0x85) && isPythonSpace(code)) break;
     }
+    ends[count++] = at;
   }
-  if (inside) ends.push(text.length);
-  return { text, count: starts.length, starts, ends };
+  return { text, count, starts: starts.subarray(0, count), ends: ends.subarray(0, count) };
 }
 
 /** `" ".join(words[from:to])`. */

@@ -20,7 +20,7 @@ export function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRu
       const passages = windows(words.length, size, overlap).map(([from, to]) => ({
         title,
         text: words.slice(from, to).join(' '),
-        section: '',
+        section: null,
       }));
       return { ok: true, passages };
     },

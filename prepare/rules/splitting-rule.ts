@@ -4,8 +4,8 @@ import type { SourceDocument } from '../source-document.ts';
 export interface SplitPassage {
   readonly title: string;
   readonly text: string;
-  /** The KILT section of its first word; '' before the first heading and in documents without headings. */
-  readonly section: string;
+  /** The KILT section of its first word, '' before the first heading; null where the rule does not know headings. */
+  readonly section: string | null;
 }
 
 export type SplitDocument =

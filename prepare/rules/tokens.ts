@@ -26,7 +26,7 @@ export function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextToke
     columns: titleAndText,
     split(document) {
       const { words, sections } = wordsOf(document);
-      const tokens = words.starts.map((start, at) => tokensOf(words.text.slice(start, words.ends[at])));
+      const tokens = Array.from(words.starts, (start, at) => tokensOf(words.text.slice(start, words.ends[at])));
       const passages = tokenWindows(words, tokens, size, overlap).map(([from, to]) => ({
         title: document.title ?? '',
         text: joinWords(words, from, to),
