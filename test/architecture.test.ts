@@ -11,6 +11,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/abort.ts': ['src/errors.ts'],
   'src/package-root.ts': [],
   'src/file-checksum.ts': ['src/abort.ts'],
+  'src/file-lock.ts': ['src/errors.ts'],
   'src/options/': ['src/errors.ts'],
   'src/manifest/': ['src/errors.ts', 'src/metric.ts'],
   'src/vector-index/': ['src/errors.ts', 'src/metric.ts', 'src/abort.ts', 'src/options/', 'src/package-root.ts'],
@@ -41,6 +42,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/contents.ts',
   ],
   'src/index.ts': ['src/'],
+  'checkpoint/': [
+    'src/errors.ts',
+    'src/file-checksum.ts',
+    'src/abort.ts',
+    'src/manifest/',
+    'src/embedding/',
+    'src/package-root.ts',
+  ],
+  'hub/': ['src/errors.ts', 'src/abort.ts', 'src/file-lock.ts', 'src/options/', 'src/manifest/write-json.ts'],
   'corpus/': ['src/errors.ts', 'src/passages/contents.ts'],
   'prepare/': [
     'src/errors.ts',
@@ -64,8 +74,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/',
     'corpus/',
   ],
-  'cli/': ['src/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bench/'],
-  'bench/': ['src/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
+  'cli/': ['src/', 'hub/', 'checkpoint/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bench/'],
+  'bench/': ['src/', 'checkpoint/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
   'test/': [''],
 };
 
@@ -73,7 +83,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const DOORS: Readonly<Record<string, readonly string[]>> = {
   'onnxruntime-node': ['src/embedding/onnx-session.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer.ts'],
-  'better-sqlite3': ['src/passages/'],
+  'better-sqlite3': ['src/passages/', 'src/file-lock.ts'],
+  '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
   hyparquet: ['corpus/parquet-worker.ts'],
@@ -82,7 +93,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@bokuweb/zstd-wasm': ['prepare/pack.ts'],
   entities: ['prepare/rules/dpr.ts'],
   'lossless-json': ['corpus/', 'src/passages/contents.ts'],
-  'cli-progress': ['cli/build-progress.ts', 'cli/prepare-progress.ts'],
+  'cli-progress': ['cli/build-progress.ts', 'cli/model-progress.ts', 'cli/prepare-progress.ts'],
   pino: ['cli/'],
   'pino-pretty': ['cli/'],
   'node:sqlite': [],

@@ -58,7 +58,7 @@ export const prepareCommand = defineCommand({
     columns: {
       kind: 'flag',
       default: true,
-      help: 'JSONL rows say where they are from: doc_id, passage, and of KILT pages section.',
+      help: 'Columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section); --no-columns leaves them away.',
     },
     format: { kind: 'choice', choices: DOCUMENT_FORMATS, help: 'Kind of the files, where their names do not tell.' },
     'skip-bad-lines': {
@@ -83,7 +83,8 @@ export const prepareCommand = defineCommand({
         rule: options.rule,
         size: options.size,
         overlap: options.overlap,
-        model: options.model,
+        // TRAWL_MODEL may be set for other commands.
+        model: options.rule === 'tokens' ? options.model : undefined,
         idFrom: options['id-from'],
         columns: options.columns,
         skipBadLines: options['skip-bad-lines'],
