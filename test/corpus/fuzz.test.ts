@@ -131,7 +131,7 @@ test('damaged text files by the hundred: a named error, or every line accounted 
   const random = seededRandom(20181220);
   const outcomes = { read: 0, refused: 0 };
   for (const [position, [format, bytes, check]] of TEXT_CASES.entries()) {
-    for (let round = 0; round < 120; round++) {
+    for (let round = 0; round < 90; round++) {
       const mutated = mutate(bytes, random);
       const found = await read(dir.write(`c${position}`, mutated), format, `${format}, round ${round}`);
       if (found === null) outcomes.refused += 1;
@@ -141,7 +141,7 @@ test('damaged text files by the hundred: a named error, or every line accounted 
       }
     }
   }
-  assert.ok(outcomes.read > 200 && outcomes.refused > 200, JSON.stringify(outcomes));
+  assert.ok(outcomes.read > 150 && outcomes.refused > 150, JSON.stringify(outcomes));
 });
 
 test('damaged Parquet files by the dozen: a named error or all rows that the footer says, and always an end', async (t) => {
@@ -157,7 +157,7 @@ test('damaged Parquet files by the dozen: a named error or all rows that the foo
     rowGroupSize: 25,
   });
   const outcomes = { read: 0, refused: 0 };
-  for (let round = 0; round < 40; round++) {
+  for (let round = 0; round < 30; round++) {
     const mutated = mutate(Buffer.from(plain), random);
     const path = dir.write('c.parquet', mutated);
     let rows = 0;
