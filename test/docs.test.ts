@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { COMMON_OPTIONS } from '../cli/command.ts';
-import { COMMANDS } from '../cli/commands.ts';
+import { loadCommands } from '../cli/commands.ts';
 import { commandHelp } from '../cli/help.ts';
 import { ERROR_CODES } from '../src/errors.ts';
 import { buildApp } from '../src/http/app.ts';
@@ -11,6 +11,8 @@ import { RetrieverHolder } from '../src/http/retriever-holder.ts';
 import { environmentName } from '../src/options/option-spec.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { readPages } from './helpers/markdown.ts';
+
+const COMMANDS = await loadCommands();
 
 const pages = readPages().filter(({ path }) => path !== 'CHANGELOG.md');
 const scripts = (
