@@ -55,5 +55,5 @@ export interface EncodedChunk {
 
 /** Values per input: what a row of the answer is wide. */
 export function valuesPerInput(model: ModelFolder): number {
-  return model.kind === 'cross-encoder' ? 1 : model.identity.dimension;
+  return model.kind === 'cross-encoder' ? (model.labels ?? 1) : model.identity.dimension;
 }
