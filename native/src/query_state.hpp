@@ -52,10 +52,12 @@ class QueryState {
     if (!gave_up_) add_lower(score);
   }
 
-  // A row to be looked at after the screen's pass, when tau is higher.
-  void defer(float value, int64_t row) {
+  // A row to be looked at after the screen's pass, when tau is higher. False, and not kept, when `limit` rows wait already.
+  bool defer(float value, int64_t row, int64_t limit) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (static_cast<int64_t>(deferred_.size()) >= limit) return false;
     deferred_.push_back({value, row});
+    return true;
   }
   // No other thread present.
   std::vector<Deferred>& deferred() { return deferred_; }

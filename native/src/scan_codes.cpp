@@ -196,9 +196,10 @@ class ScreenScan : public Scan {
  public:
   // packed: for the screen; in_codes: the same queries for the codes, query q being number numbers[q] of them.
   ScreenScan(const Shard& shard, const PackedQueries& packed, const PackedQueries& in_codes,
-             const std::vector<int64_t>& numbers, const States& states, const SearchOptions& options, const Kernels& kernels)
+             const std::vector<int64_t>& numbers, int64_t most_deferred, const States& states,
+             const SearchOptions& options, const Kernels& kernels)
       : Scan(packed, states, options, kernels), shard_(shard), screen_(*shard.screen), codes_(*shard.codes),
-        in_codes_(in_codes), numbers_(numbers) {}
+        in_codes_(in_codes), numbers_(numbers), most_deferred_(most_deferred) {}
 
   void block(int64_t index) {
     const CodesBlock behind = codes_.block(index);
@@ -208,11 +209,9 @@ class ScreenScan : public Scan {
         if (!counts(view, behind.first_row + at, hits[h], query)) continue;
         QueryState& state = *states_[query];
         const float margin = packed_.a[query] * view.residual_f32[row] + packed_.c[query] * view.norm_f32[row];
-        if (!(hits[h].value - margin < workspace.likely[query])) {
-          settle_pair(shard_, behind, at + row, in_codes_, numbers_[query], state, kernels_);
-        } else {
-          state.defer(hits[h].value, behind.first_row + at + row);
-        }
+        const bool waits = hits[h].value - margin < workspace.likely[query] &&
+                           state.defer(hits[h].value, behind.first_row + at + row, most_deferred_);
+        if (!waits) settle_pair(shard_, behind, at + row, in_codes_, numbers_[query], state, kernels_);
       }
     });
   }
@@ -262,6 +261,7 @@ class ScreenScan : public Scan {
   const CodesFile& codes_;
   const PackedQueries& in_codes_;
   const std::vector<int64_t>& numbers_;
+  int64_t most_deferred_;
 };
 
 void forget_dropped(const QueryBound& bound, QueryState& state) {
@@ -299,11 +299,12 @@ class ScreenedShard {
     size_t next = 0, round = std::max<size_t>(sample.size(), 1);
     const double allowance = options_.screen.settled_share * static_cast<double>(shard_.codes->rows()) *
                              std::max(1.0, 16.0 / static_cast<double>(states_.size()));
+    const int64_t most_deferred = 1024 + static_cast<int64_t>(2 * allowance);
     while (next < others.size()) {
       const size_t end = others.size() - next < 2 * round ? others.size() : next + round;
       const std::vector<int64_t> here(others.begin() + next, others.begin() + end);
       if (!screened_.empty()) {
-        ScreenScan scan(shard_, *packed_, in_codes_, screened_, screened_states_, options_, kernels_);
+        ScreenScan scan(shard_, *packed_, in_codes_, screened_, most_deferred, screened_states_, options_, kernels_);
         pool_.run(static_cast<int64_t>(here.size()), [&](int64_t i) { scan.block(here[i]); });
       }
       if (direct_) codes_blocks(here, *direct_, direct_states_);
@@ -359,7 +360,7 @@ class ScreenedShard {
     std::vector<std::atomic<int64_t>> kept(screened_.size());
     for (auto& each : kept) each = 0;
     std::atomic<int64_t> seen{0};
-    ScreenScan scan(shard_, *packed_, in_codes_, screened_, screened_states_, options_, kernels_);
+    ScreenScan scan(shard_, *packed_, in_codes_, screened_, 0, screened_states_, options_, kernels_);
     pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.trial(blocks[i], kept, seen); });
     std::vector<char> leaves(screened_.size(), 0);
     for (size_t i = 0; i < kept.size(); ++i) {
@@ -384,7 +385,7 @@ class ScreenedShard {
       }
     }
     screened_ = std::move(stay);
-    pack();
+    if (!screened_.empty()) pack();
     const std::vector<double> some = gathered(left_);
     direct_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(), static_cast<int64_t>(left_.size()), kernels_, pool_);
   }

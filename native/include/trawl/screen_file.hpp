@@ -33,7 +33,7 @@ namespace trawl {
 constexpr uint32_t kScreenVersion = 1;
 constexpr char kScreenMagic[8] = {'T', 'R', 'A', 'W', 'L', 'S', 'C', '\n'};
 constexpr int64_t kMaxScreenDirections = 1024;
-constexpr int64_t kMaxScreenDimension = 8192;
+constexpr int64_t kMaxScreenDimension = 4096;
 constexpr double kMaxScreenDefect = 0x1p-10;
 
 struct ScreenHeader {
