@@ -4,6 +4,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { evalCommand } from './commands/eval.ts';
 import { indexCommand } from './commands/index.ts';
 import { inspectCommand } from './commands/inspect.ts';
+import { modelCommand } from './commands/model.ts';
 import { optimizeCommand } from './commands/optimize.ts';
 import { searchCommand } from './commands/search.ts';
 import { serveCommand } from './commands/serve.ts';
@@ -11,6 +12,7 @@ import { verifyCommand } from './commands/verify.ts';
 
 /** In the order a newcomer meets them. */
 export const COMMANDS: readonly Command[] = [
+  modelCommand,
   indexCommand,
   serveCommand,
   searchCommand,
