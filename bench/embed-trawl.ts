@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { EncoderPool } from '../src/embedding/encoder-pool.ts';
-import { readModelFolder } from '../src/embedding/model-folder.ts';
+import { openEncoder } from '../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { packageVersion } from '../src/package-root.ts';
@@ -73,7 +72,7 @@ async function load({ model, precision, texts }: Request): Promise<object> {
     queries: readonly string[];
   });
   bytesBefore = residentBytes();
-  encoder = await EncoderPool.open({ model: await readModelFolder(model, {}, { precision }), workers: threads });
+  encoder = await openEncoder(model, { precision, workers: threads });
   resetPeak();
   return { version: `trawl ${packageVersion}` };
 }

@@ -60,6 +60,7 @@ export const ERROR_CODES = {
   DOWNLOAD_LOCKED: 'Another process is downloading into the same folder.',
   // The machine
   PORT_IN_USE: 'The address the server should listen on is taken.',
+  OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',
   OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: its parent is missing, permissions, a read-only disk.',
   ENGINE_MISSING: 'The native engine is needed for this and could not be loaded.',
   OUT_OF_MEMORY: 'The machine does not have the memory that was asked for.',

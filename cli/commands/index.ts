@@ -29,7 +29,7 @@ export const indexCommand = defineCommand({
   name: 'index',
   summary: 'embed a corpus and write an index directory',
   description:
-    'Reads passages (JSONL, TSV, Parquet; gzip), stores them, embeds them with a model and writes a directory that ' +
+    'Reads passages (JSONL, TSV, Parquet; gzip, zstd), stores them, embeds them with a model and writes a directory that ' +
     '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
     'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
@@ -114,7 +114,7 @@ export const indexCommand = defineCommand({
         workers: options.workers,
         device: options.device,
         shareWeights: shareWeights(options['share-weights']),
-        precisions: options.precision === undefined ? undefined : [options.precision],
+        precision: options.precision,
         overrides: modelOverrides(options),
       }),
     );
