@@ -276,7 +276,8 @@ TEST("verify: each number of a screen made too small is found with its row and r
 
 TEST("screen: one made for other codes is refused, by an index and by verifying; bad arguments leave no file") {
   trawl::ThreadPool pool(1);
-  const auto a = make(Metric::kInnerProduct, gaussian(40, 64, 1), 64, pool), b = make(Metric::kInnerProduct, gaussian(40, 64, 2), 64, pool);
+  const Data one = gaussian(40, 64, 1), two = gaussian(40, 64, 2);
+  const auto a = make(Metric::kInnerProduct, one, 64, pool), b = make(Metric::kInnerProduct, two, 64, pool);
   const auto screen = ScreenFile::open(a->path);
   trawl::Index index(Metric::kInnerProduct, 64);
   CHECK_REFUSED(index.add_shard(b->rows, b->codes, screen), ErrorCode::kBadFile, "other codes");
