@@ -84,7 +84,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const encodeDone = performance.now();
     onProgress({ stage: 'finish', passages: passages.rows, totalPassages: passages.rows });
     passages.finish();
-    const written = await vectors.finish();
+    const written = await vectors.finish(signal);
     const record = corpusRecord(corpus.report, duplicates, encoded, options.passageTemplate);
     const shard = shardManifest(shape, encoder, record, passagesSha256, written);
     await output.checkOwner();
@@ -164,6 +164,7 @@ function shardManifest(
     corpus,
     vectors: written.vectors,
     codes: written.codes,
+    ...(written.screen === undefined ? {} : { screen: written.screen }),
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
     files: [...written.files],
   };
