@@ -10,6 +10,12 @@ export { METRICS, type Metric } from './metric.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   Hit,
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
+  QueryCertificate,
   QueryOutcome,
   RetrieveCall,
   RetrieveResult,

@@ -1,13 +1,14 @@
 import { deserializeError, TrawlError } from '../errors.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk } from './encoder-messages.ts';
-import type {
-  EncodeOptions,
-  EncodeOutcome,
-  EncodeResult,
-  EncoderInput,
-  TextKind,
-  TruncateSide,
+import {
+  CUTS,
+  type EncodeOptions,
+  type EncodeOutcome,
+  type EncodeResult,
+  type EncoderInput,
+  type TextKind,
+  type TruncateSide,
 } from './text-encoder.ts';
 
 /** A run of texts of one job that one worker has. */
@@ -78,7 +79,8 @@ export class EncodeJob {
     if (this.#settled) return;
     this.#vectors.set(encoded.vectors, chunk.first * this.#dimension);
     for (let i = 0; i < chunk.inputs.length; i++) {
-      this.#outcomes[chunk.first + i] = { ok: true, tokens: encoded.tokens[i]!, truncated: encoded.truncated[i] === 1 };
+      const cut = CUTS[encoded.cuts[i]!]!;
+      this.#outcomes[chunk.first + i] = { ok: true, tokens: encoded.tokens[i]!, truncated: cut !== 'nothing', cut };
     }
     for (const { index, error } of encoded.failures) {
       this.#outcomes[chunk.first + index] = { ok: false, error: deserializeError(error) };

@@ -3,6 +3,7 @@ import { bug, serializeError, TrawlError } from '../errors.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
 import type { SingleTextEncoder } from './single-text-encoder.ts';
+import { CUTS } from './text-encoder.ts';
 
 /**
  * The thread of one encoder: loads the model, then answers chunks until it is told to close. It ends by itself, never by
@@ -22,7 +23,7 @@ try {
     return SingleTextEncoder.open(model);
   });
   port.on('message', (message: ToWorker) => void handle(message));
-  send({ type: 'ready' });
+  send({ type: 'ready', separator: encoder.separator });
 } catch (error) {
   send({ type: 'failed', error: serializeError(error) });
 }
@@ -37,21 +38,21 @@ async function handle(message: ToWorker): Promise<void> {
   const { inputs, kind, truncate } = message;
   const vectors = new Float32Array(inputs.length * dimension);
   const tokens = new Int32Array(inputs.length);
-  const truncated = new Uint8Array(inputs.length);
+  const cuts = new Uint8Array(inputs.length);
   const failures = [];
   for (const [index, input] of inputs.entries()) {
     try {
       const text = await guarded(() => encoder.encode(input, kind, truncate));
       vectors.set(text.vector, index * dimension);
       tokens[index] = text.tokens;
-      truncated[index] = text.truncated ? 1 : 0;
+      cuts[index] = CUTS.indexOf(text.cut);
     } catch (error) {
       failures.push({ index, error: serializeError(asEncodingError(error)) });
     }
   }
   const elapsedMs = performance.now() - started;
-  const chunk: FromWorker = { type: 'encoded', vectors, tokens, truncated, failures, elapsedMs };
-  port.postMessage(chunk, [vectors.buffer, tokens.buffer, truncated.buffer]);
+  const chunk: FromWorker = { type: 'encoded', vectors, tokens, cuts, failures, elapsedMs };
+  port.postMessage(chunk, [vectors.buffer, tokens.buffer, cuts.buffer]);
 }
 
 function send(message: FromWorker): void {

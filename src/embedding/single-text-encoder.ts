@@ -3,7 +3,7 @@ import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { ModelFolder } from './model-folder.ts';
 import { OnnxSession } from './onnx-session.ts';
 import { firstNonFinite, normalizeL2, pool } from './pooling.ts';
-import type { EncoderInput, TextKind, TruncateSide } from './text-encoder.ts';
+import type { Cut, EncoderInput, TextKind, TruncateSide } from './text-encoder.ts';
 import { TextTokenizer } from './tokenizer.ts';
 import { tokenizeInput } from './truncation.ts';
 
@@ -12,7 +12,7 @@ export interface EncodedText {
   readonly vector: Float32Array;
   /** Tokens embedded, special tokens included. */
   readonly tokens: number;
-  readonly truncated: boolean;
+  readonly cut: Cut;
 }
 
 /** One text in, one vector out, on the calling thread, which it blocks: what a worker runs. */
@@ -40,8 +40,8 @@ export class SingleTextEncoder {
   async encode(input: EncoderInput, kind: TextKind, truncate: TruncateSide): Promise<EncodedText> {
     const { prefixes, maxTokens, pooling, normalize, dimension } = this.#identity;
     const limits = { prefix: prefixes[kind], maxTokens: maxTokens[kind], truncate };
-    const { ids, truncated } = tokenizeInput(this.#tokenizer, input, limits);
-    if (ids.length === 0) return { vector: new Float32Array(dimension), tokens: 0, truncated };
+    const { ids, cut } = tokenizeInput(this.#tokenizer, input, limits);
+    if (ids.length === 0) return { vector: new Float32Array(dimension), tokens: 0, cut };
     const vector = pool(await this.#session.run(ids), pooling);
     // After pooling is early enough: a sum hides neither NaN nor infinity, and there is one row to look at.
     const bad = firstNonFinite(vector);
@@ -54,7 +54,11 @@ export class SingleTextEncoder {
         },
       );
     }
-    return { vector: normalize ? normalizeL2(vector) : vector, tokens: ids.length, truncated };
+    return { vector: normalize ? normalizeL2(vector) : vector, tokens: ids.length, cut };
+  }
+
+  get separator(): string | null {
+    return this.#tokenizer.separator?.text ?? null;
   }
 
   /** Not during `encode`. */
