@@ -9,12 +9,12 @@ export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
-  Hit,
   EmbedCall,
   EmbedResult,
   FindCall,
   FindResult,
   FoundPassage,
+  Hit,
   QueryCertificate,
   QueryOutcome,
   RetrieveCall,

@@ -74,7 +74,12 @@ export class FakeTextEncoder implements TextEncoder {
       vectors.set(this.vectorOf(text), i * this.dimension);
       const words = text.split(/\s+/).length;
       const limit = this.identity.maxTokens[options.kind];
-      return { ok: true, tokens: Math.min(words, limit), truncated: words > limit, cut: words > limit ? 'tail' : 'nothing' };
+      return {
+        ok: true,
+        tokens: Math.min(words, limit),
+        truncated: words > limit,
+        cut: words > limit ? 'tail' : 'nothing',
+      };
     });
     return { vectors, outcomes };
   }
