@@ -77,7 +77,7 @@ export const nativeSearch = defineDialect({
       ),
       candidates: nullable(
         Type.Integer({ minimum: 1 }),
-        'Hits of each query that fusion looks at. Absent: the greater of 50 and 4 k.',
+        'Hits of each query that fusion looks at. Absent: the greater of 10 and 2 k.',
       ),
       maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit; absent, the whole passage.'),
       documents: Type.Boolean({ default: false, description: 'Whether hits carry their whole row.' }),
@@ -168,7 +168,7 @@ function firstDepth(
   limits: RequestLimits,
 ): number {
   const wanted =
-    request.fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, request.candidates ?? Math.max(50, 4 * k));
+    request.fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, request.candidates ?? Math.max(10, 2 * k));
   return Math.min(wanted + excluded.size, deepestDepth(request.queries.length, k, limits));
 }
 

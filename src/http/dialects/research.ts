@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
@@ -20,7 +20,7 @@ export const research = defineDialect({
   path: '/search',
   summary: 'A single query (ReSearch, ReCall)',
   request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
-  reply: Type.Union([Documents, Type.Tuple([Documents, Scores])]),
+  reply: Type.Union([Documents, pair(Documents, Scores)]),
   example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
   errorBody: blankQueryBody,
   plan({ query, top_n, return_score }, limits) {
@@ -39,7 +39,7 @@ export const researchBatch = defineDialect({
   path: '/batch_search',
   summary: 'A batch of queries (ReSearch, ReCall)',
   request: Type.Object({ query: Queries, top_n: TopN, return_score: ReturnScore }),
-  reply: Type.Union([Type.Array(Documents), Type.Tuple([Type.Array(Documents), Type.Array(Scores)])]),
+  reply: Type.Union([Type.Array(Documents), pair(Type.Array(Documents), Type.Array(Scores))]),
   example: { query: ['who designed the Brooklyn Bridge', 'capital of Finland'], top_n: 3 },
   plan({ query, top_n, return_score }, limits) {
     return searchPlan({ queries: query, k: top_n, kField: 'top_n', limits }, function* ({ outcomes }) {
@@ -52,6 +52,11 @@ export const researchBatch = defineDialect({
     });
   },
 });
+
+/** An array of two, in JSON Schema's words of 2020. */
+function pair(first: TSchema, second: TSchema): TSchema {
+  return Type.Unsafe({ type: 'array', prefixItems: [first, second], minItems: 2, maxItems: 2 });
+}
 
 const BLANK = 'Query content cannot be empty';
 
