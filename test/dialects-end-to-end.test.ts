@@ -20,7 +20,7 @@ import type { Hit, Retriever } from '../src/retrieval/retriever.ts';
 import { fileFolder, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
 
 const folder = await fileFolder();
-const apps = new Map<string, { app: ReturnType<typeof buildApp>; url: string }>();
+const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
 let retriever: Retriever;
 
 before(async () => {
@@ -40,7 +40,7 @@ before(async () => {
 });
 
 after(async () => {
-  for (const { app } of apps.values()) {
+  for (const { app } of servers.values()) {
     app.server.closeAllConnections();
     await app.close();
   }
@@ -48,12 +48,12 @@ after(async () => {
 });
 
 /** A server over the one index with that dialect in front; '' for none. */
-async function serverOf(dialect: string): Promise<string> {
-  const known = apps.get(dialect);
+function serverOf(dialect: string): Promise<string> {
+  const known = servers.get(dialect);
   if (known !== undefined) return known.url;
   const app = buildApp(retriever, { dialects: dialect === '' ? [] : [dialect] });
-  const url = await listen(app, { host: '127.0.0.1', port: 0 });
-  apps.set(dialect, { app, url });
+  const url = listen(app, { host: '127.0.0.1', port: 0 });
+  servers.set(dialect, { app, url });
   return url;
 }
 
@@ -273,7 +273,7 @@ function curlLines(page: string): { line: string; dialect: string; section: stri
 for (const page of ['dialects.md', 'http-api.md']) {
   test(`every curl line of docs/${page} is answered as the schema of its dialect says`, async () => {
     const lines = curlLines(page);
-    assert.ok(lines.length > 6, `${lines.length} lines`);
+    assert.ok(lines.length >= 6, `${lines.length} lines`);
     for (const { line, dialect, section } of lines) {
       const url = await serverOf(dialect);
       const command = `${line.replace('http://127.0.0.1:8000', url)} -w '\\n%{http_code}'`;
