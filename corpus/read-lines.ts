@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { type Compression, DamagedDataError } from './compression.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
 import { formatLocation } from './passage.ts';
@@ -14,7 +15,7 @@ export type TextLine =
   | { readonly ok: false; readonly number: number; readonly reason: string };
 
 export interface ReadLinesOptions {
-  gzip: boolean;
+  compression: Compression;
   newline: Newline;
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
@@ -55,7 +56,14 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-function readingFailed(path: string, line: number, error: unknown): unknown {
+/** What ended the reading of a file, as a TrawlError that names the line. */
+export function readingFailed(path: string, line: number, error: unknown): unknown {
+  if (error instanceof DamagedDataError) {
+    return new TrawlError('CORPUS_BAD_LINE', `${formatLocation({ file: path, line })}: ${error.message}.`, {
+      details: { path, line },
+      cause: error,
+    });
+  }
   if (error instanceof TrawlError || !isNodeError(error)) return error;
   if (error.code?.startsWith('Z_')) {
     return new TrawlError(

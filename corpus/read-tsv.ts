@@ -1,4 +1,5 @@
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import type { Compression } from './compression.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
 import { parseInteger } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
@@ -14,7 +15,7 @@ export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
 export type TsvIdType = (typeof TSV_ID_TYPES)[number];
 
 export interface ReadTsvOptions {
-  gzip: boolean;
+  compression: Compression;
   layout: TsvLayout;
   idType: TsvIdType;
 }
@@ -27,10 +28,10 @@ const LEADING_COLUMNS = ['id', 'title', 'text', 'contents'];
 /** Reads tab-separated text. Lines end as in Python's text mode; lines of nothing but spaces are passed over. */
 export async function* readTsv(
   context: ReaderContext,
-  { gzip, layout, idType }: ReadTsvOptions,
+  { compression, layout, idType }: ReadTsvOptions,
 ): AsyncGenerator<readonly ReadRow[], void> {
   let parse: ((line: number, text: string) => ReadRow) | undefined;
-  for await (const lines of readLines(context.path, { ...context, gzip, newline: 'universal' })) {
+  for await (const lines of readLines(context.path, { ...context, compression, newline: 'universal' })) {
     const rows: ReadRow[] = [];
     for (const line of lines) {
       if (!line.ok) {

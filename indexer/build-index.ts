@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import { parseTemplate } from '../corpus/passage-template.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
@@ -26,6 +26,8 @@ export interface BuildOptions {
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
   readonly encoder: TextEncoder;
+  /** Folder of the encoder's model where it was given as a path, for who opens the index. */
+  readonly modelFolder?: string | undefined;
   /** The engine that makes the first-pass codes; without it the index has none. */
   readonly kernel?: Kernel | undefined;
   /** Folder of the index. */
@@ -87,7 +89,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const shard = shardManifest(shape, encoder, record, passagesSha256, written);
     await output.checkOwner();
     await writeJsonDurably(join(shardFolder, SHARD_MANIFEST_FILE), withChecksum(shard));
-    const manifest = indexManifest(shard);
+    const manifest = indexManifest(shard, options);
     await writeJsonDurably(join(output.partial, INDEX_MANIFEST_FILE), withChecksum(manifest));
     await syncFolder(shardFolder);
     await output.publish();
@@ -167,7 +169,7 @@ function shardManifest(
   };
 }
 
-function indexManifest(shard: ShardManifest): IndexManifest {
+function indexManifest(shard: ShardManifest, { modelFolder, out }: BuildOptions): IndexManifest {
   return {
     format: 'trawl-index',
     version: INDEX_MANIFEST_VERSION,
@@ -176,6 +178,7 @@ function indexManifest(shard: ShardManifest): IndexManifest {
     dimension: shard.dimension,
     metric: shard.metric,
     model: shard.model,
+    ...(modelFolder === undefined ? {} : { modelLocation: relative(resolve(out), resolve(modelFolder)) }),
     corpus: shard.corpus,
     shards: [{ path: SHARD_FOLDER, firstRow: 0, rows: shard.rows, generation: shard.generation }],
     tombstones: null,

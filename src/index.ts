@@ -1,5 +1,6 @@
 /** The package's public surface: everything that is promised to stay. */
 
+export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
 export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
 export { buildApp } from './http/app.ts';

@@ -14,12 +14,22 @@ import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
 import { buildProgress } from '../build-progress.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import {
+  asUsage,
+  DEVICE_OPTION,
+  folderOfPath,
+  modelOverrides,
+  OVERRIDE_OPTIONS,
+  PRECISION_OPTION,
+  SHARE_WEIGHTS_OPTION,
+  shareWeights,
+} from '../model-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
   summary: 'embed a corpus and write an index directory',
   description:
-    'Reads passages (JSONL, TSV, Parquet; gzip), stores them, embeds them with a model and writes a directory that ' +
+    'Reads passages (JSONL, TSV, Parquet; gzip, zstd), stores them, embeds them with a model and writes a directory that ' +
     '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
     'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
@@ -72,7 +82,19 @@ export const indexCommand = defineCommand({
       kind: 'flag',
       help: 'Stop when two passages have the same id. Without it they are counted and reported.',
     },
-    workers: { kind: 'integer', min: 1, max: 1024, help: 'Encoder threads. Default: the cores this process may use.' },
+    ...OVERRIDE_OPTIONS,
+    precision: {
+      ...PRECISION_OPTION,
+      help: "Which graph of the model: float32, int8 (faster on the CPU, nearly as good), float16 (for CUDA). Default: the model's own; float16 on CUDA.",
+    },
+    device: DEVICE_OPTION,
+    'share-weights': SHARE_WEIGHTS_OPTION,
+    workers: {
+      kind: 'integer',
+      min: 1,
+      max: 1024,
+      help: 'Encoder threads on the CPU. Default: the cores this process may use.',
+    },
   },
   examples: [
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
@@ -87,9 +109,15 @@ export const indexCommand = defineCommand({
       skipBadLines: options['skip-bad-lines'],
     };
     parseTemplate(options['passage-template']);
-    const encoder = await openEncoder(options.model, {
-      ...(options.workers === undefined ? {} : { workers: options.workers }),
-    });
+    const encoder = await asUsage(
+      openEncoder(options.model, {
+        workers: options.workers,
+        device: options.device,
+        shareWeights: shareWeights(options['share-weights']),
+        precision: options.precision,
+        overrides: modelOverrides(options),
+      }),
+    );
     const progress = buildProgress({ silent: options.quiet || options.json });
     try {
       if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
@@ -110,6 +138,7 @@ export const indexCommand = defineCommand({
         corpus: positionals,
         corpusOptions,
         encoder,
+        modelFolder: folderOfPath(options.model),
         kernel: engine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
@@ -145,6 +174,7 @@ function jsonFacts({ rows, dimension, metric, generation, model, corpus }: Index
 function textSummary(summary: BuildSummary): string[] {
   const { folder, manifest, tokens, skippedExamples, duplicates, passagesWithoutId, stageMs } = summary;
   const { rows, dimension, model, corpus } = manifest;
+  const set = model.overrides ?? [];
   const encodeS = stageMs.encode / 1000;
   const lines = [
     `${folder}: ${formatCount(rows)} passages × ${dimension}, ${formatBytes(rows * dimension * 4)} of vectors, model ${model.name}`,
@@ -152,6 +182,7 @@ function textSummary(summary: BuildSummary): string[] {
       `(${formatCount(Math.round(rows / encodeS))} passages/s, ${formatCount(Math.round(tokens / encodeS))} tokens/s), ` +
       `finished ${formatDuration(stageMs.finish)}`,
   ];
+  if (set.length > 0) lines.push(`  set against the model's own description: ${set.join(', ')}`);
   if (corpus.truncatedPassages > 0) {
     lines.push(
       `  ${formatCount(corpus.truncatedPassages)} passages have more than ${model.maxTokens.passage} tokens: their ends are not in the vectors`,

@@ -1,12 +1,11 @@
 import { deserializeError, TrawlError } from '../errors.ts';
 import type { ChunkSizer } from './chunk-size.ts';
-import type { EncodedChunk } from './encoder-messages.ts';
+import type { EncodedChunk, WorkInput } from './encoder-messages.ts';
 import {
   CUTS,
   type EncodeOptions,
   type EncodeOutcome,
   type EncodeResult,
-  type EncoderInput,
   type TextKind,
   type TruncateSide,
 } from './text-encoder.ts';
@@ -15,7 +14,7 @@ import {
 export interface Chunk {
   readonly job: EncodeJob;
   readonly first: number;
-  readonly inputs: readonly EncoderInput[];
+  readonly inputs: readonly WorkInput[];
   readonly weight: number;
 }
 
@@ -24,7 +23,7 @@ export class EncodeJob {
   readonly kind: TextKind;
   readonly truncate: TruncateSide;
   readonly result: Promise<EncodeResult>;
-  readonly #inputs: readonly EncoderInput[];
+  readonly #inputs: readonly WorkInput[];
   readonly #dimension: number;
   readonly #sizer: ChunkSizer;
   readonly #signal: AbortSignal | undefined;
@@ -38,7 +37,7 @@ export class EncodeJob {
   #remainingWeight = 0;
   #settled = false;
 
-  constructor(inputs: readonly EncoderInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
+  constructor(inputs: readonly WorkInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
     this.kind = options.kind;
     this.truncate = options.truncate ?? 'tail';
     this.#inputs = inputs;
