@@ -10,7 +10,13 @@ export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
   Hit,
+  QueryCertificate,
   QueryOutcome,
   RetrieveCall,
   RetrieveResult,

@@ -34,7 +34,8 @@ export type ToWorker =
   | { readonly type: 'close' };
 
 export type FromWorker =
-  | { readonly type: 'ready' }
+  /** `separator`: see `TextEncoder`. */
+  | { readonly type: 'ready'; readonly separator: string | null }
   /** The model cannot be used; the worker ends. */
   | { readonly type: 'failed'; readonly error: SerializedError }
   | EncodedChunk;
@@ -46,8 +47,8 @@ export interface EncodedChunk {
   readonly vectors: Float32Array;
   /** Per text. */
   readonly tokens: Int32Array;
-  /** Per text: 1 where it was cut. */
-  readonly truncated: Uint8Array;
+  /** Per text: its place in `CUTS`. */
+  readonly cuts: Uint8Array;
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
   /** Time the worker spent on the chunk. */
   readonly elapsedMs: number;

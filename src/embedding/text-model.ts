@@ -39,6 +39,11 @@ export class TextModel {
     return opened;
   }
 
+  /** See `TextEncoder.separator`. */
+  get separator(): string | null {
+    return this.#tokenizer.separator?.text ?? null;
+  }
+
   /** What the graph gets to see of an input. */
   tokenize(input: WorkInput, kind: TextKind, truncate: TruncateSide): TokenizedText {
     const { prefixes, maxTokens } = this.#model.identity;
@@ -94,7 +99,7 @@ export class TextModel {
             identity.maxTokens.passage,
           )
         : { ids: this.#tokenizer.frame(this.#tokenizer.contentIds('a', 1)), types: undefined };
-    const batch = tokenBatch([{ ids, truncated: false, ...(types === undefined ? {} : { types }) }], ids.length);
+    const batch = tokenBatch([{ ids, cut: 'nothing', ...(types === undefined ? {} : { types }) }], ids.length);
     let width: number;
     try {
       const isPooled = kind === 'cross-encoder' || identity.pooling === 'pooler' || identity.pooling === 'none';

@@ -82,7 +82,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       generation: manifest.generation,
       model: manifest.model,
     };
-    return new SearchRetriever(info, encoder, index, passages);
+    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
