@@ -35,6 +35,8 @@ export interface BenchFlatOptions {
   readonly k: number;
   readonly against: readonly BaselineName[];
   readonly threads: number;
+  /** With the screen before the codes, where one pays. */
+  readonly screen: boolean;
   readonly runs: number;
   readonly seed: number;
   /** Files that stay for the next run. */
@@ -83,7 +85,7 @@ export async function benchFlat(options: BenchFlatOptions): Promise<BenchFlatRes
   };
   const engines: BenchEngine[] = [];
   try {
-    engines.push(await openTrawlEngine(file, queries, threads, context));
+    engines.push(await openTrawlEngine(file, queries, threads, options.screen, context));
     engines.push(...(await openBaselines(options, file, queries, skip)));
     const flatCase = { rows, dimension, dtype, k, threads, runs, queryCounts, queries: queries.rows };
     const records = await runFlatCase(flatCase, engines, { signal, onLost: skip });

@@ -6,7 +6,7 @@ import { openEngine } from '../src/vector-index/open-engine.ts';
 import type { VectorIndex } from '../src/vector-index/vector-index.ts';
 import type { BenchEngine } from './bench-engine.ts';
 import type { Matrix } from './npy.ts';
-import { type CacheContext, codesOf } from './vector-cache.ts';
+import { type CacheContext, codesOf, screenOf } from './vector-cache.ts';
 import type { VectorFile } from './vector-file.ts';
 
 /** Trawl over a file of vectors, in this process, as the server opens it. */
@@ -14,9 +14,10 @@ export async function openTrawlEngine(
   file: VectorFile,
   queries: Matrix,
   threads: number,
+  withScreen: boolean,
   context: CacheContext,
 ): Promise<BenchEngine> {
-  const index = await openIndex(file, threads, context);
+  const index = await openIndex(file, threads, withScreen, context);
   const { dimension, values } = { dimension: file.dimension, values: queries.values };
   return {
     name: 'trawl',
@@ -36,18 +37,33 @@ export async function openTrawlEngine(
   };
 }
 
-async function openIndex(file: VectorFile, threads: number, context: CacheContext): Promise<VectorIndex> {
+async function openIndex(
+  file: VectorFile,
+  threads: number,
+  withScreen: boolean,
+  context: CacheContext,
+): Promise<VectorIndex> {
   const options = { threads, onWarning: context.note };
+  const open = async (codes: string | undefined): Promise<VectorIndex> => {
+    const screen = withScreen ? await screenOf(file, codes, context) : undefined;
+    return openEngine(sourceOf(file, codes, screen), options);
+  };
   try {
-    return await openEngine(sourceOf(file, await codesOf(file, context)), options);
+    return await open(await codesOf(file, context));
   } catch (error) {
     if (!(error instanceof TrawlError) || error.code !== 'INDEX_FILE_FOREIGN') throw error;
     context.note(`The cached codes are of another version (${error.message}); made again.`);
-    return openEngine(sourceOf(file, await codesOf(file, context, { again: true })), options);
+    return open(await codesOf(file, context, { again: true }));
   }
 }
 
-function sourceOf({ rows, dimension, segment }: VectorFile, codes: string | undefined): IndexSource {
-  const shard = { firstRow: 0, rows, segments: [segment], ...(codes === undefined ? {} : { codes }) };
+function sourceOf({ rows, dimension, segment }: VectorFile, codes?: string, screen?: string): IndexSource {
+  const shard = {
+    firstRow: 0,
+    rows,
+    segments: [segment],
+    ...(codes === undefined ? {} : { codes }),
+    ...(screen === undefined ? {} : { screen }),
+  };
   return { rows, dimension, metric: 'inner-product', shards: [shard] };
 }

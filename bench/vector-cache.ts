@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync, statSync } from 'node:fs';
-import { mkdir, open, rename, rm, statfs } from 'node:fs/promises';
+import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
@@ -122,8 +122,48 @@ export async function codesOf(
   } finally {
     reader.close();
   }
+  // A screen belongs to the codes that it was made with.
+  for (const stale of [screenPath(path), `${screenPath(path)}.none`]) await rm(stale, { force: true });
   context.note(`made the codes of ${rows} rows in ${secondsSince(started)} s: ${path}`);
   return path;
+}
+
+function screenPath(codes: string): string {
+  return codes.replace(/codes-([^/]*)$/, 'screen-$1');
+}
+
+/**
+ * The screen of cached codes, where one pays, made unless an earlier run made it. Undefined where none pays, or without
+ * the native engine.
+ */
+export async function screenOf(
+  file: VectorFile,
+  codes: string | undefined,
+  context: CacheContext,
+): Promise<string | undefined> {
+  const { kernel, signal } = context;
+  if (kernel === undefined || codes === undefined) return undefined;
+  const path = screenPath(codes);
+  const without = `${path}.none`;
+  if (existsSync(path)) return path;
+  if (existsSync(without)) return undefined;
+  const started = performance.now();
+  const part = `${path}.part`;
+  const { rows, dimension, segment } = file;
+  const source = { rows, dtype: segment.dtype, segments: [segment] };
+  try {
+    const { directions, reason } = await kernel.makeScreen(part, codes, source, dimension, { signal });
+    context.note(`${reason} (${secondsSince(started)} s)`);
+    if (directions === 0) {
+      await writeFile(without, reason);
+      return undefined;
+    }
+    await rename(part, path);
+    return path;
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
 }
 
 /** About: a byte a value, dimensions padded to 64, and less than 32 bytes beside them. */

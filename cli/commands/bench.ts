@@ -19,7 +19,7 @@ const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 
 /** Options that mean nothing to the other case. */
 const OPTIONS_OF = {
-  flat: [...SYNTHETIC_OPTIONS, 'queries', 'k', 'vectors', 'query-vectors', 'bandwidth-gb'],
+  flat: [...SYNTHETIC_OPTIONS, 'queries', 'k', 'vectors', 'query-vectors', 'screen', 'bandwidth-gb'],
   embed: ['model', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
 } as const;
 
@@ -70,6 +70,12 @@ export const benchCommand = defineCommand({
       kind: 'string',
       value: 'FILE',
       help: 'Search this FAISS file (IxFI, or IxSQ of float16) in place of synthetic vectors. Queries are rows with noise.',
+    },
+    screen: {
+      kind: 'choice',
+      choices: ['auto', 'none'],
+      default: 'auto',
+      help: 'auto: the screen before the codes where one pays, as `trawl index` makes it. none: the codes alone.',
     },
     'query-vectors': { kind: 'string', value: 'FILE', help: 'Queries to take: .npy, float32, queries × dimension.' },
     like: {
@@ -198,6 +204,7 @@ export const benchCommand = defineCommand({
         queryCounts: parseCounts(options.queries),
         k: options.k,
         against: parseNames('--against', options.against, BASELINES, { none: true }),
+        screen: options.screen === 'auto',
         bandwidthGbPerS: parseBandwidth(options['bandwidth-gb']),
       });
       return await report(result, result.records, () => flatReport(result.records, result.environment));
