@@ -4,6 +4,7 @@ import { doctorCommand } from './commands/doctor.ts';
 import { evalCommand } from './commands/eval.ts';
 import { indexCommand } from './commands/index.ts';
 import { inspectCommand } from './commands/inspect.ts';
+import { mergeCommand } from './commands/merge.ts';
 import { optimizeCommand } from './commands/optimize.ts';
 import { searchCommand } from './commands/search.ts';
 import { serveCommand } from './commands/serve.ts';
@@ -12,6 +13,7 @@ import { verifyCommand } from './commands/verify.ts';
 /** In the order a newcomer meets them. */
 export const COMMANDS: readonly Command[] = [
   indexCommand,
+  mergeCommand,
   serveCommand,
   searchCommand,
   evalCommand,

@@ -12,12 +12,14 @@ export interface ReadBytesOptions {
   gzip: boolean;
   /** Called with each chunk as it lies on disk, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
+  /** Byte to begin at, for plain files. Default 0. */
+  start?: number | undefined;
 }
 
 /** The bytes of a file, unpacked. Leaving the loop early closes the file. */
-export async function* readBytes(path: string, { gzip, onRead }: ReadBytesOptions): AsyncGenerator<Buffer, void> {
-  const source = fileChunks(path, gzip, onRead);
-  if (!gzip) {
+export async function* readBytes(path: string, options: ReadBytesOptions): AsyncGenerator<Buffer, void> {
+  const source = fileChunks(path, options);
+  if (!options.gzip) {
     yield* source;
     return;
   }
@@ -27,9 +29,12 @@ export async function* readBytes(path: string, { gzip, onRead }: ReadBytesOption
   yield* gunzip as AsyncIterable<Buffer>;
 }
 
-async function* fileChunks(path: string, gzip: boolean, onRead: (chunk: Buffer) => void): AsyncGenerator<Buffer, void> {
-  let first = true;
-  for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>) {
+async function* fileChunks(path: string, { gzip, onRead, start = 0 }: ReadBytesOptions): AsyncGenerator<Buffer, void> {
+  let first = start === 0;
+  // A pipe takes no position, not even 0.
+  const position = first ? {} : { start };
+  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, ...position });
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
     if (first) checkMagic(path, gzip, chunk);
     first = false;
     onRead(chunk);

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import type { LineRange } from './line-range.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
 import { formatLocation } from './passage.ts';
@@ -18,6 +19,8 @@ export interface ReadLinesOptions {
   newline: Newline;
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
+  /** Only these lines are decoded and given; reading ends behind them. */
+  range?: LineRange | undefined;
 }
 
 /**
@@ -25,14 +28,20 @@ export interface ReadLinesOptions {
  * What is wrong with one line is a line with a reason; what ends the reading of the file is thrown.
  */
 export async function* readLines(path: string, options: ReadLinesOptions): AsyncGenerator<TextLine[], void> {
-  const splitter = new LineSplitter(options);
+  const { range, maxLineBytes } = options;
+  const splitter = new LineSplitter({ ...options, firstNumber: range?.seek?.line });
+  const wanted = (lines: RawLine[]): TextLine[] =>
+    (range === undefined ? lines : lines.filter(({ number }) => number >= range.first && number < range.end)).map(
+      (line) => decode(line, maxLineBytes),
+    );
   try {
-    for await (const chunk of readBytes(path, options)) {
-      const lines = splitter.push(chunk);
-      if (lines.length > 0) yield lines.map((line) => decode(line, options.maxLineBytes));
+    for await (const chunk of readBytes(path, { ...options, start: range?.seek?.offset })) {
+      const lines = wanted(splitter.push(chunk));
+      if (lines.length > 0) yield lines;
+      if (range !== undefined && splitter.nextNumber >= range.end) return;
     }
-    const last = splitter.end();
-    if (last.length > 0) yield last.map((line) => decode(line, options.maxLineBytes));
+    const last = wanted(splitter.end());
+    if (last.length > 0) yield last;
   } catch (error) {
     throw readingFailed(path, splitter.nextNumber, error);
   }
@@ -55,7 +64,8 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-function readingFailed(path: string, line: number, error: unknown): unknown {
+/** What ended the reading of a text file, as an error that names the line. */
+export function readingFailed(path: string, line: number, error: unknown): unknown {
   if (error instanceof TrawlError || !isNodeError(error)) return error;
   if (error.code?.startsWith('Z_')) {
     return new TrawlError(

@@ -34,19 +34,27 @@ const PARSERS = {
 
 /** Reads Parquet, a batch for each row group: memory is bounded by the largest row group of the file. */
 export async function* readParquet(context: ReaderContext): AsyncGenerator<readonly ReadRow[], void> {
-  const { path } = context;
+  const { path, range } = context;
   const { file, metadata } = await openParquet(path);
   const names = parquetSchema(metadata).children.map(({ element }) => element.name);
   let firstRow = 0;
   for (const group of metadata.row_groups) {
     const rowEnd = firstRow + Number(group.num_rows);
-    if (rowEnd === firstRow) continue;
-    const rows = await readRows(path, file, metadata, firstRow, rowEnd);
-    yield rows.map((values, offset) => toRow(firstRow + offset + 1, names, values));
+    const [from, to] = [Math.max(firstRow, (range?.first ?? 1) - 1), Math.min(rowEnd, (range?.end ?? Infinity) - 1)];
+    if (from < to) {
+      const rows = await readRows(path, file, metadata, from, to);
+      yield rows.map((values, offset) => toRow(from + offset + 1, names, values));
+    }
     firstRow = rowEnd;
   }
+  if (range !== undefined) return;
   // Parquet is read here and there in the file; counting and hashing takes a pass of its own.
   for await (const _ of readBytes(path, { gzip: false, onRead: context.onRead }));
+}
+
+/** Rows of the file, as its end says. */
+export async function parquetRows(path: string): Promise<number> {
+  return Number((await openParquet(path)).metadata.num_rows);
 }
 
 async function openParquet(path: string): Promise<{ file: AsyncBuffer; metadata: FileMetaData }> {
