@@ -55,7 +55,7 @@ export async function encodePassages(
         next += texts.length;
       }
       const batch = inFlight.shift();
-      if (batch !== undefined) await onBatch(checked(batch.first, await batch.result));
+      if (batch !== undefined) await onBatch(checked(passages, batch.first, await batch.result));
       throwIfCancelled(signal);
     }
   } finally {
@@ -73,22 +73,26 @@ function begin(encoder: TextEncoder, first: number, texts: readonly string[]): B
   return { first, result, stop };
 }
 
-function checked(first: number, { vectors, outcomes }: EncodeResult): EncodedBatch {
+function checked(passages: PassageFile, first: number, { vectors, outcomes }: EncodeResult): EncodedBatch {
   let tokens = 0;
   let truncatedPassages = 0;
   for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok) throw failedPassage(first + i, outcome.error);
+    if (!outcome.ok) throw failedPassage(first + i, passages.line(first + i), outcome.error);
     tokens += outcome.tokens;
     if (outcome.truncated) truncatedPassages++;
   }
   return { vectors, tokens, truncatedPassages };
 }
 
-function failedPassage(row: number, error: TrawlError): TrawlError {
-  return new TrawlError(error.code, `The passage of row ${row} could not be embedded: ${error.message}`, {
-    details: { ...error.details, row },
-    cause: error,
-  });
+function failedPassage(row: number, line: number, error: TrawlError): TrawlError {
+  return new TrawlError(
+    error.code,
+    `The passage of row ${row} (line ${line}) could not be embedded: ${error.message}`,
+    {
+      details: { ...error.details, row, line },
+      cause: error,
+    },
+  );
 }
 
 /** The stored document as the reader saw it, large integers exact. */
