@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { installBaselines } from '../../bench/baselines.ts';
 import { BASELINES, type BaselineName } from '../../bench/bench-engine.ts';
 import { benchFlat } from '../../bench/bench-flat.ts';
+import { benchIndex, indexReport } from '../../bench/bench-index.ts';
 import { flatReport } from '../../bench/report.ts';
 import { availableCores } from '../../src/embedding/available-cores.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -15,20 +16,21 @@ const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
 
 export const benchCommand = defineCommand({
   name: 'bench',
-  summary: 'measure the search beside faiss, numpy and usearch',
+  summary: 'measure the search beside faiss, numpy and usearch, and the building of an index',
   description:
     '`trawl bench flat` times exact top-k over synthetic vectors with the distribution of real ones, or over a FAISS file, ' +
     'in turns with the baselines: the same rows, queries and threads, a median of several runs after a warm-up, the answers ' +
     'compared. `trawl bench baselines` makes their Python environment, once. A baseline that is not there, or does not fit ' +
-    'into memory, is left out with a word. bench/README.md defines the figures.',
+    'into memory, is left out with a word. `trawl bench index` builds an index of --rows passages of 100 words, or of --corpus, ' +
+    'with vectors that cost nothing, or with --model beside the encoder alone. bench/README.md defines the figures.',
   positionals: {
     usage: '<case>',
-    help: { case: 'flat: the search. baselines: install faiss, numpy and usearch for it.' },
+    help: { case: 'flat: the search. index: the building. baselines: install faiss, numpy and usearch.' },
     min: 1,
     max: 1,
   },
   options: {
-    rows: { kind: 'integer', default: 100_000, min: 1, help: 'Vectors to search.' },
+    rows: { kind: 'integer', default: 100_000, min: 1, help: 'Vectors to search, passages to index.' },
     dimension: { kind: 'integer', default: 768, min: 1, max: 131_072, help: 'Values of a vector.' },
     dtype: {
       kind: 'choice',
@@ -70,11 +72,14 @@ export const benchCommand = defineCommand({
       value: 'GB/S',
       help: 'Reading speed of the memory, 10^9 bytes a second, measured elsewhere; for the record and the roofline.',
     },
+    corpus: { kind: 'list', value: 'FILE', help: 'index: passages to take.' },
+    model: { kind: 'string', value: 'NAME|DIR', help: 'index: the encoder, in place of one that costs nothing.' },
     out: { kind: 'string', value: 'FILE', help: 'Also write environment, records and what was left out, as JSON.' },
   },
   examples: [
     'trawl bench baselines',
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
+    'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -85,8 +90,21 @@ export const benchCommand = defineCommand({
       out(options.json ? JSON.stringify({ python }) : python);
       return EXIT.ok;
     }
+    if (name === 'index') {
+      const scratch = await mkdtemp(join(options.cache ?? tmpdir(), 'trawl-bench-'));
+      try {
+        const { rows, dimension, model, corpus, seed } = options;
+        const threads = options.threads ?? availableCores();
+        const result = await benchIndex({ corpus, rows, dimension, model, threads, seed, scratch, signal, note });
+        if (options.out !== undefined) await writeFile(options.out, `${JSON.stringify(result, null, 2)}\n`);
+        out(options.json ? JSON.stringify(result.records) : indexReport(result.records, result.environment));
+        return EXIT.ok;
+      } finally {
+        await rm(scratch, { recursive: true, force: true });
+      }
+    }
     if (name !== 'flat') {
-      throw new TrawlError('USAGE', `There is no case ${JSON.stringify(name)}; there are flat and baselines.`);
+      throw new TrawlError('USAGE', `There is no case ${JSON.stringify(name)}; there are flat, index and baselines.`);
     }
     const clash = SYNTHETIC_OPTIONS.find((option) => given.has(option));
     if (options.vectors !== undefined && clash !== undefined) {
