@@ -1,14 +1,6 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
-import { baselineScript } from './baselines.ts';
+import { openBaselineScript } from './baselines.ts';
 import type { BaselineName, BenchEngine, TimedAnswer } from './bench-engine.ts';
-
-/** Why a baseline is left out, or stopped. Never a reason to fail. */
-export class BaselineUnavailable extends Error {
-  override readonly name = 'BaselineUnavailable';
-}
+import type { ScriptProcess } from './script-process.ts';
 
 export interface BaselineOptions {
   readonly python: string;
@@ -21,7 +13,6 @@ export interface BaselineOptions {
 
 /** What a script answers; which fields depends on the request. */
 interface Reply {
-  readonly error?: string;
   readonly version: string;
   readonly ms: number;
   readonly rows: readonly number[];
@@ -29,16 +20,13 @@ interface Reply {
   readonly residentBytes: number;
 }
 
-/** Characters of a script's last words that are kept. */
-const LAST_WORDS = 2000;
-
 /**
  * A baseline in its own Python process, with its rows loaded.
  *
- * @throws BaselineUnavailable when Python, a package or memory is missing.
+ * @throws EngineUnavailable when Python, a package or memory is missing.
  */
 export async function openBaseline(name: BaselineName, options: BaselineOptions): Promise<BenchEngine> {
-  const script = new BaselineScript(name, options);
+  const script = openBaselineScript<Reply>(`flat_${name}`, name, options);
   try {
     const { version } = await script.ask({ do: 'load', vectors: options.vectors, queries: options.queries });
     return new BaselineEngine(name, version, script);
@@ -51,9 +39,9 @@ export async function openBaseline(name: BaselineName, options: BaselineOptions)
 class BaselineEngine implements BenchEngine {
   readonly name: BaselineName;
   readonly version: string;
-  readonly #script: BaselineScript;
+  readonly #script: ScriptProcess<Reply>;
 
-  constructor(name: BaselineName, version: string, script: BaselineScript) {
+  constructor(name: BaselineName, version: string, script: ScriptProcess<Reply>) {
     this.name = name;
     this.version = version;
     this.#script = script;
@@ -71,67 +59,5 @@ class BaselineEngine implements BenchEngine {
 
   close(): Promise<void> {
     return this.#script.close();
-  }
-}
-
-/** One running script: a request at a time, a line each way (bench/baselines/protocol.py). */
-class BaselineScript {
-  readonly #name: string;
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
-  readonly #ended: Promise<void>;
-  #lastWords = '';
-  #end: string | undefined;
-  #waiting: { resolve(reply: Reply): void; reject(error: Error): void } | undefined;
-
-  constructor(name: BaselineName, { python, threads }: BaselineOptions) {
-    this.#name = name;
-    const script = baselineScript(name);
-    if (!existsSync(script)) throw new BaselineUnavailable(`${script} is not there: baselines come with a checkout`);
-    this.#child = spawn(python, ['-B', script, String(threads)], { stdio: ['pipe', 'pipe', 'pipe'] });
-    this.#ended = new Promise((resolve) => {
-      const end = (reason: string): void => {
-        this.#end ??= reason;
-        this.#settle()?.reject(this.#unavailable());
-        resolve();
-      };
-      this.#child.on('error', (error) => end(error.message));
-      this.#child.on('close', (code, signal) => end(`${python} ended with ${signal ?? code}`));
-    });
-    // A script that died is told by its end.
-    this.#child.stdin.on('error', () => undefined);
-    this.#child.stderr.on('data', (chunk: Buffer) => {
-      this.#lastWords = `${this.#lastWords}${chunk}`.slice(-LAST_WORDS);
-    });
-    createInterface({ input: this.#child.stdout }).on('line', (line) =>
-      this.#settle()?.resolve(JSON.parse(line) as Reply),
-    );
-  }
-
-  async ask(request: { do: string } & Readonly<Record<string, string | number>>): Promise<Reply> {
-    if (this.#end !== undefined) throw this.#unavailable();
-    const reply = await new Promise<Reply>((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-      this.#child.stdin.write(`${JSON.stringify(request)}\n`);
-    });
-    if (reply.error !== undefined) throw new BaselineUnavailable(reply.error);
-    return reply;
-  }
-
-  async close(): Promise<void> {
-    this.#child.stdin.end();
-    // It has nothing to put in order, and a search may take long.
-    this.#child.kill();
-    await this.#ended;
-  }
-
-  #settle() {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    return waiting;
-  }
-
-  #unavailable(): BaselineUnavailable {
-    const lastLine = this.#lastWords.trim().split('\n').at(-1) ?? '';
-    return new BaselineUnavailable(`${this.#name}: ${this.#end}${lastLine === '' ? '' : ` (${lastLine})`}`);
   }
 }

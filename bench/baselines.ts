@@ -5,26 +5,44 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
-import type { BaselineName } from './bench-engine.ts';
+import { EngineUnavailable, ScriptProcess } from './script-process.ts';
+
+/** Cases with baselines; each has a Python environment of its own, because torch takes 6 GB. */
+export const BASELINE_CASES = ['flat', 'embed'] as const;
+export type BaselineCase = (typeof BASELINE_CASES)[number];
 
 /** The Python scripts and what they need. */
 const FOLDER = join(packageRoot, 'bench', 'baselines');
-const REQUIREMENTS = join(FOLDER, 'requirements.txt');
+const REQUIREMENTS: Readonly<Record<BaselineCase, string>> = {
+  flat: join(FOLDER, 'requirements.txt'),
+  embed: join(FOLDER, 'requirements-embed.txt'),
+};
 
-export function baselineScript(name: BaselineName): string {
-  return join(FOLDER, `flat_${name}.py`);
+/**
+ * Starts bench/baselines/SCRIPT.py.
+ *
+ * @throws EngineUnavailable where there are no scripts.
+ */
+export function openBaselineScript<Reply extends object>(
+  script: string,
+  name: string,
+  { python, threads }: { readonly python: string; readonly threads: number },
+): ScriptProcess<Reply> {
+  const path = join(FOLDER, `${script}.py`);
+  if (!existsSync(path)) throw new EngineUnavailable(`${path} is not there: baselines come with a checkout`);
+  return new ScriptProcess<Reply>(name, python, ['-B', path, String(threads)]);
 }
 
 /** The environment's folder below the cache: a new one for new requirements, shared by all checkouts. */
-export function baselineFolder(cache: string): string {
-  const version = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12);
-  return join(cache, `baselines-${version}`);
+export function baselineFolder(cache: string, of: BaselineCase): string {
+  const version = createHash('sha256').update(readFileSync(REQUIREMENTS[of])).digest('hex').slice(0, 12);
+  return join(cache, `baselines-${of === 'flat' ? '' : `${of}-`}${version}`);
 }
 
 /** The interpreter of the environment, undefined until `trawl bench baselines` has made it. */
-export function baselinePython(cache: string): string | undefined {
-  if (!existsSync(REQUIREMENTS)) return undefined;
-  const folder = baselineFolder(cache);
+export function baselinePython(cache: string, of: BaselineCase): string | undefined {
+  if (!existsSync(REQUIREMENTS[of])) return undefined;
+  const folder = baselineFolder(cache, of);
   return existsSync(join(folder, '.complete')) ? join(folder, 'bin', 'python') : undefined;
 }
 
@@ -35,15 +53,18 @@ export function baselinePython(cache: string): string | undefined {
  */
 export async function installBaselines(
   cache: string,
+  of: BaselineCase,
   options: { python: string; signal: AbortSignal; note(text: string): void },
 ): Promise<string> {
-  const there = baselinePython(cache);
+  const there = baselinePython(cache, of);
   if (there !== undefined) return there;
-  if (!existsSync(REQUIREMENTS))
-    throw new TrawlError('USAGE', `${REQUIREMENTS} is not there: baselines come with a checkout.`);
-  const folder = baselineFolder(cache);
+  const requirements = REQUIREMENTS[of];
+  if (!existsSync(requirements))
+    throw new TrawlError('USAGE', `${requirements} is not there: baselines come with a checkout.`);
+  const folder = baselineFolder(cache, of);
   const python = join(folder, 'bin', 'python');
-  options.note(`Installing the baselines into ${folder} (once)`);
+  const size = of === 'embed' ? '; torch is large: up to 6 GB' : '';
+  options.note(`Installing the baselines into ${folder} (once${size})`);
   await rm(folder, { recursive: true, force: true });
   await mkdir(cache, { recursive: true });
   const run = (command: string, args: string[], onFailure: string): Promise<void> =>
@@ -53,7 +74,7 @@ export async function installBaselines(
     ['-m', 'venv', folder],
     'Python 3 with venv is needed (Debian: apt-get install python3-venv)',
   );
-  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', REQUIREMENTS];
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements];
   await run(python, install, 'pip could not install the baselines');
   await writeFile(join(folder, '.complete'), '');
   return python;

@@ -7,7 +7,7 @@ import { packageRoot } from '../src/package-root.ts';
 import { codesBytes } from '../src/vector-index/codes-size.ts';
 import { type Kernel, loadKernel } from '../src/vector-index/kernel.ts';
 import type { VectorDtype } from '../src/vector-index/vector-segments.ts';
-import { BaselineUnavailable, openBaseline } from './baseline-engine.ts';
+import { openBaseline } from './baseline-engine.ts';
 import { baselinePython } from './baselines.ts';
 import type { BaselineName, BenchEngine } from './bench-engine.ts';
 import { availableMemoryBytes, type Environment, environment, loadNow } from './environment.ts';
@@ -15,6 +15,7 @@ import { type FlatRecord, runFlatCase } from './flat-case.ts';
 import { encodeNpy, type Matrix } from './npy.ts';
 import { heldOutQueries, perturbedRows, queriesOfFile } from './queries.ts';
 import { formatGigabytes } from './report.ts';
+import { EngineUnavailable } from './script-process.ts';
 import { openTrawlEngine } from './trawl-engine.ts';
 import { basisOfFile, basisOfSpectrum, type VectorBasis } from './vector-basis.ts';
 import { type CacheContext, syntheticFile } from './vector-cache.ts';
@@ -156,7 +157,7 @@ async function openBaselines(
   queries: Matrix,
   skip: (engine: string, reason: string) => void,
 ): Promise<BenchEngine[]> {
-  const interpreter = python ?? baselinePython(cache);
+  const interpreter = python ?? baselinePython(cache, 'flat');
   const queriesFile = join(scratch, 'queries.npy');
   await writeFile(queriesFile, encodeNpy(queries));
   // The codes may not be in memory yet, and have to stay.
@@ -178,7 +179,7 @@ async function openBaselines(
         );
         freeBytes -= needed;
       } catch (error) {
-        if (!(error instanceof BaselineUnavailable)) throw error;
+        if (!(error instanceof EngineUnavailable)) throw error;
         skip(name, error.message);
       }
     }

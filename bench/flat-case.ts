@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { throwIfCancelled } from '../src/abort.ts';
 import { agreement } from './agreement.ts';
-import { BaselineUnavailable } from './baseline-engine.ts';
+
 import type { BenchEngine } from './bench-engine.ts';
+import { EngineUnavailable } from './script-process.ts';
 import { median, percentile, sortedSamples } from './statistics.ts';
 
 /** Exact top-k over one set of rows, for several numbers of queries at once. */
@@ -93,7 +94,7 @@ async function measure(
     try {
       await ask();
     } catch (error) {
-      if (!(error instanceof BaselineUnavailable)) throw error;
+      if (!(error instanceof EngineUnavailable)) throw error;
       onLost(engine.name, error.message);
       measured.delete(engine);
     }

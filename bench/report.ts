@@ -1,4 +1,5 @@
-import type { Environment } from './environment.ts';
+import type { EmbedRecord } from './embed-case.ts';
+import type { Environment, MachineFacts } from './environment.ts';
 import type { FlatRecord } from './flat-case.ts';
 
 /** Decimal: 15.4 GB is 15.4 × 10^9 bytes. */
@@ -10,8 +11,7 @@ export function formatGigabytes(bytes: number): string {
 export function flatReport(records: readonly FlatRecord[], environment: Environment): string {
   const [any] = records;
   if (any === undefined) return 'Nothing was measured.';
-  const { processor, cores, isa, memoryBytes, loadBefore, node, platform, engines, date, bandwidthGbPerS } =
-    environment;
+  const { isa, bandwidthGbPerS } = environment;
   const header = [
     'queries',
     'engine',
@@ -38,13 +38,65 @@ export function flatReport(records: readonly FlatRecord[], environment: Environm
   ]);
   return [
     `${any.rows} × ${any.dimension} ${any.dtype}, k = ${any.k}, ${any.threads} threads, median of ${any.runs} after a warm-up`,
-    `${date.slice(0, 10)}, ${processor}, ${cores} cores, ${isa}, ${formatGigabytes(memoryBytes)}, load before ${loadBefore.toFixed(1)}, ${platform}, Node.js ${node}; ${engines.join(', ')}`,
+    machineLine(environment, isa),
     '',
     ...table(header, lines),
     ...singleQuery(records, bandwidthGbPerS),
     '',
     'rescored: exact rows read per query, median / 95th percentile / maximum. agrees: queries with our list, near-ties apart.',
   ].join('\n');
+}
+
+export interface EmbedEnvironment extends MachineFacts {
+  /** A float32 matrix product of the baseline on the same threads, 10^9 operations a second; null: no baseline. */
+  readonly matmulGflopPerS: number | null;
+}
+
+/** A table of Markdown. */
+export function embedReport(records: readonly EmbedRecord[], environment: EmbedEnvironment, model: string): string {
+  const [any] = records;
+  if (any === undefined) return 'Nothing was measured.';
+  const header = [
+    'precision',
+    'engine',
+    'texts/s',
+    'tokens/s',
+    '× baseline',
+    'GFLOP/s',
+    'query p50 ms',
+    'query p99 ms',
+    'memory',
+    'cosine',
+  ];
+  const lines = records.map((record) => [
+    record.precision,
+    record.engine,
+    record.textsPerS.toFixed(1),
+    record.tokensPerS.toFixed(0),
+    record.ratioToBaseline === null ? '' : record.ratioToBaseline.toFixed(2),
+    record.gflopPerS === null ? '' : record.gflopPerS.toFixed(0),
+    formatMs(record.queryP50Ms),
+    formatMs(record.queryP99Ms),
+    formatGigabytes(record.residentBytes),
+    record.cosineToBaseline === null ? '' : record.cosineToBaseline.toFixed(7),
+  ]);
+  const { matmulGflopPerS } = environment;
+  return [
+    `${model}: ${any.texts} passages of ${(any.tokens / any.texts).toFixed(0)} tokens on average, ${any.threads} threads, median of ${any.runs} after a warm-up`,
+    machineLine(environment),
+    '',
+    ...table(header, lines),
+    '',
+    ...(matmulGflopPerS === null
+      ? []
+      : [`A float32 matrix product reaches ${matmulGflopPerS.toFixed(0)} GFLOP/s on these threads.`]),
+    'GFLOP/s: of the matrix products that the texts need. cosine: the smallest to the baseline over 32 passages.',
+  ].join('\n');
+}
+
+function machineLine(facts: MachineFacts, isa?: string): string {
+  const { processor, cores, memoryBytes, loadBefore, node, platform, engines, date } = facts;
+  return `${date.slice(0, 10)}, ${processor}, ${cores} cores, ${isa === undefined ? '' : `${isa}, `}${formatGigabytes(memoryBytes)}, load before ${loadBefore.toFixed(1)}, ${platform}, Node.js ${node}; ${[...new Set(engines)].join(', ')}`;
 }
 
 /** One query is bound by reading: what Trawl reads a second, beside what the memory can give. */

@@ -24,6 +24,7 @@ export function textSummary(summary: BuildSummary): string[] {
   return [
     size(summary, manifest),
     times(summary, manifest),
+    ...overridden(manifest),
     ...remarks(manifest, summary.skippedExamples, passagesWithoutId),
     ...duplicateLines(duplicates),
   ];
@@ -39,6 +40,7 @@ export function textJobSummary(summary: JobSummary): string[] {
   return [
     size(summary, manifest),
     times(summary, manifest),
+    ...overridden(manifest),
     ...remarks(manifest, summary.skippedExamples, passagesWithoutId),
     `  ${next}`,
   ];
@@ -69,6 +71,11 @@ function times(
     `(${formatCount(Math.round((rows - resumedRows) / encodeS))} passages/s, ${formatCount(Math.round(tokens / encodeS))} tokens/s${resumed}), ` +
     `finished ${formatDuration(stageMs.finish)}`
   );
+}
+
+function overridden({ model }: Manifest): string[] {
+  const set = model.overrides ?? [];
+  return set.length === 0 ? [] : [`  set against the model's own description: ${set.join(', ')}`];
 }
 
 function remarks({ corpus, model }: Manifest, skippedExamples: readonly string[], passagesWithoutId: number): string[] {

@@ -1,7 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
+import type { Compression } from './compression.ts';
 
 /** Every kind of corpus file; the name is also the file name's extension. */
-export const CORPUS_FORMATS = ['jsonl', 'jsonl.gz', 'tsv', 'tsv.gz', 'parquet'] as const;
+export const CORPUS_FORMATS = ['jsonl', 'jsonl.gz', 'jsonl.zst', 'tsv', 'tsv.gz', 'tsv.zst', 'parquet'] as const;
 
 export type CorpusFormat = (typeof CORPUS_FORMATS)[number];
 
@@ -11,8 +12,11 @@ const EXTENSIONS: readonly (readonly [string, CorpusFormat])[] = [
   ['.ndjson', 'jsonl'],
   ['.jsonl.gz', 'jsonl.gz'],
   ['.ndjson.gz', 'jsonl.gz'],
+  ['.jsonl.zst', 'jsonl.zst'],
+  ['.ndjson.zst', 'jsonl.zst'],
   ['.tsv', 'tsv'],
   ['.tsv.gz', 'tsv.gz'],
+  ['.tsv.zst', 'tsv.zst'],
   ['.parquet', 'parquet'],
 ];
 
@@ -20,6 +24,11 @@ export const KNOWN_EXTENSIONS: readonly string[] = EXTENSIONS.map(([extension]) 
 
 export function isCorpusFormat(name: string): name is CorpusFormat {
   return (CORPUS_FORMATS as readonly string[]).includes(name);
+}
+
+export function compressionOf(format: CorpusFormat): Compression {
+  if (format.endsWith('.gz')) return 'gzip';
+  return format.endsWith('.zst') ? 'zstd' : 'none';
 }
 
 /** The format that a file's name tells; undefined for a name with no known extension. Letter case does not matter. */

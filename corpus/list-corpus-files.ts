@@ -11,24 +11,33 @@ export interface CorpusFile {
   readonly sizeBytes: number;
 }
 
+/** The format that a name tells; undefined where it tells none. */
+export type FormatOfPath = (path: string) => CorpusFormat | undefined;
+
 /**
  * The files to read, in order: the paths as given, and within a directory every file with a known extension, at any
  * depth, in the byte order of its path relative to that directory (with `/` between the parts). Names that start with
  * a dot are left out. Synchronous, so that a wrong path is reported before anything expensive starts.
  */
-export function listCorpusFiles(paths: readonly string[], format?: CorpusFormat): CorpusFile[] {
+export function listCorpusFiles(
+  paths: readonly string[],
+  format?: CorpusFormat,
+  formatOfPath: FormatOfPath = formatOfName,
+): CorpusFile[] {
   if (paths.length === 0) {
     throw new TrawlError('USAGE', 'No corpus was given. Name at least one file or directory.');
   }
   return paths.flatMap((path) => {
     const stats = statOf(path);
-    return stats.isDirectory() ? listDirectory(path, format) : [corpusFile(path, stats, formatOf(path, format))];
+    return stats.isDirectory()
+      ? listDirectory(path, format, formatOfPath)
+      : [corpusFile(path, stats, format ?? formatOfPath(path) ?? formatOf(path, format))];
   });
 }
 
-function listDirectory(directory: string, format: CorpusFormat | undefined): CorpusFile[] {
+function listDirectory(directory: string, format: CorpusFormat | undefined, formatOfPath: FormatOfPath): CorpusFile[] {
   const found: { key: Buffer; path: string }[] = [];
-  walk(directory, [], (path) => {
+  walk(directory, [], formatOfPath, (path) => {
     found.push({ key: Buffer.from(relative(directory, path).split(sep).join('/')), path });
   });
   if (found.length === 0) {
@@ -40,20 +49,25 @@ function listDirectory(directory: string, format: CorpusFormat | undefined): Cor
     );
   }
   found.sort((a, b) => Buffer.compare(a.key, b.key));
-  return found.map(({ path }) => corpusFile(path, statOf(path), formatOf(path, format)));
+  return found.map(({ path }) => corpusFile(path, statOf(path), format ?? formatOfPath(path)!));
 }
 
 /** Visits the corpus files below a directory. `ancestors` are real paths: a link back to one of them is not followed. */
-function walk(directory: string, ancestors: readonly string[], visit: (path: string) => void): void {
+function walk(
+  directory: string,
+  ancestors: readonly string[],
+  formatOfPath: FormatOfPath,
+  visit: (path: string) => void,
+): void {
   const realPath = realpathSync(directory);
   if (ancestors.includes(realPath)) return;
   for (const entry of entriesOf(directory)) {
     if (entry.name.startsWith('.')) continue;
     const path = join(directory, entry.name);
-    const known = formatOfName(entry.name) !== undefined;
+    const known = formatOfPath(entry.name) !== undefined;
     // A download cache often holds links to the files proper.
     if (entry.isSymbolicLink() ? isDirectoryLink(path, known) : entry.isDirectory()) {
-      walk(path, [...ancestors, realPath], visit);
+      walk(path, [...ancestors, realPath], formatOfPath, visit);
     } else if (known) {
       visit(path);
     }

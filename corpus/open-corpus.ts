@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
 import type { BadRow, ReaderContext, ReadRow } from './check-row.ts';
-import { CORPUS_FORMATS, type CorpusFormat } from './corpus-format.ts';
+import { CORPUS_FORMATS, type CorpusFormat, compressionOf } from './corpus-format.ts';
 import { type CorpusReport, FileCounters, MAX_EXAMPLES, summarize } from './corpus-report.ts';
 import type { LineRange } from './line-range.ts';
 import { type CorpusFile, listCorpusFiles } from './list-corpus-files.ts';
@@ -167,14 +167,16 @@ function readRows(
   context: ReaderContext,
   { tsvLayout, tsvIdType }: ResolvedOptions,
 ): AsyncGenerator<readonly ReadRow[], void> {
-  const gzip = format.endsWith('.gz');
+  const compression = compressionOf(format);
   switch (format) {
     case 'jsonl':
     case 'jsonl.gz':
-      return readJsonl(context, { gzip });
+    case 'jsonl.zst':
+      return readJsonl(context, { compression });
     case 'tsv':
     case 'tsv.gz':
-      return readTsv(context, { gzip, layout: tsvLayout, idType: tsvIdType });
+    case 'tsv.zst':
+      return readTsv(context, { compression, layout: tsvLayout, idType: tsvIdType });
     case 'parquet':
       return readParquet(context);
   }

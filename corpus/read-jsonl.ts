@@ -1,13 +1,14 @@
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import type { Compression } from './compression.ts';
 import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 
 /** Reads JSON Lines: one object a line, lines end with `\n` only. Blank lines are passed over. */
 export async function* readJsonl(
   context: ReaderContext,
-  { gzip }: { gzip: boolean },
+  { compression }: { compression: Compression },
 ): AsyncGenerator<readonly ReadRow[], void> {
-  for await (const lines of readLines(context.path, { ...context, gzip, newline: 'lf' })) {
+  for await (const lines of readLines(context.path, { ...context, compression, newline: 'lf' })) {
     const rows: ReadRow[] = [];
     for (const line of lines) {
       if (!line.ok) {

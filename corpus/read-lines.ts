@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
 import { isNodeError, TrawlError } from '../src/errors.ts';
+import { type Compression, DamagedDataError } from './compression.ts';
 import type { LineRange } from './line-range.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
@@ -15,7 +16,7 @@ export type TextLine =
   | { readonly ok: false; readonly number: number; readonly reason: string };
 
 export interface ReadLinesOptions {
-  gzip: boolean;
+  compression: Compression;
   newline: Newline;
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
@@ -64,8 +65,14 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-/** What ended the reading of a text file, as an error that names the line. */
+/** What ended the reading of a file, as a TrawlError that names the line. */
 export function readingFailed(path: string, line: number, error: unknown): unknown {
+  if (error instanceof DamagedDataError) {
+    return new TrawlError('CORPUS_BAD_LINE', `${formatLocation({ file: path, line })}: ${error.message}.`, {
+      details: { path, line },
+      cause: error,
+    });
+  }
   if (error instanceof TrawlError || !isNodeError(error)) return error;
   if (error.code?.startsWith('Z_')) {
     return new TrawlError(

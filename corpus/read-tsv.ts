@@ -1,4 +1,5 @@
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import type { Compression } from './compression.ts';
 import { type JsonValue, jsonText } from './json-text.ts';
 import { parseInteger } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
@@ -14,7 +15,7 @@ export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
 export type TsvIdType = (typeof TSV_ID_TYPES)[number];
 
 export interface ReadTsvOptions {
-  gzip: boolean;
+  compression: Compression;
   layout: TsvLayout;
   idType: TsvIdType;
 }
@@ -27,13 +28,13 @@ const LEADING_COLUMNS = ['id', 'title', 'text', 'contents'];
 /** Reads tab-separated text. Lines end as in Python's text mode; lines of nothing but spaces are passed over. */
 export async function* readTsv(
   context: ReaderContext,
-  { gzip, layout, idType }: ReadTsvOptions,
+  { compression, layout, idType }: ReadTsvOptions,
 ): AsyncGenerator<readonly ReadRow[], void> {
   const first = context.range?.first ?? 1;
   let parse: ((line: number, text: string) => ReadRow) | undefined;
   for await (const lines of readLines(context.path, {
     ...context,
-    gzip,
+    compression,
     newline: 'universal',
     // Its head says what the columns are, also to who wants its end.
     range: context.range && { first: 1, end: context.range.end },

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { throwIfCancelled } from '../src/abort.ts';
+import { compressionOf } from './corpus-format.ts';
 import { LineSplitter } from './line-splitter.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
 import { readBytes } from './read-bytes.ts';
@@ -61,7 +62,7 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
   };
   const counter = file.format.startsWith('tsv') ? new SplitCounter() : new LineFeedCounter(file.format === 'jsonl');
   try {
-    for await (const chunk of readBytes(file.path, { gzip: file.format.endsWith('.gz'), onRead })) {
+    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead })) {
       if (file.format !== 'parquet') counter.push(chunk);
     }
   } catch (error) {

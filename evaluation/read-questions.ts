@@ -14,8 +14,9 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions: `{"id", "question", "query"?, "golden_answers"?, "gold_ids"?}`. Ids may be strings
- * or integers; further columns are ignored, null counts as absent. Two questions with the same id are an error.
+ * Reads a JSONL file of questions: `{"id", "question", "query"?, "golden_answers"?, "gold_ids"?}`, or BEIR's
+ * `{"_id", "text"}`. Ids may be strings or integers; further columns are ignored, null counts as absent. Two questions
+ * with the same id are an error.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
   const questions: Question[] = [];
@@ -48,17 +49,19 @@ function parseQuestion(text: string, fail: Fail): Question {
     throw fail('not valid JSON; expected one object a line');
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw fail('expected a JSON object with "id" and "question"');
+    throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" as BEIR has them');
   }
   const columns = new Map<string, unknown>(Object.entries(parsed));
-  const question = columns.get('question');
-  if (typeof question !== 'string') throw fail('"question" must be a string');
+  // The two together, so that a corpus of "id" and "text" given by mistake is not read as questions.
+  const isBeir = !columns.has('id') && columns.has('_id');
+  const question = columns.get('question') ?? (isBeir ? columns.get('text') : undefined);
+  if (typeof question !== 'string') throw fail(`${isBeir ? '"text"' : '"question"'} must be a string`);
   const query = columns.get('query') ?? undefined;
   if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string if it is there');
   const goldenAnswers = stringsOf(columns.get('golden_answers'), fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   return {
-    id: idOf(columns.get('id'), '"id"', fail),
+    id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
     ...(query === undefined ? {} : { query }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),

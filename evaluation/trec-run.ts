@@ -13,13 +13,13 @@ export interface TrecRunOptions {
  * cannot be written: USAGE.
  */
 export function* formatTrecRun(run: Run, { tag = 'trawl' }: TrecRunOptions = {}): Generator<string, void> {
-  checkField('tag', tag);
+  checkTrecField('tag', tag);
   for (const [queryId, passages] of run) {
-    checkField('query id', queryId);
+    checkTrecField('query id', queryId);
     const written = new Set<string>();
     for (const { id, score } of passages) {
       if (written.has(id)) continue;
-      checkField('passage id', id);
+      checkTrecField('passage id', id);
       if (!Number.isFinite(score)) {
         throw new TrawlError('USAGE', `The score of passage ${id} for query ${queryId} is ${score}, not a number.`);
       }
@@ -59,11 +59,12 @@ function ranked(results: ReadonlyMap<string, { score: number; rank: number }>): 
     .map(({ id, score }) => ({ id, score }));
 }
 
-function checkField(name: string, value: string): void {
+/** @throws TrawlError USAGE where a text cannot be a field of a TREC run: empty, or with white space. */
+export function checkTrecField(name: 'tag' | 'query id' | 'passage id', value: string): void {
   if (/^\S+$/.test(value)) return;
   throw new TrawlError(
     'USAGE',
     `The ${name} ${JSON.stringify(value)} cannot stand in a TREC run: fields must not be empty or have white space. ` +
-      'Give the passages ids without white space, or take the results as JSON.',
+      `${name === 'tag' ? 'Give another --tag' : `Give every ${name.replace(' id', '')} an id without white space`}, or leave the run out.`,
   );
 }

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, join, relative, resolve } from 'node:path';
 import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
 import type { Corpus, CorpusOptions } from '../corpus/open-corpus.ts';
 import { parseTemplate } from '../corpus/passage-template.ts';
@@ -38,6 +38,8 @@ export interface BuildOptions {
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
   readonly encoder: TextEncoder;
+  /** Folder of the encoder's model where it was given as a path, for who opens the index. */
+  readonly modelFolder?: string | undefined;
   /** The engine that makes the first-pass codes; without it the index has none. */
   readonly kernel?: Kernel | undefined;
   /** Folder of the index. */
@@ -138,7 +140,10 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const built = await begun.encode(open, { scan, corpus, rows, rowsDone, shards });
     begun.times.start('finish');
     options.onProgress({ stage: 'finish', passages: rows, totalPassages: rows });
-    const { manifest, duplicates, passagesWithoutId } = await joinShards(output.partial, options);
+    const { manifest, duplicates, passagesWithoutId } = await joinShards(output.partial, {
+      ...options,
+      modelLocation: modelLocation(options),
+    });
     await output.publish();
     begun.times.stop();
     return {
@@ -273,7 +278,7 @@ function shardDiffers(
   shards: number,
 ): string[] {
   const input = { first, end, positions: scan.positions, shards };
-  const { reading, ...found } = shard.input ?? { reading: {} };
+  const { reading, modelLocation: _, ...found } = shard.input ?? { reading: {}, modelLocation: '' };
   return [
     ...fieldsDiffer('model', shard.model, encoder.identity),
     ...valuesDiffer('passage template', shard.corpus.passageTemplate, passageTemplate),
@@ -329,6 +334,7 @@ function begin(options: BuildOptions) {
         signal,
       };
       const built: BuiltShard[] = [];
+      const location = modelLocation(options);
       let before = plan.rowsDone;
       let tokens = 0;
       for (const { folder, index, first, end } of places) {
@@ -338,6 +344,7 @@ function begin(options: BuildOptions) {
           positions: scan.positions,
           shards,
           reading: readingRecord(corpusOptions),
+          ...(location === undefined ? {} : { modelLocation: location }),
         };
         let tokensBefore: number | undefined;
         const shard = await buildShard(folder, input, context, (progress) => {
@@ -359,6 +366,11 @@ function begin(options: BuildOptions) {
       return built;
     },
   };
+}
+
+/** From the folder of the index. */
+function modelLocation({ modelFolder, out }: BuildOptions): string | undefined {
+  return modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder));
 }
 
 function filesOf(scan: CorpusScan): ShardContext['corpusFiles'] {

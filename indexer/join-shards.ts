@@ -35,13 +35,17 @@ const LISTED = 10;
  */
 export async function joinShards(
   folder: string,
-  { uniqueIds, signal }: { uniqueIds: boolean; signal?: AbortSignal | undefined },
+  {
+    uniqueIds,
+    modelLocation,
+    signal,
+  }: { uniqueIds: boolean; modelLocation?: string | undefined; signal?: AbortSignal | undefined },
 ): Promise<{ manifest: IndexManifest; duplicates: Duplicates; passagesWithoutId: number }> {
   const shards = inOrder(folder, finishedShards(folder));
   const passageFiles = shards.map(({ name, manifest }) => join(folder, name, manifest.passages.path));
   const duplicates = duplicateIds(passageFiles, { signal });
   if (uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
-  const manifest = indexManifest(shards, duplicates.count);
+  const manifest = indexManifest(shards, duplicates.count, modelLocation);
   if (manifest.rows === 0) throw emptyCorpus();
   await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
   for (const { name } of shards) {
@@ -180,7 +184,11 @@ function incomplete(folder: string, reason: string): TrawlError {
   return new TrawlError('SHARDS_INCOMPLETE', `${folder}: ${reason}.`, { details: { folder } });
 }
 
-function indexManifest(shards: readonly FinishedShard[], duplicates: number): IndexManifest {
+function indexManifest(
+  shards: readonly FinishedShard[],
+  duplicates: number,
+  modelLocation = shards[0]!.manifest.input?.modelLocation,
+): IndexManifest {
   const { dimension, metric, model } = shards[0]!.manifest;
   let rows = 0;
   const entries = shards.map(({ name, manifest }) => {
@@ -196,6 +204,7 @@ function indexManifest(shards: readonly FinishedShard[], duplicates: number): In
     dimension,
     metric,
     model,
+    ...(modelLocation === undefined ? {} : { modelLocation }),
     corpus: joinedCorpus(
       shards.map(({ manifest }) => manifest.corpus),
       duplicates,

@@ -35,6 +35,9 @@ export const ERROR_CODES = {
   MODEL_NOT_FOUND: 'No model folder with that name or path.',
   MODEL_INVALID: 'A model folder lacks files or its description is not usable.',
   MODEL_MISMATCH: 'The query encoder is not the one the index was made with.',
+  MODEL_EXISTS: 'There is already a model, or another folder, where a model should be written.',
+  DEVICE_UNAVAILABLE:
+    'The device that was asked for (CUDA) cannot be used; the message has the command that installs what is missing.',
   ENCODING_FAILED: 'The encoder failed on a text.',
   // Vectors
   DIMENSION_MISMATCH: 'Vectors of another dimension than the index has.',
@@ -53,8 +56,17 @@ export const ERROR_CODES = {
   NOT_READY: 'The server is starting or stopping.',
   OVERLOADED: 'The server has more work waiting than it is allowed to hold.',
   CANCELLED: 'The caller went away or asked to stop.',
+  // The Hugging Face hub
+  HUB_NOT_FOUND: 'The hub has no such repository, revision or file, or shows it only to those who have access.',
+  HUB_ACCESS_DENIED: 'The hub wants a token, does not accept the given one, or its terms were not accepted (gated).',
+  HUB_OFFLINE: 'Something has to be fetched from the hub while HF_HUB_OFFLINE forbids it.',
+  HUB_UNREACHABLE: 'The hub does not answer, breaks off, or is overloaded, after several attempts.',
+  HUB_REPLY_INVALID: 'The server at HF_ENDPOINT answers otherwise than the hub does, or names an unsafe path.',
+  DOWNLOAD_CORRUPT: 'A downloaded file has another length or checksum than the hub says.',
+  DOWNLOAD_LOCKED: 'Another process is downloading into the same folder.',
   // The machine
   PORT_IN_USE: 'The address the server should listen on is taken.',
+  OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',
   OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: its parent is missing, permissions, a read-only disk.',
   ENGINE_MISSING: 'The native engine is needed for this and could not be loaded.',
   OUT_OF_MEMORY: 'The machine does not have the memory that was asked for.',

@@ -8,6 +8,8 @@ A request is a JSON object on a line, a reply likewise. A reply with "error" say
     {"do": "memory"}  ->  {"residentBytes": BYTES}             most in use since the last such request, without the imports
 
 The clock runs inside "search" around the library's call alone. Scores are inner products, larger is nearer.
+
+Encoders have requests of their own: embed_sentence_transformers.py.
 """
 
 import json
@@ -24,14 +26,19 @@ CHUNK_ROWS = 65_536
 
 def serve(make_engine):
     """make_engine() imports its library and returns an object with load(path), search(queries, k) and a version."""
+    serve_session(lambda threads: Session(make_engine, threads))
+
+
+def serve_session(make_session):
+    """make_session(threads) returns an object with a method for each request."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of standard input ends this process
     threads = sys.argv[1]
     # Read by the libraries when they are imported.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
         os.environ[name] = threads
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no reply
-    session = Session(make_engine, int(threads))
+    session = make_session(int(threads))
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus, freemem, totalmem } from 'node:os';
 import { availableCores } from '../../src/embedding/available-cores.ts';
+import { type CudaFacts, cudaFacts } from '../../src/embedding/cuda-libraries.ts';
 import { listModels } from '../../src/embedding/model-location.ts';
 import { onnxruntimeFacts } from '../../src/embedding/onnx-session.ts';
 import { packageVersion } from '../../src/package-root.ts';
@@ -45,6 +46,7 @@ export const doctorCommand = defineCommand({
       freeMemoryBytes: freemem(),
       onnxruntime: onnxruntime.version,
       executionProviders: onnxruntime.providers,
+      cuda: cudaFacts(),
       sqlite: sqliteVersion(),
       search: searchEngine(),
       models: listModels(),
@@ -65,13 +67,13 @@ interface Facts {
   readonly freeMemoryBytes: number;
   readonly onnxruntime: string;
   readonly executionProviders: readonly string[];
+  readonly cuda: CudaFacts;
   readonly sqlite: string;
   readonly search: SearchEngine;
   readonly models: readonly string[];
 }
 
 function report(facts: Facts): string {
-  const cuda = facts.executionProviders.includes('cuda');
   return [
     `trawl           ${facts.trawl} on Node.js ${facts.node}, ${facts.platform}`,
     `processor       ${facts.processor}, ${facts.cores} cores for this process`,
@@ -79,7 +81,7 @@ function report(facts: Facts): string {
     `memory          ${formatBytes(facts.memoryBytes)}, ${formatBytes(facts.freeMemoryBytes)} free`,
     ...searchLines(facts.search),
     `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
-    ...(cuda ? [] : ['  CUDA          not offered by the installed onnxruntime: encoding runs on the CPU']),
+    `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
     `models          ${facts.models.join(', ') || 'none: put a model folder into models/'}`,
   ].join('\n');

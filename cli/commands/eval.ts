@@ -2,7 +2,7 @@ import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
 import { judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
-import { formatTrecRun } from '../../evaluation/trec-run.ts';
+import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
@@ -28,7 +28,7 @@ export const evalCommand = defineCommand({
     queries: {
       kind: 'string',
       value: 'FILE',
-      help: 'Questions, JSONL: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}. Required.',
+      help: 'Questions, JSONL: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as BEIR has them. Required.',
     },
     qrels: { kind: 'string', value: 'FILE', help: 'Judgements (TREC qrels, or BEIR tsv) in place of the gold_ids.' },
     cutoffs: {
@@ -51,9 +51,19 @@ export const evalCommand = defineCommand({
     const cutoffs = parseCutoffs(options.cutoffs);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
+    const forRun = options.run !== undefined;
+    if (forRun) {
+      checkTrecField('tag', options.tag);
+      for (const { id } of questions) checkTrecField('query id', id);
+    }
     const retriever = await openRetriever(positionals[0]!, { ...retrieverOptions(options), onWarning: note });
     try {
-      const run = await searchAll(retriever, questions, options['query-form'], Math.max(...cutoffs), signal);
+      const run = await searchAll(retriever, questions, {
+        form: options['query-form'],
+        k: Math.max(...cutoffs),
+        forRun,
+        signal,
+      });
       const answers = new Map(
         questions.flatMap(({ id, goldenAnswers }) =>
           goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const],
@@ -80,12 +90,11 @@ export const evalCommand = defineCommand({
   },
 });
 
+/** `forRun`: an id that cannot be written to a TREC run stops the search where it turns up, not at its end. */
 async function searchAll(
   retriever: Retriever,
   questions: readonly Question[],
-  form: QueryForm,
-  k: number,
-  signal: AbortSignal,
+  { form, k, forRun, signal }: { form: QueryForm; k: number; forRun: boolean; signal: AbortSignal },
 ): Promise<Map<string, RankedPassage[]>> {
   const run = new Map<string, RankedPassage[]>();
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
@@ -99,6 +108,7 @@ async function searchAll(
       if (!outcome.ok) throw outcome.error;
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
         const { id, contents } = hitFields(document, row);
+        if (forRun) checkTrecField('passage id', id);
         return { id, score, text: contents };
       });
       run.set(batch[i]!.id, ranked);

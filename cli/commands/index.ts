@@ -17,12 +17,22 @@ import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
 import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import {
+  asUsage,
+  DEVICE_OPTION,
+  folderOfPath,
+  modelOverrides,
+  OVERRIDE_OPTIONS,
+  PRECISION_OPTION,
+  SHARE_WEIGHTS_OPTION,
+  shareWeights,
+} from '../model-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
   summary: 'embed a corpus and write an index directory',
   description:
-    'Reads passages (JSONL, TSV, Parquet; gzip), stores them, embeds them with a model and writes a directory that ' +
+    'Reads passages (JSONL, TSV, Parquet; gzip, zstd), stores them, embeds them with a model and writes a directory that ' +
     '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
     'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
@@ -77,7 +87,19 @@ export const indexCommand = defineCommand({
       kind: 'flag',
       help: 'Stop when two passages have the same id. Without it they are counted and reported.',
     },
-    workers: { kind: 'integer', min: 1, max: 1024, help: 'Encoder threads. Default: the cores this process may use.' },
+    ...OVERRIDE_OPTIONS,
+    precision: {
+      ...PRECISION_OPTION,
+      help: "Which graph of the model: float32, int8 (faster on the CPU, nearly as good), float16 (for CUDA). Default: the model's own; float16 on CUDA.",
+    },
+    device: DEVICE_OPTION,
+    'share-weights': SHARE_WEIGHTS_OPTION,
+    workers: {
+      kind: 'integer',
+      min: 1,
+      max: 1024,
+      help: 'Encoder threads on the CPU. Default: the cores this process may use.',
+    },
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -98,9 +120,15 @@ export const indexCommand = defineCommand({
     if (shard !== undefined && given.has('shard-rows')) {
       throw new TrawlError('USAGE', '--shard says how many shards there are; leave out --shard-rows.');
     }
-    const encoder = await openEncoder(options.model, {
-      ...(options.workers === undefined ? {} : { workers: options.workers }),
-    });
+    const encoder = await asUsage(
+      openEncoder(options.model, {
+        workers: options.workers,
+        device: options.device,
+        shareWeights: shareWeights(options['share-weights']),
+        precisions: options.precision === undefined ? undefined : [options.precision],
+        overrides: modelOverrides(options),
+      }),
+    );
     const progress = buildProgress({ silent: options.quiet, json: options.json });
     try {
       if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
@@ -121,6 +149,7 @@ export const indexCommand = defineCommand({
         corpus: positionals,
         corpusOptions,
         encoder,
+        modelFolder: folderOfPath(options.model),
         kernel: engine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],

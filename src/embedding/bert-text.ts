@@ -31,8 +31,12 @@ export function normalizeBertText(text: string, config: BertNormalizerConfig): s
   if (config.clean_text ?? true) result = result.replace(removedCharacters, '').replace(/\s/g, ' ');
   if (config.handle_chinese_chars ?? true) result = result.replace(cjkCharacters, ' $& ');
   if (config.strip_accents ?? lowercase) result = withoutEndlessMarks(result).normalize('NFD').replace(marks, '');
-  // Case is changed character by character there: no look at the neighbours, which JavaScript gives to Σ alone.
-  return lowercase ? result.replaceAll('Σ', 'σ').toLowerCase() : result;
+  return lowercase ? lowerCased(result) : result;
+}
+
+/** Case is changed character by character there: no look at the neighbours, which JavaScript gives to Σ alone. */
+export function lowerCased(text: string): string {
+  return text.replaceAll('Σ', 'σ').toLowerCase();
 }
 
 /** To be called before any Unicode normalisation. */

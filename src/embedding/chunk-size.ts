@@ -1,10 +1,13 @@
-import type { EncoderInput, TextKind } from './text-encoder.ts';
+import type { WorkInput } from './encoder-messages.ts';
+import type { TextKind } from './text-encoder.ts';
 
 /**
  * Work handed to a worker in one message, by expected time: enough that messages (some 50 µs) do not count, little
  * enough that workers end together, callers share them fairly and an abort costs little.
  */
 const TARGET_MS = 10;
+/** The same where texts run in batches: several of them, so that they can be sorted by length. */
+const TARGET_BATCH_MS = 200;
 /** Below this, splitting a small batch among idle workers costs more than it saves. */
 const LEAST_MS = 0.5;
 /** How far the newest measurement moves the estimate. */
@@ -17,9 +20,15 @@ const CHARACTERS_PER_TOKEN = 6;
 /** Learns what texts cost from what they did cost, in milliseconds per character. */
 export class ChunkSizer {
   readonly #maxCharacters: Readonly<Record<TextKind, number>>;
+  readonly #targetMs: number;
+  readonly #leastWeight: number;
   #msPerCharacter: number | null = null;
 
-  constructor(maxTokens: Readonly<Record<TextKind, number>>) {
+  /** `batchTokens`: of one run, null where texts run alone. */
+  constructor(maxTokens: Readonly<Record<TextKind, number>>, batchTokens: number | null = null) {
+    this.#targetMs = batchTokens === null ? TARGET_MS : TARGET_BATCH_MS;
+    // Less than fills a batch or two is not worth a message.
+    this.#leastWeight = (batchTokens ?? 0) * CHARACTERS_PER_TOKEN;
     this.#maxCharacters = {
       query: maxTokens.query * CHARACTERS_PER_TOKEN,
       passage: maxTokens.passage * CHARACTERS_PER_TOKEN,
@@ -27,8 +36,11 @@ export class ChunkSizer {
   }
 
   /** Cost of a text in characters. */
-  weight(input: EncoderInput, kind: TextKind): number {
-    const length = typeof input === 'string' ? input.length : input.question.length + input.query.length;
+  weight(input: WorkInput, kind: TextKind): number {
+    const length =
+      typeof input === 'string'
+        ? input.length
+        : input.query.length + ('question' in input ? input.question : input.passage).length;
     return CHARACTERS_PER_TEXT + Math.min(length, this.#maxCharacters[kind]);
   }
 
@@ -44,8 +56,9 @@ export class ChunkSizer {
    * taken from, to be shared by `workers`. A single text goes first, to be measured.
    */
   nextWeight(remainingWeight: number, workers: number): number {
-    if (this.#msPerCharacter === null) return 0;
+    if (this.#msPerCharacter === null) return this.#leastWeight;
     const shareMs = (remainingWeight / workers) * this.#msPerCharacter;
-    return Math.min(TARGET_MS, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
+    const wanted = Math.min(this.#targetMs, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
+    return Math.max(this.#leastWeight, wanted);
   }
 }

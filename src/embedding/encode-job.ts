@@ -1,20 +1,13 @@
 import { deserializeError, TrawlError } from '../errors.ts';
 import type { ChunkSizer } from './chunk-size.ts';
-import type { EncodedChunk } from './encoder-messages.ts';
-import type {
-  EncodeOptions,
-  EncodeOutcome,
-  EncodeResult,
-  EncoderInput,
-  TextKind,
-  TruncateSide,
-} from './text-encoder.ts';
+import type { EncodedChunk, WorkInput } from './encoder-messages.ts';
+import type { EncodeOptions, EncodeOutcome, EncodeResult, TextKind, TruncateSide } from './text-encoder.ts';
 
 /** A run of texts of one job that one worker has. */
 export interface Chunk {
   readonly job: EncodeJob;
   readonly first: number;
-  readonly inputs: readonly EncoderInput[];
+  readonly inputs: readonly WorkInput[];
   readonly weight: number;
 }
 
@@ -23,7 +16,7 @@ export class EncodeJob {
   readonly kind: TextKind;
   readonly truncate: TruncateSide;
   readonly result: Promise<EncodeResult>;
-  readonly #inputs: readonly EncoderInput[];
+  readonly #inputs: readonly WorkInput[];
   readonly #dimension: number;
   readonly #sizer: ChunkSizer;
   readonly #signal: AbortSignal | undefined;
@@ -37,7 +30,7 @@ export class EncodeJob {
   #remainingWeight = 0;
   #settled = false;
 
-  constructor(inputs: readonly EncoderInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
+  constructor(inputs: readonly WorkInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
     this.kind = options.kind;
     this.truncate = options.truncate ?? 'tail';
     this.#inputs = inputs;

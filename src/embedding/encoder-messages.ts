@@ -1,10 +1,25 @@
 import type { SerializedError } from '../errors.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { EncoderInput, TextKind, TruncateSide } from './text-encoder.ts';
+import type { QueryAndPassage } from './text-pair.ts';
+
+/** A text to embed or a pair to score. */
+export type WorkInput = EncoderInput | QueryAndPassage;
+
+/** How one worker runs its model. */
+export interface WorkerDevice {
+  /** CUDA device; null: the CPU. */
+  readonly cudaDevice: number | null;
+  /** See `OnnxSessionOptions`. */
+  readonly shareWeights: boolean;
+  /** Tokens in one run, padding counted, of texts sorted by length; null: every text alone and unpadded. */
+  readonly batchTokens: number | null;
+}
 
 /** What the pool and its worker threads say to each other. A worker has at most one chunk at a time. */
 export interface WorkerSetup {
   readonly model: ModelFolder;
+  readonly device: WorkerDevice;
   /** See `RunGate`. */
   readonly gate: SharedArrayBuffer;
 }
@@ -12,7 +27,7 @@ export interface WorkerSetup {
 export type ToWorker =
   | {
       readonly type: 'encode';
-      readonly inputs: readonly EncoderInput[];
+      readonly inputs: readonly WorkInput[];
       readonly kind: TextKind;
       readonly truncate: TruncateSide;
     }
@@ -27,7 +42,7 @@ export type FromWorker =
 /** The answer to `encode`; the buffers are transferred, not copied. */
 export interface EncodedChunk {
   readonly type: 'encoded';
-  /** Row-major, texts × dimension; zero where a text failed. */
+  /** Row-major, inputs × values per input; zero where one failed. */
   readonly vectors: Float32Array;
   /** Per text. */
   readonly tokens: Int32Array;
@@ -36,4 +51,9 @@ export interface EncodedChunk {
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
   /** Time the worker spent on the chunk. */
   readonly elapsedMs: number;
+}
+
+/** Values per input: what a row of the answer is wide. */
+export function valuesPerInput(model: ModelFolder): number {
+  return model.kind === 'cross-encoder' ? 1 : model.identity.dimension;
 }

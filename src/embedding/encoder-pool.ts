@@ -1,27 +1,39 @@
-import { TrawlError } from '../errors.ts';
+import { bug, TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import { ChunkSizer } from './chunk-size.ts';
+import type { CudaDevices } from './device.ts';
 import { type Chunk, EncodeJob } from './encode-job.ts';
+import { valuesPerInput, type WorkerDevice, type WorkInput } from './encoder-messages.ts';
 import { EncoderThread } from './encoder-thread.ts';
 import type { ModelFolder } from './model-folder.ts';
-import type { EncodeOptions, EncodeResult, EncoderInput, TextEncoder } from './text-encoder.ts';
+import type { EncodeOptions, EncodeResult, TextEncoder } from './text-encoder.ts';
 
 /** Deaths in a row, without a finished chunk between them, after which a place in the pool stays empty. */
 const MAX_DEATHS_IN_A_ROW = 3;
 /** Longest wait for native code at the end of a process that did not close its pool. */
 const EXIT_WAIT_MS = 5_000;
 
+/** Tokens of one run on a GPU. */
+const CUDA_BATCH_TOKENS = 16_384;
+
 export interface EncoderPoolOptions {
   readonly model: ModelFolder;
-  /** Threads, at least 1. Each holds its own copy of the model. */
+  /** Threads on the CPU, at least 1, or one for each CUDA device. */
   readonly workers: number;
+  /** One for each worker; null: the CPU. */
+  readonly cudaDevices?: CudaDevices;
+  /** See `OnnxSessionOptions`. */
+  readonly shareWeights?: boolean;
+  /** See `WorkerDevice`; default: null on the CPU, 16,384 on CUDA. */
+  readonly batchTokens?: number | null;
   /** The file each thread runs; replaceable for tests. */
   readonly workerUrl?: URL;
 }
 
 /**
- * A `TextEncoder` over worker threads, each with one single-threaded session. Every text runs alone and unpadded, so its
- * vector has the same bits in any company and with any number of workers. Calls take turns, chunk by chunk.
+ * A `TextEncoder` over worker threads, each with one single-threaded session or one CUDA device. On the CPU every text
+ * runs alone and unpadded, so its vector has the same bits in any company and with any number of workers. Calls take
+ * turns, chunk by chunk.
  *
  * An idle pool does not keep the process alive. Should the process end with the pool at work, it first waits for the
  * texts in hand (onnxruntime aborts otherwise); `close` is still the proper way, and the only one that frees the memory.
@@ -30,6 +42,7 @@ export class EncoderPool implements TextEncoder {
   readonly identity: ModelIdentity;
   readonly dimension: number;
   readonly #options: EncoderPoolOptions;
+  readonly #batchTokens: number | null;
   readonly #sizer: ChunkSizer;
   /** Null where a thread died too often. */
   readonly #threads: (EncoderThread | null)[];
@@ -47,10 +60,14 @@ export class EncoderPool implements TextEncoder {
   #failure: TrawlError | null = null;
 
   private constructor(options: EncoderPoolOptions) {
-    this.identity = options.model.identity;
-    this.dimension = options.model.identity.dimension;
+    const { model, cudaDevices = null } = options;
+    // A GPU chooses its algorithms by the shape of the batch.
+    this.identity = cudaDevices === null ? model.identity : { ...model.identity, batchInvariant: false };
+    this.dimension = valuesPerInput(model);
     this.#options = options;
-    this.#sizer = new ChunkSizer(options.model.identity.maxTokens);
+    this.#batchTokens =
+      options.batchTokens !== undefined ? options.batchTokens : cudaDevices === null ? null : CUDA_BATCH_TOKENS;
+    this.#sizer = new ChunkSizer(model.identity.maxTokens, this.#batchTokens);
     this.#deathsInARow = new Array<number>(options.workers).fill(0);
     this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
     process.once('exit', this.#onProcessExit);
@@ -61,6 +78,8 @@ export class EncoderPool implements TextEncoder {
     if (!Number.isSafeInteger(options.workers) || options.workers < 1) {
       throw new TrawlError('CONFIG_INVALID', `workers is ${options.workers}; it must be a whole number from 1.`);
     }
+    const devices = options.cudaDevices?.length ?? options.workers;
+    if (devices !== options.workers) throw bug(`${options.workers} workers for ${devices} CUDA devices`);
     const pool = new EncoderPool(options);
     const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
     const failed = started.find((result) => result.status === 'rejected');
@@ -73,7 +92,8 @@ export class EncoderPool implements TextEncoder {
     throw error;
   }
 
-  async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
+  /** Texts; of a cross-encoder pairs, whose vectors are their scores. */
+  async encode(inputs: readonly WorkInput[], options: EncodeOptions): Promise<EncodeResult> {
     if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
     const job = new EncodeJob(inputs, options, this.dimension, this.#sizer);
     if (job.hasWork) this.#waiting.push(job);
@@ -113,8 +133,13 @@ export class EncoderPool implements TextEncoder {
   }
 
   #startThread(place: number): EncoderThread {
-    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model } = this.#options;
-    const thread: EncoderThread = new EncoderThread(workerUrl, model, {
+    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model, cudaDevices = null } = this.#options;
+    const device: WorkerDevice = {
+      cudaDevice: cudaDevices?.[place] ?? null,
+      shareWeights: this.#options.shareWeights ?? false,
+      batchTokens: this.#batchTokens,
+    };
+    const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {
       onIdle: () => {
         // A chunk's end may find the pool closing: this thread's turn to end.
         if (this.#closed !== null) void thread.close();

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
 import type { Chunk } from './encode-job.ts';
-import type { EncodedChunk, FromWorker, ToWorker, WorkerSetup } from './encoder-messages.ts';
+import type { EncodedChunk, FromWorker, ToWorker, WorkerDevice, WorkerSetup } from './encoder-messages.ts';
 import type { ModelFolder } from './model-folder.ts';
 import { RunGate } from './run-gate.ts';
 
@@ -26,9 +26,9 @@ export class EncoderThread {
   #chunk: Chunk | null = null;
   #lastError: TrawlError | null = null;
 
-  constructor(workerUrl: URL, model: ModelFolder, events: EncoderThreadEvents) {
+  constructor(workerUrl: URL, model: ModelFolder, device: WorkerDevice, events: EncoderThreadEvents) {
     this.#events = events;
-    const setup: WorkerSetup = { model, gate: this.#gate.shared };
+    const setup: WorkerSetup = { model, device, gate: this.#gate.shared };
     // Flags of the main thread such as --input-type would keep a worker file from loading.
     this.#worker = new Worker(workerUrl, { name: 'trawl-encoder', workerData: setup, execArgv: [] });
     this.ready = new Promise((resolve, reject) => {

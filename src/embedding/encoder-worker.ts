@@ -1,25 +1,33 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { bug, serializeError, TrawlError } from '../errors.ts';
-import type { FromWorker, ToWorker, WorkerSetup } from './encoder-messages.ts';
+import {
+  type EncodedChunk,
+  type FromWorker,
+  type ToWorker,
+  valuesPerInput,
+  type WorkerSetup,
+} from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
-import type { SingleTextEncoder } from './single-text-encoder.ts';
+import type { TextModel } from './text-model.ts';
+import { packByLength } from './token-batch.ts';
+import type { TokenizedText } from './truncation.ts';
 
 /**
- * The thread of one encoder: loads the model, then answers chunks until it is told to close. It ends by itself, never by
+ * The thread of one model: loads the model, then answers chunks until it is told to close. It ends by itself, never by
  * being terminated, so that no run is cut off.
  */
 if (parentPort === null) throw bug('The encoder worker was started outside a worker thread');
 const port = parentPort;
-const { model, gate: sharedGate } = workerData as WorkerSetup;
+const { model, device, gate: sharedGate } = workerData as WorkerSetup;
 const gate = new RunGate(sharedGate);
-const dimension = model.identity.dimension;
+const width = valuesPerInput(model);
 
-let encoder: SingleTextEncoder;
+let textModel: TextModel;
 try {
-  encoder = await guarded(async () => {
+  textModel = await guarded(async () => {
     // Loading the native library is native work too: ended in the middle, it aborts the process.
-    const { SingleTextEncoder } = await import('./single-text-encoder.ts');
-    return SingleTextEncoder.open(model);
+    const { TextModel } = await import('./text-model.ts');
+    return TextModel.open(model, device);
   });
   port.on('message', (message: ToWorker) => void handle(message));
   send({ type: 'ready' });
@@ -29,24 +37,54 @@ try {
 
 async function handle(message: ToWorker): Promise<void> {
   if (message.type === 'close') {
-    await guarded(() => encoder.close());
+    await guarded(() => textModel.close());
     port.close();
     return;
   }
   const started = performance.now();
-  const { inputs, kind, truncate } = message;
-  const vectors = new Float32Array(inputs.length * dimension);
+  const { inputs } = message;
+  const vectors = new Float32Array(inputs.length * width);
   const tokens = new Int32Array(inputs.length);
   const truncated = new Uint8Array(inputs.length);
-  const failures = [];
-  for (const [index, input] of inputs.entries()) {
+  const failures: EncodedChunk['failures'][number][] = [];
+  const fail = (index: number, error: unknown) => {
+    failures.push({ index, error: serializeError(asEncodingError(error)) });
+  };
+  const tokenize = (index: number): TokenizedText | null => {
     try {
-      const text = await guarded(() => encoder.encode(input, kind, truncate));
-      vectors.set(text.vector, index * dimension);
-      tokens[index] = text.tokens;
+      const text = textModel.tokenize(inputs[index]!, message.kind, message.truncate);
+      tokens[index] = text.ids.length;
       truncated[index] = text.truncated ? 1 : 0;
+      return text;
     } catch (error) {
-      failures.push({ index, error: serializeError(asEncodingError(error)) });
+      fail(index, error);
+      return null;
+    }
+  };
+  /** Texts of one run share its failure, unless each is tried again alone. */
+  const run = async (places: readonly number[], texts: readonly TokenizedText[], length: number): Promise<void> => {
+    try {
+      const rows = await guarded(() => textModel.run(texts, length));
+      for (const [i, place] of places.entries()) vectors.set(rows[i]!, place * width);
+    } catch (error) {
+      if (places.length === 1) return fail(places[0]!, error);
+      for (const [i, place] of places.entries()) await run([place], [texts[i]!], texts[i]!.ids.length);
+    }
+  };
+  if (device.batchTokens === null) {
+    for (const index of inputs.keys()) {
+      const text = tokenize(index);
+      if (text !== null) await run([index], [text], text.ids.length);
+    }
+  } else {
+    const texts = inputs.map((_, index) => tokenize(index));
+    const lengths = texts.map((text) => text?.ids.length ?? 0);
+    for (const { places, length } of packByLength(lengths, device.batchTokens)) {
+      await run(
+        places,
+        places.map((place) => texts[place]!),
+        length,
+      );
     }
   }
   const elapsedMs = performance.now() - started;

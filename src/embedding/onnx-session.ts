@@ -1,25 +1,46 @@
 import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../errors.ts';
 import type { Pooling } from '../manifest/model-identity.ts';
-import type { TokenVectors } from './pooling.ts';
+import { cudaUnavailable } from './cuda-libraries.ts';
+import type { TokenBatch } from './token-batch.ts';
 
-/** Outputs by what a pooling needs, the likeliest first; the names that exporters give them. */
+/** Outputs by what is wanted of a graph, the likeliest first; the names that exporters give them. */
 const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
-const OUTPUTS_BY_POOLING: Readonly<Record<Pooling, readonly string[]>> = {
+const OUTPUTS: Readonly<Record<Pooling | 'score', readonly string[]>> = {
   mean: TOKEN_OUTPUTS,
   cls: TOKEN_OUTPUTS,
   last: TOKEN_OUTPUTS,
   pooler: ['pooler_output'],
   none: ['sentence_embedding'],
+  score: ['logits'],
 };
 
-/** Value at a position for each input that an encoder may have; texts run alone, so every token is attended. */
-const INPUT_VALUES: Readonly<Record<string, (id: number, position: number) => number>> = {
-  input_ids: (id) => id,
-  attention_mask: () => 1,
-  token_type_ids: () => 0,
-  position_ids: (_, position) => position,
+/** Value at a place of a batch for each input that an encoder may have. */
+const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, position: number) => number>> = {
+  input_ids: (batch, row, position) => batch.ids[row * batch.length + position]!,
+  attention_mask: (batch, row, position) => (position < batch.tokens[row]! ? 1 : 0),
+  token_type_ids: (batch, row, position) => batch.types?.[row * batch.length + position] ?? 0,
+  position_ids: (_, __, position) => position,
 };
+
+export interface OnnxSessionOptions {
+  /** What is made of the output; decides which output is taken where `outputName` is null. */
+  readonly use: Pooling | 'score';
+  readonly outputName: string | null;
+  /** CUDA device; null: the CPU. */
+  readonly cudaDevice: number | null;
+  /**
+   * Weights stay where they are mapped from the graph's external data, shared by all sessions of the machine, instead of
+   * being copied into the form that is fastest to multiply with.
+   */
+  readonly shareWeights: boolean;
+}
+
+/** What a graph gave: row-major, of the shape `dims`. */
+export interface GraphOutput {
+  readonly data: Float32Array;
+  readonly dims: readonly number[];
+}
 
 /** Version of onnxruntime, and the execution providers that are there (others need libraries of their own). */
 export function onnxruntimeFacts(): { readonly version: string; readonly providers: readonly string[] } {
@@ -30,95 +51,108 @@ export function onnxruntimeFacts(): { readonly version: string; readonly provide
 }
 
 /**
- * A graph on one CPU thread: the only file that knows onnxruntime-node. `run` blocks the thread that calls it although
- * it is asynchronous, so sessions live in worker threads; ending the thread during a run aborts the process.
+ * A graph on one CPU thread or one CUDA device: the only file that knows onnxruntime-node. `run` blocks the thread that
+ * calls it although it is asynchronous, so sessions live in worker threads; ending the thread during a run aborts the
+ * process.
  */
 export class OnnxSession {
   readonly #session: InferenceSession;
   readonly #inputs: readonly { readonly name: string; readonly type: 'int64' | 'int32' }[];
   readonly #outputName: string;
-  readonly #outputIsPooled: boolean;
 
-  private constructor(session: InferenceSession, path: string, pooling: Pooling, outputName: string | null) {
+  private constructor(session: InferenceSession, path: string, { use, outputName }: OnnxSessionOptions) {
     this.#session = session;
     this.#inputs = session.inputMetadata.map((input) => checkInput(input, path));
-    this.#outputName = chooseOutput(session, path, pooling, outputName);
-    this.#outputIsPooled = pooling === 'pooler' || pooling === 'none';
+    this.#outputName = chooseOutput(session, path, use, outputName);
   }
 
-  /** `outputName` null: chosen by the pooling. Throws MODEL_INVALID where the graph does not fit. */
-  static async open(path: string, pooling: Pooling, outputName: string | null): Promise<OnnxSession> {
+  /** Throws MODEL_INVALID where the graph does not fit, DEVICE_UNAVAILABLE where CUDA cannot be had. */
+  static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
+    const { cudaDevice, shareWeights } = options;
     let session: InferenceSession;
     try {
       session = await InferenceSession.create(path, {
-        executionProviders: ['cpu'],
+        // Where its library cannot be loaded this throws; only shapes and the like are left to the CPU.
+        executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
         executionMode: 'sequential',
         graphOptimizationLevel: 'all',
         intraOpNumThreads: 1,
         interOpNumThreads: 1,
         // Errors only; its warnings are about graphs that others made.
         logSeverityLevel: 3,
+        ...(shareWeights ? { extra: { session: { disable_prepacking: '1' } } } : {}),
       });
     } catch (error) {
-      throw new TrawlError('MODEL_INVALID', `${path} cannot be loaded by onnxruntime: ${(error as Error).message}`, {
-        cause: error,
-      });
+      const { message } = error as Error;
+      if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
+        throw cudaUnavailable(cudaDevice, message, error);
+      }
+      throw new TrawlError('MODEL_INVALID', `${path} cannot be loaded by onnxruntime: ${message}`, { cause: error });
     }
-    return new OnnxSession(session, path, pooling, outputName);
+    try {
+      return new OnnxSession(session, path, options);
+    } catch (error) {
+      await session.release();
+      throw error;
+    }
   }
 
-  /** The output for one text of n ≥ 1 tokens, framing included. Throws ENCODING_FAILED. */
-  async run(ids: readonly number[]): Promise<TokenVectors> {
+  /** The output for a batch of at least one row and one token. Throws ENCODING_FAILED. */
+  async run(batch: TokenBatch): Promise<GraphOutput> {
     const feeds: Record<string, Tensor> = {};
-    for (const { name, type } of this.#inputs) {
-      feeds[name] = inputTensor(type, ids, INPUT_VALUES[name]!);
-    }
+    for (const { name, type } of this.#inputs) feeds[name] = inputTensor(type, batch, INPUT_VALUES[name]!);
     let output: Tensor | undefined;
     try {
       output = (await this.#session.run(feeds, [this.#outputName]))[this.#outputName];
     } catch (error) {
-      throw new TrawlError('ENCODING_FAILED', `The model failed on a text of ${ids.length} tokens: ${String(error)}`, {
-        details: { tokens: ids.length },
-        cause: error,
-      });
+      const what = batch.rows === 1 ? 'a text' : `${batch.rows} texts`;
+      throw new TrawlError(
+        'ENCODING_FAILED',
+        `The model failed on ${what} of ${batch.length} tokens: ${String(error)}`,
+        {
+          details: { texts: batch.rows, tokens: batch.length },
+          cause: error,
+        },
+      );
     }
-    return this.#checkedOutput(output, ids.length);
+    const data = output?.data;
+    if (data instanceof Float32Array) return { data, dims: output!.dims };
+    if (data instanceof Uint16Array && output!.type === 'float16')
+      return { data: fromFloat16(data), dims: output!.dims };
+    throw new TrawlError('ENCODING_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
   }
 
   /** Not during a run. */
   async close(): Promise<void> {
     await this.#session.release();
   }
-
-  #checkedOutput(output: Tensor | undefined, tokens: number): TokenVectors {
-    const data = output?.data;
-    if (output === undefined || !(data instanceof Float32Array)) {
-      throw new TrawlError('ENCODING_FAILED', `The graph's output ${this.#outputName} is not float32.`);
-    }
-    const dimension = output.dims.at(-1) ?? 0;
-    const rows = this.#outputIsPooled ? 1 : tokens;
-    if (dimension === 0 || data.length !== rows * dimension) {
-      throw new TrawlError(
-        'ENCODING_FAILED',
-        `The graph's output ${this.#outputName} has the shape ${output.dims.join(' × ')} where 1 × ${rows} × ` +
-          'dimension was expected.',
-      );
-    }
-    return { data, tokens: rows, dimension };
-  }
 }
 
 function inputTensor(
   type: 'int64' | 'int32',
-  ids: readonly number[],
-  valueAt: (id: number, position: number) => number,
+  batch: TokenBatch,
+  valueAt: (batch: TokenBatch, row: number, position: number) => number,
 ): Tensor {
-  const data = type === 'int64' ? new BigInt64Array(ids.length) : new Int32Array(ids.length);
-  for (let position = 0; position < ids.length; position++) {
-    const value = valueAt(ids[position]!, position);
-    data[position] = type === 'int64' ? BigInt(value) : value;
+  const { rows, length } = batch;
+  const data = type === 'int64' ? new BigInt64Array(rows * length) : new Int32Array(rows * length);
+  for (let row = 0, at = 0; row < rows; row++) {
+    for (let position = 0; position < length; position++, at++) {
+      const value = valueAt(batch, row, position);
+      data[at] = type === 'int64' ? BigInt(value) : value;
+    }
   }
-  return new Tensor(type, data, [1, ids.length]);
+  return new Tensor(type, data, [rows, length]);
+}
+
+function fromFloat16(bits: Uint16Array): Float32Array {
+  return Float32Array.from(bits, (half) => {
+    const exponent = (half >> 10) & 0x1f;
+    const fraction = half & 0x3ff;
+    const sign = half & 0x8000 ? -1 : 1;
+    if (exponent === 0) return sign * fraction * 2 ** -24;
+    if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  });
 }
 
 function checkInput(input: InferenceSession.ValueMetadata, path: string): { name: string; type: 'int64' | 'int32' } {
@@ -133,8 +167,13 @@ function checkInput(input: InferenceSession.ValueMetadata, path: string): { name
   return { name: input.name, type };
 }
 
-function chooseOutput(session: InferenceSession, path: string, pooling: Pooling, outputName: string | null): string {
-  const wanted = outputName === null ? OUTPUTS_BY_POOLING[pooling] : [outputName];
+function chooseOutput(
+  session: InferenceSession,
+  path: string,
+  use: Pooling | 'score',
+  outputName: string | null,
+): string {
+  const wanted = outputName === null ? OUTPUTS[use] : [outputName];
   const found = wanted.find((name) => session.outputNames.includes(name));
   if (found !== undefined) return found;
   const hint = session.outputNames.includes('sentence_embedding')
@@ -142,6 +181,7 @@ function chooseOutput(session: InferenceSession, path: string, pooling: Pooling,
     : ' Choose a pooling that fits, or name the output in trawl-model.json (graph.output).';
   throw new TrawlError(
     'MODEL_INVALID',
-    `${path} has no output ${wanted.join(' or ')}, which pooling "${pooling}" needs; it has ${session.outputNames.join(', ')}.${hint}`,
+    `${path} has no output ${wanted.join(' or ')}, which ${use === 'score' ? 'a cross-encoder' : `pooling "${use}"`} needs; ` +
+      `it has ${session.outputNames.join(', ')}.${use === 'score' ? '' : hint}`,
   );
 }

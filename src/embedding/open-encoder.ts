@@ -1,23 +1,79 @@
+import { stat } from 'node:fs/promises';
+import { TrawlError } from '../errors.ts';
+import type { Precision } from '../manifest/model-identity.ts';
 import { availableCores } from './available-cores.ts';
-import { EncoderPool } from './encoder-pool.ts';
-import { readModelFolder } from './model-folder.ts';
+import { type CudaDevices, parseDevice } from './device.ts';
+import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
+import { memoryLimit } from './memory-limit.ts';
+import { type ModelFolder, readModelFolder } from './model-folder.ts';
 import type { ModelOverrides } from './model-overrides.ts';
 import type { TextEncoder } from './text-encoder.ts';
 
-export interface OpenEncoderOptions {
+export interface RunOptions {
   /**
-   * Worker threads, [1, ∞); default: the cores this process may use. More only wait for each other; each takes the
-   * memory of one model.
+   * Worker threads on the CPU, [1, ∞); default: the cores this process may use. More only wait for each other. On CUDA
+   * there is one for each device.
    */
   readonly workers?: number | undefined;
+  /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
+  readonly device?: string | undefined;
+  /**
+   * Whether the workers share one copy of the weights: less memory, less speed, and vectors that differ in their last bits.
+   * Default: where copies would take more than half of the memory that this process may use at most, and the weights lie
+   * in files of their own.
+   */
+  readonly shareWeights?: boolean | undefined;
+}
+
+export interface OpenEncoderOptions extends RunOptions {
   readonly overrides?: ModelOverrides | undefined;
+  /**
+   * Graphs that will do, the best first; of those that the folder has the first is taken. Default: float16 on CUDA where
+   * there is one, else the description's own.
+   */
+  readonly precisions?: readonly Precision[] | undefined;
 }
 
 /**
- * An encoder for a model's name or folder, ready to encode. Errors: MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID. Call
- * `close` when done.
+ * An encoder for a model's name or folder, ready to encode. Errors: MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID,
+ * DEVICE_UNAVAILABLE. Call `close` when done.
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
-  const model = await readModelFolder(nameOrFolder, options.overrides);
-  return EncoderPool.open({ model, workers: options.workers ?? availableCores() });
+  const devices = parseDevice(options.device ?? 'cpu');
+  const wanted = options.precisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
+  const model = await readModelFolder(nameOrFolder, options.overrides, {
+    precision: await choosePrecision(nameOrFolder, wanted),
+  });
+  return EncoderPool.open(await poolOptions(model, devices, options));
+}
+
+/** How many workers a model gets, and how they keep its weights. */
+export async function poolOptions(
+  model: ModelFolder,
+  cudaDevices: CudaDevices,
+  options: RunOptions,
+): Promise<EncoderPoolOptions> {
+  if (cudaDevices !== null && options.workers !== undefined && options.workers !== cudaDevices.length) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${options.workers} workers for ${cudaDevices.length} CUDA devices: there is one for each device. Leave the number out.`,
+    );
+  }
+  const workers = cudaDevices?.length ?? options.workers ?? availableCores();
+  const canShare = cudaDevices === null && model.externalData.length > 0;
+  const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
+  return { model, workers, cudaDevices, shareWeights };
+}
+
+async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {
+  let bytes = 0;
+  for (const path of model.externalData) bytes += (await stat(path)).size;
+  return bytes * workers > memoryLimit() / 2;
+}
+
+/** The first wanted precision that the folder has; the first of all where it has none, for its reader to refuse. */
+async function choosePrecision(nameOrFolder: string, wanted: readonly Precision[]): Promise<Precision | undefined> {
+  if (wanted.length < 2) return wanted[0];
+  const { precisions } = await readModelFolder(nameOrFolder);
+  return wanted.find((precision) => precisions.includes(precision)) ?? wanted[0];
 }

@@ -46,6 +46,28 @@ const REMOVED = `[[\\p{Cc}\\p{Cf}\\p{Co}\\p{Cs}\\uFFFD]--[\\t\\n\\r${NOT_FORMAT}
  */
 const CJK = ranges('3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B81F 2B920-2CEAF 2F800-2FA1F');
 
+/**
+ * Letters and numbers by Unicode 17 that are neither for the byte-level pre-tokenizer (another library inside the crate,
+ * with Unicode 16).
+ */
+const NOT_LETTERS = ranges(`
+  88F C5C CDC A7CE-A7CF A7D2 A7D4 A7F1 10940-10959 10EC5-10EC7 11DB0-11DDB 16EA0-16EB8 16EBB-16ED3 16FF2-16FF3
+  187F8-187FF 18D09-18D1E 18D80-18DF2 1E6C0-1E6DE 1E6E0-1E6E2 1E6E4-1E6E5 1E6E7-1E6ED 1E6F0-1E6F4 1E6FE-1E6FF
+  2B73A-2B73F 2CEA2-2CEAD 323B0-33479
+`);
+const NOT_NUMBERS = ranges('11DE0-11DE9 16FF4-16FF6');
+const LETTER = `[\\p{L}--[${NOT_LETTERS}]]`;
+const NUMBER = `[\\p{N}--[${NOT_NUMBERS}]]`;
+const WHITESPACE = '\\p{White_Space}';
+
+export const whitespace = new RegExp(`${WHITESPACE}+`, 'v');
+/** GPT-2's pattern: contractions, words with the space before them, other characters, white space. */
+export const byteLevelWords = new RegExp(
+  `'s|'t|'re|'ve|'m|'ll|'d| ?${LETTER}+| ?${NUMBER}+| ?[^${WHITESPACE}${LETTER}${NUMBER}]+|` +
+    `${WHITESPACE}+(?!\\P{White_Space})|${WHITESPACE}+`,
+  'gv',
+);
+
 export const marks = new RegExp(MARKS, 'gv');
 export const removedCharacters = new RegExp(REMOVED, 'gv');
 export const cjkCharacters = new RegExp(`[${CJK}]`, 'gv');

@@ -5,6 +5,7 @@ import type { ModelIdentity, Pooling } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
+import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
 
 /** What a sentence-transformers or Transformers folder with an ONNX graph says of itself. */
 export interface TransformersFolder {
@@ -15,13 +16,19 @@ export interface TransformersFolder {
   readonly maxPositions: number | null;
 }
 
+/** Where exporters put their graphs: the float32 one first, for models of which only a quantised one was kept the others. */
+const GRAPH_NAMES = ['model.onnx', 'onnx/model.onnx', 'model_quantized.onnx', 'onnx/model_quantized.onnx'];
+
 /** Limits that hold where a checkpoint allows more: the peers' for queries, BERT's positions for passages. */
 const MAX_QUERY_TOKENS = 256;
 const MAX_PASSAGE_TOKENS = 512;
 
+/** What the config files say, whatever the weights are kept in. */
+export type TransformersFacts = Pick<TransformersFolder, 'identity' | 'maxPositions'>;
+
 /**
- * Reads the folder's config files. What a file says goes first, the model's name last (`model-families.ts`). Throws
- * MODEL_INVALID where something is missing, or said that cannot be followed.
+ * Reads the config files of a folder with an ONNX graph. What a file says goes first, the model's name last
+ * (`model-families.ts`). Throws MODEL_INVALID where something is missing, or said that cannot be followed.
  */
 export async function readTransformersFolder(folder: string): Promise<TransformersFolder> {
   const graphPath = findGraph(folder);
@@ -32,8 +39,24 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       `${tokenizerPath} is missing. Save the model's fast tokenizer there (AutoTokenizer….save_pretrained writes it).`,
     );
   }
+  const { identity, maxPositions } = await readTransformersFacts(folder);
+  const graph = await readOnnxFacts(graphPath);
+  return { identity: graph === null ? identity : ofGraph(identity, graph), maxPositions, graphPath, tokenizerPath };
+}
+
+/** What the graph itself says goes before the config files: its precision, and that it has pooled already. */
+function ofGraph(
+  identity: TransformersFacts['identity'],
+  { outputs, precision }: OnnxFacts,
+): TransformersFacts['identity'] {
+  const isPooled = outputs.length === 1 && outputs[0] === 'sentence_embedding';
+  return { ...identity, precision, pooling: isPooled ? 'none' : identity.pooling };
+}
+
+/** As `readTransformersFolder`, without graph and tokenizer. `names`: what else the model is called, told first. */
+export async function readTransformersFacts(folder: string, names: readonly string[] = []): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
-  const family = knownFamily([basename(folder), String(config._name_or_path ?? '')]);
+  const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
   const modules = await readModules(folder);
   const maxPositions = positionsOf(config);
   const normalize = family?.normalize === true || modules === null || modules.includes('Normalize');
@@ -55,19 +78,17 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
       precision: 'float32',
       batchInvariant: true,
     },
-    graphPath,
-    tokenizerPath,
     maxPositions,
   };
 }
 
 function findGraph(folder: string): string {
-  const candidates = [join(folder, 'model.onnx'), join(folder, 'onnx', 'model.onnx')];
+  const candidates = GRAPH_NAMES.map((name) => join(folder, name));
   const found = candidates.find((path) => existsSync(path));
   if (found !== undefined) return found;
   throw new TrawlError(
     'MODEL_INVALID',
-    `${folder} holds no ONNX graph: looked for ${candidates.join(' and ')}. ` +
+    `${folder} holds no ONNX graph: looked for ${candidates.join(', ')}. ` +
       'Export one into it, for example: optimum-cli export onnx --task feature-extraction.',
   );
 }
@@ -145,7 +166,8 @@ async function readSimilarity(folder: string, normalize: boolean): Promise<Metri
   }
 }
 
-async function readMaxTokens(folder: string, maxPositions: number | null): Promise<number> {
+/** Most tokens of a text that the folder's files speak of, at most what there are positions for. */
+export async function readMaxTokens(folder: string, maxPositions: number | null): Promise<number> {
   const sentence = await readJsonFileIfPresent(join(folder, 'sentence_bert_config.json'));
   const tokenizer = await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'));
   // The first that is stated, as sentence-transformers does; but never more than there are positions.
@@ -155,7 +177,8 @@ async function readMaxTokens(folder: string, maxPositions: number | null): Promi
   return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions ?? Number.POSITIVE_INFINITY);
 }
 
-function positionsOf(config: JsonObject): number | null {
+/** Most tokens that a config's table of positions has room for; null where it says nothing. */
+export function positionsOf(config: JsonObject): number | null {
   const positions = config.max_position_embeddings;
   if (!Number.isSafeInteger(positions) || (positions as number) < 4) return null;
   // RoBERTa and its kin count positions from behind the padding's.

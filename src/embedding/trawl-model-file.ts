@@ -16,6 +16,35 @@ const tokenLimit = Type.Integer({ minimum: 3 });
 const relativePath = Type.String({ minLength: 1 });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
+const recordedFile = Type.Object({ path: relativePath, bytes: Type.Integer({ minimum: 0 }), sha256 });
+
+const graph = Type.Object({
+  path: relativePath,
+  precision: Type.Enum([...PRECISIONS]),
+  /** Name of the graph's output; chosen by the pooling where absent. */
+  output: Type.Optional(Type.String({ minLength: 1 })),
+  /** Files beside the graph that hold its weights. */
+  externalData: Type.Optional(Type.Array(relativePath)),
+});
+
+/** What makes a score of a cross-encoder's value. */
+export const ACTIVATIONS = ['sigmoid', 'identity'] as const;
+export type ScoreActivation = (typeof ACTIVATIONS)[number];
+
+/** What a model does: texts to vectors, or pairs of query and passage to scores. */
+export const MODEL_KINDS = ['encoder', 'cross-encoder'] as const;
+export type ModelKind = (typeof MODEL_KINDS)[number];
+
+/** What an import records; a script that made a model may say other things here. */
+const source = Type.Object({
+  kind: Type.Optional(Type.Enum(['folder', 'hub'])),
+  /** The hub's id, or the folder's name. */
+  id: Type.Optional(Type.String()),
+  revision: Type.Optional(Type.String()),
+  /** The source's own files, as they were read. */
+  files: Type.Optional(Type.Array(recordedFile)),
+});
+
 /** `trawl-model.json` v1. Further fields are kept for people (source, notes) and not looked at. */
 const trawlModelSchema = Type.Object({
   format: Type.Literal('trawl-model'),
@@ -28,20 +57,34 @@ const trawlModelSchema = Type.Object({
   similarity: Type.Enum([...METRICS]),
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
   maxTokens: Type.Object({ query: tokenLimit, passage: tokenLimit }),
-  graph: Type.Object({
-    path: relativePath,
-    precision: Type.Enum([...PRECISIONS]),
-    /** Name of the graph's output; chosen by the pooling where absent. */
-    output: Type.Optional(Type.String({ minLength: 1 })),
-  }),
+  /** `encoder` where absent. */
+  kind: Type.Optional(Type.Enum([...MODEL_KINDS])),
+  /** The graph that is used unless another precision is asked for. */
+  graph,
+  /** Every graph, the default one included; where absent there is that one alone. */
+  graphs: Type.Optional(Type.Array(graph)),
   tokenizer: Type.Object({ path: relativePath }),
   batchInvariant: Type.Boolean(),
   license: Type.Optional(Type.String()),
+  /** Most tokens that the model has positions for. */
+  maxPositions: Type.Optional(tokenLimit),
+  /** Of a cross-encoder: values per pair, and what makes scores of them. */
+  labels: Type.Optional(Type.Integer({ minimum: 1 })),
+  activation: Type.Optional(Type.Enum([...ACTIVATIONS])),
+  source: Type.Optional(source),
+  /** Over the source's weights: equal for all precisions of one checkpoint. */
+  weightsSha256: Type.Optional(sha256),
   /** Every file of the model besides this one; paths relative to the folder. */
-  files: Type.Array(Type.Object({ path: relativePath, bytes: Type.Integer({ minimum: 0 }), sha256 })),
+  files: Type.Array(recordedFile),
 });
 
 export type TrawlModelFile = Static<typeof trawlModelSchema>;
+export type TrawlModelGraph = Static<typeof graph>;
+
+/** Every graph of a description. */
+export function graphsOf(description: TrawlModelFile): readonly TrawlModelGraph[] {
+  return description.graphs ?? [description.graph];
+}
 
 /** Reads and checks `trawl-model.json` of a folder; MODEL_INVALID names the first wrong field and what it must be. */
 export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile> {
@@ -51,9 +94,15 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
   if (!Value.Check(trawlModelSchema, value)) {
     throw wrongField(path, value);
   }
-  for (const inner of [value.graph.path, value.tokenizer.path, ...value.files.map((file) => file.path)]) {
+  const graphs = [value.graph, ...graphsOf(value)];
+  for (const inner of [
+    ...graphs.flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]),
+    value.tokenizer.path,
+    ...value.files.map((file) => file.path),
+  ]) {
     checkInside(path, inner);
   }
+  checkGraphs(path, value);
   return value;
 }
 
@@ -69,6 +118,18 @@ function checkFormatAndVersion(path: string, value: JsonObject): void {
         'Use the program version that wrote it, or make the model again with this one.',
     );
   }
+}
+
+function checkGraphs(path: string, value: TrawlModelFile): void {
+  const precisions = graphsOf(value).map((graph) => graph.precision);
+  const twice = precisions.find((precision, i) => precisions.indexOf(precision) !== i);
+  const fault =
+    twice !== undefined
+      ? `graphs has two of precision ${twice}`
+      : precisions.includes(value.graph.precision)
+        ? null
+        : `graphs has none of precision ${value.graph.precision}, which graph has`;
+  if (fault !== null) throw new TrawlError('MODEL_INVALID', `${path}: ${fault}. Correct it or make the model again.`);
 }
 
 function checkInside(path: string, inner: string): void {

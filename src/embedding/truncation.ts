@@ -18,6 +18,8 @@ export interface TokenLimits {
 export interface TokenizedText {
   /** Special tokens included. */
   readonly ids: readonly number[];
+  /** Of a pair: for each token which text it is of. */
+  readonly types?: readonly number[];
   /** True when the text had more tokens than the limit. */
   readonly truncated: boolean;
 }
@@ -53,7 +55,8 @@ function withinReach(input: EncoderInput): EncoderInput {
   return question === input.question && query === input.query ? input : { question, query };
 }
 
-function headOf(text: string): string {
+/** The part of a text that is looked at. */
+export function headOf(text: string): string {
   if (text.length <= MAX_CHARACTERS) return text;
   // Not between the halves of a character beyond U+FFFF.
   const isHalf = /[\uD800-\uDBFF]/.test(text.charAt(MAX_CHARACTERS - 1));

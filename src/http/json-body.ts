@@ -49,11 +49,34 @@ export function parseJsonBody(body: unknown): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const position = / at position (\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
-    if (position !== undefined) throw invalidJson(Number(position), `unexpected character at ${position}`);
-    const atEnd = error instanceof Error && error.message.includes('end of JSON');
-    throw invalidJson(atEnd ? text.length : 0, atEnd ? 'it ends too early' : 'it does not begin as JSON');
+    const message = error instanceof Error ? error.message : '';
+    const stated = / at position (\d+)/.exec(message)?.[1];
+    const position = stated === undefined ? firstStrangeToken(text) : Number(stated);
+    if (position === text.length || message.includes('end of JSON')) {
+      throw invalidJson(text.length, 'it ends too early');
+    }
+    throw invalidJson(position, `unexpected character at ${position}${hintAt(text, position)}`);
   }
+}
+
+/** A string, a number, a literal, a bracket, a comma, a colon, or white space, each as JSON has them. */
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[[\]{},:]|[ \t\n\r]+/suy;
+
+/** Where the parser does not say it: the first place where no token begins, else the start. */
+function firstStrangeToken(text: string): number {
+  TOKEN.lastIndex = 0;
+  let position = 0;
+  while (TOKEN.test(text)) position = TOKEN.lastIndex;
+  return position < text.length ? position : 0;
+}
+
+/** What Python's str() writes in place of JSON, with JSON's own word. */
+const FOREIGN_WORDS = { True: 'true', False: 'false', None: 'null', NaN: 'null', Infinity: 'a finite number' } as const;
+
+function hintAt(text: string, position: number): string {
+  const found = Object.entries(FOREIGN_WORDS).find(([word]) => text.startsWith(word, position));
+  if (found !== undefined) return ` (JSON has ${found[1]} for ${found[0]})`;
+  return text[position] === "'" ? ' (JSON quotes with ")' : '';
 }
 
 /** Looks at brackets outside of strings only; whether it is JSON at all is for the parser to say. */

@@ -20,6 +20,8 @@ export const IndexManifest = Type.Object({
   dimension: Type.Integer({ minimum: 1 }),
   metric: MetricName,
   model: ModelRecord,
+  /** Where the model's folder was given as a path: that path, relative to the index. A hint for who opens the index. */
+  modelLocation: Type.Optional(Type.String({ minLength: 1 })),
   corpus: CorpusRecord,
   /** In row order, without gap or overlap. */
   shards: Type.Array(

@@ -16,10 +16,12 @@ export type Precision = (typeof PRECISIONS)[number];
  */
 export interface ModelIdentity {
   readonly name: string;
-  /** SHA-256 over the graph's and the tokenizer's checksums: two folders with equal content have equal values. */
+  /** SHA-256 over the checksums of the graph, its external data and the tokenizer: two folders with equal content have equal values. */
   readonly sha256: string;
   readonly architecture: string;
   readonly dimension: number;
+  /** Values that the model gives, where vectors are cut to the first `dimension` of them (Matryoshka). */
+  readonly fullDimension?: number;
   readonly pooling: Pooling;
   readonly normalize: boolean;
   readonly similarity: Metric;
@@ -27,6 +29,10 @@ export interface ModelIdentity {
   /** Limits in tokens, special tokens included. */
   readonly maxTokens: { readonly query: number; readonly passage: number };
   readonly precision: Precision;
+  /** Checksum over the checkpoint's weights and the tokenizer: equal for all precisions of one model; absent where not known. */
+  readonly sourceSha256?: string;
+  /** What was set against the model's own description, sorted; absent where nothing was. */
+  readonly overrides?: string[];
   /** True when a text's vector has the same bits in any batch. */
   readonly batchInvariant: boolean;
 }

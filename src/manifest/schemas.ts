@@ -29,6 +29,9 @@ export const ModelRecord = Type.Object({
   maxTokens: Type.Object({ query: Type.Integer({ minimum: 1 }), passage: Type.Integer({ minimum: 1 }) }),
   precision: Type.Enum([...PRECISIONS]),
   batchInvariant: Type.Boolean(),
+  fullDimension: Type.Optional(Type.Integer({ minimum: 1 })),
+  sourceSha256: Type.Optional(Sha256),
+  overrides: Type.Optional(Type.Array(Type.String())),
 });
 
 /** What the passages were made from. */

@@ -48,7 +48,15 @@ export const ShardManifest = Type.Object({
    * were read. Absent in shards of earlier programs and of corpora that came through a pipe.
    */
   input: Type.Optional(
-    Type.Object({ first: Count, end: Count, positions: Count, shards: Count, reading: ReadingRecord }),
+    Type.Object({
+      first: Count,
+      end: Count,
+      positions: Count,
+      shards: Count,
+      reading: ReadingRecord,
+      /** For the index's manifest, whose field of this name says what it is. */
+      modelLocation: Type.Optional(Type.String()),
+    }),
   ),
 });
 export type ShardManifest = Type.Static<typeof ShardManifest>;

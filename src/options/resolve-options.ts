@@ -23,8 +23,11 @@ export interface ResolvedOptions<Table extends OptionTable> {
   readonly given: ReadonlySet<string>;
 }
 
+/** Variables that other programs define and that are read as they define them. */
+export type ForeignVariable = `HF_${string}` | 'HUGGING_FACE_HUB_TOKEN' | 'TRANSFORMERS_OFFLINE' | 'XDG_CACHE_HOME';
+
 /** The value of a setting that is no option of a command, such as TRAWL_ISA. The one door to the environment. */
-export function environmentVariable(name: `TRAWL_${string}`): string | undefined {
+export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): string | undefined {
   return process.env[name];
 }
 

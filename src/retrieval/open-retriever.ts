@@ -1,6 +1,9 @@
-import { basename } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
+import type { IndexManifest } from '../manifest/index-manifest.ts';
+import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { checkSameModel } from './compare-model.ts';
@@ -9,8 +12,14 @@ import type { RetrieverInfo } from './retriever.ts';
 import { SearchRetriever } from './search-retriever.ts';
 
 export interface OpenRetrieverOptions {
-  /** Folder or name of the query encoder; default: the name of the model in the index's manifest. */
+  /** Folder or name of the query encoder; default: where the manifest says that it lay, else the name it has there. */
   readonly model?: string;
+  /** Default: the manifest's, or the other float precision of the same checkpoint where there is no such graph. */
+  readonly precision?: Precision;
+  /** `cpu` (default) or CUDA devices (src/embedding/device.ts). */
+  readonly device?: string;
+  /** See `RunOptions` of the encoder. */
+  readonly shareWeights?: boolean | undefined;
   /** Encoder threads; default: as many as cores. */
   readonly encoderThreads?: number;
   /** Search threads; default: as many as cores. */
@@ -35,8 +44,11 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   const opened: { close(): Promise<void> }[] = [];
   try {
     onProgress(`loading the encoder ${manifest.model.name}`);
-    const encoder: TextEncoder = await openEncoder(options.model ?? manifest.model.name, {
-      ...(options.encoderThreads === undefined ? {} : { workers: options.encoderThreads }),
+    const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
+      workers: options.encoderThreads,
+      device: options.device,
+      shareWeights: options.shareWeights,
+      precisions: options.precision === undefined ? precisionsFor(manifest.model, options.device) : [options.precision],
       overrides: {
         queryPrefix: manifest.model.prefixes.query,
         passagePrefix: manifest.model.prefixes.passage,
@@ -44,10 +56,14 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         normalize: manifest.model.normalize,
         maxQueryTokens: manifest.model.maxTokens.query,
         maxPassageTokens: manifest.model.maxTokens.passage,
+        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
       },
     });
     opened.push(encoder);
-    checkSameModel(manifest.model, encoder.identity);
+    const remark = checkSameModel(manifest.model, encoder.identity, {
+      precisionAsked: options.precision !== undefined,
+    });
+    if (remark !== null) options.onWarning?.(remark);
     onProgress('opening the vectors');
     const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
@@ -70,4 +86,18 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
+}
+
+/** The model's folder where the manifest remembers one and it is still there, else its name. */
+function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
+  if (modelLocation === undefined) return model.name;
+  const path = resolve(folder, modelLocation);
+  return existsSync(path) ? path : model.name;
+}
+
+/** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */
+function precisionsFor({ precision }: ModelIdentity, device = 'cpu'): readonly Precision[] {
+  if (precision === 'int8') return ['int8'];
+  const own = device === 'cpu' ? 'float32' : precision;
+  return own === 'float32' ? ['float32', 'float16'] : ['float16', 'float32'];
 }

@@ -5,8 +5,10 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { baselinePython } from '../../bench/baselines.ts';
+import type { BenchEmbedResult } from '../../bench/bench-embed.ts';
 import { BASELINES } from '../../bench/bench-engine.ts';
 import type { BenchFlatResult } from '../../bench/bench-flat.ts';
+import type { EmbedRecord } from '../../bench/embed-case.ts';
 import type { FlatRecord } from '../../bench/flat-case.ts';
 import { encodeNpy } from '../../bench/npy.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -18,7 +20,10 @@ const E5_SAMPLE = 'flashrag_sample/e5_flat_sample.index';
 const NO_PYTHON = ['--python', '/nonexistent/python'];
 const SMALL = ['--rows', '2000', '--dimension', '64', '--queries', '1,16'];
 
-const python = baselinePython(join(homedir(), '.cache', 'trawl'));
+const SAMPLE_CORPUS = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
+const EMBED = ['embed', '--model', 'token-average-256', '--texts', SAMPLE_CORPUS];
+
+const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
 const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
 
@@ -145,11 +150,53 @@ test('a file of real vectors is searched with queries of its own or of a file', 
   assert.match(tooMany.stderr, /asks for 4 at once and there are 3/);
 });
 
+test('embed measures our encoder alone where its baseline is missing, and says why', async (t) => {
+  const cache = await cacheOf(t);
+  const result = join(cache[1]!, 'result.json');
+  const checkpoint = ['--baseline-model', join(packageRoot, 'models', 'token-average-256')];
+  const few = ['--sample', '20', '--runs', '2', ...cache, '--json'];
+  const ended = await bench(...EMBED, ...few, ...checkpoint, ...NO_PYTHON, '--out', result);
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(ended.stderr, /sentence-transformers is left out: .*ENOENT/);
+  const [record, ...others] = JSON.parse(ended.stdout) as EmbedRecord[];
+  assert.deepEqual(others, []);
+  assert.deepEqual([record!.case, record!.engine, record!.precision, record!.texts], ['embed', 'trawl', 'int8', 20]);
+  assert.ok(record!.tokens > 100 && record!.residentBytes > 0 && record!.queryP99Ms >= record!.queryP50Ms);
+  assert.ok(Math.abs(record!.textsPerS / (20_000 / record!.medianMs) - 1) < 1e-9);
+  assert.ok(Math.abs(record!.tokensPerS / record!.textsPerS - record!.tokens / 20) < 1e-9);
+  // No config.json, so the size of its matrix products is not known.
+  assert.deepEqual([record!.ratioToBaseline, record!.gflopPerS, record!.cosineToBaseline], [null, null, null]);
+  const written = JSON.parse(await readFile(result, 'utf8')) as BenchEmbedResult;
+  assert.deepEqual(written.records, [record]);
+  assert.equal(written.environment.matmulGflopPerS, null);
+  assert.equal(written.skipped.length, 1);
+});
+
+test('embed says which checkpoint or environment is missing, and refuses a precision that the model has not', async (t) => {
+  const few = ['--sample', '5', '--runs', '1', ...(await cacheOf(t))];
+  const noCheckpoint = await bench(...EMBED, ...few, ...NO_PYTHON);
+  assert.match(noCheckpoint.stderr, /checkpoint is not known: .*--baseline-model/);
+  assert.match(noCheckpoint.stdout, /\|\s+int8 \| trawl\s+\|/);
+  const noPython = await bench(...EMBED, ...few);
+  assert.match(noPython.stderr, /no Python environment: trawl bench baselines embed makes one/);
+  const noGraph = await bench(...EMBED, ...few, '--precision', 'float32');
+  assert.equal(noGraph.code, 1);
+  assert.match(noGraph.stderr, /no graph of precision float32; it has int8/);
+});
+
 test('what is not understood is refused before anything is made', async (t) => {
   const cache = await cacheOf(t);
   const refused: readonly (readonly [RegExp, ...string[]])[] = [
     [/<case> is missing/],
     [/no case \\?"ivf/, 'ivf'],
+    [/second word, \\?"embed\\?", belongs to/, 'flat', 'embed'],
+    [/the second word names \\?"ivf/, 'baselines', 'ivf'],
+    [/needs --model/, 'embed'],
+    [/needs --texts/, 'embed', '--model', 'token-average-256'],
+    [/--rows belongs to .*bench flat/, 'embed', '--rows', '10'],
+    [/--texts belongs to .*bench embed/, 'flat', '--texts', 'x.jsonl'],
+    [/--precision names \\?"int4\\?"; there are float32/, ...EMBED, '--precision', 'int4'],
+    [/--against names \\?"faiss\\?"; there are sentence-transformers, or none/, ...EMBED, '--against', 'faiss'],
     [/--queries is/, 'flat', '--queries', '1,x'],
     [/--queries is/, 'flat', '--queries', '0'],
     [/--against names \\?"annoy/, 'flat', '--against', 'faiss,annoy'],

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BaselineUnavailable } from '../../bench/baseline-engine.ts';
 import type { BenchEngine } from '../../bench/bench-engine.ts';
 import { runFlatCase } from '../../bench/flat-case.ts';
+import { EngineUnavailable } from '../../bench/script-process.ts';
 
 const FLAT_CASE = {
   rows: 100,
@@ -24,7 +24,7 @@ interface FakeOptions {
 }
 
 function fakeEngine(name: BenchEngine['name'], options: FakeOptions): BenchEngine {
-  const { ms, log = [], failAt, error = new BaselineUnavailable('it died') } = options;
+  const { ms, log = [], failAt, error = new EngineUnavailable('it died') } = options;
   let searches = 0;
   return {
     name,

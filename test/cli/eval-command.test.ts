@@ -136,6 +136,36 @@ test('a passage without an id is no other passage, and judgements that name no i
   assert.equal((JSON.parse(beir.stdout) as { metrics: Record<string, number> }).metrics['recall@1'], 1);
 });
 
+test("questions and judgements in BEIR's files", async () => {
+  write('beir.jsonl', [{ _id: 'b1', text: 'Rivers flow down to the sea.', metadata: {} }]);
+  writeFileSync(join(cwd, 'beir.tsv'), 'query-id\tcorpus-id\tscore\nb1\tp1\t1\n');
+  const asked = ['eval', 'ix', '--queries', 'beir.jsonl', '--qrels', 'beir.tsv', '--cutoffs', '1', '--json'];
+  const { judged, metrics } = jsonOf<EvalReport>(await runTrawl(asked, { cwd }));
+  assert.deepEqual([judged, metrics['recall@1']], [1, 1]);
+});
+
+test('an id with white space is refused for a TREC run before there is one, and measured without', async () => {
+  write('spaced.jsonl', [{ id: 'q 1', question: 'The cat sat on the mat.', gold_ids: ['p0'] }]);
+  const spaced = ['--queries', 'spaced.jsonl', '--cutoffs', '1', '--json'];
+  // The index is not looked at yet: it is not there.
+  const query = await runTrawl(['eval', 'nowhere', ...spaced, '--run', 'spaced.run'], { cwd });
+  assert.equal(query.code, EXIT.usage);
+  assert.match(query.stderr, /query id \\"q 1\\" cannot stand in a TREC run/);
+  const tag = await runTrawl(['eval', 'nowhere', '--queries', 'questions.jsonl', '--run', 'x', '--tag', 'my run'], {
+    cwd,
+  });
+  assert.equal(tag.code, EXIT.usage);
+  assert.match(tag.stderr, /tag "my run" cannot stand/);
+  assert.equal(jsonOf<EvalReport>(await runTrawl(['eval', 'ix', ...spaced], { cwd })).metrics['recall@1'], 1);
+
+  write('wide.jsonl', [{ id: 'p 0', contents: 'The cat sat on the mat.' }]);
+  assert.equal((await runTrawl(['index', 'wide.jsonl', '--out', 'wide', '--quiet'], { cwd })).code, 0);
+  const passage = await runTrawl(['eval', 'wide', '--queries', 'questions.jsonl', '--run', 'wide.run'], { cwd });
+  assert.equal(passage.code, EXIT.usage);
+  assert.match(passage.stderr, /passage id "p 0" cannot stand in a TREC run/);
+  assert.ok(!existsSync(join(cwd, 'spaced.run')) && !existsSync(join(cwd, 'wide.run')));
+});
+
 test('files that cannot be read or written are named', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['eval', 'ix', '--queries', 'none.jsonl'], /none\.jsonl cannot be read.*\[CORPUS_NOT_FOUND\]/],

@@ -81,7 +81,7 @@ test('wrong paths are reported before anything is read', (t) => {
 
 test('a name that tells no kind is refused with the known ones, unless the kind is said', async (t) => {
   const dir = corpusDir(t);
-  for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.zst']) {
+  for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.xz']) {
     const file = dir.write(name, row('a'));
     assert.throws(
       () => openCorpus([file]),

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { readParquet } from '../../corpus/read-parquet.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
@@ -121,9 +122,8 @@ test('a damaged footer gives a TrawlError or other rows, never another error', a
     ],
     { rowGroupSize: 20 },
   );
-  // Within the pages the library believes a damaged run length, and may count for hours: not for a test.
   const footerBytes = Buffer.from(bytes).readUInt32LE(bytes.length - 8);
-  for (let position = bytes.length - 8 - footerBytes; position < bytes.length; position += 1) {
+  for (let position = bytes.length - 8 - footerBytes; position < bytes.length; position += 23) {
     const damaged = Uint8Array.from(bytes);
     damaged[position]! ^= 0x55;
     const file = dir.write('c.parquet', damaged);
@@ -142,5 +142,26 @@ test('a row group that cannot be unpacked is an error with its first row, even w
   await assert.rejects(
     readAll(file, { skipBadLines: true }),
     failsWith('CORPUS_BAD_LINE', /c\.parquet:(1|201): /, 'damaged'),
+  );
+});
+
+test('a page that makes the library count for ever is an error with the first row of its row group', async (t) => {
+  const count = 40;
+  const bytes = parquet(
+    [{ name: 'text', data: Array.from({ length: count }, (_, i) => (i % 2 === 0 ? 'a' : null)), type: 'STRING' }],
+    { codec: 'UNCOMPRESSED' },
+  );
+  const dir = corpusDir(t);
+  // The definition levels begin with the header of a bit-packed run; it becomes a run of 2^31 - 1 equal values.
+  const run = Buffer.from(bytes).indexOf(Buffer.from([0x0b, 0x55, 0x55]));
+  assert.ok(run > 0);
+  bytes.set([0xfe, 0xff, 0xff, 0xff, 0x0f], run);
+  const path = dir.write('c.parquet', bytes);
+  const context = { path, maxLineBytes: 1e6, onRead: () => undefined };
+  await assert.rejects(
+    async () => {
+      for await (const _ of readParquet(context, { timeLimitMs: 1500 }));
+    },
+    failsWith('CORPUS_BAD_LINE', /c\.parquet:1: .*(no end of it in 2 s|MB of memory)/),
   );
 });

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { fixture } from '../embedding/model-fixtures.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -30,11 +32,11 @@ function stringsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
-async function assertSameIds(folder: string, texts: readonly string[]): Promise<number> {
-  const tokenizer = await TextTokenizer.load(TOKENIZER);
+async function assertSameIds(folder: string, texts: readonly string[], path = TOKENIZER): Promise<number> {
+  const tokenizer = await TextTokenizer.load(path);
   const file = join(folder, 'texts.jsonl');
   writeFileSync(file, texts.map((text) => `${JSON.stringify(text)}\n`).join(''));
-  const expected = (await runPeer('hf_tokenize.py', { tokenizer: TOKENIZER, texts: file })) as number[][];
+  const expected = (await runPeer('hf_tokenize.py', { tokenizer: path, texts: file })) as number[][];
   assert.equal(expected.length, texts.length);
   let tokens = 0;
   for (const [i, text] of texts.entries()) {
@@ -58,4 +60,19 @@ for (const path of SHARED) {
     t.diagnostic(`${tokens} tokens are equal`);
     assert.ok(tokens > 10_000);
   });
+}
+
+for (const kind of ['roberta', 'xlm-roberta']) {
+  for (const path of SHARED) {
+    test(`texts of ${path} have the ids of the reference tokeniser: ${kind}`, {
+      skip: withoutPeers() || withoutSharedData(path),
+    }, async (t) => {
+      const folder = await tempFolder(t);
+      const tokenizer = join(folder, 'tokenizer.json');
+      writeFileSync(tokenizer, gunzipSync(readFileSync(fixture(`${kind}-tokenizer.json.gz`))));
+      const tokens = await assertSameIds(folder, textsOf(sharedData(path), 500), tokenizer);
+      t.diagnostic(`${tokens} tokens are equal`);
+      assert.ok(tokens > 5000);
+    });
+  }
 }

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
+import { readModelFolder } from '../../src/embedding/model-folder.ts';
 import { type OpenEncoderOptions, openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { EncodeOptions, EncoderInput, TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -161,4 +163,48 @@ test('a model that cannot be used is refused when it is opened', async (t) => {
   const tokenizer = await toyModel(t, { change: (d) => (d.files = []) });
   await writeFile(join(tokenizer, 'tokenizer.json'), '{}');
   await assert.rejects(openEncoder(tokenizer, { workers: 1 }), invalid(/is not a usable tokenizer/));
+});
+
+test('a vector is cut to its first values and normalised again', async (t) => {
+  const folder = await toyModel(t);
+  const whole = await vectorOf(await open(t, folder), 'what is a');
+  const encoder = await open(t, folder, { overrides: { dimension: 4 } });
+  assert.deepEqual(
+    [encoder.dimension, encoder.identity.dimension, encoder.identity.fullDimension],
+    [4, 4, TOY_DIMENSION],
+  );
+  const head = [...whole.subarray(0, 4)];
+  const length = Math.hypot(...head);
+  for (const [i, value] of (await vectorOf(encoder, 'what is a')).entries()) {
+    assert.ok(Math.abs(value - head[i]! / length) < 1e-6);
+  }
+  for (const dimension of [0, TOY_DIMENSION + 1, 1.5]) {
+    await assert.rejects(openEncoder(folder, { overrides: { dimension } }), /dimension is .*from 1 to 10/);
+  }
+});
+
+test('the identity names what was set against the model, and nothing where that says the same', async (t) => {
+  const folder = await toyModel(t);
+  const same = await open(t, folder, { overrides: { pooling: 'mean', queryPrefix: '', maxQueryTokens: 32 } });
+  assert.equal(same.identity.overrides, undefined);
+  const set = await open(t, folder, {
+    overrides: { pooling: 'cls', passagePrefix: 'passage: ', maxPassageTokens: 12 },
+  });
+  assert.deepEqual(set.identity.overrides, ['maxPassageTokens', 'passagePrefix', 'pooling']);
+});
+
+test('texts in padded batches have the vectors that they have alone, and keep their order', {
+  skip: withoutEmbedded,
+}, async (t) => {
+  const model = await readModelFolder('token-average-256');
+  const texts = Array.from({ length: 300 }, (_, i) => (i % 50 === 7 ? '' : `word${i % 13} `.repeat((i * 7) % 61)));
+  const vectors: Float32Array[] = [];
+  for (const batchTokens of [null, 512]) {
+    const pool = await EncoderPool.open({ model, workers: 2, batchTokens });
+    t.after(() => pool.close());
+    const encoded = await pool.encode(texts, { kind: 'passage' });
+    assert.ok(encoded.outcomes.every((outcome) => outcome.ok));
+    vectors.push(encoded.vectors);
+  }
+  for (const [i, value] of vectors[0]!.entries()) assert.ok(Math.abs(value - vectors[1]![i]!) < 1e-6, `${i}`);
 });

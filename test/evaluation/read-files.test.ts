@@ -38,6 +38,17 @@ test('questions with and without the optional columns; ids become text', async (
   );
 });
 
+test('questions as BEIR has them: _id and text', async (t) => {
+  const file = fileWith(
+    t,
+    '{"_id":"PLAIN-2","text":"Do statins cause cancer?","metadata":{}}\n{"_id":3,"question":"asked","text":"not"}',
+  );
+  assert.deepEqual(await readQuestions(file), [
+    { id: 'PLAIN-2', question: 'Do statins cause cancer?' },
+    { id: '3', question: 'asked' },
+  ]);
+});
+
 for (const [line, reason] of [
   ['oops', 'not valid JSON'],
   ['[]', 'JSON object'],
@@ -51,6 +62,10 @@ for (const [line, reason] of [
   ['{"id":1,"question":"q","gold_ids":"7"}', '"gold_ids"'],
   ['{"id":1,"question":"q","gold_ids":[9007199254740993]}', 'gold_ids'],
   ['{"id":"0","question":"again"}', 'line 1'],
+  ['{"_id":"0","text":"again"}', 'line 1'],
+  ['{"id":"1","text":"a passage, not a question"}', '"question"'],
+  ['{"_id":"1","title":"t"}', '"text"'],
+  ['{"_id":true,"text":"q"}', '"_id"'],
 ] as const) {
   test(`a question that cannot be used is an error with file:line: ${line}`, async (t) => {
     const file = fileWith(t, `{"id":0,"question":"good"}\n${line}\n`);

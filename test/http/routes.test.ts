@@ -69,6 +69,23 @@ test('a body that is not JSON is a 422 that says where and repeats nothing of it
   }
 });
 
+test("the message of a broken body names the place, and JSON's own word for Python's", async (t) => {
+  const app = build(t);
+  for (const [body, position, words] of [
+    ['{"queries": ["True"], "return_scores": True}', 39, 'JSON has true for True'],
+    [`{"queries": ["${'long '.repeat(200)}"], "topk": None}`, 1026, 'JSON has null for None'],
+    ['{"queries": ["a"], "topk": NaN}', 27, 'JSON has null for NaN'],
+    ["{'queries': []}", 1, 'JSON quotes with "'],
+    ['{"queries": ["a"', 16, 'ends too early'],
+    ['{"queries": ["a" "b"]}', 17, 'unexpected character at 17'],
+  ] as const) {
+    const { json } = await post(app, body);
+    const { detail, message } = errorOf(json) as { detail: { loc: unknown[] }[]; message: string };
+    assert.deepEqual(detail[0]?.loc, ['body', position], body);
+    assert.ok(message.includes(words), message);
+  }
+});
+
 test('a body nested a million deep is an answer, not a crash', async (t) => {
   const app = build(t);
   const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);

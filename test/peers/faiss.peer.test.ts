@@ -4,11 +4,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { buildIndex } from '../../indexer/build-index.ts';
+import { rewriteFloat16 } from '../../indexer/rewrite-float16.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -31,6 +33,7 @@ const NEAR = 1e-6;
 const E5 = 'flashrag_sample/e5_flat_sample.index';
 
 const skip = withoutPeers();
+const loaded = loadKernel();
 
 function sha256Of(values: Float32Array): string {
   return createHash('sha256')
@@ -105,6 +108,34 @@ for (const metric of ['inner-product', 'l2'] as const) {
     assert.deepEqual([reply.dimension, reply.rows, reply.metric], [48, 2000, metric]);
     assert.match(reply.kind, /^IndexFlat/);
     assert.equal(reply.sha256, sha256Of(rows.values));
+    const { same, places } = await compare(t, source, queries, reply, 1e-5);
+    t.diagnostic(`${same} of ${places} ranks are equal`);
+    assert.ok(same > places * 0.99);
+  });
+}
+
+for (const metric of ['inner-product', 'l2'] as const) {
+  test(`FAISS opens the ${metric} file of float16 rows, widens them to our bits and ranks them as we do`, {
+    skip: skip || (loaded.ok ? false : `the native engine is not there: ${loaded.reason}`),
+  }, async (t) => {
+    assert.ok(loaded.ok);
+    const folder = await tempFolder(t);
+    const normal = normalRows(1500, 37, 73);
+    // Eleven significant bits: each value is a float16, subnormal ones and the largest among them.
+    const values = normal.values.map((value) => Math.round(value * 256) / 256);
+    values.set([2 ** -24, -0, 65_504, 2 ** -14, -3 * 2 ** -24], 0);
+    const rows: Rows = { values, dimension: 37 };
+    const source = await writeSource(folder, rows, { metric });
+    const vectors = { segments: source.shards[0]!.segments, dimension: 37, metric };
+    const written = await rewriteFloat16(join(folder, 'vectors.f16.faiss'), vectors, loaded.kernel);
+    assert.ok(written !== null);
+    const queries = normalRows(50, 37, 74);
+    const reply = await askFaiss(folder, written.segment.path, queries, 20);
+    assert.deepEqual(
+      [reply.kind, reply.dimension, reply.rows, reply.metric],
+      ['IndexScalarQuantizer', 37, 1500, metric],
+    );
+    assert.equal(reply.sha256, sha256Of(values));
     const { same, places } = await compare(t, source, queries, reply, 1e-5);
     t.diagnostic(`${same} of ${places} ranks are equal`);
     assert.ok(same > places * 0.99);

@@ -60,3 +60,45 @@ test('all differences are named together', () => {
     },
   );
 });
+
+const SOURCE = { ...MODEL, sourceSha256: 'c'.repeat(64) };
+const OTHER_GRAPH = { ...SOURCE, sha256: 'b'.repeat(64) };
+
+test('float16 and float32 of one checkpoint serve each other, with a remark', () => {
+  assert.equal(checkSameModel(SOURCE, SOURCE), null);
+  const remark = checkSameModel({ ...SOURCE, precision: 'float16' }, OTHER_GRAPH);
+  assert.match(remark!, /made in float16, queries are embedded in float32/);
+  assert.match(checkSameModel(SOURCE, { ...OTHER_GRAPH, precision: 'float16' })!, /in float32.*in float16/);
+});
+
+test('int8 beside float is refused with the way out, and taken where the precision was asked for', () => {
+  const int8 = { ...OTHER_GRAPH, precision: 'int8' } as const;
+  for (const [index, encoder] of [
+    [SOURCE, int8],
+    [int8, SOURCE],
+  ] as const) {
+    assert.throws(
+      () => checkSameModel(index, encoder),
+      (error: TrawlError) => {
+        assert.match(
+          error.message,
+          new RegExp(`--precision ${encoder.precision} takes it.*--precision ${index.precision}`),
+        );
+        return trawlError('MODEL_MISMATCH')(error);
+      },
+    );
+    assert.match(checkSameModel(index, encoder, { precisionAsked: true })!, /scores differ/);
+  }
+});
+
+test('another precision of another checkpoint, or with another difference, is refused even when asked for', () => {
+  const half = { ...OTHER_GRAPH, precision: 'float16' } as const;
+  for (const encoder of [
+    { ...half, sourceSha256: 'd'.repeat(64) },
+    { ...half, pooling: 'cls' },
+    { ...OTHER_GRAPH },
+  ] as const) {
+    assert.throws(() => checkSameModel(SOURCE, encoder, { precisionAsked: true }), trawlError('MODEL_MISMATCH'));
+  }
+  assert.throws(() => checkSameModel(MODEL, { ...MODEL, sha256: 'b'.repeat(64), precision: 'float16' }));
+});

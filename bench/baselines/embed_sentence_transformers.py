@@ -1,0 +1,87 @@
+"""sentence-transformers on the CPU, float32.
+
+    {"do": "load", "model": FOLDER, "texts": PATH, "queryPrefix": TEXT, "passagePrefix": TEXT,
+     "maxQueryTokens": N, "maxPassageTokens": N, "batch": N}  ->  {"version": TEXT}
+    {"do": "encode", "first": N, "count": N}  ->  {"ms": MILLISECONDS, "tokens": N, "squaredTokens": N}
+    {"do": "query", "first": N, "count": N}   ->  {"times": [MILLISECONDS, ...]}     one query a call
+    {"do": "vectors", "count": N}             ->  {"values": [...]}                   of the first passages
+    {"do": "matmul"}                          ->  {"gflopPerS": N}                    a float32 product of 1024 x 1024
+    {"do": "memory"}                          ->  {"residentBytes": BYTES}
+
+texts: {"passages": [...], "queries": [...]} as JSON. The clock runs around model.encode alone. bench/embed-trawl.ts answers
+the same requests but "matmul". tokens and squaredTokens: sums over the texts, special tokens included, padding not.
+"""
+
+import json
+import os
+import time
+
+from protocol import peak_bytes, reset_peak, resident_bytes, serve_session
+
+MATMUL_SIZE = 1024
+MATMUL_RUNS = 30
+
+
+class Encoder:
+    def __init__(self, threads):
+        self.threads = threads
+
+    def load(self, model, texts, queryPrefix, passagePrefix, maxQueryTokens, maxPassageTokens, batch):
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        import sentence_transformers
+        import torch
+
+        torch.set_num_threads(self.threads)
+        self.torch = torch
+        with open(texts, encoding="utf-8") as file:
+            given = json.load(file)
+        self.passages = [passagePrefix + text for text in given["passages"]]
+        self.queries = [queryPrefix + text for text in given["queries"]]
+        self.limits = {"query": maxQueryTokens, "passage": maxPassageTokens}
+        self.batch = batch
+        self.bytes_before = resident_bytes()
+        self.model = sentence_transformers.SentenceTransformer(model, device="cpu")
+        reset_peak()
+        return {"version": f"sentence-transformers {sentence_transformers.__version__} (torch {torch.__version__})"}
+
+    def encode(self, first, count):
+        passages = self.passages[first : first + count]
+        self.model.max_seq_length = self.limits["passage"]
+        start = time.perf_counter_ns()
+        self.model.encode(passages, batch_size=self.batch, show_progress_bar=False)
+        ms = (time.perf_counter_ns() - start) / 1e6
+        ids = self.model.tokenizer(passages, truncation=True, max_length=self.limits["passage"])["input_ids"]
+        lengths = [len(text) for text in ids]
+        return {"ms": ms, "tokens": sum(lengths), "squaredTokens": sum(length * length for length in lengths)}
+
+    def query(self, first, count):
+        self.model.max_seq_length = self.limits["query"]
+        times = []
+        for text in self.queries[first : first + count]:
+            start = time.perf_counter_ns()
+            self.model.encode([text], show_progress_bar=False)
+            times.append((time.perf_counter_ns() - start) / 1e6)
+        return {"times": times}
+
+    def vectors(self, count):
+        self.model.max_seq_length = self.limits["passage"]
+        return {"values": self.model.encode(self.passages[:count], show_progress_bar=False).ravel().tolist()}
+
+    def matmul(self):
+        a = self.torch.rand(MATMUL_SIZE, MATMUL_SIZE)
+        b = self.torch.rand(MATMUL_SIZE, MATMUL_SIZE)
+        times = []
+        for _ in range(MATMUL_RUNS):
+            start = time.perf_counter_ns()
+            a @ b
+            times.append(time.perf_counter_ns() - start)
+        # The fastest: what the cores can do, not what they did.
+        return {"gflopPerS": 2 * MATMUL_SIZE**3 / min(times)}
+
+    def memory(self):
+        peak = peak_bytes()
+        reset_peak()
+        return {"residentBytes": max(0, peak - self.bytes_before)}
+
+
+serve_session(Encoder)

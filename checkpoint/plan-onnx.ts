@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
+import { readJsonFile } from '../src/embedding/json-file.ts';
+import { readTransformersFacts } from '../src/embedding/transformers-folder.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
+import type { ModelPlan } from './model-plan.ts';
+import { ONNX_TYPES } from './onnx-graph.ts';
+import { type OnnxSummary, summarizeOnnx } from './onnx-reader.ts';
+import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
+import { readSourceTokenizer } from './source-tokenizer.ts';
+
+const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
+const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
+const INPUTS = ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'];
+
+/** The graph that somebody exported into a folder, or null. */
+export function findOnnx(folder: string): string | null {
+  return CANDIDATES.map((path) => join(folder, path)).find((path) => existsSync(path)) ?? null;
+}
+
+/** A folder with an ONNX graph: it is taken as it is, in the precision that it has. */
+export async function planOnnx(
+  folder: string,
+  graphPath: string,
+  names: readonly string[],
+  precisions: readonly Precision[] | undefined,
+): Promise<ModelPlan> {
+  const raw = await readJsonFile(join(folder, 'config.json'));
+  const summary = await summarizeOnnx(graphPath);
+  const unknown = summary.inputs.find((input) => !INPUTS.includes(input));
+  if (unknown !== undefined || !summary.inputs.includes('input_ids')) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${graphPath} wants the inputs ${summary.inputs.join(', ')}; an encoder has input_ids and may have ` +
+        `${INPUTS.slice(1).join(', ')}. This graph is of another kind, such as a decoder or an encoder-decoder.`,
+    );
+  }
+  const precision = precisionOf(summary);
+  const other = precisions?.find((wanted) => wanted !== precision);
+  if (other !== undefined) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${graphPath} has the precision ${precision}, and ${other} can be made of a checkpoint in safetensors alone. Ask ` +
+        `for ${precision}, or add model.safetensors to the folder.`,
+    );
+  }
+  const externalData = summary.externalData.map((path) => checkedPath(graphPath, path));
+  const dataPaths = externalData.map((path) => join(dirname(graphPath), path));
+  for (const path of dataPaths) {
+    if (!existsSync(path)) {
+      throw new TrawlError('MODEL_INVALID', `${path} is missing; ${graphPath} has weights in it. Fetch it too.`);
+    }
+  }
+  const classifies = isClassifier(raw) && summary.outputs.includes('logits');
+  const vocabularySize = Number.isSafeInteger(raw.vocab_size) ? (raw.vocab_size as number) : null;
+  const modelType = String(raw.model_type ?? 'unknown');
+  return {
+    kind: classifies ? 'cross-encoder' : 'encoder',
+    ...(classifies
+      ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
+      : await encoderFacts(folder, names, graphPath, summary)),
+    graphs: [{ precision, output: classifies ? 'logits' : outputOf(graphPath, summary), write }],
+    writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
+    weightFiles: [graphPath, ...dataPaths],
+    close: async () => {},
+  };
+
+  async function write(target: string, options: Parameters<ModelPlan['graphs'][number]['write']>[1]) {
+    const path = GRAPH_FILES[precision];
+    const copies = [{ from: graphPath, to: path }, ...externalData.map((to, i) => ({ from: dataPaths[i]!, to }))];
+    const sizes = await Promise.all(copies.map(async ({ from }) => (await stat(from)).size));
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    let done = 0;
+    for (const [i, { from, to }] of copies.entries()) {
+      await mkdir(dirname(join(target, to)), { recursive: true });
+      await copyFile(from, join(target, to));
+      done += sizes[i]!;
+      options.onProgress?.(done, total);
+    }
+    return { path, externalData };
+  }
+}
+
+async function encoderFacts(folder: string, names: readonly string[], path: string, summary: OnnxSummary) {
+  const { identity, maxPositions } = await readTransformersFacts(folder, names);
+  const isPooled = outputOf(path, summary) === 'sentence_embedding';
+  const facts = isPooled ? ({ ...identity, pooling: 'none' } as const) : identity;
+  return { facts, maxPositions, labels: null, activation: null };
+}
+
+/** Vectors of tokens where the graph gives them, so that the pooling can be chosen; else those of whole texts. */
+function outputOf(path: string, { outputs }: OnnxSummary): string {
+  const known = [...TOKEN_OUTPUTS, 'sentence_embedding'];
+  const found = known.find((name) => outputs.includes(name));
+  if (found !== undefined) return found;
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} has the outputs ${outputs.join(', ')}; an encoder has one of ${known.join(', ')}. Export it for feature ` +
+      'extraction.',
+  );
+}
+
+/** By the type of most of the constants' elements. */
+function precisionOf({ elementsByType }: OnnxSummary): Precision {
+  const count = (type: keyof typeof ONNX_TYPES) => elementsByType.get(ONNX_TYPES[type].code) ?? 0;
+  const counts: readonly [Precision, number][] = [
+    ['float32', count('float32')],
+    ['float16', count('float16')],
+    ['int8', count('int8') + count('uint8')],
+  ];
+  return counts.reduce((most, other) => (other[1] > most[1] ? other : most))[0];
+}
+
+function labelsOf(config: Readonly<Record<string, unknown>>): number {
+  const { id2label, num_labels: count } = config;
+  if (typeof id2label === 'object' && id2label !== null) return Object.keys(id2label).length;
+  return Number.isSafeInteger(count) ? (count as number) : 2;
+}
+
+function checkedPath(graphPath: string, path: string): string {
+  if (!isAbsolute(path) && normalize(path).split(sep)[0] !== '..') return normalize(path);
+  throw new TrawlError('MODEL_INVALID', `${graphPath} has weights in "${path}", which is outside its own folder.`);
+}

@@ -1,0 +1,20 @@
+/** How a text file is packed. */
+export type Compression = 'none' | 'gzip' | 'zstd';
+
+/** Packed data that cannot be unpacked, or that something follows; the message goes behind "file:line: ". */
+export class DamagedDataError extends Error {
+  override readonly name = 'DamagedDataError';
+}
+
+/** First bytes of a file that tell how it is packed. Fewer than 4 bytes tell nothing, unless they differ already. */
+export function startsLike(compression: Exclude<Compression, 'none'>, start: Uint8Array): boolean {
+  if (compression === 'gzip') return matches(start, [0x1f, 0x8b]);
+  // A skippable frame may come first: RFC 8878, 3.1.2.
+  const skippable = start.length > 0 && (start[0]! & 0xf0) === 0x50 && matches(start.subarray(1), [0x2a, 0x4d, 0x18]);
+  return skippable || matches(start, [0x28, 0xb5, 0x2f, 0xfd]);
+}
+
+/** A pipe may deliver a single byte first; then the unpacker itself decides. */
+function matches(start: Uint8Array, magic: readonly number[]): boolean {
+  return start.length > 0 && magic.every((byte, position) => position >= start.length || start[position] === byte);
+}

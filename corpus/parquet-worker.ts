@@ -1,0 +1,155 @@
+import { isUtf8 } from 'node:buffer';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+
+import {
+  type AsyncBuffer,
+  asyncBufferFromFile,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetRead,
+  parquetSchema,
+} from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+
+import { isNodeError, type SerializedError, serializeError, TrawlError } from '../src/errors.ts';
+import { type JsonValue, jsonText, toJsonValue } from './json-text.ts';
+import { notFound, reasonOf } from './list-corpus-files.ts';
+import { parseJson } from './parse-json.ts';
+import { formatLocation } from './passage.ts';
+
+/** One row group as the footer describes it. */
+export interface RowGroup {
+  readonly rows: number;
+  /** Unpacked size of its columns. */
+  readonly bytes: number;
+}
+
+/** A row as JSON text, or what is wrong with it. */
+export type ParquetRow = string | { readonly reason: string };
+
+/** The first reply describes the file; then each number that is posted is a row group that is answered with its rows. */
+export type ParquetReply =
+  | { readonly kind: 'groups'; readonly groups: readonly RowGroup[] }
+  | { readonly kind: 'rows'; readonly rows: readonly ParquetRow[] }
+  | { readonly kind: 'error'; readonly error: SerializedError };
+
+/** Replacements for the library's own conversions, which alter what they cannot represent. */
+const PARSERS = {
+  /** Bytes that are not UTF-8 stay bytes: a bad row if they are its text, base64 in any other column. */
+  stringFromBytes: (bytes: Uint8Array | undefined) =>
+    bytes !== undefined && isUtf8(bytes) ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString() : bytes,
+  /** Integers beyond 2^53 stay exact. */
+  jsonFromBytes: (bytes: Uint8Array | undefined) => {
+    if (bytes === undefined) return undefined;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+    const parsed = parseJson(text);
+    return parsed.ok ? parsed.value : text;
+  },
+};
+
+async function serve(port: MessagePort, path: string): Promise<void> {
+  const reply = (message: ParquetReply): void => port.postMessage(message);
+  const guarded = async (answer: () => Promise<ParquetReply>): Promise<void> => {
+    try {
+      reply(await answer());
+    } catch (error) {
+      reply({ kind: 'error', error: serializeError(error) });
+    }
+  };
+  await guarded(async () => {
+    const { file, metadata } = await openParquet(path);
+    const groups = metadata.row_groups.map((group) => ({
+      rows: Number(group.num_rows),
+      bytes: Number(group.total_byte_size),
+    }));
+    checkRowCounts(path, metadata, groups);
+    const names = parquetSchema(metadata).children.map(({ element }) => element.name);
+    const starts = groups.map((_, at) => groups.slice(0, at).reduce((sum, { rows }) => sum + rows, 0));
+    port.on('message', (group: number) => {
+      void guarded(async () => {
+        const rowStart = starts[group]!;
+        const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[group]!.rows);
+        return { kind: 'rows', rows: rows.map((values) => toRow(names, values)) };
+      });
+    });
+    return { kind: 'groups', groups };
+  });
+}
+
+async function openParquet(path: string): Promise<{ file: AsyncBuffer; metadata: FileMetaData }> {
+  try {
+    const file = await asyncBufferFromFile(path);
+    return { file, metadata: await parquetMetadataAsync(file) };
+  } catch (error) {
+    if (isNodeError(error) && error.syscall !== undefined) throw notFound(path, reasonOf(error), error);
+    throw new TrawlError(
+      'CORPUS_FORMAT_UNKNOWN',
+      `${path} cannot be read as Parquet: ${messageOf(error)}. It is of another kind (say it with --format), or its ` +
+        'download was cut off: the description of its columns stands at its end.',
+      { details: { path }, cause: error },
+    );
+  }
+}
+
+/** Rows that a damaged footer hides would be missing without a word. */
+function checkRowCounts(path: string, metadata: FileMetaData, groups: readonly RowGroup[]): void {
+  const total = groups.reduce((sum, { rows }) => sum + rows, 0);
+  const sound = groups.every(({ rows }) => Number.isSafeInteger(rows) && rows >= 0);
+  if (sound && total === Number(metadata.num_rows)) return;
+  throw new TrawlError(
+    'CORPUS_BAD_LINE',
+    `${path}: the footer says ${metadata.num_rows} rows, its row groups add up to ${total}: the file is damaged. Get ` +
+      'it again.',
+    { details: { path } },
+  );
+}
+
+async function readRows(
+  path: string,
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  rowStart: number,
+  rowEnd: number,
+): Promise<readonly unknown[][]> {
+  let rows: readonly unknown[][] = [];
+  try {
+    await parquetRead({
+      file,
+      metadata,
+      compressors,
+      rowStart,
+      rowEnd,
+      parsers: PARSERS,
+      onComplete: (complete) => {
+        rows = complete;
+      },
+    });
+    if (rows.length !== rowEnd - rowStart) throw new Error(`it has ${rows.length} rows`);
+  } catch (error) {
+    throw new TrawlError(
+      'CORPUS_BAD_LINE',
+      `${formatLocation({ file: path, line: rowStart + 1 })}: the row group of rows ${rowStart + 1} to ${rowEnd} cannot ` +
+        `be read: ${messageOf(error)}. The file is damaged, or uses a feature of Parquet that is not supported.`,
+      { details: { path, line: rowStart + 1 }, cause: error },
+    );
+  }
+  return rows;
+}
+
+function toRow(names: readonly string[], values: readonly unknown[]): ParquetRow {
+  for (const name of ['contents', 'text', 'title', 'id']) {
+    // Base64 of something that is not text must not pass for text.
+    const bytes = values[names.indexOf(name)];
+    if (bytes instanceof Uint8Array) return { reason: `"${name}" holds bytes that are not UTF-8 text` };
+  }
+  const row: Readonly<Record<string, JsonValue>> = Object.fromEntries(
+    names.map((name, position) => [name, toJsonValue(values[position])]),
+  );
+  return jsonText(row);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+if (parentPort !== null) await serve(parentPort, workerData as string);

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TrawlError } from '../src/errors.ts';
+import { writeJsonDurably } from '../src/manifest/write-json.ts';
+import type { FileHash } from './repository.ts';
+import { writingFailed } from './writing-failed.ts';
+
+/** Beside the files of a download; no file of a repository may have such a name. */
+export const BOOKKEEPING = '.trawl-download';
+const RECORD_FILE = `${BOOKKEEPING}.json`;
+
+/** A file that has arrived and was checked. */
+export interface FinishedFile {
+  readonly hash: string;
+  readonly bytes: number;
+  readonly mtimeMs: number;
+}
+
+/** A file on its way: what its `.partial` is the beginning of. */
+export interface PartialFile {
+  readonly hash: string;
+  /** Of the server that sent it, for If-Range; null where it gave no strong one. */
+  readonly etag: string | null;
+}
+
+interface RecordFile {
+  readonly version: 1;
+  readonly repository: string;
+  finished: Record<string, FinishedFile>;
+  partial: Record<string, PartialFile>;
+}
+
+/** What a folder holds of a repository, so that a later run knows what need not come again. */
+export class DownloadRecord {
+  readonly #path: string;
+  readonly #content: RecordFile;
+  #saving: Promise<void> = Promise.resolve();
+
+  private constructor(path: string, content: RecordFile) {
+    this.#path = path;
+    this.#content = content;
+  }
+
+  /**
+   * The record of a folder, or an empty one. One that cannot be read counts as empty: the files are then checked anew.
+   *
+   * @throws TrawlError OUTPUT_NOT_WRITABLE when the folder is of another repository.
+   */
+  static async open(folder: string, repository: string): Promise<DownloadRecord> {
+    const path = join(folder, RECORD_FILE);
+    const read = await readRecord(path);
+    if (read !== undefined && read.repository !== repository) {
+      throw new TrawlError(
+        'OUTPUT_NOT_WRITABLE',
+        `${folder} holds files of ${read.repository}, not of ${repository}. Choose another folder, or remove it.`,
+      );
+    }
+    const empty: RecordFile = { version: 1, repository, finished: {}, partial: {} };
+    const content = read ?? empty;
+    // Without a prototype: a file may be called `constructor`.
+    content.finished = Object.assign(Object.create(null), content.finished);
+    content.partial = Object.assign(Object.create(null), content.partial);
+    return new DownloadRecord(path, content);
+  }
+
+  finished(path: string): FinishedFile | undefined {
+    return this.#content.finished[path];
+  }
+
+  partial(path: string): PartialFile | undefined {
+    return this.#content.partial[path];
+  }
+
+  /** Every path that this record knows. */
+  paths(): string[] {
+    return [...new Set([...Object.keys(this.#content.finished), ...Object.keys(this.#content.partial)])];
+  }
+
+  setPartial(path: string, partial: PartialFile): Promise<void> {
+    delete this.#content.finished[path];
+    this.#content.partial[path] = partial;
+    return this.#save();
+  }
+
+  setFinished(path: string, finished: FinishedFile): Promise<void> {
+    delete this.#content.partial[path];
+    this.#content.finished[path] = finished;
+    return this.#save();
+  }
+
+  forget(path: string): Promise<void> {
+    delete this.#content.partial[path];
+    delete this.#content.finished[path];
+    return this.#save();
+  }
+
+  /** One at a time: several files end at once. */
+  #save(): Promise<void> {
+    this.#saving = this.#saving
+      .catch(() => undefined)
+      .then(() => writeJsonDurably(this.#path, this.#content).catch(writingFailed(this.#path)));
+    return this.#saving;
+  }
+}
+
+export function hashText({ algorithm, value }: FileHash): string {
+  return `${algorithm}:${value}`;
+}
+
+async function readRecord(path: string): Promise<RecordFile | undefined> {
+  try {
+    const value = JSON.parse(await readFile(path, 'utf8')) as Partial<RecordFile> | null;
+    const usable =
+      value?.version === 1 &&
+      typeof value.repository === 'string' &&
+      isObject(value.finished) &&
+      isObject(value.partial) &&
+      [...Object.values(value.finished!), ...Object.values(value.partial!)].every(isObject);
+    return usable ? (value as RecordFile) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

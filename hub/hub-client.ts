@@ -1,0 +1,169 @@
+import { cancelled, throwIfCancelled } from '../src/abort.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { HubSettings } from './hub-settings.ts';
+import { RETRY_LIMITS, type RetryLimits, TransientFailure } from './retry.ts';
+
+export interface ClientOptions {
+  readonly retry?: Partial<RetryLimits> | undefined;
+  /** A transfer that brings no byte for so long is broken off and tried again. Default 30,000. */
+  readonly stallMs?: number | undefined;
+}
+
+/** A reply whose body is read piece by piece under the stall limit. */
+export interface HubReply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Throws TransientFailure where the connection breaks or stalls. Ends the request when it is left early. */
+  body(): AsyncGenerator<Uint8Array>;
+  /** Ends the request without reading. */
+  drop(): Promise<void>;
+}
+
+const MOST_REDIRECTS = 10;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+
+/** Requests to one hub: the token goes to the hub's own origin and to no other, whatever a redirect or a link says. */
+export class HubClient {
+  readonly settings: HubSettings;
+  readonly limits: RetryLimits;
+  readonly #stallMs: number;
+  readonly #origin: string;
+
+  /** @throws TrawlError HUB_OFFLINE */
+  constructor(settings: HubSettings, { retry = {}, stallMs = 30_000 }: ClientOptions = {}) {
+    if (settings.offline) {
+      throw new TrawlError(
+        'HUB_OFFLINE',
+        'HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) is set, so nothing is fetched from the hub. Unset it, or give the ' +
+          'path of a folder that holds the files already.',
+      );
+    }
+    this.settings = settings;
+    this.limits = { ...RETRY_LIMITS, ...retry };
+    this.#stallMs = stallMs;
+    this.#origin = new URL(settings.endpoint).origin;
+  }
+
+  /** Follows redirects; any other status comes back as it is. One attempt: TransientFailure is the caller's to repeat. */
+  async get(address: string, headers: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<HubReply> {
+    let url = new URL(address);
+    for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
+      const reply = await this.#getOnce(url, headers, signal);
+      const location = REDIRECTS.includes(reply.status) ? reply.headers.get('location') : null;
+      if (location === null) return reply;
+      await reply.drop();
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
+      if (
+        next === undefined ||
+        !/^https?:$/.test(next.protocol) ||
+        (url.protocol === 'https:' && next.protocol === 'http:')
+      ) {
+        throw new TrawlError(
+          'HUB_REPLY_INVALID',
+          `${url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is not followed.`,
+        );
+      }
+      url = next;
+    }
+    throw new TrawlError('HUB_REPLY_INVALID', `${address} redirects more than ${MOST_REDIRECTS} times.`);
+  }
+
+  async #getOnce(
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<HubReply> {
+    throwIfCancelled(signal);
+    const { token } = this.settings;
+    const watch = new StallWatch(this.#stallMs, signal);
+    try {
+      const response = await fetch(url, {
+        redirect: 'manual',
+        signal: watch.signal,
+        headers: {
+          'user-agent': 'trawl',
+          // A compressed body has neither the ranges nor the length of the file.
+          'accept-encoding': 'identity',
+          ...headers,
+          ...(token !== undefined && url.origin === this.#origin ? { authorization: `Bearer ${token}` } : {}),
+        },
+      });
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: () => piecesOf(response, watch),
+        drop: async () => {
+          await response.body?.cancel().catch(() => undefined);
+          watch.end();
+        },
+      };
+    } catch (error) {
+      watch.end();
+      throw watch.failure(error);
+    }
+  }
+}
+
+async function* piecesOf(response: Response, watch: StallWatch): AsyncGenerator<Uint8Array> {
+  try {
+    if (response.body === null) return;
+    for await (const piece of response.body) {
+      // The time the taker needs is not the server's.
+      watch.pause();
+      yield piece as Uint8Array;
+      watch.resume();
+    }
+  } catch (error) {
+    throw watch.failure(error);
+  } finally {
+    watch.end();
+  }
+}
+
+/** Aborts a request that brings nothing for a while, and when the caller's signal says so. */
+class StallWatch {
+  readonly #controller = new AbortController();
+  readonly #limitMs: number;
+  readonly #outer: AbortSignal | undefined;
+  readonly #onOuter = (): void => this.#controller.abort();
+  #timer: NodeJS.Timeout | undefined;
+  #stalled = false;
+
+  constructor(limitMs: number, outer: AbortSignal | undefined) {
+    this.#limitMs = limitMs;
+    this.#outer = outer;
+    outer?.addEventListener('abort', this.#onOuter, { once: true });
+    this.resume();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  resume(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#stalled = true;
+      this.#controller.abort();
+    }, this.#limitMs);
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener('abort', this.#onOuter);
+  }
+
+  /** What an error of fetch means. */
+  failure(error: unknown): Error {
+    if (this.#outer?.aborted) return cancelled();
+    if (this.#stalled) return new TransientFailure(`nothing came for ${this.#limitMs / 1000} s`, { cause: error });
+    // fetch knows only one error for everything that goes wrong on the way; its cause says what it was.
+    const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
+    const reason = cause?.code ?? cause?.message ?? message ?? String(error);
+    return new TransientFailure(`the connection failed (${reason})`, { cause: error });
+  }
+}

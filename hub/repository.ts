@@ -1,0 +1,182 @@
+import { datasetInfo, listFiles, modelInfo } from '@huggingface/hub';
+import { asTrawlError, TrawlError } from '../src/errors.ts';
+import type { HubClient } from './hub-client.ts';
+import { failureOf } from './hub-error.ts';
+import { TransientFailure, withRetries } from './retry.ts';
+
+export const REPOSITORY_TYPES = ['model', 'dataset'] as const;
+
+export interface Repository {
+  readonly type: (typeof REPOSITORY_TYPES)[number];
+  /** `org/name`. */
+  readonly name: string;
+}
+
+/** What the hub knows of a file's content: SHA-256 of large files, git's SHA-1 (over `blob <size>\0` and the bytes) of others. */
+export interface FileHash {
+  readonly algorithm: 'sha256' | 'git-sha1';
+  /** Hexadecimal. */
+  readonly value: string;
+}
+
+export interface RepositoryFile {
+  /** Relative, with slashes, safe to join to a folder. */
+  readonly path: string;
+  readonly bytes: number;
+  readonly hash: FileHash;
+}
+
+export interface RepositoryListing {
+  readonly repository: Repository;
+  /** The commit that the revision names at this moment. */
+  readonly commit: string;
+  readonly files: readonly RepositoryFile[];
+}
+
+export interface ListOptions {
+  /** Branch, tag or commit; default main. */
+  readonly revision?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onNotice?: ((text: string) => void) | undefined;
+}
+
+/** The largest reply of the API that is taken into memory; a page of 1000 files has about 400 KB. */
+const MOST_API_BYTES = 64 * 1024 * 1024;
+
+/** @throws TrawlError USAGE for what cannot be a repository's name. */
+export function parseRepositoryName(text: string): string {
+  if (/^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/.test(text) && !/\.\.|--/.test(text) && text.length <= 200) return text;
+  throw new TrawlError(
+    'USAGE',
+    `${JSON.stringify(text)} is not the name of a repository on the hub; one has the form organisation/name.`,
+  );
+}
+
+/**
+ * Every file of a repository at a revision. Paths that would leave a folder are refused.
+ *
+ * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, CANCELLED
+ */
+export async function listRepository(
+  client: HubClient,
+  repository: Repository,
+  { revision = 'main', signal, onNotice }: ListOptions = {},
+): Promise<RepositoryListing> {
+  const hubUrl = client.settings.endpoint;
+  const name = parseRepositoryName(repository.name);
+  const context = { repository: pageOf(repository), revision };
+  const retrying = { what: `the list of ${context.repository}`, limits: client.limits, signal, onNotice };
+  const fetch = apiFetch(client, context, signal);
+  try {
+    const { sha } = await withRetries(() => {
+      const params = { name, revision, hubUrl, fetch, additionalFields: ['sha' as const] };
+      return repository.type === 'model' ? modelInfo(params) : datasetInfo(params);
+    }, retrying);
+    if (typeof sha !== 'string' || !/^[0-9a-f]{40,64}$/.test(sha)) throw invalid(client, 'names no commit');
+    const files = await withRetries(async () => {
+      const found: RepositoryFile[] = [];
+      // By commit: a branch may move between two pages.
+      for await (const entry of listFiles({ repo: repository, revision: sha, recursive: true, hubUrl, fetch })) {
+        if (entry.type === 'file') found.push(checkedFile(client, entry));
+      }
+      return found;
+    }, retrying);
+    checkDistinct(client, files);
+    return { repository, commit: sha, files };
+  } catch (error) {
+    if (error instanceof TrawlError) throw error;
+    // The library's own errors, such as of JSON that cannot be parsed.
+    throw invalid(client, `is not understood (${asTrawlError(error).message.slice(0, 200)})`, error);
+  }
+}
+
+/** Where a file is fetched from. */
+export function fileAddress(client: HubClient, { repository, commit }: RepositoryListing, path: string): string {
+  const encoded = path.split('/').map(encodeURIComponent).join('/');
+  return `${client.settings.endpoint}/${pageOf(repository)}/resolve/${commit}/${encoded}`;
+}
+
+/** The address of a repository's page behind the endpoint. */
+export function pageOf({ type, name }: Repository): string {
+  return type === 'dataset' ? `datasets/${name}` : name;
+}
+
+/**
+ * The `fetch` that the library uses. It is given no token, because it would send it wherever a link points and takes only
+ * those that begin with hf_; the client adds it. Refusals become errors here, since the library drops the hub's codes.
+ */
+function apiFetch(
+  client: HubClient,
+  context: { readonly repository: string; readonly revision: string },
+  signal: AbortSignal | undefined,
+): typeof fetch {
+  return async (input, init) => {
+    const reply = await client.get(String(input), Object.fromEntries(new Headers(init?.headers)), signal);
+    if (reply.status !== 200) {
+      await reply.drop();
+      const { endpoint, token } = client.settings;
+      const withToken = token !== undefined;
+      throw failureOf({ ...context, status: reply.status, headers: reply.headers, endpoint, withToken });
+    }
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const piece of reply.body()) {
+      bytes += piece.byteLength;
+      if (bytes > MOST_API_BYTES) throw invalid(client, `has more than ${MOST_API_BYTES} bytes`);
+      pieces.push(piece);
+    }
+    const length = reply.headers.get('content-length');
+    if (length !== null && Number(length) !== bytes) throw new TransientFailure('the reply ended early');
+    return new Response(Buffer.concat(pieces), { status: reply.status, headers: reply.headers });
+  };
+}
+
+function checkedFile(
+  client: HubClient,
+  { path, size, oid, lfs }: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } },
+): RepositoryFile {
+  if (typeof path !== 'string' || !isSafePath(path)) {
+    throw invalid(client, `has the path ${JSON.stringify(path)}, which does not stay inside a folder`);
+  }
+  const hash: FileHash | undefined =
+    lfs !== undefined && lfs !== null
+      ? { algorithm: 'sha256', value: String(lfs.oid).replace(/^sha256:/, '') }
+      : oid === undefined
+        ? undefined
+        : { algorithm: 'git-sha1', value: String(oid) };
+  const bytes = lfs?.size ?? size;
+  const hexLength = hash?.algorithm === 'sha256' ? 64 : 40;
+  if (
+    !Number.isSafeInteger(bytes) ||
+    bytes < 0 ||
+    !/^[0-9a-f]+$/.test(hash?.value ?? '') ||
+    hash!.value.length !== hexLength
+  ) {
+    throw invalid(client, `has no usable size and checksum for ${JSON.stringify(path)}`);
+  }
+  return { path, bytes, hash: hash! };
+}
+
+/** Also what Windows would take for a way out, and characters that no file name of a system has. */
+function isSafePath(path: string): boolean {
+  if (path === '' || path.length > 1024 || /[\\\x00-\x1f\x7f]/.test(path) || /^[A-Za-z]:/.test(path)) return false;
+  return path
+    .split('/')
+    .every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 240);
+}
+
+function checkDistinct(client: HubClient, files: readonly RepositoryFile[]): void {
+  const seen = new Set<string>();
+  for (const { path } of files) {
+    if (seen.has(path)) throw invalid(client, `names ${JSON.stringify(path)} twice`);
+    seen.add(path);
+  }
+}
+
+function invalid(client: HubClient, fault: string, cause?: unknown): TrawlError {
+  return new TrawlError(
+    'HUB_REPLY_INVALID',
+    `The list that ${client.settings.endpoint} gives ${fault}. Nothing was written. Is HF_ENDPOINT the address of a hub?`,
+    cause === undefined ? {} : { cause },
+  );
+}

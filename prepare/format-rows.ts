@@ -1,0 +1,84 @@
+import { jsonText } from '../corpus/json-text.ts';
+import type { SplitPassage, SplittingRule } from './rules/splitting-rule.ts';
+import type { DocumentId, SourceDocument } from './source-document.ts';
+
+/** `position` counts the passages of all documents; `doc` is the document's id, `-` and the passage's number in it. */
+export const ID_SOURCES = ['position', 'doc'] as const;
+
+export type IdSource = (typeof ID_SOURCES)[number];
+
+export interface RowOptions {
+  readonly format: 'jsonl' | 'tsv';
+  readonly idFrom: IdSource;
+  /** Whether JSONL rows say where they are from: `doc_id`, `passage`, and of KILT pages `section`. */
+  readonly columns: boolean;
+}
+
+/** The passages of one document. */
+export interface SplitResult {
+  readonly document: SourceDocument;
+  readonly passages: readonly SplitPassage[];
+}
+
+/** The line before all rows; '' where there is none. */
+export function headerLine(rule: SplittingRule, { format }: RowOptions): string {
+  return format === 'tsv' && rule.tsv === 'dpr' ? 'id\ttext\ttitle\n' : '';
+}
+
+/** The lines of passages, of which the first is number `start` of all. */
+export function formatRows(
+  rule: SplittingRule,
+  options: RowOptions,
+  results: readonly SplitResult[],
+  start: number,
+): string {
+  const toLine = options.format === 'tsv' ? tsvLine : jsonLine;
+  let position = start + rule.firstId;
+  let lines = '';
+  for (const { document, passages } of results) {
+    for (const [number, passage] of passages.entries()) {
+      const id = options.idFrom === 'doc' ? `${document.id}-${number}` : position;
+      lines += toLine(rule, options, { id, number, passage, document });
+      position += 1;
+    }
+  }
+  return lines;
+}
+
+interface Row {
+  readonly id: string | number;
+  readonly number: number;
+  readonly passage: SplitPassage;
+  readonly document: SourceDocument;
+}
+
+function jsonLine(rule: SplittingRule, { columns }: RowOptions, { id, number, passage, document }: Row): string {
+  const written = rule.ids === 'string' ? String(id) : id;
+  let line = `{"id":${JSON.stringify(written)}`;
+  for (const [name, text] of Object.entries(rule.columns(passage))) line += `,"${name}":${JSON.stringify(text)}`;
+  if (columns) {
+    line += `,"doc_id":${idText(document.id)},"passage":${number}`;
+    if (document.isKilt && passage.section !== null) line += `,"section":${JSON.stringify(passage.section)}`;
+  }
+  return `${line}}\n`;
+}
+
+function idText(id: DocumentId): string {
+  return jsonText(id);
+}
+
+function tsvLine(rule: SplittingRule, _: RowOptions, { id, passage }: Row): string {
+  if (rule.tsv === 'r1-searcher') return `${id}\t${onOneLine(rule.columns(passage)['contents']!)}\n`;
+  return `${tsvField(String(id))}\t${tsvField(passage.text)}\t${tsvField(passage.title)}\n`;
+}
+
+/** A line end can only come from a title or an id; it would end the row. */
+function onOneLine(text: string): string {
+  return /[\r\n]/.test(text) ? text.replace(/[\r\n]+/g, ' ') : text;
+}
+
+/** CSV quoting, which readers of `psgs_w100.tsv` undo. */
+function tsvField(text: string): string {
+  const line = onOneLine(text);
+  return /["\t]/.test(line) ? `"${line.replaceAll('"', '""')}"` : line;
+}

@@ -1,0 +1,28 @@
+import { pythonStrip } from '../python-text.ts';
+import { type SplittingRule, windows } from './splitting-rule.ts';
+import type { WindowOptions } from './words.ts';
+
+/**
+ * FlashRAG's `chunk_doc_corpus.py --chunk_by word`: the text cut at single spaces (chonkie's word tokeniser, so empty
+ * words count and line ends stay), `size` of them a chunk. A row is the title's line and the chunk; ids count from 0.
+ */
+export function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRule {
+  return {
+    ids: 'integer',
+    firstId: 0,
+    tsv: null,
+    columns: ({ title, text }) => ({ title, contents: `${title}\n${text}` }),
+    split({ title, pieces }) {
+      if (title === null) return { ok: false, reason: 'the document has no title: neither a column nor a first line' };
+      const text = pieces.join('');
+      if (pythonStrip(text) === '') return { ok: true, passages: [] };
+      const words = text.split(' ');
+      const passages = windows(words.length, size, overlap).map(([from, to]) => ({
+        title,
+        text: words.slice(from, to).join(' '),
+        section: null,
+      }));
+      return { ok: true, passages };
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { paragraphsOf } from '../paragraphs.ts';
+import { joinWords, splitWords } from '../python-text.ts';
+import { type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
+import type { WindowOptions } from './words.ts';
+
+/**
+ * Passages of `size` sentences, told by the ICU rules of the running Node (another version may tell some otherwise). A
+ * sentence does not go beyond its paragraph.
+ */
+export function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
+  const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
+  return {
+    ids: 'string',
+    firstId: 0,
+    tsv: 'dpr',
+    columns: titleAndText,
+    split(document) {
+      const sentences = paragraphsOf(document).flatMap(({ text, section }) =>
+        Array.from(segmenter.segment(text), ({ segment }) => ({ text: onOneLine(segment), section })),
+      );
+      const passages = windows(sentences.length, size, overlap).map(([from, to]) => ({
+        title: document.title ?? '',
+        text: sentences
+          .slice(from, to)
+          .map(({ text }) => text)
+          .join(' '),
+        section: sentences[from]!.section,
+      }));
+      return { ok: true, passages };
+    },
+  };
+}
+
+function onOneLine(text: string): string {
+  const words = splitWords(text);
+  return joinWords(words, 0, words.count);
+}

@@ -1,0 +1,46 @@
+import type { TokenizedText } from './truncation.ts';
+
+/** Tokens of texts side by side, row-major, rows × length; behind a row's tokens stands padding that nothing attends to. */
+export interface TokenBatch {
+  readonly rows: number;
+  readonly length: number;
+  readonly ids: Int32Array;
+  /** Per token the text it is of, 0 or 1; absent where all are 0. */
+  readonly types: Int32Array | null;
+  /** Per row how many tokens are the text's own. */
+  readonly tokens: Int32Array;
+}
+
+/** Padded lengths are multiples of this, so that a device sees few shapes and plans its memory once for each. */
+const LENGTH_STEP = 32;
+
+/** `length`: at least that of the longest text. Texts must have tokens. */
+export function tokenBatch(texts: readonly TokenizedText[], length: number): TokenBatch {
+  const rows = texts.length;
+  const ids = new Int32Array(rows * length);
+  const tokens = Int32Array.from(texts, (text) => text.ids.length);
+  const types = texts.some((text) => text.types !== undefined) ? new Int32Array(rows * length) : null;
+  for (const [row, text] of texts.entries()) {
+    ids.set(text.ids, row * length);
+    if (text.types !== undefined) types!.set(text.types, row * length);
+  }
+  return { rows, length, ids, types, tokens };
+}
+
+/**
+ * Packs texts into batches of at most `budget` tokens, padding counted (a single text may have more), the longest first:
+ * neighbours in length share a batch, so little is padded, and the largest memory is asked for at the beginning. Gives
+ * the places of the texts in `lengths`; texts without tokens are in no batch.
+ */
+export function packByLength(lengths: readonly number[], budget: number): { places: number[]; length: number }[] {
+  const order = lengths.map((_, place) => place).filter((place) => lengths[place]! > 0);
+  order.sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const batches: { places: number[]; length: number }[] = [];
+  for (let next = 0; next < order.length; ) {
+    const length = Math.ceil(lengths[order[next]!]! / LENGTH_STEP) * LENGTH_STEP;
+    const places = order.slice(next, next + Math.max(1, Math.floor(budget / length)));
+    batches.push({ places, length });
+    next += places.length;
+  }
+  return batches;
+}

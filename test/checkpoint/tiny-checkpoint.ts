@@ -1,0 +1,133 @@
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { narrowToFloat16, widenBfloat16, widenFloat16 } from '../../checkpoint/float-formats.ts';
+import { fixture, writeJson } from '../embedding/model-fixtures.ts';
+import { encodeSafetensors, float32Bytes, type TensorToWrite } from '../helpers/safetensors.ts';
+import { seededNormal } from '../helpers/seeded-random.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import type { ReferenceTensor } from './reference-encoder.ts';
+
+/** The fixture tokenizer has 119 tokens. */
+export const VOCABULARY = 120;
+export const HIDDEN = 16;
+export const LAYERS = 2;
+export const POSITIONS = 40;
+
+export type Dtype = 'F32' | 'F16' | 'BF16';
+
+export interface TinyOptions {
+  readonly modelType?: string;
+  readonly dtype?: Dtype;
+  /** More or other fields of config.json. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Put before every name of a tensor. */
+  readonly prefix?: string;
+  /** Shards to spread the tensors over; 0 for one file without an index. */
+  readonly shards?: number;
+  readonly tokenTypes?: number;
+  /** Shapes of more tensors, under their whole names; [] of a name that is there takes it away. */
+  readonly tensors?: Readonly<Record<string, readonly number[]>>;
+  /** Edits what is written. */
+  readonly change?: (tensors: Record<string, TensorToWrite>) => void;
+}
+
+export interface TinyCheckpoint {
+  readonly folder: string;
+  /** By their names without prefix, the values that the file holds. */
+  readonly tensors: Readonly<Record<string, ReferenceTensor>>;
+}
+
+/** A checkpoint folder with random weights, of the form of `save_pretrained`'s. */
+export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}): Promise<TinyCheckpoint> {
+  const { modelType = 'bert', dtype = 'F32', prefix = '', shards = 0, tokenTypes = 2, config = {} } = options;
+  const folder = join(await tempFolder(t), 'tiny');
+  await mkdir(folder);
+  const normal = seededNormal(11);
+  const tensors: Record<string, ReferenceTensor> = {};
+  const written: Record<string, TensorToWrite> = {};
+  for (const [name, shape] of Object.entries({ ...shapes(tokenTypes), ...options.tensors })) {
+    if (shape.length === 0) continue;
+    const spread = /LayerNorm\.weight$/.test(name) ? 0.2 : 0.3;
+    const centre = /LayerNorm\.weight$/.test(name) ? 1 : 0;
+    const count = shape.reduce((product, length) => product * length, 1);
+    const { values, bytes } = inType(
+      dtype,
+      Float32Array.from({ length: count }, () => centre + spread * normal()),
+    );
+    tensors[name] = { shape, values };
+    written[options.tensors?.[name] === undefined ? prefix + name : name] = { dtype, shape, bytes };
+  }
+  options.change?.(written);
+  await writeWeights(folder, written, shards);
+  await copyFile(fixture('tokenizer.json'), join(folder, 'tokenizer.json'));
+  await writeJson(join(folder, 'config.json'), {
+    model_type: modelType,
+    hidden_size: HIDDEN,
+    num_hidden_layers: LAYERS,
+    num_attention_heads: 4,
+    intermediate_size: 24,
+    hidden_act: 'gelu',
+    layer_norm_eps: 1e-5,
+    max_position_embeddings: POSITIONS,
+    vocab_size: VOCABULARY,
+    type_vocab_size: tokenTypes,
+    pad_token_id: 0,
+    ...config,
+  });
+  return { folder, tensors };
+}
+
+function shapes(tokenTypes: number): Record<string, readonly number[]> {
+  const result: Record<string, readonly number[]> = {
+    'embeddings.word_embeddings.weight': [VOCABULARY, HIDDEN],
+    'embeddings.position_embeddings.weight': [POSITIONS, HIDDEN],
+    'embeddings.token_type_embeddings.weight': [tokenTypes, HIDDEN],
+    'embeddings.LayerNorm.weight': [HIDDEN],
+    'embeddings.LayerNorm.bias': [HIDDEN],
+    'pooler.dense.weight': [HIDDEN, HIDDEN],
+    'pooler.dense.bias': [HIDDEN],
+  };
+  for (let i = 0; i < LAYERS; i++) {
+    const dense = (name: string, outputs: number, inputs: number) => {
+      result[`encoder.layer.${i}.${name}.weight`] = [outputs, inputs];
+      result[`encoder.layer.${i}.${name}.bias`] = [outputs];
+    };
+    for (const part of ['query', 'key', 'value']) dense(`attention.self.${part}`, HIDDEN, HIDDEN);
+    dense('attention.output.dense', HIDDEN, HIDDEN);
+    dense('intermediate.dense', 24, HIDDEN);
+    dense('output.dense', HIDDEN, 24);
+    for (const norm of ['attention.output.LayerNorm', 'output.LayerNorm']) {
+      result[`encoder.layer.${i}.${norm}.weight`] = [HIDDEN];
+      result[`encoder.layer.${i}.${norm}.bias`] = [HIDDEN];
+    }
+  }
+  return result;
+}
+
+/** The bytes of values in a type, and the values that they then are. */
+function inType(dtype: Dtype, exact: Float32Array<ArrayBuffer>): { values: Float32Array; bytes: Uint8Array } {
+  if (dtype === 'F32') return { values: exact, bytes: float32Bytes(exact) };
+  const words = dtype === 'F16' ? narrowToFloat16(exact) : upperHalves(exact);
+  const values = dtype === 'F16' ? widenFloat16(words) : widenBfloat16(words);
+  return { values, bytes: new Uint8Array(words.buffer) };
+}
+
+function upperHalves(values: Float32Array<ArrayBuffer>): Uint16Array<ArrayBuffer> {
+  return Uint16Array.from(new Uint32Array(values.buffer), (bits) => bits >>> 16);
+}
+
+async function writeWeights(folder: string, tensors: Record<string, TensorToWrite>, shards: number): Promise<void> {
+  if (shards === 0) {
+    await writeFile(join(folder, 'model.safetensors'), encodeSafetensors(tensors));
+    return;
+  }
+  const files = Array.from({ length: shards }, (_, i) => `model-${i + 1}-of-${shards}.safetensors`);
+  const names = Object.keys(tensors);
+  const map = Object.fromEntries(names.map((name, i) => [name, files[i % shards]!]));
+  for (const file of files) {
+    const own = names.filter((name) => map[name] === file).map((name) => [name, tensors[name]!]);
+    await writeFile(join(folder, file), encodeSafetensors(Object.fromEntries(own)));
+  }
+  await writeJson(join(folder, 'model.safetensors.index.json'), { metadata: {}, weight_map: map });
+}

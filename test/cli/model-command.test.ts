@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { commitOf, HubServer } from '../helpers/hub-server.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
+import { endOf, jsonOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from './run-trawl.ts';
+
+const CHECKPOINT = tinyCheckpoint();
+const WEIGHTS = CHECKPOINT['model.safetensors']!;
+const REPOSITORY = { name: 'org/tiny', files: CHECKPOINT };
+
+interface Added {
+  readonly name: string;
+  readonly folder: string;
+  readonly dimension: number;
+  readonly pooling: string;
+  readonly precisions: readonly string[];
+  readonly transferredBytes: number;
+  readonly source: { readonly kind: string; readonly id: string; readonly revision?: string };
+}
+
+async function start(t: TestContext) {
+  const hub = await HubServer.start(REPOSITORY);
+  t.after(() => hub.close());
+  const cwd = await tempFolder(t);
+  const env = {
+    HF_ENDPOINT: hub.endpoint,
+    HF_HOME: join(cwd, 'no-token'),
+    HF_TOKEN: '',
+    HUGGING_FACE_HUB_TOKEN: '',
+    HF_TOKEN_PATH: '',
+    HF_HUB_OFFLINE: '',
+    TRANSFORMERS_OFFLINE: '',
+  };
+  const model = (...args: string[]) => runTrawl(['model', ...args], { cwd, env });
+  return { hub, cwd, env, model };
+}
+
+/** float32 alone: the fastest to make. */
+const ADD = ['add', 'org/tiny', '--precision', 'float32'];
+
+function writeCheckpoint(folder: string): void {
+  for (const [path, content] of Object.entries(CHECKPOINT)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+}
+
+test('a model of the hub is downloaded, imported, shown, verified, and an index is built and searched with it', async (t) => {
+  const { hub, cwd, model } = await start(t);
+  const added = jsonOf<Added>(await model(...ADD, '--json'));
+  assert.deepEqual([added.name, added.dimension, added.pooling, added.precisions[0]], ['tiny', 32, 'mean', 'float32']);
+  assert.equal(added.folder, join(cwd, 'models', 'tiny'));
+  assert.deepEqual(added.source, { kind: 'hub', id: 'org/tiny', revision: commitOf(REPOSITORY) });
+  assert.deepEqual(
+    Object.keys(hub.sentOf).filter((path) => /bin|h5|onnx|README/.test(path)),
+    [],
+  );
+  assert.equal(hub.sentBytes, added.transferredBytes);
+  assert.deepEqual(readdirSync(join(cwd, 'models')).sort(), ['.download', 'tiny']);
+  assert.deepEqual(readdirSync(join(cwd, 'models', '.download')), []);
+
+  assert.equal(jsonOf<Added>(await model('show', 'tiny', '--json')).dimension, 32);
+  assert.match((await model('show', 'tiny')).stdout, /source {8}hub org\/tiny@[0-9a-f]{40}\n/);
+  const listed = jsonOf<{ name: string }[]>(await model('list', '--json'));
+  assert.deepEqual(listed.map(({ name }) => name).sort(), ['tiny', 'token-average-256']);
+  assert.match((await model('list')).stdout, /^tiny +bert, 32 dimensions, float32/m);
+  assert.match((await model('verify', 'tiny')).stdout, /files are as they were written/);
+
+  const index = await runTrawl(['index', SAMPLE_PASSAGES, '--model', 'tiny', '--out', 'ix', '--quiet'], { cwd });
+  assert.equal(index.code, EXIT.ok, index.stderr);
+  const search = await runTrawl(['search', 'ix', 'the length of the bridge', '--k', '3', '--json'], { cwd });
+  assert.equal(search.code, EXIT.ok, search.stderr);
+
+  appendFileSync(join(cwd, 'models', 'tiny', 'tokenizer.json'), ' ');
+  const spoilt = await model('verify', 'tiny', '--json');
+  assert.equal(spoilt.code, EXIT.problems);
+  assert.match((JSON.parse(spoilt.stdout) as { problems: string[] }).problems[0]!, /tokenizer\.json has/);
+});
+
+test('on a log it is said what was found and what comes next', async (t) => {
+  const { model } = await start(t);
+  const { code, stdout, stderr } = await model(...ADD);
+  assert.equal(code, EXIT.ok, stderr);
+  assert.match(stdout, /kind {10}encoder, bert\n {2}dimension {5}32, .*\n {2}pooling {7}mean, normalised\n/);
+  assert.match(stderr, /^downloading \d files, [\d.]+ MB\n/);
+  assert.match(stderr, /Next: trawl index CORPUS --model tiny --out indexes\/NAME\n$/);
+});
+
+test('an interrupted download is continued by the same command, which transfers only the rest', async (t) => {
+  const { hub, cwd, env, model } = await start(t);
+  hub.behaviour['model.safetensors'] = { pauseMs: 20, pieceBytes: 100_000 };
+  const child = spawnTrawl(['model', ...ADD], { cwd, env });
+  const ended = endOf(child);
+  while ((hub.sentOf['model.safetensors'] ?? 0) < 1_000_000) await new Promise((resolve) => setTimeout(resolve, 10));
+  child.kill('SIGINT');
+  const { code, stdout, stderr } = await ended;
+  assert.deepEqual([code, stdout], [EXIT.interrupted, '']);
+  assert.match(stderr, /trawl: Interrupted\. \[CANCELLED\]\n$/);
+  assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
+  const partial = join(cwd, 'models', '.download', 'org--tiny', 'model.safetensors.partial');
+  const kept = statSync(partial).size;
+  assert.ok(kept > 0 && kept < WEIGHTS.length);
+  assert.ok(readFileSync(partial).equals(WEIGHTS.subarray(0, kept)));
+
+  hub.behaviour['model.safetensors'] = {};
+  const before = hub.sentBytes;
+  const added = jsonOf<Added>(await model(...ADD, '--json'));
+  assert.equal(hub.sentBytes - before, added.transferredBytes);
+  // The small files may have been on their way as well.
+  const small = Object.entries(CHECKPOINT).reduce(
+    (sum, [path, { length }]) => sum + (/json$/.test(path) ? length : 0),
+    0,
+  );
+  const rest = WEIGHTS.length - kept;
+  assert.ok(added.transferredBytes >= rest && added.transferredBytes <= rest + small, `${added.transferredBytes}`);
+  assert.deepEqual(
+    hub.requests
+      .filter(({ cdn, range }) => cdn && range !== undefined)
+      .map(({ range }) => range)
+      .includes(`bytes=${kept}-`),
+    true,
+  );
+});
+
+test('a killed download is continued as well, and its lock is gone with it', async (t) => {
+  const { hub, cwd, env, model } = await start(t);
+  hub.behaviour['model.safetensors'] = { pauseMs: 20, pieceBytes: 100_000 };
+  const child = spawnTrawl(['model', ...ADD], { cwd, env });
+  const ended = once(child, 'close');
+  while ((hub.sentOf['model.safetensors'] ?? 0) < 1_000_000) await new Promise((resolve) => setTimeout(resolve, 10));
+  const second = await model(...ADD);
+  assert.equal(second.code, EXIT.failed);
+  assert.match(second.stderr, /Another process is downloading into .*org--tiny.*\[DOWNLOAD_LOCKED\]/);
+  child.kill('SIGKILL');
+  await ended;
+  hub.behaviour['model.safetensors'] = {};
+  const before = hub.sentOf['model.safetensors']!;
+  assert.equal((await model(...ADD)).code, EXIT.ok);
+  assert.ok(hub.sentOf['model.safetensors']! - before < WEIGHTS.length);
+});
+
+test('a broken connection in the middle does not fail the command', async (t) => {
+  const { hub, model } = await start(t);
+  hub.behaviour['model.safetensors'] = { breakAfter: 3_000_000, breaks: 1 };
+  const { code, stderr } = await model(...ADD);
+  assert.equal(code, EXIT.ok, stderr);
+  assert.match(stderr, /model\.safetensors: .*trying again in/);
+  assert.ok(hub.requests.some(({ cdn, range }) => cdn && /^bytes=[1-9]/.test(range ?? '')));
+});
+
+test('a model of that name is replaced with --force alone, and not by a failing import', async (t) => {
+  const { hub, cwd, model } = await start(t);
+  assert.equal((await model(...ADD)).code, EXIT.ok);
+  hub.requests.length = 0;
+  const again = await model(...ADD);
+  assert.deepEqual([again.code, hub.requests.length], [EXIT.failed, 0]);
+  assert.match(again.stderr, /models\/tiny is there already.*--force\. \[MODEL_EXISTS\]/);
+
+  const before = readFileSync(join(cwd, 'models', 'tiny', 'trawl-model.json'), 'utf8');
+  hub.replace({ ...REPOSITORY, files: { ...CHECKPOINT, 'model.safetensors': Buffer.alloc(2000, 7) } });
+  const failing = await model(...ADD, '--force');
+  assert.equal(failing.code, EXIT.failed);
+  assert.match(failing.stderr, /\[MODEL_INVALID\]/);
+  assert.equal(readFileSync(join(cwd, 'models', 'tiny', 'trawl-model.json'), 'utf8'), before);
+  assert.equal((await model('verify', 'tiny')).code, EXIT.ok);
+
+  hub.replace({ ...REPOSITORY, files: tinyCheckpoint(2) });
+  assert.equal((await model(...ADD, '--force')).code, EXIT.ok);
+  assert.notEqual(readFileSync(join(cwd, 'models', 'tiny', 'trawl-model.json'), 'utf8'), before);
+  assert.equal((await model('verify', 'tiny')).code, EXIT.ok);
+  assert.deepEqual(readdirSync(join(cwd, 'models', '.download')), []);
+
+  mkdirSync(join(cwd, 'models', 'notes'));
+  const foreign = await model(...ADD, '--name', 'notes', '--force');
+  assert.match(foreign.stderr, /was not made by this command and is not replaced.*\[MODEL_EXISTS\]/);
+});
+
+test('--keep-source keeps the checkpoint, and a second import needs no transfer', async (t) => {
+  const { hub, cwd, model } = await start(t);
+  assert.equal((await model(...ADD, '--keep-source')).code, EXIT.ok);
+  assert.ok(existsSync(join(cwd, 'models', '.download', 'org--tiny', 'model.safetensors')));
+  hub.sentBytes = 0;
+  assert.equal((await model(...ADD, '--name', 'second')).code, EXIT.ok);
+  assert.equal(hub.sentBytes, 0);
+});
+
+test('a folder is imported without a network, with --name and --out, offline too', async (t) => {
+  const { hub, cwd } = await start(t);
+  const env = { HF_HUB_OFFLINE: '1', HF_ENDPOINT: hub.endpoint };
+  writeCheckpoint(join(cwd, 'mine'));
+  const run = (...args: string[]) =>
+    runTrawl(['model', 'add', ...args, '--precision', 'float32', '--json'], { cwd, env });
+  assert.equal(jsonOf<Added>(await run('./mine')).folder, join(cwd, 'models', 'mine'));
+  const named = jsonOf<Added>(await run('mine', '--name', 'other'));
+  assert.deepEqual([named.name, named.source], ['other', { kind: 'folder', id: 'mine' }]);
+  assert.equal(jsonOf<Added>(await run('mine', '--out', 'elsewhere/place')).folder, join(cwd, 'elsewhere', 'place'));
+  const offline = await run('org/tiny');
+  assert.match(offline.stderr, /HF_HUB_OFFLINE.*is set/);
+  assert.equal(hub.requests.length, 0);
+  const itself = await run('mine', '--out', 'mine');
+  assert.match(itself.stderr, /MODEL_EXISTS/);
+});
+
+test('a wrong file is refused and nothing is made', async (t) => {
+  const { hub, cwd, model } = await start(t);
+  hub.behaviour['model.safetensors'] = { content: Buffer.alloc(WEIGHTS.length) };
+  const { code, stderr } = await model(...ADD, '--json');
+  assert.equal(code, EXIT.failed);
+  assert.equal((JSON.parse(stderr) as { error: { code: string } }).error.code, 'DOWNLOAD_CORRUPT');
+  assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
+});
+
+test('remove takes away what add made and nothing else', async (t) => {
+  const { cwd, model } = await start(t);
+  assert.equal((await model(...ADD)).code, EXIT.ok);
+  assert.equal((await model('remove', 'tiny')).code, EXIT.ok);
+  assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
+  // A copy: should it be removed after all, nothing is lost.
+  cpSync(join(packageRoot, 'models', 'token-average-256'), join(cwd, 'models', 'copy'), { recursive: true });
+  const own = await model('remove', 'copy');
+  assert.equal(own.code, EXIT.usage);
+  assert.match(own.stderr, /was not made by trawl model add/);
+  assert.ok(existsSync(join(cwd, 'models', 'copy', 'model.onnx')));
+  assert.match((await model('remove', 'tiny')).stderr, /MODEL_NOT_FOUND/);
+});
+
+for (const [args, message] of [
+  [[], /<action> is missing/],
+  [['ad', 'x'], /There is no trawl model ad; there are add, list/],
+  [['add'], /needs a folder or an id of the hub/],
+  [['show'], /needs a model/],
+  [['list', 'x'], /takes no further argument/],
+  [['add', 'plain-name'], /neither a folder that is there nor an id/],
+  [['add', 'org/tiny@'], /neither a folder/],
+  [['add', 'a/b/c'], /not the name of a repository/],
+  [['add', 'org/tiny', '--name', '../x'], /cannot be the name of a model/],
+  [['add', 'org/tiny', '--name', 'a/b'], /cannot be the name of a model/],
+  [['add', 'org/tiny', '--precision', 'int4'], /--precision names "int4"/],
+  [['show', 'x', '--force'], /--force belongs to trawl model add/],
+] as const) {
+  test(`trawl model ${args.join(' ')} is a mistake that is explained`, async (t) => {
+    const cwd = await tempFolder(t);
+    const { code, stderr } = await runTrawl(['model', ...args], { cwd });
+    assert.equal(code, EXIT.usage);
+    assert.match(stderr, message);
+  });
+}
+
+test('a folder that is not there is not looked for on the hub', async (t) => {
+  const { hub, model } = await start(t);
+  const { code, stderr } = await model('add', './org/tiny');
+  assert.equal(code, EXIT.failed);
+  assert.match(stderr, /There is no folder .*org\/tiny.*\[MODEL_NOT_FOUND\]/);
+  assert.equal(hub.requests.length, 0);
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { before, test } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import type { JsonObject } from '../../src/embedding/json-file.ts';
+import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import { fixture } from './model-fixtures.ts';
+
+const ALL = Number.POSITIVE_INFINITY;
+const KINDS = ['roberta', 'xlm-roberta'] as const;
+
+interface Golden {
+  readonly texts: readonly string[];
+  readonly [key: string]: readonly unknown[];
+}
+
+function unpacked(name: string): JsonObject {
+  return JSON.parse(gunzipSync(readFileSync(fixture(name))).toString()) as JsonObject;
+}
+
+/** `fixtures/make_tokenizers.py` made the tokenizers, and asked the reference for these ids. */
+const golden = unpacked('golden-subwords.json.gz') as unknown as Golden;
+const tokenizers = new Map<string, TextTokenizer>();
+
+before(() => {
+  for (const kind of KINDS) tokenizers.set(kind, new TextTokenizer(unpacked(`${kind}-tokenizer.json.gz`), kind));
+});
+
+for (const kind of KINDS) {
+  test(`difficult texts have the ids of the reference tokeniser: ${kind}`, () => {
+    const tokenizer = tokenizers.get(kind)!;
+    assert.ok(golden.texts.length > 1000);
+    for (const [i, text] of golden.texts.entries()) {
+      assert.deepEqual(tokenizer.frame(tokenizer.contentIds(text, ALL)), golden[kind]![i], JSON.stringify(text));
+    }
+  });
+
+  test(`two texts stand together as in the reference: ${kind}`, () => {
+    const tokenizer = tokenizers.get(kind)!;
+    const pairs = golden[`${kind}-pairs`] as [number[], number[]][];
+    assert.equal(pairs.length, 100);
+    for (const [i, [ids, types]] of pairs.entries()) {
+      const [first, second] = [golden.texts[2 * i]!, golden.texts[2 * i + 1]!].map((text) =>
+        tokenizer.contentIds(text, ALL),
+      );
+      assert.deepEqual(tokenizer.framePair(first!, second!), { ids, types });
+      assert.equal(ids.length, first!.length + second!.length + tokenizer.pairFramingTokens);
+    }
+  });
+
+  test(`cutting a text before tokenising it changes no id that is asked for: ${kind}`, () => {
+    const tokenizer = tokenizers.get(kind)!;
+    const word = fc.oneof(
+      { arbitrary: fc.constantFrom('Vienna', '1889', 'is', 'the', 'a'), weight: 9 },
+      fc.constantFrom(...golden.texts),
+      fc.string({ unit: 'grapheme', maxLength: 8 }),
+      fc.constantFrom('Vienna', '1889', 'is', '漢字', '\n', '  ', '<mask>', '</s>', "don't", 'ﬁ'),
+    );
+    const text = fc
+      .array(fc.tuple(word, fc.constantFrom(' ', ' ', ' ', '  ', '', '\n')), { maxLength: 60 })
+      .map((parts) => parts.flat().join(''));
+    let cuts = 0;
+    fc.assert(
+      fc.property(text, fc.integer({ min: 0, max: 20 }), (whole, atMost) => {
+        const all = tokenizer.contentIds(whole, ALL);
+        const head = tokenizer.contentIds(whole, atMost);
+        if (head.length < all.length) cuts++;
+        assert.deepEqual(head.slice(0, atMost), all.slice(0, atMost));
+        assert.equal(head.length > atMost, all.length > atMost);
+      }),
+      { numRuns: 600 },
+    );
+    assert.ok(cuts > 20, `${cuts} texts were cut`);
+  });
+
+  test(`no text takes more than time in proportion to its length: ${kind}`, () => {
+    const tokenizer = tokenizers.get(kind)!;
+    const units = [
+      'x',
+      '!',
+      '漢',
+      '\u0301',
+      'e\u0301\u0323',
+      '👨\u200d',
+      '\r\n',
+      ' ',
+      '▁',
+      '🇺',
+      '\u1100\u1161',
+      '\u0600',
+      '<',
+      '\u200b',
+    ];
+    for (const unit of units) {
+      const text = unit.repeat(Math.floor(200_000 / unit.length));
+      const started = performance.now();
+      tokenizer.contentIds(text, 510);
+      // The slowest takes about 1.5 s on an idle machine; what is quadratic takes 30 s and more.
+      assert.ok(performance.now() - started < 15_000, JSON.stringify(unit));
+    }
+  });
+}
+
+test('the vocabulary of XLM-R does not become a tree of maps', () => {
+  const file = unpacked('xlm-roberta-tokenizer.json.gz') as { model: { vocab: [string, number][] } };
+  const random = Array.from({ length: 100_000 }, (_, i) => [`▁${i.toString(36)}x`, -9 - (i % 7)] as [string, number]);
+  const vocab = [...file.model.vocab.slice(0, -1), ...random];
+  const tokenizer = new TextTokenizer(
+    { ...file, added_tokens: [], model: { ...file.model, vocab } } as unknown as JsonObject,
+    'big',
+  );
+  const [id] = tokenizer.contentIds('2pxx', ALL);
+  assert.equal(vocab[id!]![0], '▁2pxx');
+});
+
+test('a charsmap that is none, and a Unigram model with bytes, are refused', () => {
+  const file = unpacked('xlm-roberta-tokenizer.json.gz') as { model: object };
+  for (const charsmap of ['', 'AAAA', '/////w==', 'not base64']) {
+    const normalizer = { type: 'Precompiled', precompiled_charsmap: charsmap };
+    assert.throws(() => new TextTokenizer({ ...file, normalizer } as JsonObject, 'some.json'), /some\.json.*charsmap/);
+  }
+  const model = { ...file.model, byte_fallback: true };
+  assert.throws(() => new TextTokenizer({ ...file, model } as JsonObject, 'some.json'), /falls back to bytes/);
+});

@@ -1,0 +1,289 @@
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface HubRequestSeen {
+  readonly method: string;
+  readonly url: string;
+  readonly range: string | undefined;
+  readonly ifRange: string | undefined;
+  readonly authorization: string | undefined;
+  /** Whether it came to the second origin, where large files lie. */
+  readonly cdn: boolean;
+}
+
+export interface HubRepositoryContent {
+  readonly type?: 'model' | 'dataset';
+  readonly name: string;
+  /** Path → content. */
+  readonly files: Readonly<Record<string, Buffer>>;
+  /** Branches and tags beside main. */
+  readonly refs?: readonly string[];
+  /** Files from this size on are "LFS": SHA-256 in the listing, bytes from the second origin. Default 1024. */
+  readonly lfsFrom?: number;
+  readonly gated?: boolean;
+  readonly private?: boolean;
+}
+
+/** What a file's transfer does besides going well. */
+export interface FileBehaviour {
+  /** The connection is cut after so many bytes of a reply, so many times. */
+  breakAfter?: number;
+  breaks?: number;
+  /** No byte more after so many, so many times; the connection stays. */
+  stallAfter?: number;
+  stalls?: number;
+  /** Milliseconds before each piece of `pieceBytes`. */
+  pauseMs?: number;
+  pieceBytes?: number;
+  /** Sent in place of the content, with the length of its own. */
+  content?: Buffer;
+  ignoreRange?: boolean;
+  wrongRange?: boolean;
+  /** First answers, taken one by one: a status with headers. */
+  refusals?: { status: number; headers?: Record<string, string> }[];
+  etag?: string;
+}
+
+/** A server on 127.0.0.1 that speaks the hub's routes, with a second origin for large files, and misbehaves on demand. */
+export class HubServer {
+  readonly requests: HubRequestSeen[] = [];
+  readonly behaviour: Record<string, FileBehaviour> = {};
+  /** Answers of the API, taken one by one before the real ones. */
+  readonly apiRefusals: { status: number; headers?: Record<string, string>; body?: string }[] = [];
+  /** Bytes of file contents that were sent. */
+  sentBytes = 0;
+  /** Bytes of one path that were sent. */
+  readonly sentOf: Record<string, number> = {};
+  /** Entries that are put into the listing as they are. */
+  readonly extraEntries: object[] = [];
+  pageSize = 3;
+  token = 'private-hub-token';
+  /** Where page links and redirects lead in place of this server. */
+  linkOrigin: string | undefined;
+  readonly #repositories: HubRepositoryContent[];
+  readonly #hub: Server;
+  readonly #cdn: Server;
+
+  private constructor(repositories: HubRepositoryContent[]) {
+    this.#repositories = repositories;
+    this.#hub = createServer((request, response) => this.#serve(request, response, false));
+    this.#cdn = createServer((request, response) => this.#serve(request, response, true));
+  }
+
+  static async start(...repositories: HubRepositoryContent[]): Promise<HubServer> {
+    const server = new HubServer(repositories);
+    for (const each of [server.#hub, server.#cdn]) {
+      await new Promise<void>((resolve) => each.listen(0, '127.0.0.1', resolve));
+    }
+    server.endpoint = originOf(server.#hub);
+    server.cdnOrigin = originOf(server.#cdn);
+    return server;
+  }
+
+  endpoint = '';
+  cdnOrigin = '';
+
+  /** What a branch points at from now on. */
+  replace(repository: HubRepositoryContent): void {
+    const at = this.#repositories.findIndex(({ name }) => name === repository.name);
+    this.#repositories.splice(at, 1, repository);
+  }
+
+  async close(): Promise<void> {
+    for (const each of [this.#hub, this.#cdn]) {
+      each.closeAllConnections();
+      await new Promise((resolve) => each.close(resolve));
+    }
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse, cdn: boolean): void {
+    const { method = '', url = '', headers } = request;
+    this.requests.push({
+      method,
+      url,
+      range: headers.range,
+      ifRange: headers['if-range'] as string | undefined,
+      authorization: headers.authorization,
+      cdn,
+    });
+    const { pathname, searchParams } = new URL(url, 'http://x');
+    const api = /^\/api\/(model|dataset)s\/([^/]+\/[^/]+)\/(revision|tree|paths-info)\/([^/]+)$/.exec(pathname);
+    if (api !== null) {
+      const refusal = this.apiRefusals.shift();
+      if (refusal !== undefined) {
+        response.writeHead(refusal.status, refusal.headers).end(refusal.body ?? '');
+        return;
+      }
+      const [, type, name, route, revision] = api;
+      const repository = this.#open(request, response, type!, name!, decodeURIComponent(revision!));
+      if (repository === undefined) return;
+      if (route === 'revision') {
+        sendJson(response, { _id: 'x', id: name, sha: commitOf(repository), lastModified: '2026-01-01T00:00:00.000Z' });
+      } else this.#sendTree(response, url, searchParams, repository);
+      return;
+    }
+    const file = /^\/(datasets\/)?([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(pathname);
+    if (file === null) {
+      response.writeHead(404).end();
+      return;
+    }
+    const [, dataset, name, revision, path] = file;
+    const repository = cdn
+      ? this.#repositories.find((each) => each.name === name)
+      : this.#open(
+          request,
+          response,
+          dataset === undefined ? 'model' : 'dataset',
+          name!,
+          decodeURIComponent(revision!),
+        );
+    if (repository === undefined) return;
+    this.#sendFile(request, response, repository, decodeURIComponent(path!), cdn);
+  }
+
+  /** The repository, where it may be seen; otherwise it has been answered. */
+  #open(request: IncomingMessage, response: ServerResponse, type: string, name: string, revision: string) {
+    const refuse = (status: number, code: string, message: string): undefined => {
+      response
+        .writeHead(status, { 'x-error-code': code, 'x-error-message': message })
+        .end(JSON.stringify({ error: message }));
+    };
+    const repository = this.#repositories.find((each) => each.name === name && (each.type ?? 'model') === type);
+    const { authorization } = request.headers;
+    if (authorization !== undefined && authorization !== `Bearer ${this.token}`) {
+      return refuse(401, '', 'Invalid credentials in Authorization header');
+    }
+    const known = authorization !== undefined;
+    if (repository === undefined || (repository.private === true && !known)) {
+      return refuse(known ? 404 : 401, 'RepoNotFound', 'Repository not found');
+    }
+    if (repository.gated === true && !known) return refuse(401, 'GatedRepo', `Access to model ${name} is restricted.`);
+    if (!['main', 'HEAD', commitOf(repository), ...(repository.refs ?? [])].includes(revision)) {
+      return refuse(404, 'RevisionNotFound', `Invalid rev id: ${revision}`);
+    }
+    return repository;
+  }
+
+  #sendTree(response: ServerResponse, url: string, query: URLSearchParams, repository: HubRepositoryContent): void {
+    const entries = [
+      ...Object.entries(repository.files).map(([path, content]) => entryOf(repository, path, content)),
+      ...this.extraEntries,
+    ];
+    const from = Number(query.get('cursor') ?? 0);
+    const rest = from + this.pageSize < entries.length;
+    const next = new URL(url, this.linkOrigin ?? this.endpoint);
+    next.searchParams.set('cursor', String(from + this.pageSize));
+    sendJson(response, entries.slice(from, from + this.pageSize), rest ? { link: `<${next.href}>; rel="next"` } : {});
+  }
+
+  #sendFile(
+    request: IncomingMessage,
+    response: ServerResponse,
+    repository: HubRepositoryContent,
+    path: string,
+    cdn: boolean,
+  ): void {
+    const original = repository.files[path];
+    if (original === undefined) {
+      response.writeHead(404, { 'x-error-code': 'EntryNotFound' }).end();
+      return;
+    }
+    const behaviour = this.behaviour[path] ?? {};
+    const hash = entryOf(repository, path, original);
+    if (!cdn && hash.lfs !== undefined) {
+      const { pathname } = new URL(request.url!, 'http://x');
+      response
+        .writeHead(302, {
+          location: `${this.linkOrigin ?? this.cdnOrigin}${pathname}?signature=1`,
+          'x-linked-etag': `"${hash.lfs.oid}"`,
+          'x-linked-size': String(original.length),
+          'x-repo-commit': commitOf(repository),
+        })
+        .end();
+      return;
+    }
+    const refusal = behaviour.refusals?.shift();
+    if (refusal !== undefined) {
+      response.writeHead(refusal.status, refusal.headers).end();
+      return;
+    }
+    const content = behaviour.content ?? original;
+    const etag = behaviour.etag ?? `"${sha256(content).slice(0, 32)}"`;
+    const { range, 'if-range': ifRange } = request.headers;
+    const [, asked] = /^bytes=(\d+)-$/.exec(range ?? '') ?? [];
+    const usable = asked !== undefined && behaviour.ignoreRange !== true && (ifRange === undefined || ifRange === etag);
+    const start = usable ? Number(asked) : 0;
+    if (start >= content.length && usable) {
+      response.writeHead(416, { 'content-range': `bytes */${content.length}` }).end();
+      return;
+    }
+    const named = behaviour.wrongRange === true ? start + 1 : start;
+    response.writeHead(usable ? 206 : 200, {
+      etag,
+      'accept-ranges': 'bytes',
+      'content-length': content.length - start,
+      'x-repo-commit': commitOf(repository),
+      ...(usable ? { 'content-range': `bytes ${named}-${content.length - 1}/${content.length}` } : {}),
+    });
+    void this.#sendBody(response, path, content.subarray(start), behaviour);
+  }
+
+  async #sendBody(response: ServerResponse, path: string, body: Buffer, behaviour: FileBehaviour): Promise<void> {
+    const breaks = (behaviour.breaks ?? 0) > 0 ? behaviour.breakAfter! : undefined;
+    const stalls = (behaviour.stalls ?? 0) > 0 ? behaviour.stallAfter! : undefined;
+    const end = Math.min(breaks ?? body.length, stalls ?? body.length, body.length);
+    const step = behaviour.pieceBytes ?? 64 * 1024;
+    for (let at = 0; at < end; at += step) {
+      if (behaviour.pauseMs !== undefined) await new Promise((resolve) => setTimeout(resolve, behaviour.pauseMs));
+      if (response.destroyed) return;
+      const piece = body.subarray(at, Math.min(end, at + step));
+      await new Promise<void>((resolve) => {
+        const done = (): void => {
+          response.off('close', done);
+          resolve();
+        };
+        response.once('close', done);
+        response.write(piece, done);
+      });
+      this.sentBytes += piece.length;
+      this.sentOf[path] = (this.sentOf[path] ?? 0) + piece.length;
+    }
+    if (stalls !== undefined && end < body.length) {
+      behaviour.stalls!--;
+      return;
+    }
+    if (breaks !== undefined && end < body.length) {
+      behaviour.breaks!--;
+      // What was written has to arrive before the connection is cut.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      response.destroy();
+      return;
+    }
+    response.end();
+  }
+}
+
+export function commitOf({ name, files }: HubRepositoryContent): string {
+  const hash = createHash('sha1').update(name);
+  for (const [path, content] of Object.entries(files)) hash.update(path).update(content);
+  return hash.digest('hex');
+}
+
+function entryOf({ lfsFrom = 1024 }: HubRepositoryContent, path: string, content: Buffer) {
+  const oid = createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex');
+  const lfs = content.length >= lfsFrom ? { oid: sha256(content), size: content.length, pointerSize: 134 } : undefined;
+  return { type: 'file', path, size: content.length, oid, ...(lfs === undefined ? {} : { lfs }) };
+}
+
+function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+function sendJson(response: ServerResponse, value: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value));
+}
+
+function originOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,25 @@
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import { importModel } from '../../checkpoint/import-model.ts';
+import { miniLmFolder } from './peers.ts';
+
+/**
+ * all-MiniLM-L6-v2, imported from its checkpoint once for the tests of a file and removed behind them. Call it within a
+ * test that is skipped by `withoutMiniLm`.
+ */
+export function importedMiniLm(): () => Promise<string> {
+  let imported: Promise<string> | undefined;
+  const scratch = mkdtempSync(join(tmpdir(), 'trawl-test-'));
+  after(() => rm(scratch, { recursive: true, force: true }));
+  return () => {
+    imported ??= importModel(miniLmFolder()!, {
+      out: join(scratch, 'all-MiniLM-L6-v2'),
+      name: 'all-MiniLM-L6-v2',
+      precisions: ['float32'],
+    }).then(({ folder }) => folder);
+    return imported;
+  };
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { downloadRepository } from '../../hub/download-repository.ts';
+import { HubServer } from '../helpers/hub-server.ts';
+import { seededBytes } from '../helpers/seeded-bytes.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+test('a disk that fills up in the middle is an error, and with space again the rest is fetched', async (t) => {
+  const disk = join(await tempFolder(t), 'disk');
+  mkdirSync(disk);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', disk], { encoding: 'utf8' });
+  if (mounted.status !== 0) {
+    t.skip(`a small file system cannot be mounted here: ${mounted.stderr?.trim() || mounted.error?.message}`);
+    return;
+  }
+  const content = { name: 'org/big', files: { 'big.bin': seededBytes(1, 3_000_000) } };
+  const hub = await HubServer.start(content);
+  try {
+    hub.behaviour['big.bin'] = { pauseMs: 5, pieceBytes: 50_000 };
+    const settings = { endpoint: hub.endpoint, token: undefined, offline: false };
+    const into = join(disk, 'into');
+    const filler = join(disk, 'filler');
+    let filled = false;
+    const fetch = () =>
+      downloadRepository({
+        repository: { type: 'model', name: content.name },
+        into,
+        settings,
+        onProgress: () => {
+          if (!filled) writeFileSync(filler, Buffer.alloc(2_000_000));
+          filled = true;
+        },
+      });
+    await assert.rejects(fetch(), trawlError('DISK_FULL', /no space left.*free space and run/i));
+    const kept = statSync(join(into, 'big.bin.partial')).size;
+    assert.ok(kept > 1_000_000 && kept < 3_000_000, `${kept} bytes were kept`);
+    rmSync(filler);
+    const { transferredBytes } = await fetch();
+    assert.equal(transferredBytes, 3_000_000 - kept);
+    assert.ok(readFileSync(join(into, 'big.bin')).equals(content.files['big.bin']));
+  } finally {
+    await hub.close();
+    spawnSync('umount', ['-l', disk]);
+  }
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { importModel } from '../../checkpoint/import-model.ts';
+import { fixture } from '../embedding/model-fixtures.ts';
+import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+interface Case {
+  readonly name: string;
+  readonly folder: string;
+  readonly inputs: Readonly<Record<string, number[][]>>;
+  readonly outputs: Readonly<Record<string, { readonly shape: readonly number[]; readonly path: string }>>;
+}
+
+/** Largest difference of an element that is allowed. */
+const NEAR = 1e-4;
+
+test('checkpoints that Transformers saves become graphs that compute what torch computes', {
+  skip: withoutPeers(),
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const request = { folder, tokenizer: fixture('tokenizer.json') };
+  const cases = (await runPeer('checkpoint_make.py', request)) as readonly Case[];
+  for (const { name, folder: source, inputs, outputs } of cases) {
+    await t.test(name, async (t) => {
+      const { folder: out } = await importModel(source, {
+        out: join(folder, `${name}-model`),
+        precisions: ['float32', 'float16', 'int8'],
+      });
+      t.after(() => Promise.all([source, out].map((path) => rm(path, { recursive: true, force: true }))));
+      const computed = await run(join(out, 'model.onnx'), inputs);
+      for (const [output, { shape, path }] of Object.entries(outputs)) {
+        const expected = new Float32Array(new Uint8Array(await readFile(path)).buffer);
+        const { data, dims } = computed[output]!;
+        assert.deepEqual(dims, shape);
+        const worst = largestDifference(data as Float32Array, expected, output, inputs.attention_mask!, shape.at(-1)!);
+        t.diagnostic(`${output}: ${worst.toExponential(1)} at most`);
+        assert.ok(worst <= NEAR, `${output} differs by ${worst}`);
+      }
+      const graphs = ['model.onnx', 'model-float16.onnx', 'model-int8.onnx'].map((graph) => join(out, graph));
+      assert.deepEqual(await runPeer('onnx_check.py', graphs), [null, null, null]);
+    });
+  }
+});
+
+async function run(graph: string, inputs: Case['inputs']): Promise<InferenceSession.OnnxValueMapType> {
+  const session = await InferenceSession.create(graph, { intraOpNumThreads: 1 });
+  const feeds = session.inputNames.map((name) => {
+    const rows = inputs[name]!;
+    return [name, new Tensor('int64', BigInt64Array.from(rows.flat(), BigInt), [rows.length, rows[0]!.length])];
+  });
+  const outputs = await session.run(Object.fromEntries(feeds));
+  await session.release();
+  return outputs;
+}
+
+/** Vectors of padding say nothing: they are not looked at. */
+function largestDifference(
+  actual: Float32Array,
+  expected: Float32Array,
+  output: string,
+  mask: readonly (readonly number[])[],
+  dimension: number,
+): number {
+  const attended = output === 'last_hidden_state' ? mask.flat() : null;
+  let worst = 0;
+  for (let i = 0; i < expected.length; i++) {
+    if (attended !== null && attended[Math.floor(i / dimension)] === 0) continue;
+    const difference = Math.abs(actual[i]! - expected[i]!);
+    if (Number.isNaN(difference)) return Number.POSITIVE_INFINITY;
+    worst = Math.max(worst, difference);
+  }
+  return worst;
+}

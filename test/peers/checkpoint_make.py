@@ -1,0 +1,104 @@
+"""Makes checkpoints with random weights and what torch computes of them. Input: {"folder": path, "tokenizer": path of a
+tokenizer.json}; output: for every checkpoint its name, inputs, and outputs as shape and path of float32 values."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import torch
+import transformers as tf
+
+VOCABULARY = 1000
+BASE = dict(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
+SMALL = dict(vocab_size=VOCABULARY, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128)
+ROBERTA = dict(max_position_embeddings=514, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
+
+# name: model, type it is saved in, size of shards
+CASES = {
+    "bert-base": (lambda: tf.BertModel(tf.BertConfig(**BASE)), torch.float32, "50GB"),
+    "roberta-base": (lambda: tf.RobertaModel(tf.RobertaConfig(**BASE, **ROBERTA)), torch.float16, "50MB"),
+    "xlm-roberta-base": (
+        lambda: tf.XLMRobertaModel(tf.XLMRobertaConfig(**BASE, **ROBERTA), add_pooling_layer=False),
+        torch.bfloat16,
+        "50GB",
+    ),
+    "bert-gelu-new": (lambda: tf.BertModel(tf.BertConfig(**SMALL, hidden_act="gelu_new")), torch.float32, "50GB"),
+    "bert-mlm": (lambda: tf.BertForMaskedLM(tf.BertConfig(**SMALL)), torch.float32, "50GB"),
+    "dpr": (lambda: tf.DPRQuestionEncoder(tf.DPRConfig(**SMALL)), torch.float32, "50GB"),
+    "bert-scores": (
+        lambda: tf.BertForSequenceClassification(tf.BertConfig(**SMALL, num_labels=1)),
+        torch.float32,
+        "50GB",
+    ),
+    "xlm-roberta-scores": (
+        lambda: tf.XLMRobertaForSequenceClassification(tf.XLMRobertaConfig(**SMALL, **ROBERTA, num_labels=3)),
+        torch.float32,
+        "50GB",
+    ),
+}
+OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
+
+
+def widen(model):
+    """Trained weights are spread wider than an initialiser's, and biases are not zero."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.endswith("bias"):
+                weight.normal_(0, 0.2)
+            elif "LayerNorm" in name:
+                weight.normal_(1, 0.2)
+            else:
+                weight.normal_(0, 0.04)
+    return model.eval()
+
+
+def main():
+    request = json.load(sys.stdin)
+    root = pathlib.Path(request["folder"])
+    tf.logging.set_verbosity_error()
+    tf.logging.disable_progress_bar()
+    torch.manual_seed(17)
+    ids = torch.randint(5, 119, (3, 24))
+    mask = torch.ones_like(ids)
+    mask[1, 15:] = 0
+    mask[2, 3:] = 0
+    result = []
+    for name, (make, dtype, shards) in CASES.items():
+        model = widen(make())
+        folder = root / name
+        model.to(dtype).save_pretrained(folder, max_shard_size=shards)
+        model.to(torch.float32)
+        shutil.copy(request["tokenizer"], folder / "tokenizer.json")
+        inputs = ids.clone()
+        inputs[mask == 0] = model.config.pad_token_id
+        types = torch.zeros_like(inputs)
+        if model.config.type_vocab_size > 1:
+            types[:, 7:] = 1
+        encoder = {"bert-mlm": lambda: model.bert, "dpr": lambda: model.question_encoder.bert_model}.get(name, lambda: model)()
+        with torch.no_grad():
+            outputs = encoder(input_ids=inputs, attention_mask=mask, token_type_ids=types)
+        written = {}
+        for output in OUTPUTS:
+            values = outputs.get(output)
+            if values is None or (name in ("bert-mlm", "dpr") and output == "pooler_output"):
+                continue
+            path = root / f"{name}.{output}.f32"
+            values.contiguous().numpy().tofile(path)
+            written[output] = {"shape": list(values.shape), "path": str(path)}
+        result.append(
+            {
+                "name": name,
+                "folder": str(folder),
+                "inputs": {
+                    "input_ids": inputs.tolist(),
+                    "attention_mask": mask.tolist(),
+                    "token_type_ids": types.tolist(),
+                },
+                "outputs": written,
+            }
+        )
+    json.dump(result, sys.stdout)
+
+
+main()

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openCorpus } from '../../corpus/open-corpus.ts';
+import { parseTemplate } from '../../corpus/passage-template.ts';
+import { readQuestions } from '../../evaluation/read-questions.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { importedMiniLm } from '../helpers/minilm.ts';
+import { miniLmFolder, runTorchPeer, withoutMiniLm, withoutTorch } from '../helpers/peers.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+
+const SAMPLE = join(packageRoot, 'corpus', 'sample');
+const TEXTS = 500;
+
+const miniLm = importedMiniLm();
+
+/** What the sample corpus has no example of. */
+const ODD_TEXTS = [
+  '',
+  ' ',
+  '\t\n\r',
+  '.',
+  'a',
+  '[SEP]',
+  'two [SEP] parts [CLS] [MASK] [UNK] [PAD]',
+  'ﬁne ﬂuﬀ, ＦＵＬＬ　ＷＩＤＴＨ, ½ ² ™',
+  'naïve café, re\u0301sume\u0301 – “quoted” … ‰ №',
+  'İstanbul ıssız ẞtraße ǅ ŉ',
+  '北京市的天气怎么样？东京タワーはどこですか。서울의 날씨',
+  'مرحبا بالعالم שלום עולם हिन्दी भाषा ไทย',
+  '👩‍👩‍👧‍👦 🇫🇷 ❤️ 👍🏽 \u{1F9EA}\u{10FFFD}',
+  'zero\u200Bwidth\u00ADsoft\uFEFFmark\u0000null\u0007bell\uFFFDreplacement',
+  'https://example.org/a/very/long/path?with=query&and=more#fragment',
+  '3.14159, 1,000,000; -40°C, 10^9 & C++/C# @user #tag a_b <b>',
+  'antidisestablishmentarianism'.repeat(3),
+  'x'.repeat(5_000),
+  'supercalifragilistic '.repeat(1_000),
+  'word, '.repeat(20_000),
+  '字'.repeat(3_000),
+  '\n\nA title\n\n\tand   a   text\u2028with\u2029breaks\u0085\n',
+];
+
+async function samplePassages(): Promise<string[]> {
+  const render = parseTemplate();
+  const texts: string[] = [];
+  for await (const { row } of openCorpus([join(SAMPLE, 'passages.jsonl')])) texts.push(render(row));
+  return texts;
+}
+
+/** Passages, queries, odd texts, and passages joined until they are too long: 500 in all, in a shuffled order. */
+async function mixedTexts(): Promise<string[]> {
+  const random = seededRandom(5);
+  const passages = await samplePassages();
+  const queries = (await readQuestions(join(SAMPLE, 'questions.jsonl'))).map(({ question }) => question);
+  const texts = [...ODD_TEXTS, ...queries, ...passages];
+  while (texts.length < TEXTS) {
+    const length = 1 + Math.floor(random() * 12);
+    texts.push(Array.from({ length }, () => passages[Math.floor(random() * passages.length)]).join(' '));
+  }
+  return texts
+    .slice(0, TEXTS)
+    .map((text) => ({ text, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ text }) => text);
+}
+
+test('500 mixed texts have the vectors of sentence-transformers', {
+  skip: withoutTorch() || withoutMiniLm(),
+}, async (t) => {
+  const texts = await mixedTexts();
+  assert.equal(texts.length, TEXTS);
+  const encoder = await openEncoder(await miniLm());
+  t.after(() => encoder.close());
+  const { vectors, outcomes } = await encoder.encode(texts, { kind: 'passage' });
+  const expected = (await runTorchPeer('st_encode.py', { model: miniLmFolder(), texts })) as number[][];
+  assert.equal(expected.length, TEXTS);
+  let [lowest, furthest, cut] = [1, 0, 0];
+  for (const [i, theirs] of expected.entries()) {
+    const outcome = outcomes[i]!;
+    assert.ok(outcome.ok, JSON.stringify(texts[i]!.slice(0, 80)));
+    if (outcome.truncated) cut++;
+    const ours = vectors.subarray(i * encoder.dimension, (i + 1) * encoder.dimension);
+    assert.equal(theirs.length, ours.length);
+    const cosine = cosineOf(ours, theirs);
+    assert.ok(cosine >= 1 - 1e-6, `1 - ${1 - cosine}: ${JSON.stringify(texts[i]!.slice(0, 80))}`);
+    lowest = Math.min(lowest, cosine);
+    furthest = Math.max(furthest, ...theirs.map((value, at) => Math.abs(value - ours[at]!)));
+  }
+  t.diagnostic(`smallest cosine 1 - ${(1 - lowest).toExponential(1)}, largest difference ${furthest.toExponential(1)}`);
+  t.diagnostic(`${cut} texts were cut`);
+  assert.ok(cut > 10, 'texts beyond the limit are among them');
+});
+
+function cosineOf(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  let [product, aa, bb] = [0, 0, 0];
+  for (let i = 0; i < a.length; i++) {
+    product += a[i]! * b[i]!;
+    aa += a[i]! ** 2;
+    bb += b[i]! ** 2;
+  }
+  return product / Math.sqrt(aa * bb);
+}
