@@ -72,7 +72,7 @@ async function load({ model, precision, texts }: Request): Promise<object> {
     queries: readonly string[];
   });
   bytesBefore = residentBytes();
-  encoder = await openEncoder(model, { precisions: [precision], workers: threads });
+  encoder = await openEncoder(model, { precision, workers: threads });
   resetPeak();
   return { version: `trawl ${packageVersion}` };
 }

@@ -9,6 +9,7 @@ const KEPT_ROWS = 4_096;
 export class IdleEncoder implements TextEncoder {
   readonly identity: ModelIdentity;
   readonly dimension: number;
+  readonly separator = null;
   readonly #kept: Float32Array;
   #next = 0;
 
@@ -38,7 +39,7 @@ export class IdleEncoder implements TextEncoder {
     if (this.#next + inputs.length > KEPT_ROWS) this.#next = 0;
     const vectors = this.#kept.slice(this.#next * this.dimension, (this.#next + inputs.length) * this.dimension);
     this.#next += inputs.length;
-    return { vectors, outcomes: inputs.map(() => ({ ok: true, tokens: 0, truncated: false })) };
+    return { vectors, outcomes: inputs.map(() => ({ ok: true, tokens: 0, truncated: false, cut: 'nothing' })) };
   }
 
   async close(): Promise<void> {}

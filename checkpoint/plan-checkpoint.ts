@@ -76,6 +76,14 @@ export async function crossEncoderFacts(
   labels: number,
   path: string,
 ): Promise<Facts> {
+  if (labels !== 1) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${path}: the model gives ${labels} values a pair; a cross-encoder gives one, the score. A classifier of ` +
+        `${labels} classes does not rank passages.`,
+      { details: { labels } },
+    );
+  }
   const maxPositions = positionsOf(raw);
   const limit = Math.min(MAX_PAIR_TOKENS, await readMaxTokens(folder, maxPositions));
   return {
@@ -93,7 +101,7 @@ export async function crossEncoderFacts(
     },
     maxPositions,
     labels,
-    activation: scoreActivation(raw, labels, path),
+    activation: scoreActivation(raw, path),
   };
 }
 
@@ -102,11 +110,11 @@ export function isClassifier(config: JsonObject): boolean {
   return Array.isArray(architectures) && architectures.some((name) => /ForSequenceClassification$/.test(String(name)));
 }
 
-/** As sentence-transformers chooses it: what the config names, else sigmoid for one label and nothing for several. */
-function scoreActivation(config: JsonObject, labels: number, path: string): ScoreActivation {
+/** As sentence-transformers chooses it for one label: what the config names, else sigmoid. */
+function scoreActivation(config: JsonObject, path: string): ScoreActivation {
   const own = config.sentence_transformers as { readonly activation_fn?: unknown } | null | undefined;
   const named = own?.activation_fn ?? config.sbert_ce_default_activation_function;
-  if (named === undefined || named === null) return labels === 1 ? 'sigmoid' : 'identity';
+  if (named === undefined || named === null) return 'sigmoid';
   const known: Readonly<Record<string, ScoreActivation>> = { Sigmoid: 'sigmoid', Identity: 'identity' };
   const activation = known[String(named).split('.').at(-1)!];
   if (activation !== undefined) return activation;

@@ -1,29 +1,28 @@
 import type { Command } from './command.ts';
-import { benchCommand } from './commands/bench.ts';
-import { doctorCommand } from './commands/doctor.ts';
-import { evalCommand } from './commands/eval.ts';
-import { indexCommand } from './commands/index.ts';
-import { inspectCommand } from './commands/inspect.ts';
-import { mergeCommand } from './commands/merge.ts';
-import { modelCommand } from './commands/model.ts';
-import { optimizeCommand } from './commands/optimize.ts';
-import { prepareCommand } from './commands/prepare.ts';
-import { searchCommand } from './commands/search.ts';
-import { serveCommand } from './commands/serve.ts';
-import { verifyCommand } from './commands/verify.ts';
 
-/** In the order a newcomer meets them. */
-export const COMMANDS: readonly Command[] = [
-  modelCommand,
-  prepareCommand,
-  indexCommand,
-  mergeCommand,
-  serveCommand,
-  searchCommand,
-  evalCommand,
-  inspectCommand,
-  optimizeCommand,
-  verifyCommand,
-  doctorCommand,
-  benchCommand,
-];
+/** In the order a newcomer meets them. Each is loaded when it is called: a start pays for one command's libraries alone. */
+const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  model: async () => (await import('./commands/model.ts')).modelCommand,
+  prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
+  index: async () => (await import('./commands/index.ts')).indexCommand,
+  merge: async () => (await import('./commands/merge.ts')).mergeCommand,
+  serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  search: async () => (await import('./commands/search.ts')).searchCommand,
+  eval: async () => (await import('./commands/eval.ts')).evalCommand,
+  inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
+  optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
+  verify: async () => (await import('./commands/verify.ts')).verifyCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  bench: async () => (await import('./commands/bench.ts')).benchCommand,
+};
+
+export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
+
+/** Undefined where there is no command of that name. */
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  return Object.hasOwn(LOADERS, name) ? LOADERS[name]!() : undefined;
+}
+
+export function loadCommands(): Promise<Command[]> {
+  return Promise.all(Object.values(LOADERS).map((load) => load()));
+}

@@ -3,11 +3,9 @@ import { closestTo } from '../src/options/closest.ts';
 import { resolveOptions } from '../src/options/resolve-options.ts';
 import { packageVersion } from '../src/package-root.ts';
 import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
-import { COMMANDS } from './commands.ts';
+import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { guardOutputStreams } from './output-streams.ts';
-
-const COMMAND_NAMES: readonly string[] = COMMANDS.map(({ name }) => name);
 
 /** Runs the command line and resolves to the exit code. Ending the process is left to the caller. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -15,16 +13,16 @@ export async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;
   if (name === undefined) {
     // Not what a pipe or a script asked for.
-    process.stderr.write(`${programHelp(COMMANDS, packageVersion)}\n`);
+    process.stderr.write(`${programHelp(await loadCommands(), packageVersion)}\n`);
     return EXIT.usage;
   }
   const json = rest.includes('--json');
   if (name === '--help' || name === '-h' || name === 'help') {
     const topic = rest.find((argument) => !argument.startsWith('-'));
-    const command = COMMANDS.find((candidate) => candidate.name === topic);
+    const command = topic === undefined ? undefined : await loadCommand(topic);
     if (topic !== undefined && command === undefined) return unknownCommand(topic, json);
     process.stdout.write(
-      `${command === undefined ? programHelp(COMMANDS, packageVersion) : commandHelp(complete(command))}\n`,
+      `${command === undefined ? programHelp(await loadCommands(), packageVersion) : commandHelp(complete(command))}\n`,
     );
     return EXIT.ok;
   }
@@ -32,7 +30,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     process.stdout.write(`${packageVersion}\n`);
     return EXIT.ok;
   }
-  const found = COMMANDS.find((candidate) => candidate.name === name);
+  const found = await loadCommand(name);
   if (found === undefined) return unknownCommand(name, json);
   const command = complete(found);
   if (asksForHelp(rest)) {

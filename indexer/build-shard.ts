@@ -180,6 +180,7 @@ function shardManifest(
     corpus,
     vectors: written.vectors,
     codes: written.codes,
+    ...(written.screen === undefined ? {} : { screen: written.screen }),
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
     files: [...written.files],
     ...(input === undefined ? {} : { input }),

@@ -8,8 +8,9 @@ import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { VectorSegment } from '../src/vector-index/vector-segments.ts';
-import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
+import { CODES_FILE, SCREEN_FILE, VECTORS_FILE } from './index-files.ts';
 import { makeCodes } from './make-codes.ts';
+import { makeScreen } from './make-screen.ts';
 import { rewriteFloat16 } from './rewrite-float16.ts';
 
 /** Name of the vectors where they are stored as float16. */
@@ -26,6 +27,10 @@ export interface OptimizeOptions {
 export interface OptimizeSummary {
   /** Shards that got codes. */
   readonly codesMade: number;
+  /** Shards that got a screen. */
+  readonly screensMade: number;
+  /** Shards for which a screen would not pay. */
+  readonly screensOfNoUse: number;
   /** Shards whose rows were rewritten as float16. */
   readonly rewritten: number;
   /** Shards that stay float32 because a value is no float16. */
@@ -44,6 +49,8 @@ export async function optimizeIndex(
 ): Promise<OptimizeSummary> {
   const directory = openIndexDirectory(folder);
   let codesMade = 0;
+  let screensMade = 0;
+  let screensOfNoUse = 0;
   let rewritten = 0;
   let notRepresentable = 0;
   for (const shard of directory.shards) {
@@ -51,6 +58,11 @@ export async function optimizeIndex(
     if (manifest.codes === null) {
       manifest = await withCodes(shard, manifest, kernel, options);
       codesMade++;
+    }
+    if (manifest.screen === undefined) {
+      manifest = await withScreen(shard, manifest, kernel, options);
+      if (manifest.screen?.path === SCREEN_FILE) screensMade++;
+      else screensOfNoUse++;
     }
     if (options.float16 && manifest.vectors.some(({ dtype }) => dtype === 'float32')) {
       const smaller = await withFloat16(shard, manifest, kernel, options);
@@ -65,7 +77,7 @@ export async function optimizeIndex(
     await removeUnnamed(shard, manifest);
     await syncFolder(shard.folder);
   }
-  return { codesMade, rewritten, notRepresentable };
+  return { codesMade, screensMade, screensOfNoUse, rewritten, notRepresentable };
 }
 
 async function withCodes(
@@ -84,7 +96,27 @@ async function withCodes(
     bytes: (await stat(path)).size,
     sha256: await sha256OfFile(path, options.signal),
   };
-  return { ...manifest, codes: { path: CODES_FILE }, files: [...withoutFile(manifest, CODES_FILE), record] };
+  // A screen belongs to the codes it was made with.
+  const { screen: _, ...rest } = manifest;
+  return { ...rest, codes: { path: CODES_FILE }, files: [...withoutFile(manifest, CODES_FILE), record] };
+}
+
+async function withScreen(
+  shard: OpenedShard,
+  manifest: ShardManifest,
+  kernel: Kernel,
+  options: OptimizeOptions,
+): Promise<ShardManifest> {
+  options.onStep(`screen of ${shard.folder}`);
+  const { segments, dimension } = vectorsOf(shard, manifest);
+  const rows = { rows: manifest.rows, dtype: segments[0]?.dtype ?? 'float32', segments };
+  const making = `${SCREEN_FILE}.tmp`;
+  const codes = within(shard.folder, manifest.codes!.path);
+  const { signal } = options;
+  const { screen, file } = await makeScreen(shard.folder, codes, { rows, dimension }, kernel, { making, signal });
+  if (file === undefined) return { ...manifest, screen };
+  await rename(join(shard.folder, making), join(shard.folder, SCREEN_FILE));
+  return { ...manifest, screen, files: [...withoutFile(manifest, SCREEN_FILE), file] };
 }
 
 async function withFloat16(

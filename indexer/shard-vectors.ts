@@ -7,11 +7,14 @@ import { CodesWriter } from '../src/vector-index/codes-writer.ts';
 import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../src/vector-index/flat-index-writer.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
+import { makeScreen } from './make-screen.ts';
 
 /** What a shard's manifest says of its vectors. */
 export interface WrittenShardVectors {
   readonly vectors: ShardManifest['vectors'];
   readonly codes: ShardManifest['codes'];
+  /** Absent where there are no codes. */
+  readonly screen?: ShardManifest['screen'];
   readonly files: readonly FileRecord[];
   /** SHA-256 of the vector file: what identifies the content, since codes follow from it. */
   readonly sha256: string;
@@ -33,11 +36,21 @@ export class ShardVectors {
   readonly #folder: string;
   readonly #rows: FlatIndexWriter;
   readonly #codes: CodesWriter | undefined;
+  readonly #dimension: number;
+  readonly #kernel: Kernel | undefined;
 
-  private constructor(folder: string, rows: FlatIndexWriter, codes: CodesWriter | undefined) {
+  private constructor(
+    folder: string,
+    rows: FlatIndexWriter,
+    codes: CodesWriter | undefined,
+    dimension: number,
+    kernel: Kernel | undefined,
+  ) {
     this.#folder = folder;
     this.#rows = rows;
     this.#codes = codes;
+    this.#dimension = dimension;
+    this.#kernel = kernel;
   }
 
   /** Begins the files, or takes them up at the checkpoint; from row 0 where they are not what it says. */
@@ -51,11 +64,11 @@ export class ShardVectors {
       if (checkpoint !== undefined && checkpoint.rows > 0) {
         const onRows = async (block: Float32Array): Promise<void> => codes?.append(block);
         const rows = await FlatIndexWriter.resume(path, shape, checkpoint, { onRows, signal });
-        if (rows !== undefined) return new ShardVectors(folder, rows, codes);
+        if (rows !== undefined) return new ShardVectors(folder, rows, codes, shape.dimension, kernel);
         codes?.abandon();
         codes = newCodes();
       }
-      return new ShardVectors(folder, await FlatIndexWriter.create(path, shape), codes);
+      return new ShardVectors(folder, await FlatIndexWriter.create(path, shape), codes, shape.dimension, kernel);
     } catch (error) {
       codes?.abandon();
       throw error;
@@ -79,15 +92,27 @@ export class ShardVectors {
   }
 
   async finish(signal?: AbortSignal): Promise<WrittenShardVectors> {
+    const rowsWritten = this.#rows.rowsWritten;
     const written = await this.#rows.finish();
     const vectorFile: FileRecord = { path: VECTORS_FILE, bytes: written.fileBytes, sha256: written.sha256 };
-    const codesFile = this.#codes === undefined ? undefined : await this.#finishCodes(this.#codes, signal);
-    return {
-      vectors: [{ ...written.segment, path: VECTORS_FILE }],
-      codes: codesFile === undefined ? null : { path: CODES_FILE },
-      files: codesFile === undefined ? [vectorFile] : [vectorFile, codesFile],
-      sha256: written.sha256,
-    };
+    const vectors = [{ ...written.segment, path: VECTORS_FILE }];
+    const { sha256 } = written;
+    if (this.#codes === undefined || this.#kernel === undefined) {
+      return { vectors, codes: null, files: [vectorFile], sha256 };
+    }
+    const codesFile = await this.#finishCodes(this.#codes, signal);
+    const { screen, file } = await makeScreen(
+      this.#folder,
+      join(this.#folder, CODES_FILE),
+      {
+        rows: { rows: rowsWritten, dtype: written.segment.dtype, segments: [written.segment] },
+        dimension: this.#dimension,
+      },
+      this.#kernel,
+      { signal },
+    );
+    const files = [vectorFile, codesFile, ...(file === undefined ? [] : [file])];
+    return { vectors, codes: { path: CODES_FILE }, screen, files, sha256 };
   }
 
   /** Closes without finishing: after an error. */

@@ -3,8 +3,8 @@ import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 import { sha256OfFile } from '../src/file-checksum.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
-import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
-import { loadKernel } from '../src/vector-index/kernel.ts';
+import { type OpenedShard, openIndexDirectory, screenPath, within } from '../src/retrieval/index-directory.ts';
+import { type CheckedRows, loadKernel } from '../src/vector-index/kernel.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
 
 /** Bytes of vectors looked at between two looks at the signal. */
@@ -47,10 +47,18 @@ async function codesProblems(shard: OpenedShard, signal: AbortSignal | undefined
   const loaded = loadKernel();
   if (!loaded.ok) return [`${path}: not checked, because the native engine is not there (${loaded.reason})`];
   const segments = shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) }));
-  const { rows, dimension } = shard.manifest;
-  const dtype = segments[0]?.dtype ?? 'float32';
+  const { dimension } = shard.manifest;
+  const rows = { rows: shard.manifest.rows, dtype: segments[0]?.dtype ?? ('float32' as const), segments };
+  const { kernel } = loaded;
+  const problems = await problemsOf(path, kernel.verifyCodes(path, rows, dimension, signal));
+  const screen = screenPath(shard);
+  if (screen === null) return problems;
+  return [...problems, ...(await problemsOf(screen, kernel.verifyScreen(screen, path, rows, dimension, signal)))];
+}
+
+async function problemsOf(path: string, checking: Promise<CheckedRows>): Promise<string[]> {
   try {
-    const { badRow, reason } = await loaded.kernel.verifyCodes(path, { rows, dtype, segments }, dimension, signal);
+    const { badRow, reason } = await checking;
     return badRow < 0 ? [] : [`${path}: row ${badRow}: ${reason}`];
   } catch (error) {
     if (error instanceof TrawlError && error.code !== 'CANCELLED') return [`${path}: ${error.message}`];

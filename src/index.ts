@@ -1,5 +1,6 @@
 /** The package's public surface: everything that is promised to stay. */
 
+export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
 export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
 export { buildApp } from './http/app.ts';
@@ -9,7 +10,13 @@ export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
   Hit,
+  QueryCertificate,
   QueryOutcome,
   RetrieveCall,
   RetrieveResult,

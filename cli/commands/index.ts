@@ -125,7 +125,7 @@ export const indexCommand = defineCommand({
         workers: options.workers,
         device: options.device,
         shareWeights: shareWeights(options['share-weights']),
-        precisions: options.precision === undefined ? undefined : [options.precision],
+        precision: options.precision,
         overrides: modelOverrides(options),
       }),
     );

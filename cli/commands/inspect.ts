@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
+import { type OpenedShard, openIndexDirectory, screenPath, within } from '../../src/retrieval/index-directory.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount } from '../format.ts';
 
@@ -18,8 +18,10 @@ export const inspectCommand = defineCommand({
     const { manifest } = directory;
     const sizes = {
       vectorBytes: sum(directory.shards.flatMap((shard) => shard.manifest.vectors.map(({ bytes }) => bytes))),
-      /** What wants to stay in memory while serving: the codes; without codes the vectors themselves. */
+      /** What wants to stay in memory while serving: the screen, else the codes, else the vectors themselves. */
       residentBytes: sum(directory.shards.map(residentBytes)),
+      /** Codes behind a screen, of which a search reads about one row in a thousand. */
+      touchedBytes: sum(directory.shards.map(touchedBytes)),
       passageBytes: sum(
         directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
       ),
@@ -36,6 +38,11 @@ export const inspectCommand = defineCommand({
         `  generation    ${manifest.generation}`,
         `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorKinds(manifest, directory.shards)})`,
         `  memory        ${formatBytes(sizes.residentBytes)} to stay resident (${codesState(directory.shards)})`,
+        ...(sizes.touchedBytes > 0
+          ? [
+              `                ${formatBytes(sizes.touchedBytes)} of codes behind screens, about one row in a thousand read`,
+            ]
+          : []),
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
         `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
         `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
@@ -65,13 +72,21 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-function residentBytes({ manifest, folder }: OpenedShard): number {
+function residentBytes(shard: OpenedShard): number {
+  const { manifest, folder } = shard;
   if (manifest.codes === null) return sum(manifest.vectors.map(({ bytes }) => bytes));
-  return statSync(within(folder, manifest.codes.path)).size;
+  return statSync(screenPath(shard) ?? within(folder, manifest.codes.path)).size;
+}
+
+function touchedBytes(shard: OpenedShard): number {
+  if (screenPath(shard) === null) return 0;
+  return statSync(within(shard.folder, shard.manifest.codes!.path)).size;
 }
 
 function codesState(shards: readonly OpenedShard[]): string {
   const without = shards.filter(({ manifest }) => manifest.codes === null).length;
+  const screened = shards.filter((shard) => screenPath(shard) !== null).length;
+  if (without === 0 && screened === shards.length) return 'the screens; codes and vectors are read a few rows a query';
   if (without === 0) return 'the search codes; vectors are read a few dozen rows a query';
   return `${without} of ${shards.length} shards have no search codes: trawl optimize makes them`;
 }

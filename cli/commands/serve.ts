@@ -5,6 +5,7 @@ import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { parseExtraListener } from '../extra-listener.ts';
 import { formatCount } from '../format.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
@@ -16,8 +17,9 @@ export const serveCommand = defineCommand({
   name: 'serve',
   summary: 'serve an index over HTTP to search agents',
   description:
-    'Answers POST /retrieve as the retrieval servers of Search-R1 and SkyRL do, and shows a search page at /. ' +
-    'docs/http-api.md describes the routes.\n\n' +
+    'Answers as the retrieval servers of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others do (docs/dialects.md), ' +
+    'with embeddings and a search of its own under /v1 (docs/http-api.md), the API described at /docs, and a search page ' +
+    'at /.\n\n' +
     'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
     'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
@@ -35,6 +37,16 @@ export const serveCommand = defineCommand({
       max: 65_535,
       default: 8000,
       help: 'Port to listen on; 0 lets the system choose one.',
+    },
+    listen: {
+      kind: 'list',
+      value: '[HOST:]PORT=DIALECT',
+      help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. May be given several times.',
+    },
+    dialect: {
+      kind: 'list',
+      value: 'NAME',
+      help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. May be given several times, most preferred first. docs/dialects.md has what each one takes.',
     },
     topk: {
       kind: 'integer',
@@ -86,17 +98,26 @@ export const serveCommand = defineCommand({
     ]);
     const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
     const holder = new RetrieverHolder();
-    const app = buildApp(holder, {
+    const config = {
       topk: options.topk,
       maxK: options['max-k'],
       maxQueries: options['max-queries'],
       maxBodyBytes: options['max-body-mib'] * MIB,
       logger: log?.logger ?? null,
+    };
+    const extra = options.listen.map((text) => parseExtraListener(text, options.host));
+    const app = buildApp(holder, { ...config, dialects: options.dialect });
+    const extraApps = extra.map(({ dialect }) => {
+      const others = options.dialect.filter((name) => name !== dialect);
+      return buildApp(holder, { ...config, dialects: [dialect, ...others] });
     });
+    const apps = [app, ...extraApps];
     let retriever: Retriever | undefined;
     const inTime = endWithin(options['grace-s'] * 1000, signal, {
       // What still runs loses its connection, and with it its reason to run.
-      cut: () => app.server.closeAllConnections(),
+      cut() {
+        for (const each of apps) each.server.closeAllConnections();
+      },
       end() {
         note('stopping: not everything could be closed in time');
         log?.flush();
@@ -106,6 +127,7 @@ export const serveCommand = defineCommand({
     });
     try {
       const url = await listening(listen(app, options), options);
+      for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
       retriever = await openRetriever(positionals[0]!, {
         ...retrieverOptions(options),
         onWarning: note,
@@ -117,12 +139,12 @@ export const serveCommand = defineCommand({
       await aborted(signal);
       note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
-      await app.close();
+      await Promise.all(apps.map((each) => each.close()));
       return EXIT.ok;
     } finally {
       holder.stop();
-      app.server.closeAllConnections();
-      await app.close();
+      for (const each of apps) each.server.closeAllConnections();
+      await Promise.all(apps.map((each) => each.close()));
       await retriever?.close();
       inTime();
       log?.flush();

@@ -132,7 +132,7 @@ Napi::Value set_threads(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), pool().threads());
 }
 
-// openIndex({metric, dimension, shards: [{rows, dtype, segments, codes?}]}) → handle
+// openIndex({metric, dimension, shards: [{rows, dtype, segments, codes?, screen?}]}) → handle
 Napi::Value open_index(const Napi::CallbackInfo& info) {
   return guarded(info, [&]() -> Napi::Value {
     const Napi::Object spec = info[0].As<Napi::Object>();
@@ -142,19 +142,25 @@ Napi::Value open_index(const Napi::CallbackInfo& info) {
     for (uint32_t i = 0; i < shards.Length(); ++i) {
       const Napi::Object shard = shards.Get(i).As<Napi::Object>();
       std::shared_ptr<const trawl::CodesFile> codes;
-      if (shard.Get("codes").IsString()) codes = trawl::CodesFile::open(shard.Get("codes").ToString().Utf8Value());
-      index->add_shard(rows_of(shard, dimension), std::move(codes));
+      std::shared_ptr<const trawl::ScreenFile> screen;
+      if (shard.Get("screen").IsString()) screen = trawl::ScreenFile::open(shard.Get("screen").ToString().Utf8Value());
+      if (shard.Get("codes").IsString()) {
+        codes = trawl::CodesFile::open(shard.Get("codes").ToString().Utf8Value(),
+                                       screen ? trawl::CodesPlacement::kTouched : trawl::CodesPlacement::kMapped);
+      }
+      index->add_shard(rows_of(shard, dimension), std::move(codes), std::move(screen));
     }
     return make_handle<IndexPointer>(info.Env(), std::move(index), kIndexTag);
   });
 }
 
-// indexFacts(handle) → {rows, residentBytes, mappedBytes}
+// indexFacts(handle) → {rows, residentBytes, touchedBytes, mappedBytes}
 Napi::Value index_facts(const Napi::CallbackInfo& info) {
   const trawl::Index& index = *handle_of<IndexPointer>(info[0], kIndexTag).object;
   Napi::Object facts = Napi::Object::New(info.Env());
   facts.Set("rows", static_cast<double>(index.rows()));
   facts.Set("residentBytes", static_cast<double>(index.resident_bytes()));
+  facts.Set("touchedBytes", static_cast<double>(index.touched_bytes()));
   facts.Set("mappedBytes", static_cast<double>(index.mapped_bytes()));
   return facts;
 }
@@ -273,6 +279,53 @@ Napi::Value close_codes(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// makeScreen(id, path, codesPath, {rows, dtype, segments}, dimension, directions) → Promise<{directions, reason}>; 0 directions
+// asks for a choice, and says of the result that no file was made
+Napi::Value make_screen(const Napi::CallbackInfo& info) {
+  return guarded(info, [&]() -> Napi::Value {
+    const std::string path = info[1].ToString().Utf8Value(), codes_path = info[2].ToString().Utf8Value();
+    const auto rows = rows_of(info[3].As<Napi::Object>(), integer_of(info[4], "dimension"));
+    trawl::ScreenOptions options;
+    options.directions = integer_of(info[5], "directions");
+    return jobs_of(info.Env()).start(
+        info.Env(), info[0].ToNumber().DoubleValue(), [=](const std::atomic<bool>& cancel) -> Deliver {
+          const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesPlacement::kTouched);
+          const trawl::ScreenResult made = trawl::make_screen(path, *codes, *rows, options, pool(), &cancel);
+          return [made](Napi::Env env) {
+            Napi::Object result = Napi::Object::New(env);
+            result.Set("directions", static_cast<double>(made.directions));
+            result.Set("reason", made.reason);
+            return result;
+          };
+        });
+  });
+}
+
+// What verifyCodes and verifyScreen resolve to.
+Deliver deliver_checked(const trawl::VerifyResult& checked) {
+  return [checked](Napi::Env env) {
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("rowsChecked", static_cast<double>(checked.rows_checked));
+    result.Set("badRow", static_cast<double>(checked.bad_row));
+    result.Set("reason", checked.reason);
+    return result;
+  };
+}
+
+// verifyScreen(id, path, codesPath, {rows, dtype, segments}, dimension) → Promise<{rowsChecked, badRow, reason}>
+Napi::Value verify_screen(const Napi::CallbackInfo& info) {
+  return guarded(info, [&]() -> Napi::Value {
+    const std::string path = info[1].ToString().Utf8Value(), codes_path = info[2].ToString().Utf8Value();
+    const auto rows = rows_of(info[3].As<Napi::Object>(), integer_of(info[4], "dimension"));
+    return jobs_of(info.Env()).start(
+        info.Env(), info[0].ToNumber().DoubleValue(), [=](const std::atomic<bool>& cancel) -> Deliver {
+          const auto screen = trawl::ScreenFile::open(path);
+          const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesPlacement::kTouched);
+          return deliver_checked(trawl::verify_screen(*screen, *codes, *rows, pool(), &cancel));
+        });
+  });
+}
+
 // verifyCodes(id, codesPath, {rows, dtype, segments}, dimension) → Promise<{rowsChecked, badRow, reason}>
 Napi::Value verify_codes(const Napi::CallbackInfo& info) {
   return guarded(info, [&]() -> Napi::Value {
@@ -281,14 +334,7 @@ Napi::Value verify_codes(const Napi::CallbackInfo& info) {
     return jobs_of(info.Env()).start(
         info.Env(), info[0].ToNumber().DoubleValue(), [=](const std::atomic<bool>& cancel) -> Deliver {
           const auto codes = trawl::CodesFile::open(path);
-          const trawl::VerifyResult checked = trawl::verify_codes(*codes, *rows, pool(), &cancel);
-          return [checked](Napi::Env env) {
-            Napi::Object result = Napi::Object::New(env);
-            result.Set("rowsChecked", static_cast<double>(checked.rows_checked));
-            result.Set("badRow", static_cast<double>(checked.bad_row));
-            result.Set("reason", checked.reason);
-            return result;
-          };
+          return deliver_checked(trawl::verify_codes(*codes, *rows, pool(), &cancel));
         });
   });
 }
@@ -329,6 +375,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("finishCodes", finish_codes);
   add("closeCodes", close_codes);
   add("verifyCodes", verify_codes);
+  add("makeScreen", make_screen);
+  add("verifyScreen", verify_screen);
   add("firstNotHalf", first_not_half);
   add("toHalves", to_halves);
   return exports;

@@ -2,6 +2,7 @@
 //
 //   bench [--rows N] [--dimension D] [--queries 1,16,64] [--k K] [--threads 1,2] [--isa NAME] [--repeats R]
 //         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--pages mapped|huge] [--vectors faiss-flat-file]
+//         [--screen H,...]
 //
 // --vectors searches the vectors of a FAISS flat index, its own first rows being the queries, in place of synthetic ones.
 #include <sys/stat.h>
@@ -77,7 +78,7 @@ double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& que
                    const trawl::Kernels& kernels, trawl::ThreadPool& pool, trawl::Metric metric) {
   using namespace trawl;
   const PackMean mean(metric, codes);
-  const PackedQueries packed(mean, queries_f64.data(), count, kernels, pool);
+  const PackedQueries packed(CodesPacker(mean), queries_f64.data(), count, kernels, pool);
   std::vector<float> theta(packed.groups * kLanes, std::numeric_limits<float>::infinity());
   const int64_t by_groups = groups_to_scan(kernels, count);
   const double start = now_s();
@@ -119,7 +120,7 @@ bool file_exists(const std::string& path, int64_t bytes) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
                                                 {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
-                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--pages", "mapped"}, {"--vectors", ""}};
+                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--pages", "mapped"}, {"--vectors", ""}, {"--screen", ""}, {"--settled-share", "0.001953125"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
@@ -168,8 +169,25 @@ int main(int argc, char** argv) {
   }
   const auto codes = trawl::CodesFile::open(
       codes_path, options["--pages"] == "huge" ? trawl::CodesPlacement::kHugePages : trawl::CodesPlacement::kMapped);
-  trawl::Index index(metric, d);
-  index.add_shard(rows, codes);
+  // 0: as the file's maker chooses; absent: no screen. Each is compared with a search without.
+  std::vector<std::shared_ptr<const trawl::ScreenFile>> screens = {nullptr};
+  for (const int64_t directions : numbers(options["--screen"])) {
+    const std::string path = codes_path + ".screen" + std::to_string(directions);
+    const double start = now_s();
+    trawl::ScreenOptions screen_options;
+    screen_options.directions = directions;
+    const bool there = file_exists(path, -1);
+    trawl::ScreenResult made = {directions, "made before"};
+    if (!there) made = trawl::make_screen(path, *codes, *rows, screen_options, pool);
+    std::printf("{\"case\":\"screen\",\"directions\":%lld,\"reason\":\"%s\",\"seconds\":%.2f}\n", (long long)made.directions,
+                made.reason.c_str(), now_s() - start);
+    if (file_exists(path, -1)) screens.push_back(trawl::ScreenFile::open(path));
+  }
+  std::vector<trawl::Index> indexes;
+  for (const auto& screen : screens) {
+    indexes.emplace_back(metric, d);
+    indexes.back().add_shard(rows, codes, screen);
+  }
   const trawl::Kernels& kernels = trawl::select_kernels(options["--isa"]);
   const auto repeats = std::atoi(options["--repeats"].c_str());
   for (int64_t threads : numbers(options["--threads"])) {
@@ -187,6 +205,9 @@ int main(int argc, char** argv) {
       trawl::SearchOptions search_options;
       search_options.k = std::atoll(options["--k"].c_str());
       search_options.kernels = &kernels;
+      search_options.screen.settled_share = std::atof(options["--settled-share"].c_str());
+      for (size_t with = 0; with < indexes.size(); ++with) {
+      const trawl::Index& index = indexes[with];
       std::vector<double> bare, full, bare_cpu, full_cpu;
       trawl::SearchResult result;
       for (int repeat = 0; repeat <= repeats; ++repeat) {  // alternately; the first round warms up
@@ -202,10 +223,11 @@ int main(int argc, char** argv) {
         bare_cpu.push_back(cpu1 - cpu0);
         full_cpu.push_back(cpu_s() - cpu1);
       }
-      std::vector<double> rescored, survivors;
+      std::vector<double> rescored, survivors, settled;
       for (const trawl::QueryStats& stats : result.stats) {
         rescored.push_back(static_cast<double>(stats.rescored));
         survivors.push_back(static_cast<double>(stats.survivors));
+        settled.push_back(static_cast<double>(stats.settled));
       }
       std::sort(rescored.begin(), rescored.end());
       const double dots = static_cast<double>(n) * static_cast<double>(count);
@@ -214,13 +236,15 @@ int main(int argc, char** argv) {
           "{\"case\":\"flat\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
           "\"pages\":\"%s\",\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
           "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
-          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"rescored_median\":%.0f,"
+          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"screen\":%lld,\"settled_median\":%.0f,\"settled_max\":%.0f,\"rescored_median\":%.0f,"
           "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
           trawl::kernels_name(kernels), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
           (long long)count, options["--pages"].c_str(), (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
-          median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors), rescored[rescored.size() / 2],
+          median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
+          (long long)(screens[with] ? screens[with]->directions() : 0), median(settled), *std::max_element(settled.begin(), settled.end()), rescored[rescored.size() / 2],
           rescored[rescored.size() * 95 / 100], rescored.back());
       std::fflush(stdout);
+      }
     }
   }
 }

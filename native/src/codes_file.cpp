@@ -10,7 +10,7 @@
 namespace trawl {
 
 std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesPlacement placement) {
-  const auto file = placement == CodesPlacement::kMapped ? MappedFile::open(path, 0, -1) : MappedFile::load(path);
+  const auto file = placement == CodesPlacement::kHugePages ? MappedFile::load(path) : MappedFile::open(path, 0, -1);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
   CodesHeader header;
   if (file->bytes() < static_cast<int64_t>(sizeof header)) {
@@ -26,26 +26,8 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesP
   if (first_not_finite(codes->mean_f32_.data(), header.dimension) >= 0) refuse("mean is not finite");
 
   const int64_t body = file->bytes() - static_cast<int64_t>(header.header_bytes);
-  const int64_t footer_bytes = sizeof(CodesFooter);
-  CodesFooter footer = {};
-  if (body >= footer_bytes) std::memcpy(&footer, file->data() + file->bytes() - footer_bytes, footer_bytes);
-  if (body < footer_bytes || std::memcmp(footer.magic, kCodesFooterMagic, sizeof footer.magic) != 0) {
-    refuse("has no footer: it is unfinished or truncated; resume the build or make the codes again");
-  }
-  if (footer.checksum != make_codes_footer(footer.rows, footer.blocks).checksum) {
-    refuse("footer checksum does not hold");
-  }
-  const int64_t block_bytes = header.block_bytes, blocks = (body - footer_bytes) / block_bytes;
-  if ((body - footer_bytes) % block_bytes != 0 || footer.blocks != static_cast<uint64_t>(blocks)) {
-    refuse("holds " + std::to_string(body - footer_bytes) + " bytes of blocks, but its footer counts " +
-           std::to_string(footer.blocks) + " blocks of " + std::to_string(block_bytes));
-  }
-  const uint64_t per_block = header.rows_per_block;
-  if (footer.rows / per_block > static_cast<uint64_t>(blocks) ||
-      footer.rows / per_block + (footer.rows % per_block != 0) != static_cast<uint64_t>(blocks)) {
-    refuse("counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) +
-           " blocks of " + std::to_string(per_block));
-  }
+  const CodesFooter footer = read_codes_footer(path, file->data() + header.header_bytes, body, header.rows_per_block,
+                                               static_cast<int64_t>(header.block_bytes));
 
   codes->file_ = file;
   codes->metric_ = static_cast<Metric>(header.metric);
@@ -53,15 +35,17 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesP
   codes->padded_ = header.padded_dimension;
   codes->rows_ = footer.rows;
   codes->rows_per_block_ = header.rows_per_block;
-  codes->blocks_ = blocks;
+  codes->blocks_ = footer.blocks;
   codes->header_bytes_ = header.header_bytes;
-  codes->block_bytes_ = block_bytes;
+  codes->block_bytes_ = header.block_bytes;
   codes->sign_seed_ = header.sign_seed;
+  codes->identity_ = header.checksum;
   if (placement == CodesPlacement::kMapped) {
     // Huge pages where the file system offers them spare the translation cache; the scan will want every byte.
     file->advise(MappedFile::Pattern::kHugePages);
     file->advise(MappedFile::Pattern::kWillNeed);
   }
+  if (placement == CodesPlacement::kTouched) file->advise(MappedFile::Pattern::kRandom);
   return codes;
 }
 

@@ -73,6 +73,31 @@ CodesFooter make_codes_footer(int64_t rows, int64_t blocks) {
   return footer;
 }
 
+CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int64_t body_bytes, uint64_t rows_per_block,
+                              int64_t block_bytes) {
+  const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
+  const int64_t footer_bytes = sizeof(CodesFooter);
+  CodesFooter footer = {};
+  if (body_bytes >= footer_bytes) std::memcpy(&footer, body + body_bytes - footer_bytes, footer_bytes);
+  if (body_bytes < footer_bytes || std::memcmp(footer.magic, kCodesFooterMagic, sizeof footer.magic) != 0) {
+    refuse("has no footer: it is unfinished or truncated; resume the build or make the codes again");
+  }
+  if (footer.checksum != make_codes_footer(footer.rows, footer.blocks).checksum) {
+    refuse("footer checksum does not hold");
+  }
+  const int64_t blocks = (body_bytes - footer_bytes) / block_bytes;
+  if ((body_bytes - footer_bytes) % block_bytes != 0 || footer.blocks != static_cast<uint64_t>(blocks)) {
+    refuse("holds " + std::to_string(body_bytes - footer_bytes) + " bytes of blocks, but its footer counts " +
+           std::to_string(footer.blocks) + " blocks of " + std::to_string(block_bytes));
+  }
+  if (footer.rows / rows_per_block > static_cast<uint64_t>(blocks) ||
+      footer.rows / rows_per_block + (footer.rows % rows_per_block != 0) != static_cast<uint64_t>(blocks)) {
+    refuse("counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) +
+           " blocks of " + std::to_string(rows_per_block));
+  }
+  return footer;
+}
+
 uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layout, uint64_t rows) {
   return checksum64(block, layout.tail, rows);
 }

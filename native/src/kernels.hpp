@@ -47,6 +47,7 @@ struct RowTest {
 struct Hit {
   uint16_t row;    // in CodeRows
   uint16_t query;  // counted from the first query of the call
+  float value;     // v of the row test: the row may be dropped later, once theta has risen above it
 };
 
 // packed: groups of 16 queries, each [padded/4][16][4] digits. All row/query pairs of rows x 16*groups are tested.
@@ -62,12 +63,21 @@ using DotCodes = double (*)(const double* values_f64, const int8_t* codes_i8, in
 using SumRows = void (*)(bool squared_difference, const double* const* queries_f64, int queries,
                          const uint8_t* const* rows, int64_t dimension, double* sums_f64);
 
+// sums[row][direction] of kProjectRows rows x kProjectDirections directions over `dimension` coordinates, each sum one
+// float64 chain with the coordinates in order. rows_f64[kProjectRows][dimension]; panel_f32[dimension][kProjectDirections].
+// Where the rows' values are float32 the products are exact, so the sums have the same bits whether multiply-adds are
+// fused or not, with every instruction set.
+constexpr int kProjectRows = 8;
+constexpr int kProjectDirections = 16;
+using Project = void (*)(const double* rows_f64, const float* panel_f32, int64_t dimension, double* sums_f64);
+
 struct Kernels {
   const char* name;
   ScanGroups scan_groups;
   ScanRows scan_rows;
   DotCodes dot_codes;
   SumRows sum_rows;
+  Project project;
   bool groups_offset;   // packed digits carry +128
   bool rows_offset;     // natural digits carry +128
   int groups_from;      // of the queries left over by full groups, this many are worth a padded one

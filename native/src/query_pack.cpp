@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "rounding.hpp"
+#include "screen_codes.hpp"
 
 namespace trawl {
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr double kSlack = 0x1p-20;   // twice the 8 float32 roundings that a term of the row test can meet
 constexpr double kLargest = kCarefulNorm;  // factors up to here: products stay below 2^121, sums inside float32
+constexpr double kLengthOfCoordinates = 1.01;  // |P^T y| <= this * |y|, for a defect of at most 2^-10
 constexpr double kTiniest = 0x1p-120;  // more than the row test's underflows can add up to
 
 std::vector<double> widened(const std::vector<float>& values, int64_t padded) {
@@ -40,85 +42,191 @@ bool PackMean::matches(const CodesFile& codes) const {
          std::memcmp(codes.mean().data(), mean_f32.data(), 4 * mean_f32.size()) == 0;
 }
 
-QueryBound prepare_query(const PackMean& mean, const double* query, double* turned, int8_t* digits) {
-  const int64_t d = mean.dimension, padded = mean.padded;
-  const double kappa = mean.kappa, m = mean.norm_f64;
-  const bool is_l2 = mean.metric == Metric::kSquaredL2;
-  // The unit vectors of cosine are rounded; each use of one costs a kappa.
-  const double unit_rounding = mean.metric == Metric::kCosine ? kappa : 0.0;
-  QueryBound bound;
+// The query less its share of the mean, values[padded], and what every bound takes from it.
+struct CentredQuery {
+  double alpha, offset;
+  double norm;        // upper bound of |values|
+  double query_norm;  // g: upper bound of |query|
+  double along_mean;  // |alpha|*m
+  double c;           // C of the bound
+  double unit_rounding;
+};
 
-  std::memcpy(turned, query, d * sizeof(double));
-  std::memset(turned + d, 0, (padded - d) * sizeof(double));
-  const double g = norm_up_f64(turned, padded, kappa);
+namespace {
+
+CentredQuery centre_query(const PackMean& mean, const double* query, double* values) {
+  const int64_t d = mean.dimension, padded = mean.padded;
+  const double kappa = mean.kappa;
+  const bool is_l2 = mean.metric == Metric::kSquaredL2;
+  CentredQuery centred;
+  // The unit vectors of cosine are rounded; each use of one costs a kappa.
+  centred.unit_rounding = mean.metric == Metric::kCosine ? kappa : 0.0;
+  std::memcpy(values, query, d * sizeof(double));
+  std::memset(values + d, 0, (padded - d) * sizeof(double));
+  centred.query_norm = norm_up_f64(values, padded, kappa);
   const auto mean_at = [&](size_t j) { return j < static_cast<size_t>(d) ? static_cast<double>(mean.mean_f32[j]) : 0.0; };
   if (is_l2) {
-    bound.alpha_f64 = 1;
+    centred.alpha = 1;
   } else {
-    bound.offset_f64 = sum_in_eight_f64(padded, [&](size_t j) { return turned[j] * mean_at(j); });
+    centred.offset = sum_in_eight_f64(padded, [&](size_t j) { return values[j] * mean_at(j); });
     // float32, so that alpha*mean is exact in float64.
-    const float alpha = static_cast<float>(bound.offset_f64 / mean.square_f64);
-    bound.alpha_f64 = std::isfinite(alpha) ? alpha : 0.0f;
+    const float alpha = static_cast<float>(centred.offset / mean.square_f64);
+    centred.alpha = std::isfinite(alpha) ? alpha : 0.0f;
   }
-  for (int64_t j = 0; j < d; ++j) turned[j] -= bound.alpha_f64 * mean_at(j);
-  const double rest_norm = norm_up_f64(turned, padded, kappa);
-  if (is_l2) bound.offset_f64 = -0.5 * sum_in_eight_f64(padded, [&](size_t j) { return turned[j] * turned[j]; });
-  mean.turn.apply(turned);
+  for (int64_t j = 0; j < d; ++j) values[j] -= centred.alpha * mean_at(j);
+  centred.norm = norm_up_f64(values, padded, kappa);
+  if (is_l2) centred.offset = -0.5 * sum_in_eight_f64(padded, [&](size_t j) { return values[j] * values[j]; });
+  centred.along_mean = std::fabs(centred.alpha) * mean.norm_f64;
+  centred.c = is_l2 ? 2 * kappa * centred.norm * centred.norm
+                    : 2 * kappa * centred.query_norm * mean.norm_f64 * (1 + kappa) + 2 * centred.unit_rounding;
+  return centred;
+}
 
-  // b = A*epsilon + (B + B2*n)*n + C for a query whose digits have the norm p and leave `left` of it behind.
-  const double am = std::fabs(bound.alpha_f64) * m;
-  const double c = is_l2 ? 2 * kappa * rest_norm * rest_norm : 2 * kappa * g * m * (1 + kappa) + 2 * unit_rounding;
-  const auto a_of = [&](double p) { return p * (1 + kappa); };
-  const auto b_of = [&](double p, double left) {
-    const double rounding = is_l2 ? kappa * 2 * p : kappa * (g + am + 2 * p);
-    return (left + unit_rounding + rounding) * (1 + kappa);
-  };
+// One plane of digits for z[count]: z ~ step*digits.
+struct Plane {
+  double step;
+  double norm;  // upper bound of |step*digits|
+  double left;  // upper bound of |z - step*digits| for z as given
+};
 
-  const double p_f64 = rest_norm * (1 + kEta);
-  bound.a_f64 = a_of(p_f64);
-  bound.b_f64 = b_of(p_f64, kEta * rest_norm);
-  bound.b2_f64 = is_l2 ? kappa : 0;
-  bound.c_f64 = c;
-
-  // One plane of digits. Any step is valid; it is kept from making alpha/step huge where z vanishes.
+// Any step is valid; `smallest_step` keeps the row test's factors in range where z vanishes.
+Plane make_plane(const double* z, int64_t count, double smallest_step, double kappa, int8_t* digits) {
   double largest = 0;
-  for (int64_t j = 0; j < padded; ++j) largest = std::fmax(largest, std::fabs(turned[j]));
-  double step = std::fmax(largest / 127, 0x1p-126);
-  step = std::fmax(step, std::fabs(bound.alpha_f64) * 0x1p-40);
+  for (int64_t j = 0; j < count; ++j) largest = std::fmax(largest, std::fabs(z[j]));
+  const double step = std::fmax(std::fmax(largest / 127, 0x1p-126), smallest_step);
   const float step_f32 = static_cast<float>(step);
-  const double t = std::isfinite(step_f32) ? step_f32 : 0x1p127;
+  Plane plane;
+  const double t = plane.step = std::isfinite(step_f32) ? step_f32 : 0x1p127;
   int64_t square_sum = 0;
-  for (int64_t j = 0; j < padded; ++j) {
-    const double digit = std::fmin(127.0, std::fmax(-127.0, std::nearbyint(turned[j] / t)));
+  for (int64_t j = 0; j < count; ++j) {
+    const double digit = std::fmin(127.0, std::fmax(-127.0, std::nearbyint(z[j] / t)));
     digits[j] = static_cast<int8_t>(digit);
     square_sum += static_cast<int64_t>(digits[j]) * digits[j];
   }
-  const double p = t * std::sqrt(static_cast<double>(square_sum)) * (1 + kappa);
-  const double left = std::sqrt(sum_in_eight_f64(padded,
-                                                 [&](size_t j) {
-                                                   const double rest = turned[j] - t * digits[j];
-                                                   return rest * rest;
-                                                 })) *
-                          (1 + kappa) +
-                      kEta * rest_norm;
-  const double phi = bound.alpha_f64 / t;
-  double n_factor = b_of(p, left) / t + kSlack * (p / t);
-  if (!is_l2) n_factor += kSlack * std::fabs(phi) * m;
+  plane.norm = t * std::sqrt(static_cast<double>(square_sum)) * (1 + kappa);
+  plane.left = std::sqrt(sum_in_eight_f64(count,
+                                          [&](size_t j) {
+                                            const double rest = z[j] - t * digits[j];
+                                            return rest * rest;
+                                          })) *
+               (1 + kappa);
+  return plane;
+}
+
+// What the row test takes from a query: v = s*I + phi*beta + a*first + c*second, where first and second are the row's two
+// numbers, a_factor and c_factor bound what they stand for, and each of first_norm, second_norm times its number, summed,
+// is at least |row - mean|.
+void set_row_test(const PackMean& mean, const CentredQuery& centred, const Plane& plane, double a_factor, double c_factor,
+                  double first_norm, double second_norm, QueryBound& bound) {
+  const bool is_l2 = mean.metric == Metric::kSquaredL2;
+  const double m = mean.norm_f64, phi = centred.alpha / plane.step;
+  double share = is_l2 ? 0 : kSlack * std::fabs(phi) * m;
   bound.phi_f32 = static_cast<float>(phi);
   const bool phi_vanishes = std::fabs(phi) < 1 / kLargest;
   if (phi_vanishes) {
-    bound.phi_f32 = 0;  // its product with beta, at most |phi|*m*n, moves into the norm's factor
-    n_factor += 2 * std::fabs(phi) * m;
+    bound.phi_f32 = 0;  // its product with beta, at most |phi|*m*n, moves into the factors
+    share += 2 * std::fabs(phi) * m;
   }
-  const double a_factor = a_of(p) / t + kSlack * (p / t);
-  bound.step_f64 = t;
-  bound.test_c_f64 = c;
+  a_factor += share * first_norm;
+  c_factor += share * second_norm;
+  bound.step_f64 = plane.step;
+  bound.test_c_f64 = centred.c;
   bound.test_a_f32 = up32(a_factor * (1 + kSlack));
-  bound.test_n_f32 = up32(n_factor * (1 + kSlack));
+  bound.test_n_f32 = up32(c_factor * (1 + kSlack));
   bound.testable = std::fabs(phi) <= kLargest && std::fabs(phi) * m <= kLargest && a_factor <= kLargest &&
-                   n_factor <= kLargest && !(is_l2 && phi_vanishes);
+                   c_factor <= kLargest && !(is_l2 && phi_vanishes);
   if (!bound.testable) bound.phi_f32 = bound.test_a_f32 = bound.test_n_f32 = 0;
+}
+
+}  // namespace
+
+QueryBound prepare_query(const PackMean& mean, const double* query, double* turned, int8_t* digits) {
+  const double kappa = mean.kappa;
+  const CentredQuery centred = centre_query(mean, query, turned);
+  mean.turn.apply(turned);
+
+  // b = A*epsilon + (B + B2*n)*n + C for a query whose digits have the norm p and leave `left` of it behind.
+  const auto a_of = [&](double p) { return p * (1 + kappa); };
+  const auto b_of = [&](double p, double left) {
+    const double rounding = mean.metric == Metric::kSquaredL2
+                                ? kappa * 2 * p
+                                : kappa * (centred.query_norm + centred.along_mean + 2 * p);
+    return (left + centred.unit_rounding + rounding) * (1 + kappa);
+  };
+  QueryBound bound;
+  bound.alpha_f64 = centred.alpha;
+  bound.offset_f64 = centred.offset;
+  const double p_f64 = centred.norm * (1 + kEta);
+  bound.a_f64 = a_of(p_f64);
+  bound.b_f64 = b_of(p_f64, kEta * centred.norm);
+  bound.b2_f64 = mean.metric == Metric::kSquaredL2 ? kappa : 0;
+  bound.c_f64 = centred.c;
+
+  const Plane plane = make_plane(turned, mean.padded, std::fabs(centred.alpha) * 0x1p-40, kappa, digits);
+  const double t = plane.step, p = plane.norm, left = plane.left + kEta * centred.norm;
+  set_row_test(mean, centred, plane, a_of(p) / t + kSlack * (p / t), b_of(p, left) / t + kSlack * (p / t), 0, 1, bound);
   return bound;
+}
+
+ScreenPacker::ScreenPacker(const PackMean& mean, const float* basis, int64_t directions, double defect,
+                           uint64_t sign_seed, const Kernels& kernels)
+    : mean_(mean),
+      panels_(basis, directions, mean.dimension),
+      turn_(directions, sign_seed),
+      defect_(defect),
+      kernels_(kernels) {}
+
+void ScreenPacker::prepare(const double* queries, int64_t count, double* turned, int8_t* digits, QueryBound* bounds) const {
+  const int64_t d = mean_.dimension, h = panels_.columns();
+  AlignedBuffer<double> values(mean_.padded), rows(kProjectRows * d), projected(kProjectRows * h);
+  for (int64_t first = 0; first < count; first += kProjectRows) {
+    const int64_t here = std::min<int64_t>(kProjectRows, count - first);
+    CentredQuery centred[kProjectRows];
+    for (int64_t i = 0; i < here; ++i) {
+      centred[i] = centre_query(mean_, queries + (first + i) * d, values.data());
+      std::memcpy(rows.data() + i * d, values.data(), d * sizeof(double));
+    }
+    panels_.project(kernels_, rows.data(), projected.data());
+    for (int64_t i = 0; i < here; ++i) {
+      double* z = turned + (first + i) * h;
+      std::memcpy(z, projected.data() + i * h, h * sizeof(double));
+      bounds[first + i] = bound_of(centred[i], z, digits + (first + i) * h);
+    }
+  }
+}
+
+QueryBound ScreenPacker::bound_of(const CentredQuery& centred, double* z, int8_t* digits) const {
+  const int64_t h = panels_.columns();
+  const double kappa = mean_.kappa;
+  const double off = kQueryProjectionLoss * centred.norm;
+  const double length = norm_up_f64(z, h, 0);
+  const double length_up = length * (1 + kappa) + off;
+  double rest = rest_up_f64(centred.norm, length * (1 - kappa) - off, defect_);
+#ifdef TRAWL_MUTATE_SHRINK_REST
+  rest *= 0.9;
+#endif
+  turn_.apply(z);
+  const Plane plane = make_plane(z, h, std::fmax(std::fabs(centred.alpha) * 0x1p-40, rest * 0x1p-30), kappa, digits);
+  const double t = plane.step, p = plane.norm;
+  const double rounding = mean_.metric == Metric::kSquaredL2
+                              ? kappa * 2 * p
+                              : kappa * (centred.query_norm + centred.along_mean + 2 * p);
+  const double left = plane.left + kEta * length_up + off + defect_ * length_up;
+  const double of_rest = (rest + centred.unit_rounding + rounding) * (1 + kappa);
+  const double of_coordinates = (left + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
+  const double of_loss = p * (1 + kappa);
+  QueryBound bound = {};
+  bound.alpha_f64 = centred.alpha;
+  bound.offset_f64 = centred.offset;
+  set_row_test(mean_, centred, plane, of_rest / t,
+               std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1, kLengthOfCoordinates, bound);
+  return bound;
+}
+
+void CodesPacker::prepare(const double* queries, int64_t count, double* turned, int8_t* digits, QueryBound* bounds) const {
+  for (int64_t q = 0; q < count; ++q) {
+    bounds[q] = prepare_query(mean_, queries + q * mean_.dimension, turned + q * mean_.padded, digits + q * mean_.padded);
+  }
 }
 
 float QueryBound::theta(double tau) const {
@@ -143,11 +251,11 @@ void row_test_biases(Metric metric, const double* bias, const float* norm, int64
   }
 }
 
-PackedQueries::PackedQueries(const PackMean& mean, const double* queries, int64_t count, const Kernels& kernels,
+PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, int64_t count, const Kernels& kernels,
                              ThreadPool& pool)
     : count(count),
       groups((count + kLanes - 1) / kLanes),
-      padded(mean.padded),
+      padded(packer.padded()),
       bounds(count),
       turned_f64(count * padded),
       natural_i8(count * padded),
@@ -159,14 +267,16 @@ PackedQueries::PackedQueries(const PackMean& mean, const double* queries, int64_
     int8_t* packed = grouped_i8.data() + group * kLanes * padded;
     const int8_t group_offset = static_cast<int8_t>(kernels.groups_offset ? -128 : 0);  // +128 modulo 256
     std::memset(packed, group_offset, kLanes * padded);
-    for (int64_t q = group * kLanes; q < std::min(count, (group + 1) * kLanes); ++q) {
+    const int64_t first = group * kLanes, end = std::min(count, first + kLanes);
+    packer.prepare(queries + first * packer.dimension(), end - first, turned_f64.data() + first * padded,
+                   natural_i8.data() + first * padded, bounds.data() + first);
+    for (int64_t q = first; q < end; ++q) {
       int8_t* digits = natural_i8.data() + q * padded;
-      bounds[q] = prepare_query(mean, queries + q * mean.dimension, turned_f64.data() + q * padded, digits);
       phi[q] = bounds[q].phi_f32;
       a[q] = bounds[q].test_a_f32;
       c[q] = bounds[q].test_n_f32;
       for (int64_t j = 0; j < padded; j += 4) {
-        int8_t* four = packed + j * kLanes + (q - group * kLanes) * 4;
+        int8_t* four = packed + j * kLanes + (q - first) * 4;
         for (int i = 0; i < 4; ++i) four[i] = static_cast<int8_t>(digits[j + i] ^ group_offset);
       }
       if (kernels.rows_offset) {

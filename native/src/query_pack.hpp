@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "aligned_buffer.hpp"
+#include "directions.hpp"
 #include "kernels.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/metric.hpp"
+#include "trawl/screen_file.hpp"
 #include "trawl/thread_pool.hpp"
 #include "turn.hpp"
 
@@ -61,9 +63,55 @@ class PackMean {
 // turned_f64[padded] and digits_i8[padded] are written; query_f64[dimension] is the query (divided by its norm for cosine).
 QueryBound prepare_query(const PackMean& mean, const double* query_f64, double* turned_f64, int8_t* digits_i8);
 
+// How queries become digits and bounds: for the codes, or for a screen.
+class QueryPacker {
+ public:
+  virtual ~QueryPacker() = default;
+  virtual int64_t dimension() const = 0;
+  virtual int64_t padded() const = 0;
+  // queries_f64[count][dimension] -> turned_f64, digits_i8 [count][padded] and bounds[count].
+  virtual void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+                       QueryBound* bounds) const = 0;
+};
+
+class CodesPacker : public QueryPacker {
+ public:
+  explicit CodesPacker(const PackMean& mean) : mean_(mean) {}
+  int64_t dimension() const override { return mean_.dimension; }
+  int64_t padded() const override { return mean_.padded; }
+  void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+               QueryBound* bounds) const override;
+
+ private:
+  const PackMean& mean_;
+};
+
+// For the coordinates along a screen's directions. Its bounds serve the row test alone (not interval()), whose two numbers
+// of a row are then `rest` and `size`.
+struct CentredQuery;
+class ScreenPacker : public QueryPacker {
+ public:
+  ScreenPacker(const PackMean& mean, const float* basis_f32, int64_t directions, double defect, uint64_t sign_seed,
+               const Kernels& kernels);
+  int64_t dimension() const override { return mean_.dimension; }
+  int64_t padded() const override { return panels_.columns(); }
+  void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+               QueryBound* bounds) const override;
+
+ private:
+  QueryBound bound_of(const CentredQuery& centred, double* projected_f64, int8_t* digits_i8) const;
+
+  const PackMean& mean_;
+  Panels panels_;
+  Turn turn_;
+  double defect_;
+  const Kernels& kernels_;
+};
+
 struct PackedQueries {
   // queries_f64: count x dimension, as for prepare_query.
-  PackedQueries(const PackMean& mean, const double* queries_f64, int64_t count, const Kernels& kernels, ThreadPool& pool);
+  PackedQueries(const QueryPacker& packer, const double* queries_f64, int64_t count, const Kernels& kernels,
+                ThreadPool& pool);
 
   int64_t count, groups, padded;
   std::vector<QueryBound> bounds;        // [count]

@@ -13,6 +13,12 @@
 
 namespace trawl {
 
+// A row that a screen could not drop: `value` is the row test's, so the row may go once theta is above it.
+struct Deferred {
+  float value;
+  int64_t row;  // of the shard
+};
+
 struct Candidate {
   double upper_f64;  // no smaller than the row's score
   int64_t row;       // global
@@ -46,12 +52,25 @@ class QueryState {
     if (!gave_up_) add_lower(score);
   }
 
+  // A row to be looked at after the screen's pass, when tau is higher. False, and not kept, when `limit` rows wait already.
+  bool defer(float value, int64_t row, int64_t limit) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (static_cast<int64_t>(deferred_.size()) >= limit) return false;
+    deferred_.push_back({value, row});
+    return true;
+  }
+  // No other thread present.
+  std::vector<Deferred>& deferred() { return deferred_; }
+  void count_settled(int64_t rows) { settled_ += rows; }
+  int64_t settled() const { return settled_; }
+
   // After the scan, no other thread present.
   bool gave_up() const { return gave_up_; }
   void give_up() {
     gave_up_ = true;
     candidates_ = {};
     lower_ = {};
+    deferred_ = {};
     tau_.store(kInfinity, std::memory_order_relaxed);
   }
   std::vector<Candidate>& candidates() { return candidates_; }
@@ -91,6 +110,8 @@ class QueryState {
   std::mutex mutex_;
   int64_t k_ = 0, capacity_ = 0, limit_ = 0;
   int64_t survivors_ = 0, growths_ = 0;
+  int64_t settled_ = 0;
+  std::vector<Deferred> deferred_;
   bool gave_up_ = false;
   std::vector<double> lower_;  // the k largest lower bounds, smallest in front
   std::vector<Candidate> candidates_;

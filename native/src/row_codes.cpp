@@ -1,6 +1,7 @@
 #include "row_codes.hpp"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "rounding.hpp"
@@ -28,9 +29,59 @@ RowCoder::RowCoder(Metric metric, const std::vector<float>& mean, uint64_t sign_
   for (int64_t j = 0; j < dimension_; ++j) mean_f64_[j] = mean[j];
 }
 
-RowCoder::Centred RowCoder::centre_and_turn(const float* row, Scratch& scratch) const {
-  double* difference = scratch.difference_f64.data();
-  double* turned = scratch.turned_f64.data();
+float quantise(const double* values, int64_t padded, int8_t* codes) {
+  double largest = 0;
+  for (int64_t j = 0; j < padded; ++j) largest = std::fmax(largest, std::fabs(values[j]));
+  if (largest == 0) {
+    std::memset(codes, 0, padded);
+    return 0;
+  }
+  float scale = static_cast<float>(largest / 127);
+  if (scale < kSmallestScale) scale = kSmallestScale;
+  const double steps = 1.0 / scale;  // the residual is measured afterwards, so a reciprocal is good enough
+  constexpr double kRoundToInteger = 0x1.8p52;  // adding it rounds to nearest even, as rint does
+  for (int64_t j = 0; j < padded; ++j) {
+    double step = values[j] * steps;
+    step = step > 127 ? 127 : step;
+    step = step < -127 ? -127 : step;
+    codes[j] = static_cast<int8_t>(static_cast<int32_t>((step + kRoundToInteger) - kRoundToInteger));
+  }
+  return scale;
+}
+
+double quantisation_loss(const double* values, int64_t padded, float scale, const int8_t* codes, double kappa) {
+  const double s = scale;
+  return std::sqrt(sum_in_eight_f64(padded,
+                                    [&](size_t j) {
+                                      const double rest = values[j] - s * codes[j];  // s*code is exact
+                                      return rest * rest;
+                                    })) *
+         (1 + kappa);
+}
+
+int32_t sum_of_codes(const int8_t* codes, int64_t padded) {
+  int32_t sum = 0;
+  for (int64_t j = 0; j < padded; ++j) sum += codes[j];
+  return sum;
+}
+
+std::string check_codes(const int8_t* codes, int64_t padded, float scale) {
+  for (int64_t j = 0; j < padded; ++j) {
+    if (codes[j] == -128) return "code -128 at column " + std::to_string(j) + "; codes lie in [-127, 127]";
+  }
+  if (!(scale == 0 || (scale >= kSmallestScale && std::isfinite(scale)))) {
+    return "scale " + std::to_string(scale) + "; it must be 0 or at least 2^-126";
+  }
+  return "";
+}
+
+std::string number_text(double value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return buffer;
+}
+
+RowCoder::Centred RowCoder::centre(const float* row, double* difference) const {
   const double* mean = mean_f64_.data();
   if (metric_ == Metric::kCosine) {
     // The unit row is never stored: its rounding is covered by the kappa added to both bounds below.
@@ -49,49 +100,28 @@ RowCoder::Centred RowCoder::centre_and_turn(const float* row, Scratch& scratch) 
       metric_ == Metric::kSquaredL2
           ? -0.5 * sum_in_eight_f64(padded_, [&](size_t j) { return difference[j] * difference[j]; })
           : sum_in_eight_f64(padded_, [&](size_t j) { return mean[j] * difference[j]; });
-  std::memcpy(turned, difference, padded_ * sizeof(double));
+  return centred;
+}
+
+RowCoder::Centred RowCoder::centre_and_turn(const float* row, Scratch& scratch) const {
+  const Centred centred = centre(row, scratch.difference_f64.data());
+  double* turned = scratch.turned_f64.data();
+  std::memcpy(turned, scratch.difference_f64.data(), padded_ * sizeof(double));
   turn_.apply(turned);
   return centred;
 }
 
 RowStats RowCoder::bounds(const Centred& centred, float scale, const int8_t* codes, const Scratch& scratch) const {
-  const double* turned = scratch.turned_f64.data();
-  const double s = scale;
   const double residual =
-      std::sqrt(sum_in_eight_f64(padded_,
-                                 [&](size_t j) {
-                                   const double rest = turned[j] - s * codes[j];  // s*code is exact
-                                   return rest * rest;
-                                 })) *
-          (1 + kappa_) +
-      kEta * centred.norm_f64;
+      quantisation_loss(scratch.turned_f64.data(), padded_, scale, codes, kappa_) + kEta * centred.norm_f64;
   const double unit_rounding = metric_ == Metric::kCosine ? kappa_ : 0.0;
-  int32_t code_sum = 0;
-  for (int64_t j = 0; j < padded_; ++j) code_sum += codes[j];
-  return {scale, up32(residual + unit_rounding), up32(centred.norm_f64 + unit_rounding), code_sum, centred.bias_f64};
+  return {scale, up32(residual + unit_rounding), up32(centred.norm_f64 + unit_rounding), sum_of_codes(codes, padded_),
+          centred.bias_f64};
 }
 
 RowStats RowCoder::encode(const float* row, int8_t* codes, Scratch& scratch) const {
   const Centred centred = centre_and_turn(row, scratch);
-  const double* turned = scratch.turned_f64.data();
-  double largest = 0;
-  for (int64_t j = 0; j < padded_; ++j) largest = std::fmax(largest, std::fabs(turned[j]));
-
-  float scale = static_cast<float>(largest / 127);
-  if (largest > 0 && scale < kSmallestScale) scale = kSmallestScale;
-  if (largest > 0) {
-    // Any scale and any codes are valid, the residual is measured afterwards; so a reciprocal is good enough.
-    const double steps = 1.0 / scale;
-    constexpr double kRoundToInteger = 0x1.8p52;  // adding it rounds to nearest even, as rint does
-    for (int64_t j = 0; j < padded_; ++j) {
-      double step = turned[j] * steps;
-      step = step > 127 ? 127 : step;
-      step = step < -127 ? -127 : step;
-      codes[j] = static_cast<int8_t>(static_cast<int32_t>((step + kRoundToInteger) - kRoundToInteger));
-    }
-  } else {
-    std::memset(codes, 0, padded_);
-  }
+  const float scale = quantise(scratch.turned_f64.data(), padded_, codes);
   const RowStats stats = bounds(centred, scale, codes, scratch);
   if (!std::isfinite(stats.residual_f32) || !std::isfinite(stats.norm_f32) || !std::isfinite(stats.bias_f64)) {
     std::memset(codes, 0, padded_);
@@ -104,25 +134,16 @@ RowStats RowCoder::encode(const float* row, int8_t* codes, Scratch& scratch) con
 std::string RowCoder::check(const float* row, const int8_t* codes, const RowStats& stored, Scratch& scratch) const {
   const int64_t column = first_not_finite(row, dimension_);
   if (column >= 0) return "the row is not finite at column " + std::to_string(column);
-  for (int64_t j = 0; j < padded_; ++j) {
-    if (codes[j] == -128) return "code -128 at column " + std::to_string(j) + "; codes lie in [-127, 127]";
-  }
-  const float s = stored.scale_f32;
-  if (!(s == 0 || (s >= kSmallestScale && std::isfinite(s)))) {
-    return "scale " + std::to_string(s) + "; it must be 0 or at least 2^-126";
-  }
+  const std::string unusable = check_codes(codes, padded_, stored.scale_f32);
+  if (!unusable.empty()) return unusable;
   if (!std::isfinite(stored.bias_f64)) return "bias is not finite";
   const Centred centred = centre_and_turn(row, scratch);
-  const RowStats needed = bounds(centred, s, codes, scratch);
+  const RowStats needed = bounds(centred, stored.scale_f32, codes, scratch);
   if (stored.code_sum_i32 != needed.code_sum_i32) {
     return "code sum " + std::to_string(stored.code_sum_i32) + ", the codes sum to " +
            std::to_string(needed.code_sum_i32);
   }
-  const auto text = [](double value) {
-    char buffer[40];
-    std::snprintf(buffer, sizeof buffer, "%.9g", value);
-    return std::string(buffer);
-  };
+  const auto text = number_text;
   // An infinite bound is valid whatever the rest says: such a row is always rescored.
   if (std::isinf(stored.norm_f32) && stored.norm_f32 > 0 && std::isinf(stored.residual_f32) &&
       stored.residual_f32 > 0) {

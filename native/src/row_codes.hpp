@@ -18,6 +18,21 @@ struct RowStats {
   double bias_f64;      // beta
 };
 
+// Codes of a turned vector, values_f64[padded]: scale = max abs / 127, codes = rint(values / scale). Any scale and any codes
+// are valid, for what they lost is measured afterwards. Returns the scale: 0, or at least 2^-126.
+float quantise(const double* values_f64, int64_t padded, int8_t* codes_i8);
+
+// Upper bound of |values - scale*codes| but for the rounding of the values themselves.
+double quantisation_loss(const double* values_f64, int64_t padded, float scale_f32, const int8_t* codes_i8, double kappa);
+
+int32_t sum_of_codes(const int8_t* codes_i8, int64_t padded);
+
+// Empty when scale and codes are ones that a reader may use, else the reason.
+std::string check_codes(const int8_t* codes_i8, int64_t padded, float scale_f32);
+
+// Nine digits: enough to tell two float32 apart.
+std::string number_text(double value);
+
 // Immutable; shared by threads, each with its own Scratch.
 class RowCoder {
  public:
@@ -35,14 +50,18 @@ class RowCoder {
   // Empty when the stored codes and numbers certify the row, else the reason.
   std::string check(const float* row_f32, const int8_t* codes_i8, const RowStats& stored, Scratch& scratch) const;
 
-  int64_t dimension() const { return dimension_; }
-  int64_t padded() const { return padded_; }
-
- private:
   struct Centred {
     double norm_f64;  // upper bound of |row - mean|, unrounded
     double bias_f64;
   };
+  // difference_f64[padded] = the row (divided by its norm for cosine) - mean, zeros past the dimension.
+  Centred centre(const float* row_f32, double* difference_f64) const;
+
+  int64_t dimension() const { return dimension_; }
+  int64_t padded() const { return padded_; }
+  double kappa() const { return kappa_; }
+
+ private:
   Centred centre_and_turn(const float* row_f32, Scratch& scratch) const;
   RowStats bounds(const Centred& centred, float scale_f32, const int8_t* codes_i8, const Scratch& scratch) const;
 

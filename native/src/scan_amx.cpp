@@ -34,7 +34,7 @@ size_t test_lanes(const CodeRows& rows, int row, const int32_t* dot, const RowTe
     const int q = first_query + lane;
     const float value =
         s * static_cast<float>(dot[lane]) + test.phi[q] * bias + test.a[q] * residual + test.c[q] * norm;
-    if (!(value < test.theta[q])) hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(q)};
+    if (!(value < test.theta[q])) hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(q), value};
   }
   return count;
 }
@@ -46,9 +46,13 @@ __attribute__((target("avx512f,fma"))) size_t test_lanes(const CodeRows& rows, i
   value = _mm512_fmadd_ps(_mm512_loadu_ps(test.phi + first_query), _mm512_set1_ps(rows.bias_f32[row]), value);
   value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(dot)), _mm512_set1_ps(rows.scale_f32[row]), value);
   uint32_t mask = _mm512_cmp_ps_mask(value, _mm512_loadu_ps(test.theta + first_query), _CMP_NLT_UQ);
+  if (__builtin_expect(mask == 0, 1)) return 0;
+  alignas(64) float values[kLanes];
+  _mm512_store_ps(values, value);
   size_t count = 0;
   for (; mask != 0; mask &= mask - 1) {
-    hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + __builtin_ctz(mask))};
+    const int lane = __builtin_ctz(mask);
+    hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + lane), values[lane]};
   }
   return count;
 }
@@ -155,10 +159,18 @@ void sum_rows(bool squared_difference, const double* const* queries, int query_c
 #endif
 }
 
+void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
 #ifdef TRAWL_AMX_EMULATION
-constexpr Kernels kTable = {"amx-emulated", scan_groups, scan_rows, dot_codes, sum_rows, false, false, 5, 2};
+  kSerialKernels->project(rows, panel, dimension, sums);
 #else
-constexpr Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, false, true, 5, 2};
+  kAvx512VnniKernels->project(rows, panel, dimension, sums);
+#endif
+}
+
+#ifdef TRAWL_AMX_EMULATION
+constexpr Kernels kTable = {"amx-emulated", scan_groups, scan_rows, dot_codes, sum_rows, project, false, false, 5, 2};
+#else
+constexpr Kernels kTable = {"amx", scan_groups, scan_rows, dot_codes, sum_rows, project, false, true, 5, 2};
 #endif
 
 }  // namespace

@@ -20,8 +20,7 @@ TRAWL_INLINE __m256i add_products(__m256i sum, __m256i digits, __m256i magnitude
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-TRAWL_INLINE uint32_t not_less(__m256i dot, __m256 scale, __m256 rest, __m256 theta) {
-  const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot), scale, rest);
+TRAWL_INLINE uint32_t not_less(__m256 value, __m256 theta) {
   return _mm256_movemask_ps(_mm256_cmp_ps(value, theta, _CMP_NLT_UQ));
 }
 
@@ -52,9 +51,14 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
     __m256 rest = _mm256_mul_ps(c, _mm256_set1_ps(rows.norm_f32[row]));
     rest = _mm256_fmadd_ps(a, _mm256_set1_ps(rows.residual_f32[row]), rest);
     rest = _mm256_fmadd_ps(phi, _mm256_set1_ps(rows.bias_f32[row]), rest);
-    uint32_t mask = not_less(sum[i], _mm256_set1_ps(rows.scale_f32[row]), rest, theta);
+    const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i]), _mm256_set1_ps(rows.scale_f32[row]), rest);
+    uint32_t mask = not_less(value, theta);
+    if (__builtin_expect(mask == 0, 1)) continue;
+    alignas(32) float values[8];
+    _mm256_store_ps(values, value);
     for (; mask != 0; mask &= mask - 1) {
-      hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + __builtin_ctz(mask))};
+      const int lane = __builtin_ctz(mask);
+      hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + lane), values[lane]};
     }
   }
   return count;
@@ -112,9 +116,14 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
       rest = _mm256_fmadd_ps(residual, _mm256_set1_ps(test.a[query]), rest);
       rest = _mm256_fmadd_ps(bias, _mm256_set1_ps(test.phi[query]), rest);
       const __m256i sums = _mm256_load_si256(reinterpret_cast<const __m256i*>(dot));
-      uint32_t mask = not_less(sums, scale, rest, _mm256_set1_ps(test.theta[query]));
+      const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), scale, rest);
+      uint32_t mask = not_less(value, _mm256_set1_ps(test.theta[query]));
+      if (__builtin_expect(mask == 0, 1)) continue;
+      alignas(32) float values[8];
+      _mm256_store_ps(values, value);
       for (; mask != 0; mask &= mask - 1) {
-        hits[count++] = {static_cast<uint16_t>(first + __builtin_ctz(mask)), static_cast<uint16_t>(query)};
+        const int lane = __builtin_ctz(mask);
+        hits[count++] = {static_cast<uint16_t>(first + lane), static_cast<uint16_t>(query), values[lane]};
       }
     }
   }
@@ -137,7 +146,32 @@ TRAWL_TARGET double dot_codes(const double* values, const int8_t* codes, int64_t
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-constexpr Kernels kTable = {"avx2", scan_groups, scan_rows, dot_codes, sum_rows_serial, false, false, kLanes, 1};
+TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
+  // Four rows x eight directions at a time: what the sixteen registers hold.
+  for (int part = 0; part < 4; ++part) {
+    const int first = part / 2 * 4, lane = part % 2 * 8;
+    __m256d sum[4][2];
+    TRAWL_UNROLL
+    for (int row = 0; row < 4; ++row) sum[row][0] = sum[row][1] = _mm256_setzero_pd();
+    for (int64_t j = 0; j < dimension; ++j) {
+      const __m256d low = _mm256_cvtps_pd(_mm_loadu_ps(panel + 16 * j + lane));
+      const __m256d high = _mm256_cvtps_pd(_mm_loadu_ps(panel + 16 * j + lane + 4));
+      TRAWL_UNROLL
+      for (int row = 0; row < 4; ++row) {
+        const __m256d value = _mm256_broadcast_sd(rows + (first + row) * dimension + j);
+        sum[row][0] = _mm256_fmadd_pd(value, low, sum[row][0]);
+        sum[row][1] = _mm256_fmadd_pd(value, high, sum[row][1]);
+      }
+    }
+    TRAWL_UNROLL
+    for (int row = 0; row < 4; ++row) {
+      _mm256_storeu_pd(sums + 16 * (first + row) + lane, sum[row][0]);
+      _mm256_storeu_pd(sums + 16 * (first + row) + lane + 4, sum[row][1]);
+    }
+  }
+}
+
+constexpr Kernels kTable = {"avx2", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, false, false, kLanes, 1};
 
 }  // namespace
 

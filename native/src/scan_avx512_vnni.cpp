@@ -24,18 +24,20 @@ namespace trawl {
 namespace {
 
 // Lanes are queries: one row against 16 of them.
-TRAWL_INLINE __mmask16 keeps(__m512i dot, const CodeRows& rows, int row, __m512 phi, __m512 a, __m512 c, __m512 theta) {
+TRAWL_INLINE __m512 value_of(__m512i dot, const CodeRows& rows, int row, __m512 phi, __m512 a, __m512 c) {
   __m512 value = _mm512_mul_ps(c, _mm512_set1_ps(rows.norm_f32[row]));
   value = _mm512_fmadd_ps(a, _mm512_set1_ps(rows.residual_f32[row]), value);
   value = _mm512_fmadd_ps(phi, _mm512_set1_ps(rows.bias_f32[row]), value);
-  value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_set1_ps(rows.scale_f32[row]), value);
-  return _mm512_cmp_ps_mask(value, theta, _CMP_NLT_UQ);
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), _mm512_set1_ps(rows.scale_f32[row]), value);
 }
 
-inline size_t append_lanes(uint32_t mask, int row, int first_query, Hit* hits) {
+TRAWL_TARGET inline size_t append_lanes(uint32_t mask, __m512 value, int row, int first_query, Hit* hits) {
+  alignas(64) float values[kLanes];
+  _mm512_store_ps(values, value);
   size_t count = 0;
   for (; mask != 0; mask &= mask - 1) {
-    hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + __builtin_ctz(mask))};
+    const int lane = __builtin_ctz(mask);
+    hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(first_query + lane), values[lane]};
   }
   return count;
 }
@@ -71,8 +73,9 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   size_t count = 0;
   TRAWL_UNROLL
   for (int i = 0; i < kRows; ++i) {
-    const __mmask16 mask = keeps(sum[i], rows, first + i, phi, a, c, theta);
-    if (__builtin_expect(mask != 0, 0)) count += append_lanes(mask, first + i, first_query, hits + count);
+    const __m512 value = value_of(sum[i], rows, first + i, phi, a, c);
+    const __mmask16 mask = _mm512_cmp_ps_mask(value, theta, _CMP_NLT_UQ);
+    if (__builtin_expect(mask != 0, 0)) count += append_lanes(mask, value, first + i, first_query, hits + count);
   }
   return count;
 }
@@ -169,8 +172,12 @@ TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int
     value = _mm512_fmadd_ps(bias, _mm512_set1_ps(test.phi[query]), value);
     value = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, value);
     uint32_t mask = _mm512_cmp_ps_mask(value, _mm512_set1_ps(test.theta[query]), _CMP_NLT_UQ);
+    if (__builtin_expect(mask == 0, 1)) continue;
+    alignas(64) float values[kLanes];
+    _mm512_store_ps(values, value);
     for (; mask != 0; mask &= mask - 1) {
-      hits[count++] = {static_cast<uint16_t>(first + __builtin_ctz(mask)), static_cast<uint16_t>(query)};
+      const int lane = __builtin_ctz(mask);
+      hits[count++] = {static_cast<uint16_t>(first + lane), static_cast<uint16_t>(query), values[lane]};
     }
   }
   return count;
@@ -290,7 +297,29 @@ TRAWL_TARGET void sum_rows(bool squared_difference, const double* const* queries
   }
 }
 
-constexpr Kernels kTable = {"avx512-vnni", scan_groups, scan_rows, dot_codes, sum_rows, true, true, 7, 1};
+TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
+  static_assert(kProjectRows == 8 && kProjectDirections == 16, "two vectors a row, 16 sums in registers");
+  __m512d sum[8][2];
+  TRAWL_UNROLL
+  for (int row = 0; row < 8; ++row) sum[row][0] = sum[row][1] = _mm512_setzero_pd();
+  for (int64_t j = 0; j < dimension; ++j) {
+    const __m512d low = _mm512_cvtps_pd(_mm256_loadu_ps(panel + 16 * j));
+    const __m512d high = _mm512_cvtps_pd(_mm256_loadu_ps(panel + 16 * j + 8));
+    TRAWL_UNROLL
+    for (int row = 0; row < 8; ++row) {
+      const __m512d value = _mm512_set1_pd(rows[row * dimension + j]);
+      sum[row][0] = _mm512_fmadd_pd(value, low, sum[row][0]);
+      sum[row][1] = _mm512_fmadd_pd(value, high, sum[row][1]);
+    }
+  }
+  TRAWL_UNROLL
+  for (int row = 0; row < 8; ++row) {
+    _mm512_storeu_pd(sums + 16 * row, sum[row][0]);
+    _mm512_storeu_pd(sums + 16 * row + 8, sum[row][1]);
+  }
+}
+
+constexpr Kernels kTable = {"avx512-vnni", scan_groups, scan_rows, dot_codes, sum_rows, project, true, true, 7, 1};
 
 }  // namespace
 

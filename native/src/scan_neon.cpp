@@ -18,9 +18,7 @@ namespace trawl {
 
 namespace {
 
-TRAWL_INLINE uint32x4_t not_less(int32x4_t dot, float32x4_t scale, float32x4_t rest, float32x4_t theta) {
-  return vmvnq_u32(vcltq_f32(vfmaq_f32(rest, vcvtq_f32_s32(dot), scale), theta));
-}
+TRAWL_INLINE uint32x4_t not_less(float32x4_t value, float32x4_t theta) { return vmvnq_u32(vcltq_f32(value, theta)); }
 
 // Four rows x one group of 16 queries: 16 accumulators.
 TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const RowTest& test,
@@ -57,13 +55,16 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
       float32x4_t rest = vmulq_n_f32(vld1q_f32(test.c + query), rows.norm_f32[row]);
       rest = vfmaq_n_f32(rest, vld1q_f32(test.a + query), rows.residual_f32[row]);
       rest = vfmaq_n_f32(rest, vld1q_f32(test.phi + query), rows.bias_f32[row]);
-      const uint32x4_t mask =
-          not_less(sum[i][g], vdupq_n_f32(rows.scale_f32[row]), rest, vld1q_f32(test.theta + query));
+      const float32x4_t value = vfmaq_n_f32(rest, vcvtq_f32_s32(sum[i][g]), rows.scale_f32[row]);
+      const uint32x4_t mask = not_less(value, vld1q_f32(test.theta + query));
       if (vmaxvq_u32(mask) == 0) continue;
       uint32_t kept[4];
+      float values[4];
       vst1q_u32(kept, mask);
+      vst1q_f32(values, value);
       for (int lane = 0; lane < 4; ++lane) {
-        if (kept[lane] != 0) hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query + lane)};
+        if (kept[lane] == 0) continue;
+        hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query + lane), values[lane]};
       }
     }
   }
@@ -96,13 +97,16 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
       float32x4_t rest = vmulq_n_f32(vld1q_f32(rows.norm_f32 + first), test.c[query]);
       rest = vfmaq_n_f32(rest, vld1q_f32(rows.residual_f32 + first), test.a[query]);
       rest = vfmaq_n_f32(rest, vld1q_f32(rows.bias_f32 + first), test.phi[query]);
-      const uint32x4_t mask =
-          not_less(dot, vld1q_f32(rows.scale_f32 + first), rest, vdupq_n_f32(test.theta[query]));
+      const float32x4_t value = vfmaq_f32(rest, vcvtq_f32_s32(dot), vld1q_f32(rows.scale_f32 + first));
+      const uint32x4_t mask = not_less(value, vdupq_n_f32(test.theta[query]));
       if (vmaxvq_u32(mask) == 0) continue;
       uint32_t kept[4];
+      float values[4];
       vst1q_u32(kept, mask);
+      vst1q_f32(values, value);
       for (int lane = 0; lane < 4; ++lane) {
-        if (kept[lane] != 0) hits[count++] = {static_cast<uint16_t>(first + lane), static_cast<uint16_t>(query)};
+        if (kept[lane] == 0) continue;
+        hits[count++] = {static_cast<uint16_t>(first + lane), static_cast<uint16_t>(query), values[lane]};
       }
     }
   }
@@ -122,7 +126,30 @@ TRAWL_TARGET double dot_codes(const double* values, const int8_t* codes, int64_t
   return vaddvq_f64(vaddq_f64(vaddq_f64(sum[0], sum[1]), vaddq_f64(sum[2], sum[3])));
 }
 
-constexpr Kernels kTable = {"neon", scan_groups, scan_rows, dot_codes, sum_rows_serial, false, false, kLanes, 1};
+TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
+  // Two rows x sixteen directions at a time: 16 sums.
+  for (int first = 0; first < kProjectRows; first += 2) {
+    float64x2_t sum[2][8];
+    TRAWL_UNROLL
+    for (int i = 0; i < 8; ++i) sum[0][i] = sum[1][i] = vdupq_n_f64(0);
+    for (int64_t j = 0; j < dimension; ++j) {
+      const double x0 = rows[first * dimension + j], x1 = rows[(first + 1) * dimension + j];
+      TRAWL_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        const float64x2_t direction = vcvt_f64_f32(vld1_f32(panel + 16 * j + 2 * i));
+        sum[0][i] = vfmaq_n_f64(sum[0][i], direction, x0);
+        sum[1][i] = vfmaq_n_f64(sum[1][i], direction, x1);
+      }
+    }
+    TRAWL_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      vst1q_f64(sums + 16 * first + 2 * i, sum[0][i]);
+      vst1q_f64(sums + 16 * (first + 1) + 2 * i, sum[1][i]);
+    }
+  }
+}
+
+constexpr Kernels kTable = {"neon", scan_groups, scan_rows, dot_codes, sum_rows_serial, project, false, false, kLanes, 1};
 
 }  // namespace
 

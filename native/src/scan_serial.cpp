@@ -1,15 +1,15 @@
 // The reference: plain C++ that any compiler turns into something right.
 #include "kernels.hpp"
+#include "project_lanes.hpp"
 #include "score.hpp"
 
 namespace trawl {
 
 namespace {
 
-inline bool keeps(const CodeRows& rows, int row, const RowTest& test, int query, int32_t dot_i32) {
-  const float value = rows.scale_f32[row] * static_cast<float>(dot_i32) + test.phi[query] * rows.bias_f32[row] +
-                      test.a[query] * rows.residual_f32[row] + test.c[query] * rows.norm_f32[row];
-  return !(value < test.theta[query]);
+inline float value_of(const CodeRows& rows, int row, const RowTest& test, int query, int32_t dot_i32) {
+  return rows.scale_f32[row] * static_cast<float>(dot_i32) + test.phi[query] * rows.bias_f32[row] +
+         test.a[query] * rows.residual_f32[row] + test.c[query] * rows.norm_f32[row];
 }
 
 size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
@@ -26,8 +26,9 @@ size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const
       }
       for (int lane = 0; lane < kLanes; ++lane) {
         const int query = group * kLanes + lane;
-        if (keeps(rows, row, test, query, dot[lane])) {
-          hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query)};
+        const float value = value_of(rows, row, test, query, dot[lane]);
+        if (!(value < test.theta[query])) {
+          hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query), value};
         }
       }
     }
@@ -43,8 +44,9 @@ size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const
       const int8_t* digits = natural + query * rows.padded;
       int32_t dot = 0;
       for (int64_t j = 0; j < rows.padded; ++j) dot += digits[j] * codes[j];
-      if (keeps(rows, row, test, query, dot)) {
-        hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query)};
+      const float value = value_of(rows, row, test, query, dot);
+      if (!(value < test.theta[query])) {
+        hits[count++] = {static_cast<uint16_t>(row), static_cast<uint16_t>(query), value};
       }
     }
   }
@@ -59,7 +61,7 @@ double dot_codes(const double* values, const int8_t* codes, int64_t padded) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-constexpr Kernels kTable = {"serial", scan_groups, scan_rows, dot_codes, sum_rows_serial, false, false, kLanes, 1};
+constexpr Kernels kTable = {"serial", scan_groups, scan_rows, dot_codes, sum_rows_serial, project_lanes, false, false, kLanes, 1};
 
 }  // namespace
 

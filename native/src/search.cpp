@@ -102,7 +102,7 @@ class Batch {
         result.scores[query * result.k + i] = score;
       }
       const QueryState& state = states_[q];
-      result.stats[query] = {state.survivors(), rescored_.empty() ? 0 : rescored_[q], state.growths(), state.gave_up()};
+      result.stats[query] = {state.survivors(), state.settled(), rescored_.empty() ? 0 : rescored_[q], state.growths(), state.gave_up()};
     }
   }
 

@@ -7,6 +7,8 @@
 #include "float_environment.hpp"
 #include "row_codes.hpp"
 #include "scan_codes.hpp"
+#include "screen_codes.hpp"
+#include "trawl/isa.hpp"
 
 namespace trawl {
 
@@ -44,6 +46,68 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
     }
     const std::lock_guard<std::mutex> lock(mutex);
     result.rows_checked += block.rows;
+  });
+  rows.advise_random();
+  return result;
+}
+
+VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
+                           const std::atomic<bool>* cancel) {
+  if (screen.rows() != rows.rows() || screen.dimension() != rows.dimension() || screen.rows() != codes.rows() ||
+      screen.codes_identity() != codes.identity()) {
+    throw Error(ErrorCode::kBadFile, "the screen (" + std::to_string(screen.rows()) + " x " +
+                                         std::to_string(screen.dimension()) + ") was made for other codes or rows");
+  }
+  const FloatEnvironment environment;
+  const Kernels& kernels = select_kernels();
+  VerifyResult result;
+  const double defect =
+      directions_defect(screen.basis().data(), screen.directions(), screen.dimension(), kernels, pool);
+  if (!(screen.defect() >= defect)) {
+    result.bad_row = 0;
+    result.reason = "the directions' defect " + number_text(screen.defect()) + " is below the needed " + number_text(defect);
+    return result;
+  }
+  const int64_t d = screen.dimension(), h = screen.directions();
+  const ScreenCoder coder(codes, screen.basis().data(), h, screen.defect(), kernels);
+  std::mutex mutex;
+  rows.advise_sequential();
+  pool.run(screen.blocks(), [&](int64_t index) {
+    check_cancelled(cancel);
+    const ScreenBlock block = screen.block(index);
+    ScreenCoder::Scratch scratch(coder);
+    std::vector<float> held(kProjectRows * d);
+    int64_t bad_row = -1;
+    std::string reason;
+    for (int64_t i = 0; i < block.rows && bad_row < 0; i += kProjectRows) {
+      const int here = static_cast<int>(std::min<int64_t>(kProjectRows, block.rows - i));
+      const float* pointers[kProjectRows] = {};
+      for (int r = 0; r < here; ++r) {
+        rows.copy_row(block.first_row + i + r, held.data() + r * d);
+        pointers[r] = held.data() + r * d;
+        const int64_t column = first_not_finite(pointers[r], d);
+        if (column >= 0 && bad_row < 0) {
+          bad_row = block.first_row + i + r;
+          reason = "the row is not finite at column " + std::to_string(column);
+        }
+      }
+      if (bad_row >= 0) break;
+      coder.load(pointers, here, scratch);
+      for (int r = 0; r < here && bad_row < 0; ++r) {
+        const int64_t at = i + r;
+        const ScreenStats stored = {block.scale_f32[at], block.rest_f32[at], block.size_f32[at], block.code_sum_i32[at],
+                                    block.bias_f32[at]};
+        reason = coder.check(r, block.codes_i8 + at * h, stored, scratch);
+        if (!reason.empty()) bad_row = block.first_row + at;
+      }
+    }
+    if (bad_row < 0 && !screen.block_checksum_holds(index)) {
+      bad_row = block.first_row;
+      reason = "the checksum of block " + std::to_string(index) + " does not hold";
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    result.rows_checked += block.rows;
+    if (bad_row >= 0 && (result.bad_row < 0 || bad_row < result.bad_row)) result.bad_row = bad_row, result.reason = reason;
   });
   rows.advise_random();
   return result;

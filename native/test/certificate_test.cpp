@@ -5,6 +5,7 @@
 #include "query_pack.hpp"
 #include "rounding.hpp"
 #include "row_codes.hpp"
+#include "screen_codes.hpp"
 
 using namespace oracle;
 
@@ -95,6 +96,77 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   }
 }
 
+// The first 64 axes; the data's own leading directions; the same a little too long, which the defect has to pay for.
+std::vector<std::vector<float>> bases_for(const Data& data, const std::vector<float>& mean, int64_t h, trawl::ThreadPool& pool) {
+  const int64_t d = data.d;
+  std::vector<std::vector<float>> bases(1, std::vector<float>(h * d, 0.0f));
+  for (int64_t i = 0; i < h; ++i) bases[0][i * d + i] = 1;
+  Data centred = data;
+  for (int64_t i = 0; i < data.n; ++i) {
+    for (int64_t j = 0; j < d; ++j) {
+      const float value = data.row(i)[j] - mean[j];
+      centred.row(i)[j] = std::fabs(value) < 1e18f ? value : 0.0f;
+    }
+  }
+  std::vector<float> own = trawl::leading_directions(centred.values.data(), data.n, d, h, trawl::select_kernels(), pool);
+  if (own.empty()) return bases;
+  bases.push_back(own);
+  for (int64_t i = 0; i < h * d; ++i) own[i] *= 1.00003f;
+  bases.push_back(own);
+  return bases;
+}
+
+// At the threshold of its own score, a row has to pass the screen.
+void check_screen(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, int64_t h,
+                  Tally& tally) {
+  static trawl::ThreadPool pool(1);
+  const int64_t d = data.d;
+  const trawl::Kernels& kernels = trawl::select_kernels();
+  const auto file = empty_file(metric, mean);
+  const trawl::PackMean pack_mean(metric, *file);
+  for (const std::vector<float>& basis : bases_for(data, mean, h, pool)) {
+    const double defect = trawl::directions_defect(basis.data(), h, d, kernels, pool);
+    CHECK(defect <= trawl::kMaxScreenDefect);
+    const trawl::ScreenCoder coder(*file, basis.data(), h, defect, kernels);
+    trawl::ScreenCoder::Scratch scratch(coder);
+    trawl::AlignedBuffer<int8_t> codes(data.n * h);
+    std::vector<trawl::ScreenStats> stats(data.n);
+    for (int64_t i = 0; i < data.n; ++i) {
+      const float* row = data.row(i);
+      coder.encode(&row, 1, codes.data() + i * h, &stats[i], scratch);
+      coder.load(&row, 1, scratch);
+      CHECK_EQUAL(coder.check(0, codes.data() + i * h, stats[i], scratch), std::string());
+    }
+    const trawl::ScreenPacker packer(pack_mean, basis.data(), h, defect, trawl::kSignSeed, kernels);
+    std::vector<double> query(d), turned(h);
+    trawl::AlignedBuffer<int8_t> digits(h);
+    for (int64_t q = 0; q < queries.n; ++q) {
+      double square = 0;
+      for (int64_t j = 0; j < d; ++j) square += static_cast<double>(queries.row(q)[j]) * queries.row(q)[j];
+      for (int64_t j = 0; j < d; ++j) {
+        query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
+      }
+      trawl::QueryBound bound;
+      packer.prepare(query.data(), 1, turned.data(), digits.data(), &bound);
+      for (int64_t i = 0; i < data.n; ++i) {
+        const float theta = bound.theta(internal(metric, score(metric, queries.row(q), data.row(i), d)));
+        alignas(64) float scale16[16] = {}, rest16[16] = {}, size16[16] = {}, bias16[16] = {};
+        alignas(64) int32_t sum16[16] = {};
+        scale16[0] = stats[i].scale_f32, rest16[0] = stats[i].rest_f32, size16[0] = stats[i].size_f32, bias16[0] = stats[i].bias_f32;
+        const trawl::CodeRows view = {codes.data() + i * h, h, 1, scale16, rest16, size16, bias16, sum16, true};
+        trawl::Hit hit;
+        const trawl::RowTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
+        ++tally.pairs;
+        tally.finite += std::isfinite(theta) && std::isfinite(stats[i].rest_f32);
+        if (trawl::kSerialKernels->scan_rows(view, digits.data(), 1, test, &hit) != 1) {
+          check::fail(__FILE__, __LINE__, "the screen drops row " + std::to_string(i) + " for query " + std::to_string(q) +
+                                              " at the threshold of its own score");
+        }
+      }
+    }
+  }
+}
+
 std::vector<float> mean_of(const Data& data) {
   std::vector<double> sum(data.d, 0);
   for (int64_t i = 0; i < data.n; ++i) {
@@ -141,7 +213,7 @@ std::vector<std::pair<std::string, Data>> adversarial(int64_t d) {
 }  // namespace
 
 TEST("certificate: bounds hold for every pair of adversarial rows and queries, all metrics, three means") {
-  Tally tally;
+  Tally tally, screened;
   for (const int64_t d : {1, 2, 63, 64, 100, 256}) {
     const auto sets = adversarial(d);
     for (const auto& [name, data] : sets) {
@@ -161,6 +233,8 @@ TEST("certificate: bounds hold for every pair of adversarial rows and queries, a
           }
           try {
             check_pairs(metric, data, queries, mean, tally);
+            if (d == 64 || d == 100) check_screen(metric, data, queries, mean, 64, screened);
+            if (d == 256 && kind == 1) check_screen(metric, data, queries, mean, 192, screened);
           } catch (const std::exception& error) {
             throw std::runtime_error(name + ", " + trawl::metric_name(metric) + ", d " + std::to_string(d) + ", mean " +
                                      std::to_string(kind) + ": " + error.what());
@@ -170,6 +244,23 @@ TEST("certificate: bounds hold for every pair of adversarial rows and queries, a
     }
   }
   CHECK(tally.pairs > 10000 && tally.finite > tally.pairs / 2);
+  CHECK(screened.pairs > 10000 && screened.finite > screened.pairs / 2);
+}
+
+TEST("certificate: the screen's bound is attained where rows and queries lie outside its directions") {
+  // Nothing along the first 64 axes: the codes are zero, and the whole score is what the rest may be at most.
+  Tally tally;
+  for (const Metric metric : kMetrics) {
+    Data data = gaussian(40, 128, 78);
+    for (int64_t i = 0; i < data.n; ++i) std::fill(data.row(i), data.row(i) + 64, 0.0f);
+    Data queries = data;
+    for (int64_t i = 0; i < 20; ++i) {
+      for (int64_t j = 0; j < 128; ++j) queries.row(i)[j] *= -0.37f;
+    }
+    check_screen(metric, data, queries, std::vector<float>(128, 0.0f), 64, tally);
+    check_screen(metric, data, queries, mean_of(data), 64, tally);
+  }
+  CHECK(tally.finite == tally.pairs);
 }
 
 TEST("certificate: rows that codes represent exactly leave only rounding, and the rounding terms cover it") {

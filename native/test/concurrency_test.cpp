@@ -13,6 +13,7 @@ TEST("concurrent searches of all kinds share an index and a pool that is being r
   trawl::ThreadPool pool(2);
   BuildOptions build_options;
   build_options.shards = 2;
+  build_options.screen = 64;
   const auto built = build(Metric::kInnerProduct, data, pool, build_options);
   std::vector<Hits> expected;
   for (int64_t q = 0; q < queries.n; ++q) expected.push_back(top_k(Metric::kInnerProduct, queries.row(q), data, 20));
@@ -25,6 +26,9 @@ TEST("concurrent searches of all kinds share an index and a pool that is being r
         options.k = 20;
         options.candidate_limit = c == 3 ? 1 : 65536;
         options.batch_queries = 7 + c;
+        options.screen.sample_rows = 1;
+        options.screen.trial_share = c == 2 ? 0.3 : 1;
+        options.screen.settled_share = c == 1 ? 0.02 : 1;
         const auto result = trawl::search(*built->index, queries.row(c), queries.n - c, options, pool);
         try {
           for (int64_t q = c; q < queries.n; ++q) check_same(result, q - c, expected[q], __FILE__, __LINE__);

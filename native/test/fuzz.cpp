@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "oracle.hpp"
+#include "screen_format.hpp"
 
 std::vector<check::Test>& check::tests() {
   static std::vector<Test> list;
@@ -35,6 +36,55 @@ void try_file(const std::string& path, const std::vector<float>& values, uint8_t
   }
 }
 
+// An honest screen with the bytes written over it, its checksums made right again where the reader looks at them, so that
+// what is behind them is reached.
+void try_screen(const std::string& codes_path, const std::string& path, const std::vector<float>& values,
+                const uint8_t* data, size_t size) {
+  const int64_t n = data[2] % 40, d = 64 + data[3] % 40;
+  const auto metric = static_cast<Metric>(data[1] % 3);
+  CodesWriterOptions options;
+  options.rows_per_block = 16;
+  {
+    CodesWriter writer(codes_path, metric, d, options);
+    writer.append(values.data(), n, pool());
+    writer.finish(pool());
+  }
+  const auto codes = CodesFile::open(codes_path);
+  const auto rows = std::make_shared<Rows>(values.data(), RowType::kFloat32, n, d);
+  ScreenOptions screen_options;
+  screen_options.directions = 64;
+  make_screen(path, *codes, *rows, screen_options, pool());
+  auto bytes = oracle::read_file(path);
+  for (size_t i = 4; i + 4 <= size; i += 4) {
+    size_t at = data[i] | data[i + 1] << 8 | (data[i + 2] & 3) << 16;
+    if (data[i + 2] & 4) at = bytes.size() - 1 - at % bytes.size();
+    if (at < bytes.size()) bytes[at] = data[i + 3];
+  }
+  ScreenHeader header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const size_t basis = size_t{header.dimension} * header.directions;
+  if ((data[0] & 8) != 0 && basis <= (bytes.size() - sizeof header) / 4) {
+    std::vector<float> directions(basis);
+    std::memcpy(directions.data(), bytes.data() + sizeof header, 4 * basis);
+    header.checksum = screen_header_checksum(header, directions);
+    std::memcpy(bytes.data(), &header, sizeof header);
+  }
+  if ((data[0] & 16) != 0) bytes.resize(bytes.size() * data[1] / 255);
+  oracle::write_file(path, bytes.data(), bytes.size());
+  try {
+    const auto screen = ScreenFile::open(path);
+    (void)verify_screen(*screen, *codes, *rows, pool());
+    Index index(metric, d);
+    index.add_shard(rows, codes, screen);
+    SearchOptions search_options;
+    search_options.k = 1 + data[1] % 7;
+    search_options.screen.sample_rows = 1;
+    search_options.screen.trial_share = search_options.screen.settled_share = 1;
+    (void)search(index, values.data(), 1 + data[1] % 40, search_options, pool());
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -43,6 +93,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<float> values = oracle::gaussian(1, 131072, 1).values;
   if (size < 4) return 0;
   const uint8_t choice = data[1];
+  if (data[0] % 4 == 1) {
+    static const std::string codes_path = directory.file();
+    try_screen(codes_path, path, values, data, size);
+    return 0;
+  }
   if (data[0] % 3 == 0) {  // the bytes as they are
     oracle::write_file(path, data + 4, size - 4);
   } else {  // an honest file with the bytes written over it: gets past the first checks

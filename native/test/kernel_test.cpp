@@ -167,6 +167,54 @@ TEST("kernel: float64 values against codes agree to rounding") {
   }
 }
 
+TEST("kernel: hits carry the value that was compared") {
+  for (const trawl::Kernels* kernels : all_kernels()) {
+    const Problem problem(48, 16, 128, 21, false);
+    trawl::AlignedBuffer<int8_t> natural(16 * 128);
+    for (int64_t i = 0; i < 16 * 128; ++i) natural[i] = static_cast<int8_t>(problem.digits[i] ^ (kernels->rows_offset ? -128 : 0));
+    std::vector<trawl::Hit> hits(trawl::kMaxHits);
+    trawl::AlignedBuffer<float> none(16), all(16);
+    for (int q = 0; q < 16; ++q) all[q] = -3e38f;
+    const trawl::RowTest test = {problem.phi.data(), none.data(), none.data(), all.data()};
+    const size_t count = kernels->scan_rows(problem.view(), natural.data(), 16, test, hits.data());
+    CHECK_EQUAL(count, size_t{48 * 16});
+    const auto check = [&] {
+      for (size_t h = 0; h < count; ++h) {
+        int64_t dot = 0;
+        for (int64_t j = 0; j < 128; ++j) dot += problem.codes[hits[h].row * 128 + j] * problem.digits[hits[h].query * 128 + j];
+        CHECK_EQUAL(hits[h].value, static_cast<float>(dot) + problem.phi[hits[h].query] * problem.bias[hits[h].row]);
+      }
+    };
+    check();
+    trawl::AlignedBuffer<int8_t> packed(16 * 128);
+    for (int q = 0; q < 16; ++q) {
+      for (int64_t j = 0; j < 128; ++j) {
+        packed[j / 4 * 64 + q * 4 + j % 4] = static_cast<int8_t>(problem.digits[q * 128 + j] ^ (kernels->groups_offset ? -128 : 0));
+      }
+    }
+    CHECK_EQUAL(kernels->scan_groups(problem.view(), packed.data(), 1, test, hits.data()), count);
+    check();
+  }
+}
+
+TEST("kernel: projections of float32 rows have the same bits in every instruction set") {
+  const int64_t d = 101;
+  const Data rows = gaussian(trawl::kProjectRows, d, 31), panel = gaussian(d, trawl::kProjectDirections, 32);
+  const std::vector<double> wide(rows.values.begin(), rows.values.end());
+  std::vector<double> expected(trawl::kProjectRows * trawl::kProjectDirections, 0.0);
+  for (int row = 0; row < trawl::kProjectRows; ++row) {
+    for (int lane = 0; lane < trawl::kProjectDirections; ++lane) {
+      double& sum = expected[row * trawl::kProjectDirections + lane];
+      for (int64_t j = 0; j < d; ++j) sum += wide[row * d + j] * static_cast<double>(panel.row(j)[lane]);
+    }
+  }
+  for (const trawl::Kernels* kernels : all_kernels()) {
+    std::vector<double> sums(expected.size());
+    kernels->project(wide.data(), panel.values.data(), d, sums.data());
+    CHECK(std::memcmp(sums.data(), expected.data(), 8 * sums.size()) == 0);
+  }
+}
+
 TEST("kernel: NaN and infinity in the row test keep the pair") {
   for (const trawl::Kernels* kernels : all_kernels()) {
     Problem problem(16, 16, 64, 11, false);

@@ -107,6 +107,7 @@ struct BuildOptions {
   bool half = false;       // store the rows as float16 (they must be representable)
   bool split_files = false;  // rows in files at an odd offset, cut in the middle of a row
   bool with_codes = true;
+  int64_t screen = 0;      // directions; 0: no screen. Left out where the dimension has not so many
 };
 
 // Shards of about equal size over the data; keeps the temporary files alive with itself.
@@ -123,6 +124,7 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
   for (int s = 0; s < options.shards; ++s) {
     const int64_t first = data.n * s / options.shards, end = data.n * (s + 1) / options.shards, count = end - first;
     std::shared_ptr<const trawl::CodesFile> codes;
+    std::shared_ptr<const trawl::ScreenFile> screen;
     if (options.with_codes) {
       const std::string path = built->directory.file();
       trawl::CodesWriterOptions writer_options;
@@ -162,7 +164,14 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
     } else {
       rows = std::make_shared<trawl::Rows>(bytes, type, count, data.d);
     }
-    built->index->add_shard(rows, codes);
+    if (codes && options.screen > 0 && options.screen <= data.d) {
+      const std::string path = built->directory.file();
+      trawl::ScreenOptions screen_options;
+      screen_options.directions = options.screen;
+      CHECK(trawl::make_screen(path, *codes, *rows, screen_options, pool).directions == options.screen);
+      screen = trawl::ScreenFile::open(path);
+    }
+    built->index->add_shard(rows, codes, screen);
   }
   return built;
 }

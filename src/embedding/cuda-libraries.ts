@@ -41,14 +41,13 @@ export function cudaFacts(exists: (path: string) => boolean = existsSync): CudaF
 }
 
 /** CUDA was asked for and is not to be had: never a silent run on the CPU. */
-export function cudaUnavailable(device: number, message: string, cause: unknown): TrawlError {
-  const facts = cudaFacts();
+export function cudaUnavailable(device: number, reason: string, cause?: unknown): TrawlError {
   const command = installCommand(packageFolder());
+  const how = reason.includes(command) ? '' : ` onnxruntime's CUDA libraries are installed by: ${command}.`;
   return new TrawlError(
     'DEVICE_UNAVAILABLE',
-    `cuda:${device} cannot be used: ${facts.installed ? message.trim() : facts.reason}. onnxruntime's CUDA libraries are ` +
-      `installed by: ${command} (a download from nuget.org). They need ${NEEDED}, found by LD_LIBRARY_PATH. ` +
-      'Without them use --device cpu.',
+    `cuda:${device} cannot be used: ${reason}.${how} That is a download from nuget.org; the libraries need ${NEEDED}, found ` +
+      'by LD_LIBRARY_PATH. Without them use --device cpu.',
     { details: { device, command }, cause },
   );
 }

@@ -1,7 +1,14 @@
 import { deserializeError, TrawlError } from '../errors.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk, WorkInput } from './encoder-messages.ts';
-import type { EncodeOptions, EncodeOutcome, EncodeResult, TextKind, TruncateSide } from './text-encoder.ts';
+import {
+  CUTS,
+  type EncodeOptions,
+  type EncodeOutcome,
+  type EncodeResult,
+  type TextKind,
+  type TruncateSide,
+} from './text-encoder.ts';
 
 /** A run of texts of one job that one worker has. */
 export interface Chunk {
@@ -71,7 +78,8 @@ export class EncodeJob {
     if (this.#settled) return;
     this.#vectors.set(encoded.vectors, chunk.first * this.#dimension);
     for (let i = 0; i < chunk.inputs.length; i++) {
-      this.#outcomes[chunk.first + i] = { ok: true, tokens: encoded.tokens[i]!, truncated: encoded.truncated[i] === 1 };
+      const cut = CUTS[encoded.cuts[i]!]!;
+      this.#outcomes[chunk.first + i] = { ok: true, tokens: encoded.tokens[i]!, truncated: cut !== 'nothing', cut };
     }
     for (const { index, error } of encoded.failures) {
       this.#outcomes[chunk.first + index] = { ok: false, error: deserializeError(error) };

@@ -34,7 +34,8 @@ export type ToWorker =
   | { readonly type: 'close' };
 
 export type FromWorker =
-  | { readonly type: 'ready' }
+  /** `separator`: see `TextEncoder`. */
+  | { readonly type: 'ready'; readonly separator: string | null }
   /** The model cannot be used; the worker ends. */
   | { readonly type: 'failed'; readonly error: SerializedError }
   | EncodedChunk;
@@ -46,8 +47,8 @@ export interface EncodedChunk {
   readonly vectors: Float32Array;
   /** Per text. */
   readonly tokens: Int32Array;
-  /** Per text: 1 where it was cut. */
-  readonly truncated: Uint8Array;
+  /** Per text: its place in `CUTS`. */
+  readonly cuts: Uint8Array;
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
   /** Time the worker spent on the chunk. */
   readonly elapsedMs: number;
@@ -55,5 +56,5 @@ export interface EncodedChunk {
 
 /** Values per input: what a row of the answer is wide. */
 export function valuesPerInput(model: ModelFolder): number {
-  return model.kind === 'cross-encoder' ? 1 : model.identity.dimension;
+  return model.kind === 'cross-encoder' ? (model.labels ?? 1) : model.identity.dimension;
 }

@@ -55,6 +55,7 @@ export class EncoderPool implements TextEncoder {
     const deadline = performance.now() + EXIT_WAIT_MS;
     for (const thread of this.#threads) thread?.stopAndWait(Math.max(0, deadline - performance.now()));
   };
+  #separator: string | null = null;
   #opened = false;
   #closed: Promise<void> | null = null;
   #failure: TrawlError | null = null;
@@ -85,11 +86,17 @@ export class EncoderPool implements TextEncoder {
     const failed = started.find((result) => result.status === 'rejected');
     const error: unknown = failed?.reason ?? pool.#failure;
     if (error === null) {
+      const [first] = started;
+      if (first?.status === 'fulfilled') pool.#separator = first.value;
       pool.#opened = true;
       return pool;
     }
     await pool.close();
     throw error;
+  }
+
+  get separator(): string | null {
+    return this.#separator;
   }
 
   /** Texts; of a cross-encoder pairs, whose vectors are their scores. */

@@ -15,8 +15,8 @@ export interface EncoderThreadEvents {
 
 /** One worker thread's life: starting, idle, at work on a chunk, ended. */
 export class EncoderThread {
-  /** Resolves when the model is loaded; rejects with why it is not. */
-  readonly ready: Promise<void>;
+  /** Resolves with the model's separator when it is loaded; rejects with why it is not. */
+  readonly ready: Promise<string | null>;
   /** Resolves when the thread has ended, for whatever reason. */
   readonly ended: Promise<void>;
   readonly #worker: Worker;
@@ -82,10 +82,10 @@ export class EncoderThread {
     this.#worker.postMessage(message);
   }
 
-  #receive(message: FromWorker, ready: () => void, failed: (error: TrawlError) => void): void {
+  #receive(message: FromWorker, ready: (separator: string | null) => void, failed: (error: TrawlError) => void): void {
     switch (message.type) {
       case 'ready':
-        ready();
+        ready(message.separator);
         if (this.#state === 'starting') this.#becomeIdle();
         break;
       case 'failed':

@@ -8,6 +8,7 @@ import {
   type WorkerSetup,
 } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
+import { CUTS } from './text-encoder.ts';
 import type { TextModel } from './text-model.ts';
 import { packByLength } from './token-batch.ts';
 import type { TokenizedText } from './truncation.ts';
@@ -30,7 +31,7 @@ try {
     return TextModel.open(model, device);
   });
   port.on('message', (message: ToWorker) => void handle(message));
-  send({ type: 'ready' });
+  send({ type: 'ready', separator: textModel.separator });
 } catch (error) {
   send({ type: 'failed', error: serializeError(error) });
 }
@@ -45,7 +46,7 @@ async function handle(message: ToWorker): Promise<void> {
   const { inputs } = message;
   const vectors = new Float32Array(inputs.length * width);
   const tokens = new Int32Array(inputs.length);
-  const truncated = new Uint8Array(inputs.length);
+  const cuts = new Uint8Array(inputs.length);
   const failures: EncodedChunk['failures'][number][] = [];
   const fail = (index: number, error: unknown) => {
     failures.push({ index, error: serializeError(asEncodingError(error)) });
@@ -54,7 +55,7 @@ async function handle(message: ToWorker): Promise<void> {
     try {
       const text = textModel.tokenize(inputs[index]!, message.kind, message.truncate);
       tokens[index] = text.ids.length;
-      truncated[index] = text.truncated ? 1 : 0;
+      cuts[index] = CUTS.indexOf(text.cut);
       return text;
     } catch (error) {
       fail(index, error);
@@ -88,8 +89,8 @@ async function handle(message: ToWorker): Promise<void> {
     }
   }
   const elapsedMs = performance.now() - started;
-  const chunk: FromWorker = { type: 'encoded', vectors, tokens, truncated, failures, elapsedMs };
-  port.postMessage(chunk, [vectors.buffer, tokens.buffer, truncated.buffer]);
+  const chunk: FromWorker = { type: 'encoded', vectors, tokens, cuts, failures, elapsedMs };
+  port.postMessage(chunk, [vectors.buffer, tokens.buffer, cuts.buffer]);
 }
 
 function send(message: FromWorker): void {

@@ -1,7 +1,7 @@
 import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../errors.ts';
 import type { Pooling } from '../manifest/model-identity.ts';
-import { cudaUnavailable } from './cuda-libraries.ts';
+import { cudaFacts, cudaUnavailable } from './cuda-libraries.ts';
 import type { TokenBatch } from './token-batch.ts';
 
 /** Outputs by what is wanted of a graph, the likeliest first; the names that exporters give them. */
@@ -69,6 +69,11 @@ export class OnnxSession {
   /** Throws MODEL_INVALID where the graph does not fit, DEVICE_UNAVAILABLE where CUDA cannot be had. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
     const { cudaDevice, shareWeights } = options;
+    if (cudaDevice !== null) {
+      // onnxruntime would say so too, but at length on stderr.
+      const { installed, reason } = cudaFacts();
+      if (!installed) throw cudaUnavailable(cudaDevice, reason);
+    }
     let session: InferenceSession;
     try {
       session = await InferenceSession.create(path, {
@@ -85,7 +90,7 @@ export class OnnxSession {
     } catch (error) {
       const { message } = error as Error;
       if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
-        throw cudaUnavailable(cudaDevice, message, error);
+        throw cudaUnavailable(cudaDevice, message.trim(), error);
       }
       throw new TrawlError('MODEL_INVALID', `${path} cannot be loaded by onnxruntime: ${message}`, { cause: error });
     }

@@ -27,11 +27,13 @@ export interface RunOptions {
 
 export interface OpenEncoderOptions extends RunOptions {
   readonly overrides?: ModelOverrides | undefined;
+  /** The graph to take; CONFIG_INVALID where the folder has none of that precision. */
+  readonly precision?: Precision | undefined;
   /**
-   * Graphs that will do, the best first; of those that the folder has the first is taken. Default: float16 on CUDA where
-   * there is one, else the description's own.
+   * Without `precision`: graphs that are liked, the best first. Where the folder has none of them the description's own is
+   * taken. Default: on CUDA float16 and float32, on the CPU the description's own.
    */
-  readonly precisions?: readonly Precision[] | undefined;
+  readonly preferredPrecisions?: readonly Precision[] | undefined;
 }
 
 /**
@@ -40,10 +42,9 @@ export interface OpenEncoderOptions extends RunOptions {
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   const devices = parseDevice(options.device ?? 'cpu');
-  const wanted = options.precisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
-  const model = await readModelFolder(nameOrFolder, options.overrides, {
-    precision: await choosePrecision(nameOrFolder, wanted),
-  });
+  const preferred = options.preferredPrecisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
+  const precision = options.precision ?? (await firstPresent(nameOrFolder, preferred));
+  const model = await readModelFolder(nameOrFolder, options.overrides, { precision });
   return EncoderPool.open(await poolOptions(model, devices, options));
 }
 
@@ -71,9 +72,8 @@ async function copiesTooLarge(model: ModelFolder, workers: number): Promise<bool
   return bytes * workers > memoryLimit() / 2;
 }
 
-/** The first wanted precision that the folder has; the first of all where it has none, for its reader to refuse. */
-async function choosePrecision(nameOrFolder: string, wanted: readonly Precision[]): Promise<Precision | undefined> {
-  if (wanted.length < 2) return wanted[0];
+async function firstPresent(nameOrFolder: string, preferred: readonly Precision[]): Promise<Precision | undefined> {
+  if (preferred.length === 0) return undefined;
   const { precisions } = await readModelFolder(nameOrFolder);
-  return wanted.find((precision) => precisions.includes(precision)) ?? wanted[0];
+  return preferred.find((precision) => precisions.includes(precision));
 }

@@ -22,6 +22,13 @@ export interface QuestionAndQuery {
 export const TRUNCATE_SIDES = ['tail', 'question'] as const;
 export type TruncateSide = (typeof TRUNCATE_SIDES)[number];
 
+/**
+ * What the limit took from a text. `tail`: its end, which for a question with its query is the query's. `question`: the
+ * question's end, or all of it. `question-and-tail`: the whole question, and the end of the query too.
+ */
+export const CUTS = ['nothing', 'tail', 'question', 'question-and-tail'] as const;
+export type Cut = (typeof CUTS)[number];
+
 /** What happened to one text. A failed text has a zero row in `vectors`, which must not be searched. */
 export type EncodeOutcome =
   | {
@@ -33,8 +40,24 @@ export type EncodeOutcome =
        * a text, a question or a query): so no text, however little of it makes tokens, occupies a worker for long.
        */
       readonly truncated: boolean;
+      /** `nothing` where `truncated` is false. */
+      readonly cut: Cut;
     }
   | { readonly ok: false; readonly error: TrawlError };
+
+/** The text that is embedded for an input, before the limit in tokens: prefix, question, separator, query. */
+export function composeText(input: EncoderInput, prefix: string, separator: string | null): string {
+  const pair = questionAndQuery(input);
+  if (pair === null) return prefix + (typeof input === 'string' ? input : input.query);
+  return separator === null
+    ? `${prefix}${pair.question} ${pair.query}`
+    : `${prefix}${pair.question} ${separator} ${pair.query}`;
+}
+
+/** The input where it has a question to speak of, else null. */
+export function questionAndQuery(input: EncoderInput): QuestionAndQuery | null {
+  return typeof input === 'string' || input.question.trim() === '' ? null : input;
+}
 
 export interface EncodeResult {
   /** Row-major, texts × dimension, in the order of the texts. */
@@ -56,6 +79,8 @@ export interface EncodeOptions {
 export interface TextEncoder {
   readonly identity: ModelIdentity;
   readonly dimension: number;
+  /** What stands between a question and its query, a space on each side; null where one space does. */
+  readonly separator: string | null;
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;
   /** Waits for running texts, then ends the workers. Safe to call twice. */
   close(): Promise<void>;

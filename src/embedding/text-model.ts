@@ -1,5 +1,5 @@
 import { bug, TrawlError } from '../errors.ts';
-import type { WorkInput } from './encoder-messages.ts';
+import { valuesPerInput, type WorkInput } from './encoder-messages.ts';
 import type { ModelFolder } from './model-folder.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
 import { firstNonFinite, normalizeL2, pool } from './pooling.ts';
@@ -39,6 +39,11 @@ export class TextModel {
     return opened;
   }
 
+  /** See `TextEncoder.separator`. */
+  get separator(): string | null {
+    return this.#tokenizer.separator?.text ?? null;
+  }
+
   /** What the graph gets to see of an input. */
   tokenize(input: WorkInput, kind: TextKind, truncate: TruncateSide): TokenizedText {
     const { prefixes, maxTokens } = this.#model.identity;
@@ -52,7 +57,7 @@ export class TextModel {
    * the tokenizer adds none) has the zero vector and must be alone. Throws ENCODING_FAILED.
    */
   async run(texts: readonly TokenizedText[], length: number): Promise<Float32Array[]> {
-    if (length === 0) return texts.map(() => new Float32Array(this.#width));
+    if (length === 0) return texts.map(() => new Float32Array(valuesPerInput(this.#model)));
     const batch = tokenBatch(texts, length);
     const output = await this.#session.run(batch);
     return texts.map((text, row) => this.#vectorOf(output, batch, row, text.ids.length));
@@ -63,11 +68,6 @@ export class TextModel {
     await this.#session.close();
   }
 
-  /** Values per text. */
-  get #width(): number {
-    return this.#model.kind === 'cross-encoder' ? 1 : this.#model.identity.dimension;
-  }
-
   #vectorOf(output: GraphOutput, batch: TokenBatch, row: number, tokens: number): Float32Array {
     const { kind, identity } = this.#model;
     const isPooled = kind === 'cross-encoder' || identity.pooling === 'pooler' || identity.pooling === 'none';
@@ -75,8 +75,8 @@ export class TextModel {
     const pooling = kind === 'cross-encoder' ? 'none' : identity.pooling;
     const vectors = isPooled ? 1 : tokens;
     const whole = pool({ data: data.subarray(0, vectors * width), tokens: vectors, dimension: width }, pooling);
-    if (whole.length < this.#width || size === 0) throw bug(`a vector of ${whole.length} values`);
-    const vector = whole.length === this.#width ? whole : whole.slice(0, this.#width);
+    if (whole.length < valuesPerInput(this.#model) || size === 0) throw bug(`a vector of ${whole.length} values`);
+    const vector = whole.length === valuesPerInput(this.#model) ? whole : whole.slice(0, valuesPerInput(this.#model));
     // After pooling is early enough: a sum hides neither NaN nor infinity, and there is one row to look at.
     const bad = firstNonFinite(vector);
     if (bad >= 0) {
@@ -99,7 +99,7 @@ export class TextModel {
             identity.maxTokens.passage,
           )
         : { ids: this.#tokenizer.frame(this.#tokenizer.contentIds('a', 1)), types: undefined };
-    const batch = tokenBatch([{ ids, truncated: false, ...(types === undefined ? {} : { types }) }], ids.length);
+    const batch = tokenBatch([{ ids, cut: 'nothing', ...(types === undefined ? {} : { types }) }], ids.length);
     let width: number;
     try {
       const isPooled = kind === 'cross-encoder' || identity.pooling === 'pooler' || identity.pooling === 'none';
@@ -112,14 +112,13 @@ export class TextModel {
         { cause: error },
       );
     }
-    const expected = kind === 'cross-encoder' ? 1 : (identity.fullDimension ?? identity.dimension);
+    const expected =
+      kind === 'cross-encoder' ? valuesPerInput(this.#model) : (identity.fullDimension ?? identity.dimension);
     if (width !== expected) {
       throw new TrawlError(
         'MODEL_INVALID',
-        kind === 'cross-encoder'
-          ? `${graphPath} gives ${width} values per pair; a reranker gives one. A classifier of ${width} classes is none.`
-          : `${graphPath} gives vectors of ${width} dimensions, the description of ${identity.name} says ${expected}. ` +
-              'Correct the description, or fetch the graph that belongs to it.',
+        `${graphPath} gives ${kind === 'cross-encoder' ? `${width} values per pair` : `vectors of ${width} dimensions`}, the ` +
+          `description of ${identity.name} says ${expected}. Correct the description, or fetch the graph that belongs to it.`,
         { details: { graph: width, description: expected } },
       );
     }

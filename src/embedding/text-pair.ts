@@ -24,7 +24,7 @@ export function tokenizePair(tokenizer: TextTokenizer, pair: QueryAndPassage, ma
   const queryIds = tokenizer.contentIds(query, Number.POSITIVE_INFINITY);
   let passageIds = tokenizer.contentIds(passage, room);
   if (queryIds.length + passageIds.length <= room)
-    return { ...tokenizer.framePair(queryIds, passageIds), truncated: cut };
+    return { ...tokenizer.framePair(queryIds, passageIds), cut: cut ? 'tail' : 'nothing' };
   // Which of two endless texts is longer decides where an odd token goes.
   if (queryIds.length > room) passageIds = tokenizer.contentIds(passage, Number.POSITIVE_INFINITY);
   const [first, second] =
@@ -39,7 +39,7 @@ export function tokenizePair(tokenizer: TextTokenizer, pair: QueryAndPassage, ma
       { details: { queryTokens: queryIds.length, maxTokens } },
     );
   }
-  return { ...tokenizer.framePair(queryIds.slice(0, first), passageIds.slice(0, second)), truncated: true };
+  return { ...tokenizer.framePair(queryIds.slice(0, first), passageIds.slice(0, second)), cut: 'tail' };
 }
 
 /** The lengths that are left, as the reference (Rust `tokenizers`) has them. */

@@ -1,4 +1,11 @@
-import type { EncoderInput, QuestionAndQuery, TruncateSide } from './text-encoder.ts';
+import {
+  type Cut,
+  composeText,
+  type EncoderInput,
+  type QuestionAndQuery,
+  questionAndQuery,
+  type TruncateSide,
+} from './text-encoder.ts';
 import type { TextTokenizer } from './tokenizer.ts';
 
 /**
@@ -20,8 +27,8 @@ export interface TokenizedText {
   readonly ids: readonly number[];
   /** Of a pair: for each token which text it is of. */
   readonly types?: readonly number[];
-  /** True when the text had more tokens than the limit. */
-  readonly truncated: boolean;
+  /** What was lost because the text had more tokens than the limit. */
+  readonly cut: Cut;
 }
 
 /**
@@ -38,13 +45,14 @@ export function tokenizeInput(tokenizer: TextTokenizer, whole: EncoderInput, lim
   const { prefix, truncate } = limits;
   const input = withinReach(whole);
   const room = Math.max(0, limits.maxTokens - tokenizer.framingTokens);
-  const text = prefix + composeText(tokenizer, input);
+  const text = composeText(input, prefix, tokenizer.separator?.text ?? null);
   const ids = tokenizer.contentIds(text, room);
-  if (ids.length <= room) return { ids: tokenizer.frame(ids), truncated: input !== whole };
+  if (ids.length <= room) return { ids: tokenizer.frame(ids), cut: input === whole ? 'nothing' : 'tail' };
 
   const pair = truncate === 'question' ? questionAndQuery(input) : null;
-  const kept = pair === null ? ids.slice(0, room) : shortenQuestion(tokenizer, pair, prefix, room);
-  return { ids: tokenizer.frame(kept), truncated: true };
+  if (pair === null) return { ids: tokenizer.frame(ids.slice(0, room)), cut: 'tail' };
+  const { ids: kept, cut } = shortenQuestion(tokenizer, pair, prefix, room);
+  return { ids: tokenizer.frame(kept), cut };
 }
 
 /** The input itself, or one with its parts cut to what is looked at. */
@@ -63,25 +71,19 @@ export function headOf(text: string): string {
   return text.slice(0, isHalf ? MAX_CHARACTERS - 1 : MAX_CHARACTERS);
 }
 
-/** The input where it has a question to speak of, else null. */
-function questionAndQuery(input: EncoderInput): QuestionAndQuery | null {
-  return typeof input === 'string' || input.question.trim() === '' ? null : input;
-}
-
-function composeText(tokenizer: TextTokenizer, input: EncoderInput): string {
-  const pair = questionAndQuery(input);
-  if (pair === null) return typeof input === 'string' ? input : input.query;
-  const separator = tokenizer.separator;
-  return separator === null ? `${pair.question} ${pair.query}` : `${pair.question} ${separator.text} ${pair.query}`;
-}
-
 /** Ids, at most `room`, of a composed text that has more. */
-function shortenQuestion(tokenizer: TextTokenizer, input: QuestionAndQuery, prefix: string, room: number): number[] {
+function shortenQuestion(
+  tokenizer: TextTokenizer,
+  input: QuestionAndQuery,
+  prefix: string,
+  room: number,
+): { ids: number[]; cut: Cut } {
   const { head, tail } = splitAtSeparator(tokenizer, input, prefix, room);
   const headRoom = room - tail.length;
   const prefixTokens = tokenizer.contentIds(prefix, room).length;
-  if (headRoom > prefixTokens) return [...head.slice(0, headRoom), ...tail];
-  return tokenizer.contentIds(prefix + input.query, room).slice(0, room);
+  if (headRoom > prefixTokens) return { ids: [...head.slice(0, headRoom), ...tail], cut: 'question' };
+  const ids = tokenizer.contentIds(prefix + input.query, room);
+  return { ids: ids.slice(0, room), cut: ids.length > room ? 'question-and-tail' : 'question' };
 }
 
 /**
@@ -102,7 +104,8 @@ function splitAtSeparator(
   }
   // Elsewhere parts tokenised alone may differ from the same within the whole: cut the whole at the separator, which
   // may stand in the question and in the query too. Without a separator the query is what is left after the question.
-  const ids = tokenizer.contentIds(prefix + composeText(tokenizer, input), Number.POSITIVE_INFINITY);
+  const text = composeText(input, prefix, separator?.text ?? null);
+  const ids = tokenizer.contentIds(text, Number.POSITIVE_INFINITY);
   if (separator === null) {
     const start = tokenizer.contentIds(prefix + input.question, Number.POSITIVE_INFINITY).length;
     return { head: ids.slice(0, start), tail: ids.slice(start) };

@@ -6,9 +6,11 @@ import { installErrorHandler, sendError } from './error-reply.ts';
 import { acceptRawBodies } from './json-body.ts';
 import { requestId } from './request-id.ts';
 import { RetrieverHolder } from './retriever-holder.ts';
+import { registerDialects } from './routes/dialects.ts';
+import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
-import { registerRetrieve } from './routes/retrieve.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
 import { installClock } from './server-timing.ts';
 import { installUnknownRoutes } from './unknown-routes.ts';
@@ -16,6 +18,9 @@ import { UnusedConnections } from './unused-connections.ts';
 
 /** TCP's own probes find clients that vanished without a word (a machine that lost power), also behind a long wait. */
 const TCP_PROBE_AFTER_MS = 60_000;
+
+/** Longer ones cannot be asked for by GET /v1/passages/{id}. */
+const MAX_ID_CHARACTERS = 2_048;
 
 /** The whole HTTP layer, not listening. Closing it closes no retriever: who opened that closes it afterwards. */
 export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
@@ -28,6 +33,8 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     genReqId: requestId,
     trustProxy: false,
     bodyLimit: config.maxBodyBytes,
+    // Ids of passages stand in paths.
+    routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
     // A quiet connection may be waiting for its answer: waiting is the default, so nothing cuts it.
     connectionTimeout: 0,
     requestTimeout: config.receiveTimeoutMs,
@@ -56,8 +63,10 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   acceptRawBodies(app);
   installErrorHandler(app, config);
   installUnknownRoutes(app);
-  registerRetrieve(app, holder, config);
+  registerDialects(app, holder, config);
   registerHealth(app, holder, config);
+  registerNative(app, holder);
+  registerDocs(app);
   registerPage(app);
   return app;
 }

@@ -10,8 +10,7 @@ import { elapsedMs, totalOnly } from './server-timing.ts';
  * The body of an error: FastAPI's `detail` for the clients of the original servers, and `error` with the stable code for
  * everyone else. What went wrong inside the server is for its log, not for the client.
  */
-export function errorBody(error: TrawlError): string {
-  const status = ERROR_STATUS[error.code];
+export function errorBody(error: TrawlError, status: number = ERROR_STATUS[error.code]): string {
   const message =
     status === 500 ? 'The server failed on this request. Its log has the details under the request id.' : error.message;
   const detail = error instanceof RequestError ? error.issues : (STATUS_CODES[status] ?? 'Error');
@@ -31,7 +30,8 @@ export function sendError(
   reply: FastifyReply,
   config: Pick<ServerConfig, 'retryAfterS'>,
 ): void {
-  const status = ERROR_STATUS[error.code];
+  const dialect = request.dialect ?? null;
+  const status = dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
   if (status === 503) reply.header('retry-after', config.retryAfterS);
   void reply
@@ -39,7 +39,7 @@ export function sendError(
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .header('server-timing', totalOnly(elapsedMs(request)))
-    .send(request.dialect?.errorBody(error) ?? errorBody(error));
+    .send(dialect?.errorBody?.(error, status) ?? errorBody(error, status));
 }
 
 function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {

@@ -9,6 +9,9 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   INVALID_JSON: 422,
   INVALID_REQUEST: 422,
   K_TOO_LARGE: 422,
+  EMPTY_QUERY: 400,
+  // Not among the statuses that clients try again.
+  NOT_SUPPORTED: 501,
   UNSUPPORTED_MEDIA_TYPE: 415,
   BODY_TOO_LARGE: 413,
   TOO_MANY_QUERIES: 413,

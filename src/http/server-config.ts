@@ -29,6 +29,11 @@ export interface ServerConfig {
   readonly receiveTimeoutMs: number;
   /** Seconds after which a refused client may try again. */
   readonly retryAfterS: number;
+  /**
+   * Dialects that are preferred where requests could be several ones', most preferred first: names of those that share
+   * POST /retrieve.
+   */
+  readonly dialects: readonly string[];
   /** Where log lines go; null for silence. */
   readonly logger: FastifyBaseLogger | null;
 }
@@ -43,6 +48,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,
   retryAfterS: 2,
+  dialects: Object.freeze([]),
   logger: null,
 });
 
@@ -50,7 +56,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
-    if (name === 'logger') continue;
+    if (name === 'logger' || name === 'dialects') continue;
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
       throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
     }

@@ -1,7 +1,14 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { TrawlError } from '../errors.ts';
+import { DIALECT_PATHS } from './dialects/dispatch.ts';
+import { PASSAGE_ROUTE } from './routes/native.ts';
 
 const METHODS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Routes with a parameter, which `hasRoute` knows by their pattern alone. */
+const PARAMETRIC = [PASSAGE_ROUTE, ...DIALECT_PATHS].flatMap((route) =>
+  route.includes(':') ? [{ route, pattern: new RegExp(`^${route.replace(/:\w+/, '[^/]+')}$`) }] : [],
+);
 
 /**
  * What no route answers: a trailing slash too many (307 to the path without, as FastAPI does), a known path with another
@@ -30,7 +37,8 @@ export function installUnknownRoutes(app: FastifyInstance): void {
 
 function allowedMethods(app: FastifyInstance, path: string): readonly string[] {
   if (path === '') return [];
-  return METHODS.filter((method) => app.hasRoute({ method, url: path }));
+  const route = PARAMETRIC.find(({ pattern }) => pattern.test(path))?.route ?? path;
+  return METHODS.filter((method) => app.hasRoute({ method, url: route }));
 }
 
 function splitUrl(url: string): { path: string; search: string } {

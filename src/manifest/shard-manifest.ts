@@ -36,6 +36,13 @@ export const ShardManifest = Type.Object({
   /** The first-pass codes; null where they were not made. Their mean vector stands in the file's own header. */
   codes: Type.Union([Type.Object({ path: Type.String({ minLength: 1 }) }), Type.Null()]),
   /**
+   * The screen before the codes: `path` null where none was made, with the reason either way. Absent where nobody has looked
+   * whether one would pay.
+   */
+  screen: Type.Optional(
+    Type.Object({ path: Type.Union([Type.String({ minLength: 1 }), Type.Null()]), reason: Type.String() }),
+  ),
+  /**
    * The passage file. Its bytes depend on how a build went (resumed or not), its content does not: `sha256` is the
    * content hash that the file itself carries too.
    */

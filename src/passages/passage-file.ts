@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
-import { PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
+import { LOOKUP_KEYS, type Lookup, lookupIndex, PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
 
 /** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
 const HEADER_BYTES = 100;
@@ -75,6 +75,7 @@ export class PassageFile {
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
   readonly #range: Database.Statement;
+  readonly #finders = new Map<Lookup, Database.Statement>();
   /** The content hash its writer recorded, hex. */
   readonly sha256: string | undefined;
 
@@ -118,6 +119,37 @@ export class PassageFile {
    */
   document(row: number): string | undefined {
     return this.#reading(() => this.#one.get(row) as string | undefined);
+  }
+
+  /**
+   * Rows of which the key is `key`, ascending, at most `limit`. An id may be a text or an integer written in decimal.
+   *
+   * @throws TrawlError NOT_SUPPORTED where the file was made without that look-up; INDEX_FILE_FOREIGN where it is damaged.
+   */
+  find(by: Lookup, key: string, limit: number): number[] {
+    const finder = this.#finder(by);
+    const rows = this.#reading(() => finder.all(key, integerKey(by, key), limit) as number[]);
+    return rows;
+  }
+
+  #finder(by: Lookup): Database.Statement {
+    const known = this.#finders.get(by);
+    if (known !== undefined) return known;
+    const index = lookupIndex(by);
+    const has = this.#database.prepare("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?").pluck();
+    if (this.#reading(() => has.get(index)) === 0) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `The index was built without a look-up of passages by ${by}. Build it again with this version to have one.`,
+        { details: { by } },
+      );
+    }
+    // Without INDEXED BY a planner that changes its mind would read the whole file.
+    const finder = this.#database
+      .prepare(`SELECT row FROM passages INDEXED BY ${index} WHERE ${LOOKUP_KEYS[by]} IN (?, ?) ORDER BY row LIMIT ?`)
+      .pluck();
+    this.#finders.set(by, finder);
+    return finder;
   }
 
   /** All documents in row order, without holding them. */
@@ -185,6 +217,13 @@ export class PassageFile {
       );
     }
   }
+}
+
+/** The integer that an id's text may stand for; null where it stands for none. */
+function integerKey(by: Lookup, key: string): bigint | null {
+  if (by !== 'id' || !/^-?\d{1,19}$/.test(key)) return null;
+  const integer = BigInt(key);
+  return BigInt.asIntN(64, integer) === integer ? integer : null;
 }
 
 /** Version of the SQLite library in use. */

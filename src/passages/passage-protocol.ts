@@ -1,4 +1,5 @@
 import type { SerializedError } from '../errors.ts';
+import type { Lookup } from './schema.ts';
 
 export interface PassageShard {
   /** Absolute path of the passage file. */
@@ -14,9 +15,17 @@ export interface PassageWorkerData {
 
 export type ToPassageWorker =
   | { readonly type: 'get'; readonly id: number; readonly rows: Float64Array }
+  | {
+      readonly type: 'find';
+      readonly id: number;
+      readonly by: Lookup;
+      readonly keys: readonly string[];
+      readonly limit: number;
+    }
   | { readonly type: 'close' };
 
 export type FromPassageWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'documents'; readonly id: number; readonly documents: string[] }
+  | { readonly type: 'found'; readonly id: number; readonly rows: number[][] }
   | { readonly type: 'failed'; readonly id: number; readonly error: SerializedError };

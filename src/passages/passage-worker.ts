@@ -27,6 +27,16 @@ function documentOf(row: number): string {
   return document;
 }
 
+/** Rows of the whole index, ascending; no more than `limit`. */
+function rowsOf({ by, limit }: Extract<ToPassageWorker, { type: 'find' }>, key: string): number[] {
+  const rows: number[] = [];
+  for (const { firstRow, file } of shards) {
+    for (const row of file.find(by, key, limit - rows.length)) rows.push(firstRow + row);
+    if (rows.length === limit) break;
+  }
+  return rows;
+}
+
 port.on('message', (message: ToPassageWorker) => {
   if (message.type === 'close') {
     for (const { file } of shards) file.close();
@@ -34,8 +44,11 @@ port.on('message', (message: ToPassageWorker) => {
     return;
   }
   try {
-    const documents = Array.from(message.rows, documentOf);
-    post({ type: 'documents', id: message.id, documents });
+    if (message.type === 'find') {
+      post({ type: 'found', id: message.id, rows: message.keys.map((key) => rowsOf(message, key)) });
+    } else {
+      post({ type: 'documents', id: message.id, documents: Array.from(message.rows, documentOf) });
+    }
   } catch (error) {
     post({ type: 'failed', id: message.id, error: serializeError(error) });
   }

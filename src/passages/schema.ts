@@ -20,8 +20,32 @@ export const PASSAGE_TABLES = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 `;
 
+/** By what passages can be looked up. */
+export const LOOKUPS = ['id', 'url', 'title'] as const;
+export type Lookup = (typeof LOOKUPS)[number];
+
+/**
+ * What a look-up compares, as SQL over a row of `passages`: a look-up has to use the text that its index was made with.
+ * A title is the column of that name, else the first line of `contents` where it has more than one, quotes included.
+ */
+export const LOOKUP_KEYS: Readonly<Record<Lookup, string>> = {
+  id: 'id',
+  url: "CASE WHEN json_valid(document) THEN document ->> '$.url' END",
+  title:
+    "CASE WHEN json_valid(document) THEN coalesce(document ->> '$.title', " +
+    "CASE WHEN instr(document ->> '$.contents', char(10)) > 0 " +
+    "THEN substr(document ->> '$.contents', 1, instr(document ->> '$.contents', char(10)) - 1) END) END",
+};
+
 /** Made after the last row: sorting once is faster than keeping an index in order. */
-export const PASSAGE_ID_INDEX = 'CREATE INDEX passages_by_id ON passages (id) WHERE id IS NOT NULL';
+export const PASSAGE_INDEXES = LOOKUPS.map(
+  (by) => `CREATE INDEX ${lookupIndex(by)} ON passages (${LOOKUP_KEYS[by]}) WHERE ${LOOKUP_KEYS[by]} IS NOT NULL`,
+).join(';\n');
+
+/** Name of the index; files of the first release have only that over ids. */
+export function lookupIndex(by: Lookup): string {
+  return `passages_by_${by}`;
+}
 
 /** "Trwl" in ASCII: tells a passage file from other SQLite files. */
 export const PASSAGE_APPLICATION_ID = 0x5472776c;

@@ -4,12 +4,13 @@ import { bug, deserializeError, TrawlError } from '../errors.ts';
 import { checkPassageFile } from './passage-file.ts';
 import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
 import type { PassageStore } from './passage-store.ts';
+import type { Lookup } from './schema.ts';
 
-/** Rows per message: a big answer comes in pieces, so that unpacking one never holds the event loop for long. */
+/** Rows or keys per message: a big answer comes in pieces, so that unpacking one never holds the event loop for long. */
 const ROWS_PER_MESSAGE = 512;
 
 interface PendingRead {
-  resolve(documents: string[]): void;
+  resolve(answer: string[] | number[][]): void;
   reject(error: Error): void;
 }
 
@@ -55,8 +56,16 @@ export class SqlitePassageStore implements PassageStore {
   }
 
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
+    return this.#track(() => this.#getMany(rows, signal));
+  }
+
+  find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]> {
+    return this.#track(() => this.#find(by, keys, limit, signal));
+  }
+
+  #track<T>(read: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The passages are closed.'));
-    const running = this.#getMany(rows, signal);
+    const running = read();
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     return running;
@@ -88,22 +97,38 @@ export class SqlitePassageStore implements PassageStore {
         { length: Math.min(ROWS_PER_MESSAGE, rows.length - start) },
         (_, i) => rows[start + i]!,
       );
-      for (const document of await this.#read(piece)) documents.push(document);
+      const id = this.#nextId++;
+      for (const document of await this.#ask<string[]>({ type: 'get', id, rows: piece })) documents.push(document);
     }
     return documents;
   }
 
-  async #read(rows: Float64Array): Promise<string[]> {
+  async #find(
+    by: Lookup,
+    keys: readonly string[],
+    limit: number,
+    signal: AbortSignal | undefined,
+  ): Promise<number[][]> {
+    const found: number[][] = [];
+    for (let start = 0; start < keys.length; start += ROWS_PER_MESSAGE) {
+      throwIfCancelled(signal);
+      const id = this.#nextId++;
+      const piece = keys.slice(start, start + ROWS_PER_MESSAGE);
+      for (const rows of await this.#ask<number[][]>({ type: 'find', id, by, keys: piece, limit })) found.push(rows);
+    }
+    return found;
+  }
+
+  async #ask<T extends string[] | number[][]>(message: Exclude<ToPassageWorker, { type: 'close' }>): Promise<T> {
     if (this.#failure !== undefined) throw bug('the passage thread has died', this.#failure);
-    const id = this.#nextId++;
     this.#worker.ref();
     try {
-      return await new Promise<string[]>((resolve, reject) => {
-        this.#pending.set(id, { resolve, reject });
-        this.#send({ type: 'get', id, rows });
+      return await new Promise<T>((resolve, reject) => {
+        this.#pending.set(message.id, { resolve: (answer) => resolve(answer as T), reject });
+        this.#send(message);
       });
     } finally {
-      this.#pending.delete(id);
+      this.#pending.delete(message.id);
       if (this.#pending.size === 0) this.#worker.unref();
     }
   }
@@ -121,6 +146,7 @@ export class SqlitePassageStore implements PassageStore {
     if (message.type === 'ready') return;
     const pending = this.#pending.get(message.id);
     if (message.type === 'documents') pending?.resolve(message.documents);
+    else if (message.type === 'found') pending?.resolve(message.rows);
     else pending?.reject(deserializeError(message.error));
   }
 }

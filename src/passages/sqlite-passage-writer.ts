@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { PASSAGE_APPLICATION_ID, PASSAGE_ID_INDEX, PASSAGE_SCHEMA_VERSION, PASSAGE_TABLES } from './schema.ts';
+import { PASSAGE_APPLICATION_ID, PASSAGE_INDEXES, PASSAGE_SCHEMA_VERSION, PASSAGE_TABLES } from './schema.ts';
 
 export interface PassageToStore {
   readonly id: string | number | bigint | null;
@@ -55,12 +55,12 @@ export class SqlitePassageWriter {
     if (this.#rows % ROWS_PER_TRANSACTION === 0) this.#database.exec('COMMIT; BEGIN');
   }
 
-  /** Ends appending: writes the index over ids and the content hash. Returns that hash, hex. */
+  /** Ends appending: writes the indexes for look-ups and the content hash. Returns that hash, hex. */
   finishRows(): string {
     const sha256 = this.#hash.digest('hex');
     this.#database.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run('sha256', sha256);
     this.#database.exec('COMMIT');
-    this.#database.exec(PASSAGE_ID_INDEX);
+    this.#database.exec(PASSAGE_INDEXES);
     return sha256;
   }
 

@@ -69,6 +69,7 @@ export function openIndexDirectory(path: string): IndexDirectory {
         rows: shard.manifest.rows,
         segments: shard.manifest.vectors.map((segment) => ({ ...segment, path: within(shard.folder, segment.path) })),
         ...(shard.manifest.codes === null ? {} : { codes: within(shard.folder, shard.manifest.codes.path) }),
+        ...(screenPath(shard) === null ? {} : { screen: screenPath(shard)! }),
       })),
       ...(alive === undefined ? {} : { alive }),
     },
@@ -78,6 +79,12 @@ export function openIndexDirectory(path: string): IndexDirectory {
       rows: shard.manifest.rows,
     })),
   };
+}
+
+/** Absolute path of the shard's screen, null where it has none. Codes have to be there too: it is a screen before them. */
+export function screenPath({ folder, manifest }: OpenedShard): string | null {
+  const path = manifest.codes === null ? null : (manifest.screen?.path ?? null);
+  return path === null ? null : within(folder, path);
 }
 
 export function within(folder: string, path: string): string {

@@ -48,7 +48,8 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       workers: options.encoderThreads,
       device: options.device,
       shareWeights: options.shareWeights,
-      precisions: options.precision === undefined ? precisionsFor(manifest.model, options.device) : [options.precision],
+      precision: options.precision,
+      preferredPrecisions: precisionsFor(manifest.model, options.device),
       overrides: {
         queryPrefix: manifest.model.prefixes.query,
         passagePrefix: manifest.model.prefixes.passage,
@@ -81,7 +82,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       generation: manifest.generation,
       model: manifest.model,
     };
-    return new SearchRetriever(info, encoder, index, passages);
+    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;

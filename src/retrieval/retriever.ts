@@ -1,7 +1,8 @@
-import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
+import type { Cut, EncodeOutcome, EncoderInput, TextKind, TruncateSide } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
+import type { Lookup } from '../passages/schema.ts';
 import type { StageTimings } from './timings.ts';
 
 export interface Hit {
@@ -21,8 +22,19 @@ export type QueryOutcome =
       /** Tokens embedded, special tokens included. */
       readonly tokens: number;
       readonly truncated: boolean;
+      /** What was embedded, prefix included, as it was before the limit took `cut` from it. */
+      readonly text: string;
+      readonly cut: Cut;
+      readonly certificate: QueryCertificate;
     }
   | { readonly ok: false; readonly error: TrawlError };
+
+/** How it is known that no other passage belongs among the hits. */
+export interface QueryCertificate {
+  readonly exact: true;
+  /** Exact rows scored for this query beside the scan of the codes; null where the engine scores every row anyway. */
+  readonly rescored: number | null;
+}
 
 export interface RetrieveCall {
   readonly queries: readonly EncoderInput[];
@@ -36,6 +48,40 @@ export interface RetrieveCall {
 export interface RetrieveResult {
   /** One per query, in the order of the queries. */
   readonly outcomes: readonly QueryOutcome[];
+  readonly timings: StageTimings;
+}
+
+export interface EmbedCall {
+  readonly inputs: readonly EncoderInput[];
+  readonly kind: TextKind;
+  readonly truncate?: TruncateSide;
+  readonly signal?: AbortSignal;
+}
+
+export interface EmbedResult {
+  /** Row-major, inputs × dimension; a row of zeros where an input failed. */
+  readonly vectors: Float32Array;
+  readonly outcomes: readonly EncodeOutcome[];
+  readonly timings: StageTimings;
+}
+
+export interface FindCall {
+  readonly by: Lookup;
+  readonly keys: readonly string[];
+  /** Passages per key, ≥ 1. */
+  readonly limit: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface FoundPassage {
+  readonly row: number;
+  /** The corpus row as JSON text, verbatim. */
+  readonly document: string;
+}
+
+export interface FindResult {
+  /** For each key the passages that have it, in row order; empty where none has. */
+  readonly found: readonly (readonly FoundPassage[])[];
   readonly timings: StageTimings;
 }
 
@@ -53,6 +99,10 @@ export interface RetrieverInfo {
 export interface Retriever {
   readonly info: RetrieverInfo;
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
+  /** The vectors alone. */
+  embed(call: EmbedCall): Promise<EmbedResult>;
+  /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */
+  find(call: FindCall): Promise<FindResult>;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
 }

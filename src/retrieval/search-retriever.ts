@@ -1,9 +1,21 @@
 import { throwIfCancelled } from '../abort.ts';
-import type { EncodeOutcome, TextEncoder } from '../embedding/text-encoder.ts';
+import { composeText, type EncodeOutcome, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
+import type { RowBitmap } from '../vector-index/row-bitmap.ts';
 import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
-import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult, Retriever, RetrieverInfo } from './retriever.ts';
+import type {
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
+  Hit,
+  QueryOutcome,
+  RetrieveCall,
+  RetrieveResult,
+  Retriever,
+  RetrieverInfo,
+} from './retriever.ts';
 import { Stopwatch } from './timings.ts';
 
 /** Encode, search, fetch: the one place that sees all three, through their contracts alone. */
@@ -12,19 +24,41 @@ export class SearchRetriever implements Retriever {
   readonly #encoder: TextEncoder;
   readonly #index: VectorIndex;
   readonly #passages: PassageStore;
+  readonly #alive: RowBitmap | undefined;
   readonly #running = new Set<Promise<unknown>>();
   #closing: Promise<void> | undefined;
 
-  constructor(info: RetrieverInfo, encoder: TextEncoder, index: VectorIndex, passages: PassageStore) {
+  /** `alive`: the rows that have not been removed, where some have. */
+  constructor(
+    info: RetrieverInfo,
+    encoder: TextEncoder,
+    index: VectorIndex,
+    passages: PassageStore,
+    alive?: RowBitmap,
+  ) {
     this.info = info;
     this.#encoder = encoder;
     this.#index = index;
     this.#passages = passages;
+    this.#alive = alive;
   }
 
   retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    return this.#track(() => this.#retrieve(call));
+  }
+
+  embed(call: EmbedCall): Promise<EmbedResult> {
+    return this.#track(() => this.#embed(call));
+  }
+
+  find(call: FindCall): Promise<FindResult> {
+    return this.#track(() => this.#find(call));
+  }
+
+  /** What runs is waited for when the retriever closes. */
+  #track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The index is being closed.'));
-    const running = this.#retrieve(call);
+    const running = work();
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     return running;
@@ -66,7 +100,36 @@ export class SearchRetriever implements Retriever {
     if (!found.exact) throw bug('an exact engine did not prove its answer');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
-    return { outcomes: outcomes(encoded.outcomes, found, k, documents), timings: watch.timings };
+    const texts = queries.map((query) => this.#textOf(query));
+    return { outcomes: outcomes(encoded.outcomes, texts, found, k, documents), timings: watch.timings };
+  }
+
+  #textOf(query: EncoderInput): string {
+    return composeText(query, this.info.model.prefixes.query, this.#encoder.separator);
+  }
+
+  async #embed({ inputs, kind, truncate, signal }: EmbedCall): Promise<EmbedResult> {
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    const { vectors, outcomes } = await watch.time('embed', () =>
+      this.#encoder.encode(inputs, {
+        kind,
+        ...(truncate === undefined ? {} : { truncate }),
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    );
+    return { vectors, outcomes, timings: watch.timings };
+  }
+
+  async #find({ by, keys, limit, signal }: FindCall): Promise<FindResult> {
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    const rows = await watch.time('search', () => this.#passages.find(by, keys, limit, signal));
+    const kept = rows.map((list) => (this.#alive === undefined ? list : list.filter((row) => this.#alive?.has(row))));
+    const documents = await watch.time('fetch', () => this.#passages.getMany(kept.flat(), signal));
+    let next = 0;
+    const found = kept.map((list) => list.map((row) => ({ row, document: documents[next++]! })));
+    return { found, timings: watch.timings };
   }
 }
 
@@ -97,21 +160,24 @@ function hitRows(found: SearchResult, k: number): Float64Array {
 
 function outcomes(
   encoded: readonly EncodeOutcome[],
+  texts: readonly string[],
   found: SearchResult,
   k: number,
   documents: readonly string[],
 ): QueryOutcome[] {
   let q = 0;
   let nextDocument = 0;
-  return encoded.map((outcome): QueryOutcome => {
+  return encoded.map((outcome, i): QueryOutcome => {
     if (!outcome.ok) return outcome;
     const hits: Hit[] = [];
-    for (let i = q * k; i < q * k + found.counts[q]!; i++) {
+    for (let at = q * k; at < q * k + found.counts[q]!; at++) {
       // A negative score too small for float32 rounds to −0, which adding 0 makes 0.
-      const score = Math.fround(found.scores[i]!) + 0;
-      hits.push({ row: found.rows[i]!, score, document: documents[nextDocument++]! });
+      const score = Math.fround(found.scores[at]!) + 0;
+      hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });
     }
+    const certificate = { exact: true, rescored: found.certificate?.rescored[q] ?? null } as const;
     q++;
-    return { ok: true, hits, tokens: outcome.tokens, truncated: outcome.truncated };
+    const { tokens, truncated, cut } = outcome;
+    return { ok: true, hits, tokens, truncated, text: texts[i]!, cut, certificate };
   });
 }

@@ -9,14 +9,16 @@ import type { SearchRequest, SearchResult, VectorIndex } from './vector-index.ts
 
 /**
  * Exact search by the native engine: int8 codes decide, with a proof for each query, which few rows have to be scored.
- * docs/certificate.md has the proof. Shards without codes are scanned row by row, with the same result.
+ * Where a shard has a screen, that decides first, from fewer bytes still. docs/certificate.md has the proof. Shards without codes are scanned row by row, with the same result.
  */
 export class FlatIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
-  /** Bytes that want to stay in memory: the codes. */
+  /** Bytes that want to stay in memory: the screens, and the codes of shards that have none. */
   readonly residentBytes: number;
+  /** Bytes of codes behind a screen, of which about one row in a thousand is read. */
+  readonly touchedBytes: number;
   /** Bytes of exact rows that are mapped and read a few dozen rows at a time. */
   readonly mappedBytes: number;
   readonly #kernel: Kernel;
@@ -32,19 +34,21 @@ export class FlatIndex implements VectorIndex {
     this.#alive = source.alive;
     this.#kernel = kernel;
     this.#index = index;
-    const { residentBytes, mappedBytes } = kernel.indexFacts(index);
+    const { residentBytes, touchedBytes, mappedBytes } = kernel.indexFacts(index);
     this.residentBytes = residentBytes;
+    this.touchedBytes = touchedBytes;
     this.mappedBytes = mappedBytes;
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
   static open(source: IndexSource, kernel: Kernel): FlatIndex {
     const { metric, dimension } = source;
-    const shards = source.shards.map(({ rows, segments, codes }) => ({
+    const shards = source.shards.map(({ rows, segments, codes, screen }) => ({
       rows,
       segments,
       dtype: segments[0]?.dtype ?? 'float32',
       codes,
+      screen,
     }));
     return new FlatIndex(source, kernel, kernel.openIndex({ metric, dimension, shards }));
   }

@@ -10,6 +10,8 @@ export interface ShardSource {
   readonly segments: readonly VectorSegment[];
   /** Absolute path of the first-pass codes; absent where they were not made. */
   readonly codes?: string;
+  /** Absolute path of the screen before the codes; absent where there is none. */
+  readonly screen?: string;
 }
 
 /** What an engine opens: where the rows of an index lie. Plain data, so that it can cross to a worker thread. */

@@ -43,6 +43,20 @@ export interface NativeSearchResult {
   readonly fullScans: number;
 }
 
+export interface CheckedRows {
+  readonly rowsChecked: number;
+  /** −1 when the bounds of every row hold. */
+  readonly badRow: number;
+  readonly reason: string;
+}
+
+export interface MadeScreen {
+  /** Directions kept; 0 when no file was made. */
+  readonly directions: number;
+  /** Why so many, or why none. */
+  readonly reason: string;
+}
+
 /** The addon as native/addon/addon.cpp exports it. `id` names a call for `cancel`; ids of running calls differ. */
 interface Addon {
   isas(): InstructionSet[];
@@ -51,9 +65,9 @@ interface Addon {
   openIndex(spec: {
     metric: Metric;
     dimension: number;
-    shards: readonly (NativeRows & { codes?: string | undefined })[];
+    shards: readonly (NativeRows & { codes?: string | undefined; screen?: string | undefined })[];
   }): NativeIndex;
-  indexFacts(index: NativeIndex): { rows: number; residentBytes: number; mappedBytes: number };
+  indexFacts(index: NativeIndex): { rows: number; residentBytes: number; touchedBytes: number; mappedBytes: number };
   closeIndex(index: NativeIndex): void;
   search(
     id: number,
@@ -69,12 +83,16 @@ interface Addon {
   appendCodes(id: number, writer: NativeCodesWriter, rows: Float32Array, count: number): Promise<number>;
   finishCodes(id: number, writer: NativeCodesWriter): Promise<number>;
   closeCodes(writer: NativeCodesWriter): void;
-  verifyCodes(
+  verifyCodes(id: number, path: string, rows: NativeRows, dimension: number): Promise<CheckedRows>;
+  makeScreen(
     id: number,
     path: string,
+    codesPath: string,
     rows: NativeRows,
     dimension: number,
-  ): Promise<{ rowsChecked: number; badRow: number; reason: string }>;
+    directions: number,
+  ): Promise<MadeScreen>;
+  verifyScreen(id: number, path: string, codesPath: string, rows: NativeRows, dimension: number): Promise<CheckedRows>;
   firstNotHalf(values: Float32Array): number;
   toHalves(values: Float32Array): Uint16Array;
 }
@@ -105,7 +123,10 @@ export class Kernel {
     return translate(() => this.#addon.openIndex(spec));
   }
 
-  /** `residentBytes`: codes, what wants to stay in memory. `mappedBytes`: exact rows, read a few dozen at a time. */
+  /**
+   * `residentBytes`: what wants to stay in memory: screens, codes where there is none. `touchedBytes`: codes behind a screen,
+   * about one row in a thousand is read. `mappedBytes`: exact rows, read a few dozen at a time.
+   */
   indexFacts(index: NativeIndex): ReturnType<Addon['indexFacts']> {
     return this.#addon.indexFacts(index);
   }
@@ -142,13 +163,33 @@ export class Kernel {
   }
 
   /** Derives the bounds of every row again. `badRow` is −1 when all hold. */
-  verifyCodes(
+  verifyCodes(path: string, rows: NativeRows, dimension: number, signal?: AbortSignal): Promise<CheckedRows> {
+    return this.#call(signal, (id) => this.#addon.verifyCodes(id, path, rows, dimension));
+  }
+
+  /**
+   * Makes the screen of finished codes at `path`: of so many directions (a multiple of 64), or, for 0, where it pays. Nothing
+   * stays at `path` when it fails.
+   */
+  makeScreen(
     path: string,
+    codesPath: string,
+    rows: NativeRows,
+    dimension: number,
+    { directions = 0, signal }: { directions?: number; signal?: AbortSignal | undefined } = {},
+  ): Promise<MadeScreen> {
+    return this.#call(signal, (id) => this.#addon.makeScreen(id, path, codesPath, rows, dimension, directions));
+  }
+
+  /** As verifyCodes, for the screen made with those codes. */
+  verifyScreen(
+    path: string,
+    codesPath: string,
     rows: NativeRows,
     dimension: number,
     signal?: AbortSignal,
-  ): Promise<{ rowsChecked: number; badRow: number; reason: string }> {
-    return this.#call(signal, (id) => this.#addon.verifyCodes(id, path, rows, dimension));
+  ): Promise<CheckedRows> {
+    return this.#call(signal, (id) => this.#addon.verifyScreen(id, path, codesPath, rows, dimension));
   }
 
   /** Index of the first value that float16 does not hold exactly, or the length when it holds all. */

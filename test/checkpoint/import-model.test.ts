@@ -209,11 +209,10 @@ test('large weights lie beside the graph, aligned, and are part of the model', a
   await assert.rejects(readModelFolder(folder), trawlError('MODEL_INVALID', /model\.onnx\.data has 1000 bytes/));
 });
 
-const CLASSIFIERS: readonly [string, TinyOptions, string][] = [
+const CLASSIFIERS: readonly [string, TinyOptions][] = [
   [
     'BertForSequenceClassification',
     { prefix: 'bert.', tensors: { 'classifier.weight': [1, HIDDEN], 'classifier.bias': [1] } },
-    'sigmoid',
   ],
   [
     'XLMRobertaForSequenceClassification',
@@ -223,15 +222,14 @@ const CLASSIFIERS: readonly [string, TinyOptions, string][] = [
       tensors: {
         'classifier.dense.weight': [HIDDEN, HIDDEN],
         'classifier.dense.bias': [HIDDEN],
-        'classifier.out_proj.weight': [3, HIDDEN],
-        'classifier.out_proj.bias': [3],
+        'classifier.out_proj.weight': [1, HIDDEN],
+        'classifier.out_proj.bias': [1],
       },
     },
-    'identity',
   ],
 ];
 
-for (const [architecture, options, activation] of CLASSIFIERS) {
+for (const [architecture, options] of CLASSIFIERS) {
   test(`${architecture} becomes a cross-encoder with its logits`, async (t) => {
     const config = { architectures: [architecture], pad_token_id: options.modelType === undefined ? 0 : 1 };
     const checkpoint = await tinyCheckpoint(t, { ...options, config });
@@ -240,23 +238,22 @@ for (const [architecture, options, activation] of CLASSIFIERS) {
     const reference = new ReferenceEncoder(checkpoint.tensors, bert ? BERT : ROBERTA);
     const { logits, ...others } = await run(folder, 'model.onnx', bert ? 0 : 1);
     assert.deepEqual(others, {});
-    const labels = bert ? 1 : 3;
-    assert.deepEqual(logits!.dims, [3, labels]);
+    assert.deepEqual(logits!.dims, [3, 1]);
     for (const [text, mask] of MASK.entries()) {
       const ids = IDS[text]!.map((id, i) => (mask[i] === 0 && !bert ? 1 : id));
       const hidden = reference.hidden(ids, TYPES[text]!, mask);
       const features = reference.pooled(hidden, bert ? 'pooler.dense' : 'classifier.dense');
       const expected = reference.dense(bert ? 'classifier' : 'classifier.out_proj', features);
       expected.forEach((value, i) => {
-        assert.ok(Math.abs(logits!.data[text * labels + i]! - value) < 5e-6);
+        assert.ok(Math.abs(logits!.data[text + i]! - value) < 5e-6);
       });
     }
     assert.deepEqual(
       [description.kind, description.labels, description.activation, description.graph.output],
-      ['cross-encoder', labels, activation, 'logits'],
+      ['cross-encoder', 1, 'sigmoid', 'logits'],
     );
     await assert.rejects(readModelFolder(folder), trawlError('MODEL_INVALID', /is a cross-encoder/));
-    assert.equal((await readModelFolder(folder, {}, { kind: 'cross-encoder' })).labels, labels);
+    assert.equal((await readModelFolder(folder, {}, { kind: 'cross-encoder' })).labels, 1);
   });
 }
 
@@ -394,6 +391,17 @@ const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, Err
     async () => {},
     'MODEL_INVALID',
     /under any prefix/,
+  ],
+  [
+    'is a classifier of three classes',
+    {
+      prefix: 'bert.',
+      tensors: { 'classifier.weight': [3, HIDDEN], 'classifier.bias': [3] },
+      config: { architectures: ['BertForSequenceClassification'] },
+    },
+    async () => {},
+    'MODEL_INVALID',
+    /gives 3 values a pair; a cross-encoder gives one/,
   ],
   [
     'is a classifier without its head',

@@ -237,3 +237,38 @@ test('on a terminal the log has lines for a person', { skip: process.platform !=
   assert.match(stdout, /stopping: running requests end first/);
   assert.doesNotMatch(stdout, /^\{/m);
 });
+
+test('--dialect and --listen put a dialect in front, each on its address', async (t) => {
+  const free = createServer().listen(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port } = free.address() as { port: number };
+  free.close();
+  await once(free, 'close');
+  const { url, child, ended } = await serveIndex(t, index, ['--listen', `${port}=zerosearch`]);
+  const ask = async (at: string): Promise<unknown> => {
+    const response = await fetch(`${at}/retrieve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"query": "a river", "top_k": 2}',
+    });
+    return response.json();
+  };
+  assert.equal(((await ask(url)) as { num_results: number }).num_results, 2);
+  assert.equal(((await ask(`http://127.0.0.1:${port}`)) as unknown[]).length, 2);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+});
+
+test('a dialect or address that cannot be is refused with what can', async () => {
+  const cases: readonly [string[], RegExp][] = [
+    [['--dialect', 'zero'], /"zero" is no dialect.*zerosearch.*\[CONFIG_INVALID\]/],
+    [['--listen', '6002'], /"6002" is not understood; write HOST:PORT=DIALECT.*\[USAGE\]/],
+    [['--listen', '99999=rllm'], /not understood/],
+    [['--listen', '6002=none'], /"none" is no dialect/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await runTrawl(['serve', index, '--port', '0', '--quiet', ...args]);
+    assert.ok(code === 1 || code === 2, stderr);
+    assert.match(stderr, message);
+  }
+});

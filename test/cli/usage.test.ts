@@ -3,12 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { COMMON_OPTIONS, EXIT } from '../../cli/command.ts';
-import { COMMANDS } from '../../cli/commands.ts';
+import { loadCommands } from '../../cli/commands.ts';
 import { commandHelp } from '../../cli/help.ts';
 import { environmentName, type OptionTable } from '../../src/options/option-spec.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
+
+const COMMANDS = await loadCommands();
 
 test('trawl alone shows its help on stderr and is a usage error', async () => {
   const { code, stdout, stderr } = await runTrawl([]);

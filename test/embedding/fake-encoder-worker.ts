@@ -32,10 +32,10 @@ port.on('message', async (message: ToWorker) => {
     type: 'encoded',
     vectors,
     tokens: new Int32Array(inputs.length).fill(1),
-    truncated: new Uint8Array(inputs.length),
+    cuts: new Uint8Array(inputs.length),
     failures,
     elapsedMs: performance.now() - started,
   } satisfies EncodedChunk;
   port.postMessage(chunk);
 });
-port.postMessage({ type: 'ready' });
+port.postMessage({ type: 'ready', separator: null });

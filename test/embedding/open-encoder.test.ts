@@ -39,9 +39,9 @@ test('texts become unit vectors with their number of tokens', async (t) => {
   const { vectors, outcomes } = await encoder.encode(['what is a', '', 'the query '.repeat(40)], QUERY);
   assert.equal(encoder.dimension, TOY_DIMENSION);
   assert.deepEqual(outcomes, [
-    { ok: true, tokens: 5, truncated: false },
-    { ok: true, tokens: 2, truncated: false },
-    { ok: true, tokens: 32, truncated: true },
+    { ok: true, tokens: 5, truncated: false, cut: 'nothing' },
+    { ok: true, tokens: 2, truncated: false, cut: 'nothing' },
+    { ok: true, tokens: 32, truncated: true, cut: 'tail' },
   ]);
   for (let row = 0; row < 3; row++) {
     const vector = vectors.subarray(row * TOY_DIMENSION, (row + 1) * TOY_DIMENSION);
@@ -56,7 +56,7 @@ test('kinds have their own prefix and limit', async (t) => {
   assert.deepEqual(await vectorOf(encoder, 'a b'), await vectorOf(bare, 'query: a b'));
   assert.deepEqual(await vectorOf(encoder, 'a b', { kind: 'passage' }), await vectorOf(bare, 'passage: a b'));
   const { outcomes } = await encoder.encode(['a '.repeat(100)], { kind: 'passage' });
-  assert.deepEqual(outcomes, [{ ok: true, tokens: 64, truncated: true }]);
+  assert.deepEqual(outcomes, [{ ok: true, tokens: 64, truncated: true, cut: 'tail' }]);
 });
 
 test('a question with its query is composed, and shortened where asked', async (t) => {

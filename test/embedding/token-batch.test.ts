@@ -34,13 +34,13 @@ test('every text with tokens is in one batch, and no batch of several exceeds th
 test('rows are padded with zeros that are no tokens, and types come along', () => {
   const batch = tokenBatch(
     [
-      { ids: [5, 6, 7], types: [0, 0, 1], truncated: false },
-      { ids: [8], truncated: true },
+      { ids: [5, 6, 7], types: [0, 0, 1], cut: 'nothing' },
+      { ids: [8], cut: 'tail' },
     ],
     4,
   );
   assert.deepEqual([...batch.ids], [5, 6, 7, 0, 8, 0, 0, 0]);
   assert.deepEqual([...batch.types!], [0, 0, 1, 0, 0, 0, 0, 0]);
   assert.deepEqual([...batch.tokens], [3, 1]);
-  assert.equal(tokenBatch([{ ids: [1], truncated: false }], 1).types, null);
+  assert.equal(tokenBatch([{ ids: [1], cut: 'nothing' }], 1).types, null);
 });

@@ -31,23 +31,23 @@ const tokenize = (input: EncoderInput, maxTokens: number, truncate: TruncateSide
 test('the limit counts special tokens and the prefix, and the last special token stays', () => {
   const result = tokenize('a b c d e', 6, 'tail', 'query: ');
   assert.deepEqual(result.ids, [CLS, ...ids('query: a b'), SEP]);
-  assert.equal(result.truncated, true);
+  assert.equal(result.cut, 'tail');
 });
 
 test('a text that just fits is not truncated, whatever white space follows', () => {
   const result = tokenize(`a b c${' '.repeat(10_000)}`, 5);
   assert.deepEqual(result.ids, [CLS, ...ids('a b c'), SEP]);
-  assert.equal(result.truncated, false);
+  assert.equal(result.cut, 'nothing');
 });
 
 test('an empty text is its special tokens', () => {
-  assert.deepEqual(tokenize('', 8), { ids: [CLS, SEP], truncated: false });
+  assert.deepEqual(tokenize('', 8), { ids: [CLS, SEP], cut: 'nothing' });
 });
 
 test('question and query become one text around the separator', () => {
   const composed = tokenize({ question: 'who is a', query: 'b' }, 32, 'tail', 'query: ');
   assert.deepEqual(composed.ids, tokenize('query: who is a [SEP] b', 32).ids);
-  assert.equal(composed.truncated, false);
+  assert.equal(composed.cut, 'nothing');
   for (const question of ['', ' \n'])
     assert.deepEqual(tokenize({ question, query: 'b' }, 32).ids, tokenize('b', 32).ids);
 });
@@ -55,20 +55,22 @@ test('question and query become one text around the separator', () => {
 test('tail truncation of a pair may lose the query', () => {
   const result = tokenize({ question: 'a b c d e f', query: 'x y' }, 6);
   assert.deepEqual(result.ids, [CLS, ...ids('a b c d'), SEP]);
+  assert.equal(result.cut, 'tail');
 });
 
 test('question truncation shortens the question and keeps the query whole', () => {
   const result = tokenize({ question: 'a b c d e f', query: 'x y' }, 8, 'question', 'q ');
   assert.deepEqual(result.ids, [CLS, ...ids('q a b [SEP] x y'), SEP]);
-  assert.equal(result.truncated, true);
+  assert.equal(result.cut, 'question');
 });
 
 test('with no room for one token of the question it goes with its separator', () => {
   const result = tokenize({ question: 'a b c d', query: 'v w x y' }, 7, 'question', 'q ');
   assert.deepEqual(result.ids, [CLS, ...ids('q v w x y'), SEP]);
-  assert.equal(result.truncated, true);
+  assert.equal(result.cut, 'question');
   const longQuery = tokenize({ question: 'a b', query: 'u v w x y z' }, 6, 'question', 'q ');
   assert.deepEqual(longQuery.ids, [CLS, ...ids('q u v w'), SEP]);
+  assert.equal(longQuery.cut, 'question-and-tail');
 });
 
 test('question truncation of a plain text keeps its head', () => {
@@ -111,12 +113,12 @@ test('a text without end is looked at no further than 200,000 characters, and it
     'é'.repeat(1e6),
   ]) {
     const result = tokenize(text, 16);
-    assert.equal(result.truncated, true, JSON.stringify(text.slice(0, 4)));
+    assert.notEqual(result.cut, 'nothing', JSON.stringify(text.slice(0, 4)));
     assert.ok(result.ids.length <= 16);
-    assert.equal(tokenize({ question: text, query: 'b' }, 16, 'question').truncated, true);
-    assert.equal(tokenize({ question: 'a', query: text }, 16, 'question').truncated, true);
+    assert.notEqual(tokenize({ question: text, query: 'b' }, 16, 'question').cut, 'nothing');
+    assert.notEqual(tokenize({ question: 'a', query: text }, 16, 'question').cut, 'nothing');
   }
-  assert.equal(tokenize(`a b c${' '.repeat(199_000)}`, 16).truncated, false);
+  assert.equal(tokenize(`a b c${' '.repeat(199_000)}`, 16).cut, 'nothing');
 });
 
 test('an endless run of combining marks costs no more than a short one, and the text stays what it is', () => {

@@ -1,6 +1,11 @@
-import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { documentFields } from '../../src/passages/document-fields.ts';
 import type {
+  EmbedCall,
+  EmbedResult,
+  FindCall,
+  FindResult,
   QueryOutcome,
   RetrieveCall,
   RetrieveResult,
@@ -62,9 +67,30 @@ export class FakeRetriever implements Retriever {
     await this.#options.before?.(call);
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
     const outcomes = call.queries.map(
-      (input, i) => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
+      (input, i): QueryOutcome => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
     );
     return { outcomes, timings: { embed: 1.25, search: 0.5, fetch: 0.25 } };
+  }
+
+  /** A text's vector is its length and its first three UTF-16 units. */
+  async embed(call: EmbedCall): Promise<EmbedResult> {
+    const vectors = new Float32Array(call.inputs.length * 4);
+    const outcomes = call.inputs.map((input, i) => {
+      const text = `${call.kind}: ${textOf(input)}`;
+      vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
+      return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
+    });
+    return { vectors, outcomes, timings: { embed: 1.25, search: 0, fetch: 0 } };
+  }
+
+  async find(call: FindCall): Promise<FindResult> {
+    const found = call.keys.map((key) =>
+      this.#documents
+        .map((document, row) => ({ row, document }))
+        .filter(({ document }) => documentFields(document)[call.by] === key)
+        .slice(0, call.limit),
+    );
+    return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
   }
 
   async close(): Promise<void> {}
@@ -77,7 +103,16 @@ export class FakeRetriever implements Retriever {
       const row = (hash + rank) % this.#documents.length;
       return { row, score: Math.fround(0.9 - rank / 10), document: this.#documents[row]! };
     });
-    return { ok: true, hits, tokens: Math.min(text.length + 2, 256), truncated: text.length > 1_000 };
+    const truncated = text.length > 1_000;
+    return {
+      ok: true,
+      hits,
+      tokens: Math.min(text.length + 2, 256),
+      truncated,
+      text,
+      cut: truncated ? 'tail' : 'nothing',
+      certificate: { exact: true, rescored: count },
+    };
   }
 }
 
@@ -91,5 +126,5 @@ export function untilAborted(call: RetrieveCall): Promise<void> {
 }
 
 function textOf(input: EncoderInput): string {
-  return typeof input === 'string' ? input : `${input.question} [SEP] ${input.query}`;
+  return composeText(input, '', '[SEP]');
 }

@@ -54,13 +54,31 @@ export async function readToEnd(socket: Socket): Promise<string> {
 }
 
 /** POSTs a value (or a ready body) to /retrieve without a socket. */
-export async function post(
+export function post(
   app: FastifyInstance,
   body: unknown,
   headers: Record<string, string> = { 'content-type': 'application/json' },
-): Promise<{ status: number; json: unknown; text: string; headers: Record<string, unknown> }> {
+): Promise<Posted> {
+  return postTo(app, '/retrieve', body, headers);
+}
+
+export interface Posted {
+  readonly status: number;
+  /** Undefined where the answer is no JSON. */
+  readonly json: unknown;
+  readonly text: string;
+  readonly headers: Record<string, unknown>;
+}
+
+/** The same to another path. */
+export async function postTo(
+  app: FastifyInstance,
+  url: string,
+  body: unknown,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): Promise<Posted> {
   const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-  const response = await app.inject({ method: 'POST', url: '/retrieve', headers, payload });
+  const response = await app.inject({ method: 'POST', url, headers, payload });
   const isJson = String(response.headers['content-type']).startsWith('application/json');
   return {
     status: response.statusCode,

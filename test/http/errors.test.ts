@@ -21,7 +21,7 @@ function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, u
 
 test('every code has a status, and none is 429', () => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
-    assert.ok([404, 405, 413, 415, 422, 500, 503].includes(ERROR_STATUS[code]), code);
+    assert.ok([400, 404, 405, 413, 415, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
   }
 });
 

@@ -37,6 +37,7 @@ export interface FakeEncoderOptions {
 /** An encoder without a model: a text's vector is made of its hash. Remembers what it was asked. */
 export class FakeTextEncoder implements TextEncoder {
   readonly identity: ModelIdentity;
+  readonly separator = '[SEP]';
   readonly batches: (readonly EncoderInput[])[] = [];
   readonly #options: FakeEncoderOptions;
 
@@ -73,7 +74,12 @@ export class FakeTextEncoder implements TextEncoder {
       vectors.set(this.vectorOf(text), i * this.dimension);
       const words = text.split(/\s+/).length;
       const limit = this.identity.maxTokens[options.kind];
-      return { ok: true, tokens: Math.min(words, limit), truncated: words > limit };
+      return {
+        ok: true,
+        tokens: Math.min(words, limit),
+        truncated: words > limit,
+        cut: words > limit ? 'tail' : 'nothing',
+      };
     });
     return { vectors, outcomes };
   }

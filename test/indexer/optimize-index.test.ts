@@ -51,7 +51,7 @@ test('an index without codes gets them, and answers as before', { skip }, async 
   const before = await search(folder);
   const { generation } = openIndexDirectory(folder).manifest;
   const summary = await optimizeIndex(folder, kernel!, quietly);
-  assert.deepEqual(summary, { codesMade: 1, rewritten: 0, notRepresentable: 0 });
+  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 0, notRepresentable: 0 });
   assert.equal(shardManifest(folder).codes?.path, 'codes.i8');
   assert.deepEqual(await search(folder), before);
   assert.equal(openIndexDirectory(folder).manifest.generation, generation);
@@ -63,7 +63,7 @@ test('a second run finds nothing to do and touches no file', { skip }, async (t)
   await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
   const before = readFileSync(join(folder, SHARD, 'shard.json'), 'utf8');
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 0, rewritten: 0, notRepresentable: 0 });
+  assert.deepEqual(summary, { codesMade: 0, screensMade: 0, screensOfNoUse: 0, rewritten: 0, notRepresentable: 0 });
   assert.equal(readFileSync(join(folder, SHARD, 'shard.json'), 'utf8'), before);
 });
 
@@ -73,7 +73,7 @@ test('rows that are float16 take half the space, the float32 file goes, and ever
   const folder = await bareIndex(t);
   const before = await search(folder);
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 1, rewritten: 1, notRepresentable: 0 });
+  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 1, notRepresentable: 0 });
   const { vectors, files } = shardManifest(folder);
   assert.deepEqual(
     vectors.map(({ path, dtype }) => [path, dtype]),
@@ -89,7 +89,7 @@ test('one value that is no float16 keeps its shard in float32, and the summary s
   const encoder = new FakeTextEncoder({ firstValue: (text) => (text === 'passage 321' ? 0.1 : undefined) });
   const folder = await bareIndex(t, encoder);
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 1, rewritten: 0, notRepresentable: 1 });
+  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 0, notRepresentable: 1 });
   assert.equal(shardManifest(folder).vectors[0]!.dtype, 'float32');
   assert.deepEqual(readdirSync(join(folder, SHARD)).sort(), [
     'codes.i8',

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { importModel } from '../../checkpoint/import-model.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
-import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 interface Case {
@@ -19,11 +19,11 @@ interface Case {
 const NEAR = 1e-4;
 
 test('checkpoints that Transformers saves become graphs that compute what torch computes', {
-  skip: withoutPeers(),
+  skip: withoutTorch(),
 }, async (t) => {
   const folder = await tempFolder(t);
   const request = { folder, tokenizer: fixture('tokenizer.json') };
-  const cases = (await runPeer('checkpoint_make.py', request)) as readonly Case[];
+  const cases = (await runTorchPeer('checkpoint_make.py', request)) as readonly Case[];
   for (const { name, folder: source, inputs, outputs } of cases) {
     await t.test(name, async (t) => {
       const { folder: out } = await importModel(source, {
@@ -41,7 +41,7 @@ test('checkpoints that Transformers saves become graphs that compute what torch 
         assert.ok(worst <= NEAR, `${output} differs by ${worst}`);
       }
       const graphs = ['model.onnx', 'model-float16.onnx', 'model-int8.onnx'].map((graph) => join(out, graph));
-      assert.deepEqual(await runPeer('onnx_check.py', graphs), [null, null, null]);
+      assert.deepEqual(await runTorchPeer('onnx_check.py', graphs), [null, null, null]);
     });
   }
 });

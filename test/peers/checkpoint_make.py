@@ -32,7 +32,7 @@ CASES = {
         "50GB",
     ),
     "xlm-roberta-scores": (
-        lambda: tf.XLMRobertaForSequenceClassification(tf.XLMRobertaConfig(**SMALL, **ROBERTA, num_labels=3)),
+        lambda: tf.XLMRobertaForSequenceClassification(tf.XLMRobertaConfig(**SMALL, **ROBERTA, num_labels=1)),
         torch.float32,
         "50GB",
     ),

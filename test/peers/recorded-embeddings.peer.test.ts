@@ -84,7 +84,7 @@ for (const [name, texts] of [
     let row = 0;
     for (const text of texts) {
       const ids = tokenizer.frame(tokenizer.contentIds(text, 100));
-      const { data, dims } = await session.run(tokenBatch([{ ids, truncated: false }], ids.length));
+      const { data, dims } = await session.run(tokenBatch([{ ids, cut: 'nothing' }], ids.length));
       const [, tokens, dimension] = dims as [number, number, number];
       for (let token = 0; token < tokens; token++) {
         assertNear(data.subarray(token * dimension, (token + 1) * dimension), expected[row++]!);

@@ -17,6 +17,7 @@ type Before = () => Promise<void> | void;
 /** A text's vector is one number: the number it begins with. */
 export class FakeEncoder implements TextEncoder {
   readonly dimension = 1;
+  readonly separator = '[SEP]';
   readonly identity = new FakeRetriever().info.model;
   readonly calls: { inputs: readonly EncoderInput[]; options: EncodeOptions }[] = [];
   readonly #log: Log;
@@ -36,7 +37,12 @@ export class FakeEncoder implements TextEncoder {
     const text = (input: EncoderInput): string => (typeof input === 'string' ? input : input.query);
     const outcomes = inputs.map(
       (input): EncodeOutcome =>
-        this.#fail(input) ?? { ok: true, tokens: text(input).length, truncated: text(input).endsWith('…') },
+        this.#fail(input) ?? {
+          ok: true,
+          tokens: text(input).length,
+          truncated: text(input).endsWith('…'),
+          cut: text(input).endsWith('…') ? 'tail' : 'nothing',
+        },
     );
     const vectors = Float32Array.from(inputs, (input, i) => (outcomes[i]!.ok ? Number.parseFloat(text(input)) : 0));
     return { vectors, outcomes };
@@ -105,6 +111,12 @@ export class FakeStore implements PassageStore {
     this.#log.push(`fetch ${Array.from(rows).join(',')}`);
     await this.#before();
     return Array.from(rows, (row) => `{"row":${row}}`);
+  }
+
+  async find(_by: string, keys: readonly string[]): Promise<number[][]> {
+    this.#log.push(`find ${keys.join(',')}`);
+    await this.#before();
+    return keys.map((key) => [Number.parseInt(key, 10)]);
   }
 
   async close(): Promise<void> {

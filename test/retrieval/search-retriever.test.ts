@@ -56,6 +56,7 @@ function wait(ms: number): () => Promise<void> {
 test('each query gets its own hits, best first, each with its document and its score in float32', async () => {
   const { retriever, log } = assemble();
   const { outcomes } = await retriever.retrieve({ queries: ['3 b', '0 a…', '4'], k: 3 });
+  const certificate = { exact: true, rescored: null };
   assert.deepEqual(outcomes, [
     {
       ok: true,
@@ -65,14 +66,28 @@ test('each query gets its own hits, best first, each with its document and its s
       ],
       tokens: 3,
       truncated: false,
+      text: '3 b',
+      cut: 'nothing',
+      certificate,
     },
     {
       ok: true,
       hits: [0, 1, 2].map((row) => ({ row, score: Math.fround(row / 10), document: `{"row":${row}}` })),
       tokens: 4,
       truncated: true,
+      text: '0 a…',
+      cut: 'tail',
+      certificate,
     },
-    { ok: true, hits: [{ row: 4, score: Math.fround(4.4), document: '{"row":4}' }], tokens: 1, truncated: false },
+    {
+      ok: true,
+      hits: [{ row: 4, score: Math.fround(4.4), document: '{"row":4}' }],
+      tokens: 1,
+      truncated: false,
+      text: '4',
+      cut: 'nothing',
+      certificate,
+    },
   ]);
   assert.deepEqual(log, ['encode 3', 'search 3 × 3', 'fetch 3,4,0,1,2,4']);
 });

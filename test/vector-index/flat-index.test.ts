@@ -43,14 +43,30 @@ async function withCodes(folder: string, source: IndexSource, rows: Rows): Promi
   return { ...source, shards };
 }
 
+/** A screen of so many directions before the codes of each shard. */
+async function withScreens(folder: string, source: IndexSource, directions: number): Promise<IndexSource> {
+  const shards = await Promise.all(
+    source.shards.map(async (shard, i) => {
+      const screen = join(folder, `screen-${i}.i8`);
+      const { rows, segments, codes } = shard;
+      const native = { rows, segments, dtype: 'float32' as const };
+      const made = await kernel.makeScreen(screen, codes!, native, source.dimension, { directions });
+      assert.deepEqual(made, { directions, reason: 'asked for' });
+      return { ...shard, screen };
+    }),
+  );
+  return { ...source, shards };
+}
+
 async function openNative(
   t: TestContext,
   rows: Rows,
-  options: { metric?: Metric; shards?: number; alive?: RowBitmap; codes?: boolean } = {},
+  options: { metric?: Metric; shards?: number; alive?: RowBitmap; codes?: boolean; directions?: number } = {},
 ): Promise<{ index: FlatIndex; source: IndexSource; folder: string }> {
   const folder = await tempFolder(t);
   const plain = await writeSource(folder, rows, options);
-  const source = options.codes === false ? plain : await withCodes(folder, plain, rows);
+  const coded = options.codes === false ? plain : await withCodes(folder, plain, rows);
+  const source = options.directions === undefined ? coded : await withScreens(folder, coded, options.directions);
   const index = FlatIndex.open(source, kernel);
   t.after(() => index.close());
   return { index, source, folder };
@@ -77,6 +93,78 @@ for (const metric of METRICS) {
     }
   });
 }
+
+for (const metric of METRICS) {
+  test(`${metric}: through a screen, the same rows and bits, with and without a filter`, { skip }, async (t) => {
+    const rows = fewDirections(40_000, 192, 21);
+    const queries = { values: fewDirections(70, 192, 22).values.slice(0, 70 * 192), dimension: 192 };
+    const { index, source } = await openNative(t, rows, { metric, directions: 64 });
+    const without = FlatIndex.open(
+      { ...source, shards: source.shards.map(({ screen: _, ...shard }) => shard) },
+      kernel,
+    );
+    t.after(() => without.close());
+    assert.ok(index.residentBytes < without.residentBytes / 2);
+    assert.equal(index.touchedBytes, without.residentBytes);
+    for (const filter of [undefined, bitmapOf(40_000, 23, 0.3)]) {
+      for (const [count, k] of [
+        [1, 10],
+        [70, 10],
+        [9, 200],
+      ] as const) {
+        const request = { queries: queries.values.subarray(0, count * 192), count, k, ...(filter && { filter }) };
+        assert.deepEqual(hitsOf(await index.search(request), k), hitsOf(await without.search(request), k));
+      }
+    }
+    const few = { values: queries.values.subarray(0, 3 * 192), dimension: 192 };
+    const found = await index.search({ queries: few.values, count: 3, k: 10 });
+    assert.deepEqual(hitsOf(found, 10), expectedHits(rows, few, 10, { metric }));
+  });
+}
+
+test('a screen of other codes or damaged is refused by name, and verifying finds a changed byte', {
+  skip,
+}, async (t) => {
+  const rows = fewDirections(2_000, 64, 24);
+  const { source } = await openNative(t, rows, { directions: 64 });
+  const other = await openNative(t, fewDirections(2_000, 64, 25), { directions: 64 });
+  const [shard] = source.shards;
+  const [stranger] = other.source.shards;
+  assert.throws(
+    () => FlatIndex.open({ ...source, shards: [{ ...shard!, screen: stranger!.screen! }] }, kernel),
+    trawlError('INDEX_FILE_FOREIGN', /screen was made for other codes/),
+  );
+  assert.throws(
+    () => FlatIndex.open({ ...source, shards: [{ ...shard!, screen: shard!.codes! }] }, kernel),
+    trawlError('INDEX_FILE_FOREIGN', /not a screen file/),
+  );
+  const spec = { rows: 2_000, segments: shard!.segments, dtype: 'float32' as const };
+  const verify = () => kernel.verifyScreen(shard!.screen!, shard!.codes!, spec, 64);
+  assert.equal((await verify()).badRow, -1);
+  const bytes = readFileSync(shard!.screen!);
+  bytes[20_480 + 37 * 64 + 3]! ^= 0x20;
+  writeFileSync(`${shard!.screen}.new`, bytes);
+  renameSync(`${shard!.screen}.new`, shard!.screen!);
+  const checked = await verify();
+  assert.ok(checked.badRow >= 0, 'a row is named');
+  assert.notEqual(checked.reason, '');
+});
+
+test('a screen is made only where it pays, and says why', { skip }, async (t) => {
+  const choose = async (rows: Rows) => {
+    const { source, folder } = await openNative(t, rows);
+    const [shard] = source.shards;
+    const spec = { rows: shard!.rows, segments: shard!.segments, dtype: 'float32' as const };
+    return kernel.makeScreen(join(folder, 'screen.i8'), shard!.codes!, spec, rows.dimension);
+  };
+  assert.deepEqual(await choose(normalRows(100, 256, 26)), {
+    directions: 0,
+    reason: '100 rows are too few for a screen to pay',
+  });
+  const made = await choose(fewDirections(20_000, 192, 27));
+  assert.ok(made.directions >= 64, made.reason);
+  assert.match(made.reason, /directions would keep about .* % of a pass over the codes/);
+});
 
 test('any shape, metric, batch, shard count and filter gives the reference answer', { skip }, async (t) => {
   await fc.assert(
@@ -327,6 +415,24 @@ test('the process ends cleanly whatever the engine is doing', { skip }, () => {
     assert.equal(status, 0, `${ending}: ${stderr}`);
   }
 });
+
+/** Unit rows that lie mostly along 24 directions, as those of encoders lie along few. */
+function fewDirections(count: number, dimension: number, seed: number): Rows {
+  const directions = normalRows(24, dimension, 4711).values;
+  const weights = normalRows(count, 24, seed).values;
+  const { values } = normalRows(count, dimension, seed + 1);
+  for (let row = 0; row < count; row++) {
+    let square = 0;
+    for (let j = 0; j < dimension; j++) {
+      let value = 0.02 * values[row * dimension + j]! + Math.sin(j);
+      for (let i = 0; i < 24; i++) value += (weights[row * 24 + i]! * directions[i * dimension + j]!) / (1 + 0.1 * i);
+      values[row * dimension + j] = value;
+      square += value * value;
+    }
+    for (let j = 0; j < dimension; j++) values[row * dimension + j]! /= Math.sqrt(square);
+  }
+  return { values, dimension };
+}
 
 function bitmapOf(rows: number, seed: number, share: number): RowBitmap {
   const random = seededRandom(seed);

@@ -97,6 +97,7 @@ struct CodesBlock {
 };
 
 enum class CodesPlacement {
+  kTouched,    // in the page cache as far as it is read: beside a screen, single rows and some blocks are
   kMapped,     // in the page cache, shared with other processes that map the same file
   kHugePages,  // copied into this process's own memory on huge pages: a quarter faster for one query at a time on
                // machines whose page cache has only small pages; costs the reading of the file at the start
@@ -119,6 +120,7 @@ class CodesFile {
   uint64_t sign_seed() const { return sign_seed_; }
   const std::vector<float>& mean() const { return mean_f32_; }  // [dimension]
   int64_t bytes() const;
+  uint64_t identity() const { return identity_; }  // the header's checksum: metric, shape and mean
   CodesBlock block(int64_t index) const;
   bool block_checksum_holds(int64_t index) const;
 
@@ -128,7 +130,7 @@ class CodesFile {
   Metric metric_ = Metric::kInnerProduct;
   int64_t dimension_ = 0, padded_ = 0, rows_ = 0, rows_per_block_ = 0, blocks_ = 0;
   int64_t header_bytes_ = 0, block_bytes_ = 0;
-  uint64_t sign_seed_ = 0;
+  uint64_t sign_seed_ = 0, identity_ = 0;
   std::vector<float> mean_f32_;
 };
 

@@ -11,6 +11,19 @@
 
 namespace trawl {
 
+// When a query that has a screen goes without it: the answer is the same, only the time differs.
+struct ScreenPolicy {
+  bool use = true;
+  // Rows that are looked at by their codes first, for a threshold to begin with; a 128th of all where that is more. Shards
+  // of fewer than four times as many are searched without their screen.
+  int64_t sample_rows = 4096;
+  // The screen is tried on a part of those rows: a query for which it keeps more than this share does not use it.
+  double trial_share = 0.125;
+  // A query that leaves more than this share of all rows to be settled one by one goes on without the screen; the share
+  // grows where fewer than 16 queries are asked together, whose pass is bound by memory.
+  double settled_share = 1.0 / 512;
+};
+
 struct SearchOptions {
   int64_t k = 10;                              // >= 1; more than the rows there are returns them all
   const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows
@@ -22,10 +35,12 @@ struct SearchOptions {
   int64_t candidate_limit = 65536;
   // Queries that share one pass over the codes. More: fewer passes, more memory (8*dimension bytes each and up).
   int64_t batch_queries = 512;
+  ScreenPolicy screen;
 };
 
 struct QueryStats {
-  int64_t survivors = 0;      // rows that the integer pass could not drop
+  int64_t survivors = 0;      // rows that the codes could not drop
+  int64_t settled = 0;        // rows that a screen left to the codes once the threshold had risen
   int64_t rescored = 0;       // exact rows read and scored
   int64_t buffer_growths = 0;
   bool full_scan = false;     // the certificate was given up (too many candidates) or there were no codes

@@ -7,6 +7,7 @@
 #include "trawl/isa.hpp"
 #include "trawl/metric.hpp"
 #include "trawl/rows.hpp"
+#include "trawl/screen_file.hpp"
 #include "trawl/search.hpp"
 #include "trawl/thread_pool.hpp"
 #include "trawl/verify.hpp"

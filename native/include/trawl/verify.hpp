@@ -6,6 +6,7 @@
 
 #include "trawl/codes_file.hpp"
 #include "trawl/rows.hpp"
+#include "trawl/screen_file.hpp"
 #include "trawl/thread_pool.hpp"
 
 namespace trawl {
@@ -19,5 +20,9 @@ struct VerifyResult {
 // Throws kBadFile when shapes disagree, kCancelled, kIo.
 VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& pool,
                           const std::atomic<bool>* cancel = nullptr);
+
+// The same for a screen; `codes` are those it was made with.
+VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
+                           const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace trawl

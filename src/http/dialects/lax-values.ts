@@ -43,6 +43,15 @@ export function laxBoolean(value: unknown): LaxResult<boolean> {
   }
 }
 
+/** A finite number, or a text that is one ("1e-3"). */
+export function laxNumber(value: unknown): LaxResult<number> {
+  const read = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  if (typeof read === 'number' && Number.isFinite(read)) return { ok: true, value: read };
+  return typeof value === 'string'
+    ? fail('float_parsing', 'Input should be a valid number, unable to parse string as a number')
+    : fail('float_type', 'Input should be a valid finite number');
+}
+
 function fail(type: string, msg: string): LaxResult<never> {
   return { ok: false, type, msg };
 }

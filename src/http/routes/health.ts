@@ -1,13 +1,57 @@
 import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
+import type { GetOperation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 
-/** `/livez`: the process answers. `/readyz`: it has an index, and which. */
+export const HEALTH_OPERATIONS: readonly GetOperation[] = [
+  {
+    path: '/livez',
+    name: 'livez',
+    summary: '200 while the process answers',
+    reply: Type.Object({ status: Type.String() }),
+  },
+  {
+    path: '/readyz',
+    name: 'readyz',
+    summary: 'The facts of the index, or 503 with the progress of the start',
+    reply: Type.Object({ status: Type.String(), index: Type.String(), rows: Type.Integer() }),
+  },
+  {
+    path: '/health',
+    name: 'health',
+    summary: 'Health in one object for the clients of ReSearch, rLLM and SearchAgent-X',
+    reply: Type.Object({
+      status: Type.String({ description: 'healthy, else starting or stopping with status 503.' }),
+      retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
+      corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
+      index_loaded: Type.Boolean(),
+      retrieval_method: Type.Optional(Type.String({ description: 'Name of the encoder, once the index is open.' })),
+    }),
+  },
+];
+
+/** `/livez`: the process answers. `/readyz`: it has an index, and which. `/health`: what other servers' clients look at. */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.get('/livez', async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     return { status: 'alive' };
+  });
+
+  app.get('/health', async (_request, reply) => {
+    reply.header('cache-control', 'no-store');
+    const { state, retriever } = holder;
+    const ready = state === 'ready' && retriever !== undefined;
+    if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
+    return {
+      status: ready ? 'healthy' : state,
+      retrievers: { total: 1, available: ready ? 1 : 0 },
+      index_loaded: ready,
+      ...(retriever === undefined
+        ? {}
+        : { corpus_size: retriever.info.rows, retrieval_method: retriever.info.model.name }),
+    };
   });
 
   app.get('/readyz', async (_request, reply) => {

@@ -14,7 +14,7 @@ const PAGE_FILES = [
 ] as const;
 
 /** Nothing but the page's own files runs or loads, and no other site may frame it. */
-const CONTENT_SECURITY_POLICY =
+export const CONTENT_SECURITY_POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /** Serves src/web from memory: four small files, read once at the start. */

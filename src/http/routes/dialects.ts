@@ -1,9 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RetrieveResult } from '../../retrieval/retriever.ts';
 import { clientSignal } from '../client-signal.ts';
-import type { Dialect } from '../dialects/dialect.ts';
-import { chooseDialect, DIALECT_PATHS } from '../dialects/dispatch.ts';
+import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
+import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../error-reply.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
@@ -12,35 +11,41 @@ import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
 
+/** Of one request; they are usually all the same. */
+const LOGGED_FAILURES = 3;
+
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The dialect of a retrieve request, once its body is known: it words the errors too. */
+    /** The dialect of a request, once its path or its body tells: it words the errors too. */
     dialect: Dialect | null;
   }
 }
 
 /** The POST routes of all dialects: body → dialect → retriever → dialect → reply. */
-export function registerRetrieve(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerDialects(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+  checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
   const budget = new ReplyBudget(config.maxReplyBytesInFlight);
   for (const path of DIALECT_PATHS) {
+    const dialects = new PathDialects(path, config.dialects);
     app.route({
       method: 'POST',
       url: path,
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
       onRequest: async (request) => {
+        request.dialect = dialects.only;
         holder.require();
         budget.require();
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
-      handler: (request, reply) => answer(path, request, reply, holder, budget, config),
+      handler: (request, reply) => answer(dialects, request, reply, holder, budget, config),
     });
   }
 }
 
 async function answer(
-  path: string,
+  dialects: PathDialects,
   request: FastifyRequest,
   reply: FastifyReply,
   holder: RetrieverHolder,
@@ -50,21 +55,21 @@ async function answer(
   const signal = clientSignal(request.raw, reply.raw);
   const body = parseJsonBody(request.body);
   request.body = undefined;
-  const dialect = chooseDialect(path, body);
+  const dialect = dialects.choose(body);
   request.dialect = dialect;
-  const parsed = dialect.parse(body, config);
-  const result = await holder.require().retrieve({ ...parsed.call, signal });
+  const plan = dialect.parse(body, config);
+  const result = await plan.run(holder.require(), signal);
   // Others may have been answered meanwhile.
   budget.require();
   const replyStart = performance.now();
-  const slices = await writeReply(parsed.reply(result.outcomes), signal);
+  const slices = await writeReply(result.pieces, signal);
   const timings: AnswerTimings = {
     ...result.timings,
     reply: performance.now() - replyStart,
     total: elapsedMs(request),
   };
   budget.hold(byteLength(slices), request.raw, reply.raw);
-  logAnswer(request, dialect, parsed.call.k, result, timings);
+  logAnswer(request, dialect, plan, result, timings);
   return send(reply, slices, timings);
 }
 
@@ -81,13 +86,16 @@ function send(reply: FastifyReply, slices: readonly Buffer[], timings: AnswerTim
 function logAnswer(
   request: FastifyRequest,
   dialect: Dialect,
-  k: number,
-  result: RetrieveResult,
+  { queries, k }: Plan,
+  { truncated, failures = [] }: Answer,
   timings: AnswerTimings,
 ): void {
-  const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
+  for (const error of failures.slice(0, LOGGED_FAILURES)) {
+    request.log.error({ err: error, code: error.code, details: error.details }, 'query failed');
+  }
+  const failed = failures.length === 0 ? {} : { failed: failures.length };
   request.log.info(
-    { dialect: dialect.name, queries: result.outcomes.length, k, truncated, ...roundedTimings(timings) },
+    { dialect: dialect.name, queries, k, truncated, ...failed, ...roundedTimings(timings) },
     'retrieved',
   );
 }

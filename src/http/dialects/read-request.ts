@@ -1,0 +1,160 @@
+import type { Static, TSchema } from 'typebox';
+import { Issues, RequestError } from '../request-error.ts';
+import { type LaxResult, laxBoolean, laxInteger, laxNumber } from './lax-values.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+type Place = readonly (string | number)[];
+
+/** The keywords of JSON Schema that the requests use. */
+interface Node {
+  readonly type?: string;
+  readonly anyOf?: readonly Node[];
+  readonly enum?: readonly unknown[];
+  readonly items?: Node;
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly minItems?: number;
+}
+
+/** A member of the body itself: undefined for what is only inherited, such as `constructor`. */
+export function field(body: JsonObject, name: string): unknown {
+  return Object.hasOwn(body, name) ? body[name] : undefined;
+}
+
+export function isJsonObject(body: unknown): body is JsonObject {
+  return typeof body === 'object' && body !== null && !Array.isArray(body);
+}
+
+/**
+ * Reads a body by the schema of its dialect, as laxly as pydantic reads it ("2" is an integer), and tells all that is
+ * wrong at once in FastAPI's words. A field that is absent takes the schema's `default`; unknown fields are ignored
+ * unless the schema says `additionalProperties: false`.
+ *
+ * @throws RequestError INVALID_REQUEST, or TOO_MANY_QUERIES for a list of more than `maxItems`.
+ */
+export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, maxItems: number): Static<Schema> {
+  if (!isJsonObject(body)) {
+    throw new RequestError('INVALID_REQUEST', 'The body must be a JSON object.', [
+      {
+        type: 'model_attributes_type',
+        loc: ['body'],
+        msg: 'Input should be a valid dictionary or object to extract fields from',
+      },
+    ]);
+  }
+  const issues = new Issues();
+  const value = new Reader(issues, maxItems).read(schema as Node, body, []);
+  issues.throwIfAny();
+  return value as Static<Schema>;
+}
+
+class Reader {
+  readonly #issues: Issues;
+  readonly #maxItems: number;
+
+  constructor(issues: Issues, maxItems: number) {
+    this.#issues = issues;
+    this.#maxItems = maxItems;
+  }
+
+  read(node: Node, value: unknown, place: Place): unknown {
+    if (node.anyOf !== undefined) return this.read(fitting(node.anyOf, value), value, place);
+    if (node.enum !== undefined) return this.#choice(node.enum, value, place);
+    switch (node.type) {
+      case 'object':
+        return this.#object(node, value, place);
+      case 'array':
+        return this.#list(node, value, place);
+      case 'string':
+        return typeof value === 'string' ? value : this.#issue('string_type', 'a valid string', value, place);
+      case 'integer':
+        return this.#number(laxInteger(value), node, value, place);
+      case 'number':
+        return this.#number(laxNumber(value), node, value, place);
+      case 'boolean':
+        return this.#lax(laxBoolean(value), value, place);
+      case 'null':
+        return null;
+      default:
+        return value;
+    }
+  }
+
+  #object(node: Node, value: unknown, place: Place): unknown {
+    if (!isJsonObject(value)) return this.#issue('dict_type', 'a valid dictionary', value, place);
+    const properties = node.properties ?? {};
+    const result: Record<string, unknown> = {};
+    for (const [name, member] of Object.entries(properties)) {
+      const found = field(value, name);
+      if (found !== undefined) result[name] = this.read(member, found, [...place, name]);
+      else if ('default' in member) result[name] = member.default;
+      else if (node.required?.includes(name) === true) {
+        this.#issues.add('missing', [...place, name], 'Field required', undefined);
+      }
+    }
+    if (node.additionalProperties === false) {
+      for (const name of Object.keys(value)) {
+        if (Object.hasOwn(properties, name)) continue;
+        const known = Object.keys(properties).join(', ');
+        this.#issues.add('extra_forbidden', [...place, name], `There is no such field; known are ${known}`, undefined);
+      }
+    }
+    return result;
+  }
+
+  #list(node: Node, value: unknown, place: Place): unknown {
+    if (!Array.isArray(value)) return this.#issue('list_type', 'a valid list', value, place);
+    if (value.length > this.#maxItems) throw tooMany(value.length, this.#maxItems, place);
+    if (value.length < (node.minItems ?? 0)) {
+      return this.#issue('too_short', `a list of at least ${node.minItems} items`, undefined, place);
+    }
+    const { items } = node;
+    if (items === undefined) return value;
+    // Lists of ten thousand texts are usual: they are looked at and not copied.
+    if (items.type === 'string') {
+      for (const [i, item] of value.entries()) if (typeof item !== 'string') this.read(items, item, [...place, i]);
+      return value;
+    }
+    return value.map((item, i) => this.read(items, item, [...place, i]));
+  }
+
+  #choice(choices: readonly unknown[], value: unknown, place: Place): unknown {
+    if (choices.includes(value)) return value;
+    return this.#issue('literal_error', choices.map((choice) => `'${choice}'`).join(' or '), value, place);
+  }
+
+  #number(read: LaxResult<number>, node: Node, value: unknown, place: Place): unknown {
+    if (read.ok && node.minimum !== undefined && read.value < node.minimum) {
+      return this.#issue('greater_than_equal', `greater than or equal to ${node.minimum}`, value, place);
+    }
+    return this.#lax(read, value, place);
+  }
+
+  #lax(read: LaxResult<unknown>, value: unknown, place: Place): unknown {
+    if (read.ok) return read.value;
+    this.#issues.add(read.type, place, read.msg, value);
+    return undefined;
+  }
+
+  #issue(type: string, expected: string, value: unknown, place: Place): undefined {
+    this.#issues.add(type, place, `Input should be ${expected}`, value);
+  }
+}
+
+/** Of several forms the one that a value looks like; where it looks like none, the first says what is wrong. */
+function fitting(nodes: readonly Node[], value: unknown): Node {
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  const fits = (node: Node): boolean => node.type === type || (type === 'number' && node.type === 'integer');
+  return nodes.find(fits) ?? nodes.find((node) => node.type !== 'null')!;
+}
+
+function tooMany(count: number, most: number, place: Place): RequestError {
+  const name = place.at(-1) === 'queries' ? 'queries' : `entries in ${place.join('.')}`;
+  const reason = `The request has ${count} ${name}; this server takes at most ${most} at a time.`;
+  return new RequestError('TOO_MANY_QUERIES', `${reason} Send them in several requests.`, [
+    { type: 'too_long', loc: ['body', ...place], msg: reason },
+  ]);
+}

@@ -1,0 +1,60 @@
+import { Type } from 'typebox';
+import type { RetrieveResult } from '../../retrieval/retriever.ts';
+import { nullable, ScoredDocument, Topk, Truncated } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { refuse } from './questions.ts';
+import { resultLists, scoredHit, truncatedMember } from './result-lists.ts';
+import { hitsOf, searchPlan, separated } from './search-plan.ts';
+
+const METHOD = 'dense_exact';
+
+/**
+ * rLLM's server before May 2026: one query or a batch, always with scores. Faults told with status 200 there have their
+ * usual status here, and an empty batch gets an empty answer.
+ */
+export const rllmLegacy = defineDialect({
+  name: 'rllm-legacy',
+  path: '/retrieve',
+  summary: "A single query or a batch, always with scores (rLLM's older server)",
+  onlyIfNamed: true,
+  request: Type.Object({
+    query: nullable(Type.String(), 'The query; counts before queries.'),
+    queries: nullable(Type.Array(Type.String()), 'A batch.'),
+    topk: Topk,
+    top_k: Topk,
+    k: Topk,
+  }),
+  reply: Type.Union([
+    Type.Object({
+      query: Type.String(),
+      method: Type.String(),
+      results: Type.Array(ScoredDocument),
+      num_results: Type.Integer(),
+      truncated: Truncated,
+    }),
+    Type.Object({
+      method: Type.String(),
+      batch_size: Type.Integer(),
+      result: Type.Array(Type.Array(ScoredDocument)),
+      truncated: Truncated,
+    }),
+  ]),
+  example: { query: 'who designed the Brooklyn Bridge', topk: 3 },
+  plan({ query, queries, topk, top_k, k }, limits) {
+    const texts = query === null ? queries : [query];
+    if (texts === null) return refuse(['query'], 'Missing query or queries');
+    const search = { queries: texts, k: topk || top_k || k || limits.topk, kField: 'topk', limits };
+    return searchPlan(search, (result) => (query === null ? batch(result) : single(query, result)));
+  },
+});
+
+function* single(query: string, { outcomes }: RetrieveResult): Generator<string> {
+  const hits = hitsOf(outcomes[0]!, 0);
+  yield `{"query":${JSON.stringify(query)},"method":"${METHOD}","results":[`;
+  yield* separated(hits, scoredHit);
+  yield `],"num_results":${hits.length}${truncatedMember(outcomes)}}`;
+}
+
+function batch({ outcomes }: RetrieveResult): Iterable<string> {
+  return resultLists(outcomes, scoredHit, `"method":"${METHOD}","batch_size":${outcomes.length},`);
+}

@@ -1,0 +1,30 @@
+import { Type } from 'typebox';
+import { nullable, Queries, ResultLists } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { resultLists, scoredHit } from './result-lists.ts';
+import { searchPlan } from './search-plan.ts';
+import { skyrl } from './skyrl.ts';
+
+const TOPK = 5;
+
+/** StepSearch's plain `/retrieve`: Search-R1's batch, but five passages where none are asked for, and always scores. */
+export const stepSearch = defineDialect({
+  name: 'stepsearch',
+  path: '/retrieve',
+  summary: 'A batch of queries, always with scores (StepSearch)',
+  onlyIfNamed: true,
+  request: Type.Object({
+    queries: Queries,
+    topk: {
+      ...nullable(Type.Integer({ minimum: 0 }), "Passages per query. null and 0 mean the server's default."),
+      default: TOPK as number | null,
+    },
+  }),
+  reply: ResultLists,
+  example: { queries: ['who designed the Brooklyn Bridge'] },
+  claims: (body) => !skyrl.claims(body, false),
+  plan({ queries, topk }, limits) {
+    const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
+    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, scoredHit));
+  },
+});

@@ -1,0 +1,99 @@
+import { type DocumentFields, documentFields } from '../passages/document-fields.ts';
+import type { Hit, QueryOutcome } from '../retrieval/retriever.ts';
+
+export const FUSIONS = ['none', 'rrf', 'max'] as const;
+export type Fusion = (typeof FUSIONS)[number];
+
+export const DEDUPLICATIONS = ['none', 'passage', 'title'] as const;
+export type Deduplication = (typeof DEDUPLICATIONS)[number];
+
+/** The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), which FlashRAG uses too. */
+const RRF_K = 60;
+
+/** Which hits of a query stay. */
+export interface Selection {
+  /** Hits of a list in the reply. */
+  readonly k: number;
+  readonly minScore: number | null;
+  /** Ids as text. */
+  readonly excluded: ReadonlySet<string>;
+  readonly deduplicate: Deduplication;
+}
+
+export interface Candidate {
+  readonly hit: Hit;
+  readonly fields: DocumentFields;
+}
+
+export interface Fused {
+  /** Of the passages that count as one, that with the best score. */
+  readonly best: Candidate;
+  /** What the list is ordered by; larger is better. */
+  readonly score: number;
+  /** Where it was found, best score first; ranks from 1, after what was left out. */
+  readonly from: readonly { readonly query: number; readonly rank: number; readonly score: number }[];
+}
+
+/**
+ * The hits of each query that stay, best first, at most `length`; none of a query that failed. With
+ * `acrossLists` what counts as one stays in the first list that has it, else in every list once.
+ */
+export function select(
+  outcomes: readonly QueryOutcome[],
+  { minScore, excluded, deduplicate }: Selection,
+  { length, acrossLists }: { readonly length: number; readonly acrossLists: boolean },
+): readonly (readonly Candidate[])[] {
+  let seen = new Set<unknown>();
+  return outcomes.map((outcome) => {
+    if (!outcome.ok) return [];
+    if (!acrossLists) seen = new Set();
+    const list: Candidate[] = [];
+    for (const hit of outcome.hits) {
+      if (list.length === length || (minScore !== null && hit.score < minScore)) break;
+      const candidate = { hit, fields: documentFields(hit.document) };
+      if (candidate.fields.id !== undefined && excluded.has(candidate.fields.id)) continue;
+      const key = keyOf(candidate, deduplicate);
+      if (deduplicate !== 'none' && seen.has(key)) continue;
+      seen.add(key);
+      list.push(candidate);
+    }
+    return list;
+  });
+}
+
+/** One list of at most `k` from several. Equal scores are ordered by the better hit, then by the lower row. */
+export function fuse(
+  lists: readonly (readonly Candidate[])[],
+  fusion: Exclude<Fusion, 'none'>,
+  { k, deduplicate }: Selection,
+): Fused[] {
+  const groups = new Map<unknown, { best: Candidate; rrf: number; from: Fused['from'][number][] }>();
+  for (const [query, list] of lists.entries()) {
+    for (const [position, candidate] of list.entries()) {
+      const rank = position + 1;
+      const key = keyOf(candidate, deduplicate);
+      const group = groups.get(key) ?? { best: candidate, rrf: 0, from: [] };
+      if (isBetter(candidate.hit, group.best.hit)) group.best = candidate;
+      group.rrf += 1 / (RRF_K + rank);
+      group.from.push({ query, rank, score: candidate.hit.score });
+      groups.set(key, group);
+    }
+  }
+  return [...groups.values()]
+    .map(({ best, rrf, from }) => ({
+      best,
+      score: fusion === 'rrf' ? rrf : best.hit.score,
+      from: from.sort((a, b) => b.score - a.score || a.query - b.query),
+    }))
+    .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
+    .slice(0, k);
+}
+
+function isBetter(a: Hit, b: Hit): boolean {
+  return a.score > b.score || (a.score === b.score && a.row < b.row);
+}
+
+/** Passages with one key count as one. A passage without a title is like no other. */
+function keyOf({ hit, fields }: Candidate, deduplicate: Deduplication): unknown {
+  return deduplicate === 'title' && fields.title !== undefined ? fields.title : hit.row;
+}

@@ -1,0 +1,174 @@
+import type { TSchema } from 'typebox';
+import { packageVersion } from '../package-root.ts';
+import type { Dialect } from './dialects/dialect.ts';
+
+/** A GET route that answers with JSON. */
+export interface GetOperation {
+  /** With parameters in braces, as OpenAPI writes them. */
+  readonly path: string;
+  readonly name: string;
+  readonly summary: string;
+  readonly parameters?: readonly { readonly name: string; readonly description: string; readonly example: string }[];
+  readonly reply: TSchema;
+}
+
+type Json = Record<string, unknown>;
+
+/** What can go wrong on the POST routes, besides what a dialect says. */
+const ERRORS: Readonly<Record<string, string>> = {
+  413: 'The body is too large, or there are too many queries.',
+  415: 'The content type is not JSON.',
+  422: 'The body is not JSON, or a field is missing or has a wrong value.',
+  500: 'A defect, or a query that failed.',
+  503: 'Starting, stopping or overloaded; retry-after says when to come again.',
+};
+
+const ERROR_SCHEMA: Json = {
+  type: 'object',
+  properties: {
+    detail: { description: 'What FastAPI would send: a list of faults, or a phrase.' },
+    error: {
+      type: 'object',
+      properties: {
+        code: { type: 'string', description: 'Stable; docs/errors.md has all.' },
+        message: { type: 'string' },
+      },
+      required: ['code', 'message'],
+    },
+  },
+  required: ['error'],
+};
+
+/** The API's description in OpenAPI 3.1, made of the schemas that requests are read by. */
+export function openApiDocument(dialects: readonly Dialect[], gets: readonly GetOperation[]): Json {
+  const schemas: Json = { Error: ERROR_SCHEMA };
+  for (const { name, request, reply } of dialects) {
+    schemas[`${componentName(name)}Request`] = requestSchema(request);
+    schemas[`${componentName(name)}Reply`] = plain(reply);
+  }
+  const paths: Record<string, Json> = {};
+  for (const operation of gets) {
+    schemas[`${componentName(operation.name)}Reply`] = plain(operation.reply);
+    paths[operation.path] = { get: getOperation(operation) };
+  }
+  for (const path of new Set(dialects.map((dialect) => dialect.path))) {
+    paths[path.replace(/:(\w+)/g, '{$1}')] = {
+      post: postOperation(dialects.filter((dialect) => dialect.path === path)),
+    };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Trawl',
+      version: packageVersion,
+      summary: 'Exact dense retrieval for search agents',
+      description: 'Several projects share POST /retrieve; the body tells whose request it is.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [],
+    paths,
+    components: { schemas },
+  };
+}
+
+function postOperation(dialects: readonly Dialect[]): Json {
+  const [first] = dialects;
+  const parameters = [...(first?.path ?? '').matchAll(/:(\w+)/g)].map(([, name]) => pathParameter(name!, '', 'x'));
+  const responses: Json = {
+    200: jsonContent('The answer.', anyOf(dialects.map(({ name }) => `${componentName(name)}Reply`))),
+  };
+  const statuses = { ...ERRORS, ...otherStatuses(dialects) };
+  for (const [status, description] of Object.entries(statuses))
+    responses[status] = jsonContent(description, ref('Error'));
+  return {
+    operationId: dialects.length === 1 ? operationId(first!.name) : operationId(first!.path.slice(1)),
+    summary: dialects.length === 1 ? first!.summary : 'The requests of several projects, told apart by their bodies',
+    description: dialects
+      .map(({ name, summary, onlyIfNamed }) => `- ${name}: ${summary}${named(onlyIfNamed)}`)
+      .join('\n'),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: anyOf(dialects.map(({ name }) => `${componentName(name)}Request`)),
+          examples: Object.fromEntries(dialects.map(({ name, example }) => [name, { value: example }])),
+        },
+      },
+    },
+    responses,
+  };
+}
+
+function named(onlyIfNamed: boolean): string {
+  return onlyIfNamed ? ' (where the server was started with --dialect and this name)' : '';
+}
+
+function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
+  const others = dialects.flatMap(({ statuses }) => Object.values(statuses));
+  return Object.fromEntries(others.map((status) => [String(status), 'The request is not understood.']));
+}
+
+function getOperation({ name, summary, parameters = [], reply: _reply }: GetOperation): Json {
+  return {
+    operationId: operationId(name),
+    summary,
+    ...(parameters.length === 0
+      ? {}
+      : { parameters: parameters.map((each) => pathParameter(each.name, each.description, each.example)) }),
+    responses: {
+      200: jsonContent('The answer.', ref(`${componentName(name)}Reply`)),
+      ...(parameters.length === 0 ? {} : { 404: jsonContent('There is none.', ref('Error')) }),
+      503: jsonContent(ERRORS[503]!, name === 'passage' || name === 'indexes' ? ref('Error') : { type: 'object' }),
+    },
+  };
+}
+
+function pathParameter(name: string, description: string, example: string): Json {
+  return { name, in: 'path', required: true, schema: { type: 'string' }, description, example };
+}
+
+function jsonContent(description: string, schema: Json): Json {
+  return { description, content: { 'application/json': { schema } } };
+}
+
+function anyOf(names: readonly string[]): Json {
+  return names.length === 1 ? ref(names[0]!) : { anyOf: names.map(ref) };
+}
+
+function ref(name: string): Json {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** `rllm-legacy` → `RllmLegacy`. */
+function componentName(name: string): string {
+  return name.replaceAll(/(?:^|-)(\w)/g, (_match, letter: string) => letter.toUpperCase());
+}
+
+function operationId(name: string): string {
+  const joined = componentName(name.replaceAll(/\W+/g, '-'));
+  return joined.charAt(0).toLowerCase() + joined.slice(1);
+}
+
+/** A field with a default need not be sent, but in our schemas it is always there once it is read. */
+function requestSchema(schema: TSchema): Json {
+  return withOptionalDefaults(plain(schema)) as Json;
+}
+
+function withOptionalDefaults(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withOptionalDefaults);
+  if (typeof node !== 'object' || node === null) return node;
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, withOptionalDefaults(value)]));
+  const properties = copy.properties as Record<string, Json> | undefined;
+  if (properties === undefined || !Array.isArray(copy.required)) return copy;
+  const required = (copy.required as string[]).filter((name) => !('default' in (properties[name] ?? {})));
+  if (required.length === 0) delete copy.required;
+  else copy.required = required;
+  return copy;
+}
+
+/** Without what the library keeps beside the keywords of JSON Schema. */
+function plain(schema: TSchema): Json {
+  return JSON.parse(JSON.stringify(schema)) as Json;
+}

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import Value from 'typebox/value';
+import { DEFAULT_PASSAGE_TEMPLATE } from '../corpus/passage-template.ts';
+import { buildIndex } from '../indexer/build-index.ts';
+import { openEncoder } from '../src/embedding/open-encoder.ts';
+import { buildApp } from '../src/http/app.ts';
+import { DIALECTS, NAMEABLE_DIALECTS } from '../src/http/dialects/dispatch.ts';
+import { tsvLine } from '../src/http/dialects/r1-searcher.ts';
+import { listen } from '../src/http/listen.ts';
+import { packageRoot } from '../src/package-root.ts';
+import { withContents } from '../src/passages/contents.ts';
+import { documentFields } from '../src/passages/document-fields.ts';
+import { openRetriever } from '../src/retrieval/open-retriever.ts';
+import type { Hit, Retriever } from '../src/retrieval/retriever.ts';
+import { fileFolder, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
+
+const folder = await fileFolder();
+const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
+let retriever: Retriever;
+
+before(async () => {
+  const encoder = await openEncoder('token-average-256');
+  await buildIndex({
+    corpus: [SAMPLE_PASSAGES],
+    corpusOptions: {},
+    encoder,
+    out: join(folder, 'sample'),
+    overwrite: false,
+    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
+    uniqueIds: true,
+    onProgress: () => undefined,
+  });
+  await encoder.close();
+  retriever = await openRetriever(join(folder, 'sample'));
+});
+
+after(async () => {
+  for (const { app } of servers.values()) {
+    app.server.closeAllConnections();
+    await app.close();
+  }
+  await retriever.close();
+});
+
+/** A server over the one index with that dialect in front; '' for none. */
+function serverOf(dialect: string): Promise<string> {
+  const known = servers.get(dialect);
+  if (known !== undefined) return known.url;
+  const app = buildApp(retriever, { dialects: dialect === '' ? [] : [dialect] });
+  const url = listen(app, { host: '127.0.0.1', port: 0 });
+  servers.set(dialect, { app, url });
+  return url;
+}
+
+async function postJson<T>(url: string, body: unknown): Promise<T> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  assert.equal(response.status, 200, await response.clone().text());
+  return (await response.json()) as T;
+}
+
+const parsed = (hit: Hit): unknown => JSON.parse(withContents(hit.document));
+const scored = (hit: Hit): unknown => ({ document: parsed(hit), score: hit.score });
+
+/** What each dialect has to answer to one query, made from the retriever's own hits. */
+const ASKED: readonly {
+  readonly dialect?: string;
+  readonly path: string;
+  body(query: string): object;
+  reply(hits: readonly Hit[], query: string): unknown;
+}[] = [
+  {
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk: 4, return_scores: true }),
+    reply: (hits) => ({ result: [hits.map(scored)] }),
+  },
+  {
+    path: '/retrieve',
+    body: (query) => ({ queries: [query, query], topk: 4 }),
+    reply: (hits) => ({ result: [hits.map(parsed), hits.map(parsed)] }),
+  },
+  {
+    dialect: 'stepsearch',
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk: 4 }),
+    reply: (hits) => ({ result: [hits.map(scored)] }),
+  },
+  {
+    path: '/retrieve',
+    body: (query) => ({ query, topk: 4, return_scores: true }),
+    reply: (hits) => ({ result: [hits.map(scored)] }),
+  },
+  {
+    path: '/retrieve',
+    body: (query) => ({ query, top_k: 4 }),
+    reply: (hits, query) => ({
+      query,
+      method: 'dense_exact',
+      results: hits.map((hit, i) => ({ id: `doc_${i + 1}`, content: parsed(hit), score: hit.score })),
+      num_results: hits.length,
+    }),
+  },
+  {
+    dialect: 'rllm-legacy',
+    path: '/retrieve',
+    body: (query) => ({ query, k: 4 }),
+    reply: (hits, query) => ({ query, method: 'dense_exact', results: hits.map(scored), num_results: hits.length }),
+  },
+  {
+    dialect: 'zerosearch',
+    path: '/retrieve',
+    body: (query) => ({ query, top_k: 4 }),
+    reply: (hits) =>
+      hits.map(({ document, score }) => {
+        const { id, title, contents } = documentFields(document);
+        return { id, title, text: contents, score };
+      }),
+  },
+  {
+    path: '/queries',
+    body: (query) => ({ queries: [query], k: 4 }),
+    reply: (hits, query) => ({ answers: [hits.map(tsvLine)], queries: [query] }),
+  },
+  {
+    path: '/search',
+    body: (query) => ({ query, top_n: 4, return_score: true }),
+    reply: (hits) => [hits.map(idAndContents), hits.map(({ score }) => score)],
+  },
+  {
+    path: '/batch_search',
+    body: (query) => ({ query: [query], top_n: 4 }),
+    reply: (hits) => [hits.map(idAndContents)],
+  },
+];
+
+function idAndContents({ document }: Hit): object {
+  const { id, contents } = documentFields(document);
+  return { id, contents };
+}
+
+test('all dialects at once give the engine’s answers, each in its own shape', async () => {
+  const queries = readFileSync(join(SAMPLE, 'questions.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .slice(0, 20)
+    .map((line) => (JSON.parse(line) as { question: string }).question);
+  const { outcomes } = await retriever.retrieve({ queries, k: 4 });
+  const asked = queries.flatMap((query, q) =>
+    ASKED.map(async ({ dialect = '', path, body, reply }) => {
+      const answer = await postJson(`${await serverOf(dialect)}${path}`, body(query));
+      const outcome = outcomes[q]!;
+      assert.ok(outcome.ok);
+      assert.deepEqual(answer, reply(outcome.hits, query), `${dialect} ${path}`);
+    }),
+  );
+  const texts = queries.map(async (query, q) => {
+    const url = await serverOf('');
+    const { neighbor_texts } = await postJson<{ neighbor_texts: string[][] }>(`${url}/embed_and_retrieve`, {
+      prompts: [query],
+      top_k: 4,
+    });
+    const native = await postJson<{ results: { hits: { row: number; score: number }[] }[] }>(`${url}/v1/search`, {
+      queries: [query],
+      k: 4,
+    });
+    const outcome = outcomes[q]!;
+    assert.ok(outcome.ok);
+    assert.deepEqual(neighbor_texts, [outcome.hits.map(({ document }) => documentFields(document).contents)]);
+    assert.deepEqual(
+      native.results[0]!.hits.map(({ row, score }) => [row, score]),
+      outcome.hits.map(({ row, score }) => [row, score]),
+    );
+  });
+  await Promise.all([...asked, ...texts]);
+});
+
+test('a question beside a query is what an Agentic-R client composes, in every dialect that has both', async () => {
+  const url = await serverOf('');
+  const question = 'Where was the designer of the Sydney Opera House born?';
+  const query = 'birthplace of the architect';
+  const composed = `${question} [SEP] ${query}`;
+  const search = (queries: unknown[]) =>
+    postJson<{ results: { embedded: { text: string; tokens: number }; hits: unknown[] }[] }>(`${url}/v1/search`, {
+      queries,
+      k: 5,
+    });
+  const { results } = await search([{ question, query }, composed]);
+  assert.equal(results[0]!.embedded.text, composed);
+  assert.deepEqual(results[0], results[1]);
+  const lists = await Promise.all([
+    postJson<{ result: unknown[][] }>(`${url}/retrieve`, { queries: [query], questions: [question], topk: 5 }),
+    postJson<{ result: unknown[][] }>(`${url}/retrieve`, { query, question, topk: 5 }),
+    postJson<{ result: unknown[][] }>(`${url}/retrieve`, { queries: [composed], topk: 5 }),
+  ]);
+  assert.deepEqual(lists[0], lists[2]);
+  assert.deepEqual(lists[1], lists[2]);
+});
+
+test('a question too long gives way to its query, and the answer says so', async () => {
+  const url = await serverOf('');
+  const question = 'where does this very long question end '.repeat(100);
+  const results = await Promise.all(
+    (['tail', 'question'] as const).map(async (truncate) => {
+      const answer = await postJson<{ results: { embedded: { tokens: number; cut: string }; hits: unknown[] }[] }>(
+        `${url}/v1/search`,
+        { queries: [{ question, query: 'longest river of the Czech Republic' }], truncate },
+      );
+      return answer.results[0]!;
+    }),
+  );
+  assert.deepEqual(
+    results.map(({ embedded }) => [embedded.tokens, embedded.cut]),
+    [
+      [256, 'tail'],
+      [256, 'question'],
+    ],
+  );
+  assert.notDeepEqual(results[0]!.hits, results[1]!.hits);
+});
+
+test('a vector of the embeddings route has the score of a search as its product', async () => {
+  const url = await serverOf('');
+  const passage = JSON.parse(
+    (await retriever.find({ by: 'id', keys: ['s-0001'], limit: 1 })).found[0]![0]!.document,
+  ) as {
+    title: string;
+    text: string;
+  };
+  const embed = async (input: string, kind: string): Promise<number[]> => {
+    const { data } = await postJson<{ data: { embedding: number[] }[] }>(`${url}/v1/embeddings`, {
+      input,
+      model: `token-average-256-${kind}`,
+    });
+    return data[0]!.embedding;
+  };
+  const query = await embed('who designed the Brooklyn Bridge', 'query');
+  const document = await embed(`"${passage.title}"\n${passage.text}`, 'passage');
+  const { outcomes } = await retriever.retrieve({ queries: ['who designed the Brooklyn Bridge'], k: 1 });
+  assert.ok(outcomes[0]!.ok);
+  const product = query.reduce((sum, value, i) => sum + value * document[i]!, 0);
+  assert.equal(Math.fround(product), outcomes[0]!.hits[0]!.score);
+});
+
+test('pages are found by title through a wiki’s URL, and passages by id', async () => {
+  const url = await serverOf('');
+  const { result } = await postJson<{ result: ({ id: string } | null)[] }>(`${url}/access`, {
+    urls: ['Vltava', 'https://en.wikipedia.org/wiki/Brooklyn_Bridge', 'https://en.wikipedia.org/wiki/None_such'],
+  });
+  assert.deepEqual(
+    result.map((page) => page?.id ?? null),
+    ['s-0066', 's-0001', null],
+  );
+});
+
+/** The curl lines of a page, each with the dialect that its section says is named. */
+function curlLines(page: string): { line: string; dialect: string; section: string }[] {
+  const text = readFileSync(join(packageRoot, 'docs', page), 'utf8');
+  return text.split(/^## /m).flatMap((part) => {
+    const section = part.slice(0, part.indexOf('\n'));
+    const dialect = part.includes('Named by `--dialect') && NAMEABLE_DIALECTS.includes(section) ? section : '';
+    return [...part.matchAll(/^```sh\n(curl [\s\S]*?)\n```/gm)].map(([, line]) => ({ line: line!, dialect, section }));
+  });
+}
+
+for (const page of ['dialects.md', 'http-api.md']) {
+  test(`every curl line of docs/${page} is answered as the schema of its dialect says`, async () => {
+    const lines = curlLines(page);
+    assert.ok(lines.length >= 6, `${lines.length} lines`);
+    for (const { line, dialect, section } of lines) {
+      const url = await serverOf(dialect);
+      const command = `${line.replace('http://127.0.0.1:8000', url)} -w '\\n%{http_code}'`;
+      const { stdout } = await promisify(execFile)('bash', ['-c', command]);
+      const [body, status] = [stdout.slice(0, stdout.lastIndexOf('\n')), stdout.slice(stdout.lastIndexOf('\n') + 1)];
+      assert.equal(status, '200', `${section}: ${body}`);
+      const path = new URL(/http:\S+/.exec(line)![0]).pathname;
+      const dialects = DIALECTS.filter((each) => each.path === path && Object.keys(each.example).length > 0);
+      const own = dialects.find(({ name }) => name === section || name === dialect) ?? dialects[0];
+      if (own !== undefined) assert.ok(Value.Check(own.reply, JSON.parse(body)), `${section}: ${body.slice(0, 300)}`);
+    }
+  });
+}
+
+test('every dialect has a section with a curl line, and is in the tables', () => {
+  const text = readFileSync(join(packageRoot, 'docs', 'dialects.md'), 'utf8');
+  const sections = new Set(curlLines('dialects.md').map(({ section }) => section));
+  for (const { name, example, path } of DIALECTS) {
+    if (Object.keys(example).length === 0 || path.startsWith('/v1/')) continue;
+    const section = name === 'research-batch' ? 'research' : name;
+    assert.ok(sections.has(section), name);
+    assert.ok(text.includes(`| \`${section}\` |`), name);
+  }
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
+import { readModelFolder } from '../../src/embedding/model-folder.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+import { toyModel } from './model-fixtures.ts';
+
+/** Names or folders of models to try besides those that come along: TRAWL_TEST_MODELS, separated by commas. */
+const MORE = (process.env.TRAWL_TEST_MODELS ?? '').split(',').filter((name) => name !== '');
+const MODELS = [
+  'toy',
+  ...(existsSync(join(packageRoot, 'models/token-average-256')) ? ['token-average-256'] : []),
+  ...MORE,
+];
+
+for (const name of MODELS) {
+  for (const kind of ['query', 'passage'] as const) {
+    test(`the same bits in any order, company and number of workers: ${name}, ${kind}`, async (t) => {
+      const folder = name === 'toy' ? await toyModel(t) : name;
+      const { precisions } = await readModelFolder(folder);
+      const lines = (await readFile(join(packageRoot, 'corpus/sample/passages.jsonl'), 'utf8')).trim().split('\n');
+      const texts = ['', 'a', ...lines.slice(0, MORE.includes(name) ? 60 : 270)];
+      const random = seededRandom(11);
+      for (const precision of precisions.filter((each) => each !== 'float16')) {
+        const model = await readModelFolder(folder, {}, { precision });
+        const first = new Map<string, Float32Array>();
+        for (const workers of [1, 2, 3]) {
+          const pool = await EncoderPool.open({ model, workers });
+          t.after(() => pool.close());
+          const order = texts.map((text) => ({ text, at: random() })).sort((a, b) => a.at - b.at);
+          const { vectors } = await pool.encode(
+            order.map(({ text }) => text),
+            { kind },
+          );
+          for (const [i, { text }] of order.entries()) {
+            const vector = vectors.slice(i * pool.dimension, (i + 1) * pool.dimension);
+            assert.deepEqual(vector, first.get(text) ?? vector, `${precision}, ${workers} workers`);
+            first.set(text, vector);
+          }
+          await pool.close();
+        }
+      }
+    });
+  }
+}
+
+test('a long run does not take more and more memory', {
+  skip: MODELS.includes('token-average-256') ? false : 'models/token-average-256 is not there',
+}, async (t) => {
+  const pool = await EncoderPool.open({ model: await readModelFolder('token-average-256'), workers: 2 });
+  t.after(() => pool.close());
+  const rounds = async (from: number, to: number): Promise<number> => {
+    for (let round = from; round < to; round++) {
+      // Words that were not there before: what is remembered of words would grow.
+      const texts = Array.from({ length: 500 }, (_, i) => `${(round * 500 + i).toString(36)}wörd `.repeat(40));
+      await pool.encode(texts, { kind: 'passage' });
+    }
+    return process.memoryUsage().rss;
+  };
+  const warm = await rounds(0, 12);
+  const after = await rounds(12, 36);
+  assert.ok(after - warm < 100 * 1024 * 1024, `${(after - warm) / 1024 / 1024} MiB more after 12,000 texts`);
+});

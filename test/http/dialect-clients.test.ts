@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { TrawlError } from '../../src/errors.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { serve } from './build.ts';
+
+/**
+ * Clients written the way the projects' own read an answer: which fields they touch, what they try again, and what they
+ * make of a fault. Waits between tries are left out.
+ */
+
+const DOCUMENTS = ['Alpha', 'Beta', 'Gamma', 'Delta', 'Epsilon', 'Zeta'].map((title, i) =>
+  JSON.stringify({ id: String(i), contents: `"${title}"\nText of ${title}.`, url: `https://example.org/${i}` }),
+);
+
+/** A server whose first `failures` answers are faults. */
+async function flaky(t: TestContext, failures: number, dialects: readonly string[] = []): Promise<Flaky> {
+  let left = failures;
+  let asked = 0;
+  const retriever = new FakeRetriever({
+    documents: DOCUMENTS,
+    before() {
+      asked++;
+      if (left-- > 0) throw new TrawlError('OVERLOADED', 'There is more work waiting than fits.');
+    },
+  });
+  const { url } = await serve(t, retriever, { dialects });
+  return { url, asked: () => asked };
+}
+
+interface Flaky {
+  readonly url: string;
+  asked(): number;
+}
+
+function postJson(url: string, body: unknown): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+/** What a Python client gets by `.json()["a"]`: a missing key is an error. */
+function key<T>(value: unknown, name: string | number): T {
+  const found = (value as Record<string | number, T>)[name];
+  if (found === undefined) throw new Error(`KeyError: ${name}`);
+  return found;
+}
+
+/** Search-R1's generation step: no look at the status, no second try, one list per query in order. */
+async function searchR1(url: string, queries: readonly string[], topk: number): Promise<string[]> {
+  const answer = await (await postJson(`${url}/retrieve`, { queries, topk, return_scores: true })).json();
+  const result = key<unknown[][]>(answer, 'result');
+  assert.equal(result.length, queries.length);
+  return result.map((hits) =>
+    hits
+      .map((hit, i) => {
+        const [title, ...text] = key<string>(key(hit, 'document'), 'contents').split('\n');
+        return `Doc ${i + 1}(Title: ${title}) ${text.join('\n')}\n`;
+      })
+      .join(''),
+  );
+}
+
+test('Search-R1 formats its documents, also for a step in which nobody searched', async (t) => {
+  const { url } = await flaky(t, 0);
+  const [first] = await searchR1(url, ['', 'x'], 3);
+  assert.equal(
+    first,
+    'Doc 1(Title: "Alpha") Text of Alpha.\nDoc 2(Title: "Beta") Text of Beta.\nDoc 3(Title: "Gamma") Text of Gamma.\n',
+  );
+  assert.deepEqual(await searchR1(url, [], 3), []);
+});
+
+/** verl and SkyRL: up to ten tries on 500, 502, 503 and 504; any other fault goes to the model as a text. */
+async function withTries(url: string, body: unknown): Promise<{ result: unknown[][] } | { fault: string }> {
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const response = await postJson(url, body);
+    if ([500, 502, 503, 504].includes(response.status)) {
+      await response.arrayBuffer();
+      continue;
+    }
+    if (!response.ok) {
+      await response.arrayBuffer();
+      return { fault: `API request error: ${response.status}` };
+    }
+    return (await response.json()) as { result: unknown[][] };
+  }
+  return { fault: 'gave up' };
+}
+
+test('verl tries again while the server is overloaded, and not where its request is wrong', async (t) => {
+  const { url, asked } = await flaky(t, 3);
+  const answer = await withTries(`${url}/retrieve`, { queries: ['', 'b'], topk: 2, return_scores: true });
+  assert.equal(asked(), 4);
+  const [hits] = key<unknown[][]>(answer, 'result');
+  const [title, ...text] = key<string>(key(hits![0], 'document'), 'contents').split('\n');
+  assert.equal(`Doc 1 (Title: ${title})\n${text.join('\n')}`, 'Doc 1 (Title: "Alpha")\nText of Alpha.');
+  assert.deepEqual(await withTries(`${url}/retrieve`, { queries: 'b', topk: 2 }), { fault: 'API request error: 422' });
+  assert.deepEqual(await withTries(`${url}/retrieve`, { queries: ['b'], topk_rerank: 2 }), {
+    fault: 'API request error: 501',
+  });
+  assert.equal(asked(), 4);
+});
+
+test('SkyRL sends one query and reads the only list', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  const answer = await withTries(`${url}/retrieve`, { query: '', topk: 3, return_scores: true });
+  const result = key<unknown[][]>(answer, 'result');
+  assert.equal(result.length, 1);
+  const texts = result[0]!.map((hit, i) => `Doc ${i + 1}: ${key<string>(key(hit, 'document'), 'contents').trim()}\n`);
+  assert.equal(texts[0], 'Doc 1: "Alpha"\nText of Alpha.\n');
+  assert.equal(asked(), 3);
+});
+
+test('slime asks without scores and reads bare documents; a wrapped one would be an empty passage to it', async (t) => {
+  const { url } = await flaky(t, 0);
+  const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: false });
+  const { result } = (await response.json()) as { result: Record<string, string>[][] };
+  const contents = result[0]!.map((item) => item.contents ?? 'No title.\nNo snippet available.');
+  assert.deepEqual(contents, ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+});
+
+test('verl-tool takes a document wrapped or bare', async (t) => {
+  const { url } = await flaky(t, 0);
+  const read = async (scores: boolean): Promise<string[]> => {
+    const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: scores });
+    const { result } = (await response.json()) as { result: Record<string, unknown>[][] };
+    return result[0]!.map((item) => key<string>('document' in item ? item.document : item, 'contents'));
+  };
+  assert.deepEqual(await read(true), await read(false));
+});
+
+test('RAG-R1 makes one request of a trajectory’s queries, also of none', async (t) => {
+  const { url } = await flaky(t, 0);
+  for (const text of [' a, b ,, c ', ',']) {
+    const queries = text
+      .split(',')
+      .map((query) => query.trim())
+      .filter((query) => query !== '');
+    const answer = await (await postJson(`${url}/retrieve`, { queries, topk: 3, return_scores: true })).json();
+    const documents = key<unknown[][]>(answer, 'result').map((hits) =>
+      hits.map((hit, i) => `Doc ${i + 1}: ${key<string>(key(hit, 'document'), 'contents')}\n`).join(''),
+    );
+    assert.equal(documents.length, queries.length);
+  }
+});
+
+test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
+  const { url, asked } = await flaky(t, 4);
+  let documents: string[] = [];
+  let urls: string[] = [];
+  for (let attempt = 0; attempt < 10 && documents.length === 0; attempt++) {
+    try {
+      const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: false });
+      const [hits] = key<unknown[][]>(await response.json(), 'result');
+      documents = hits!.map((hit) => key<string>(hit, 'contents'));
+      urls = hits!.map((hit) => key<string>(hit, 'url'));
+    } catch {
+      // Again.
+    }
+  }
+  assert.equal(asked(), 5);
+  assert.equal(documents.length, 2);
+  const pages = await (await postJson(`${url}/access`, { urls: [urls[0], 'https://example.org/none'] })).json();
+  const [page, none] = key<unknown[]>(pages, 'result');
+  assert.equal(key<string>(page, 'contents'), documents[0]);
+  assert.equal(none, null);
+});
+
+test('rLLM reads the contents of the content, with at most fifty passages', async (t) => {
+  const { url } = await flaky(t, 0);
+  const answer = await (await postJson(`${url}/retrieve`, { query: '', top_k: Math.min(80, 50) })).json();
+  const results = key<unknown[]>(answer, 'results');
+  assert.equal(results.length, key(answer, 'num_results'));
+  const texts = results.map((hit) => key<string>(key(hit, 'content'), 'contents').slice(0, 300));
+  assert.equal(texts[0], '"Alpha"\nText of Alpha.');
+  assert.deepEqual(
+    results.map((hit) => key(hit, 'id')),
+    results.map((_, i) => `doc_${i + 1}`),
+  );
+});
+
+test('rLLM’s older client reads single and batch answers', async (t) => {
+  const { url } = await flaky(t, 0, ['rllm-legacy']);
+  const single = await (await postJson(`${url}/retrieve`, { query: '', topk: 2 })).json();
+  assert.equal(key<string>(key(key<unknown[]>(single, 'results')[1], 'document'), 'contents'), '"Beta"\nText of Beta.');
+  const batch = await (await postJson(`${url}/retrieve`, { queries: ['', 'b'], topk: 2 })).json();
+  assert.equal(key<unknown[][]>(batch, 'result').length, key(batch, 'batch_size'));
+});
+
+test('ZeroSearch prints the text of a bare list, and tries ten times', async (t) => {
+  const { url, asked } = await flaky(t, 3, ['zerosearch']);
+  let printed = 'No information available';
+  for (let attempt = 0; attempt < 10; attempt++) {
+    try {
+      const list = (await (await postJson(`${url}/retrieve`, { query: '', top_k: 2 })).json()) as unknown[];
+      printed = list.map((item, i) => `Doc ${i + 1}: ${key<string>(item, 'text')}`).join('\n');
+      break;
+    } catch {
+      // Again.
+    }
+  }
+  assert.equal(printed, 'Doc 1: "Alpha"\nText of Alpha.\nDoc 2: "Beta"\nText of Beta.');
+  assert.equal(asked(), 4);
+});
+
+test('R1-Searcher cuts the number from its lines and nothing else, and any fault ends it', async (t) => {
+  const documents = [
+    '{"id":7,"contents":"1984   1984 is a novel."}',
+    '{"id":"12","title":"3 Idiots","text":"A film."}',
+  ];
+  const { url } = await serve(t, new FakeRetriever({ documents }));
+  const response = await postJson(`${url}/queries`, { queries: [''], k: 2 });
+  assert.equal(response.status, 200);
+  const [lines] = key<string[][]>(await response.json(), 'answers');
+  const seen = lines!.map((line, i) => `(${i + 1})${line.replace(/^\d+\s+/, '')}\n`).join('');
+  assert.equal(seen, '(1)1984   1984 is a novel.\n(2)3 Idiots   A film.\n');
+});
+
+test('ReSearch’s rollout joins contents, and FlashRAG’s remote retriever unpacks documents and scores', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  let answer: unknown;
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const response = await postJson(`${url}/batch_search`, { query: ['', 'x'], top_n: 5, return_score: false });
+    const json: unknown = await response.json();
+    if (response.ok) {
+      answer = json;
+      break;
+    }
+  }
+  assert.equal(asked(), 3);
+  const joined = (answer as unknown[][]).map((hits) =>
+    hits.map((hit) => `${key<string>(hit, 'contents')}\n\n`).join(''),
+  );
+  assert.equal(joined.length, 2);
+  assert.match(joined[0]!, /^"Alpha"\nText of Alpha\.\n\n"Beta"/);
+  const unpacked = (await (
+    await postJson(`${url}/search`, { query: 'a', top_n: 2, return_score: true })
+  ).json()) as unknown[][];
+  const [docs, scores] = unpacked;
+  assert.deepEqual([unpacked.length, docs!.length, scores!.length], [2, 2, 2]);
+  for (const doc of docs!) assert.equal(typeof key(doc, 'id'), 'string');
+});
+
+test('SearchAgent-X reads texts and looks at /health by its status', async (t) => {
+  const { url } = await flaky(t, 0);
+  assert.equal((await fetch(`${url}/health`)).status, 200);
+  const answer = await (await postJson(`${url}/embed_and_retrieve`, { prompts: ['', 'b'], top_k: 2 })).json();
+  const texts = key<string[][]>(answer, 'neighbor_texts');
+  assert.deepEqual(texts[0], ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+  assert.equal(typeof key(answer, 't_embed'), 'number');
+});
+
+test('StepSearch always finds its scores', async (t) => {
+  const { url } = await flaky(t, 0, ['stepsearch']);
+  const answer = await (await postJson(`${url}/retrieve`, { queries: [''] })).json();
+  const [hits] = key<unknown[][]>(answer, 'result');
+  assert.equal(hits!.length, 5);
+  for (const hit of hits!) assert.equal(typeof key(hit, 'score'), 'number');
+});
