@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { environmentVariable } from '../src/options/resolve-options.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { codesBytes } from '../src/vector-index/codes-size.ts';
 import { type Kernel, loadKernel } from '../src/vector-index/kernel.ts';
 import type { VectorDtype } from '../src/vector-index/vector-segments.ts';
 import { openBaseline } from './baseline-engine.ts';
@@ -17,7 +18,7 @@ import { formatGigabytes } from './report.ts';
 import { EngineUnavailable } from './script-process.ts';
 import { openTrawlEngine } from './trawl-engine.ts';
 import { basisOfFile, basisOfSpectrum, type VectorBasis } from './vector-basis.ts';
-import { type CacheContext, codesBytes, syntheticFile } from './vector-cache.ts';
+import { type CacheContext, syntheticFile } from './vector-cache.ts';
 import { openVectorFile, type VectorFile } from './vector-file.ts';
 
 export interface SyntheticChoice {

@@ -4,6 +4,7 @@ import { mkdir, open, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { codesBytes } from '../src/vector-index/codes-size.ts';
 import { CodesWriter } from '../src/vector-index/codes-writer.ts';
 import { encodeFlatHeader } from '../src/vector-index/faiss-format.ts';
 import { encodeFp16Header } from '../src/vector-index/faiss-fp16-format.ts';
@@ -164,11 +165,6 @@ export async function screenOf(
     await rm(part, { force: true });
     throw error;
   }
-}
-
-/** About: a byte a value, dimensions padded to 64, and less than 32 bytes beside them. */
-export function codesBytes(rows: number, dimension: number): number {
-  return rows * (Math.ceil(dimension / 64) * 64 + 32);
 }
 
 /** @throws TrawlError DISK_FULL before anything is begun. */

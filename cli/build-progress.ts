@@ -2,20 +2,36 @@ import cliProgress from 'cli-progress';
 import type { BuildProgress, BuildStage, OnProgress } from '../indexer/build-events.ts';
 import { formatCount, formatDuration } from './format.ts';
 
-const LABELS: Readonly<Record<BuildStage, string>> = { read: 'reading', encode: 'encoding', finish: 'finishing' };
+const LABELS: Readonly<Record<BuildStage, string>> = {
+  scan: 'scanning',
+  read: 'reading',
+  encode: 'encoding',
+  finish: 'finishing',
+};
 /** Between two lines in a log. */
 const LOG_EVERY_MS = 60_000;
+/** Between two events of a stage for a scheduler. */
+const EVENT_EVERY_MS = 10_000;
 
-/** Shows a build's progress on stderr: one bar per stage on a terminal, plain lines now and then in a log. */
-export function buildProgress({ silent }: { silent: boolean }): { update: OnProgress; stop(): void } {
+export interface ShownProgress {
+  readonly update: OnProgress;
+  stop(): void;
+}
+
+/**
+ * Shows a build's progress on stderr: one bar per stage on a terminal, plain lines now and then in a log, one JSON object a
+ * line with `json`. There is no bar per encoder thread: the threads take their texts from one queue, so each would show
+ * the same share.
+ */
+export function buildProgress({ silent, json }: { silent: boolean; json: boolean }): ShownProgress {
   if (silent) return { update: () => undefined, stop: () => undefined };
+  if (json) return events();
   return process.stderr.isTTY === true ? terminalBars() : logLines();
 }
 
-function terminalBars(): { update: OnProgress; stop(): void } {
+function terminalBars(): ShownProgress {
   let bar: cliProgress.SingleBar | undefined;
-  let stage: BuildStage | undefined;
-  let started = 0;
+  const pace = new Pace();
   const stop = (): void => {
     bar?.stop();
     bar = undefined;
@@ -23,13 +39,11 @@ function terminalBars(): { update: OnProgress; stop(): void } {
   return {
     stop,
     update(progress) {
-      if (progress.stage !== stage) {
+      if (pace.look(progress).isNewStage) {
         stop();
-        stage = progress.stage;
-        started = performance.now();
         bar = new cliProgress.SingleBar(
           {
-            format: `${LABELS[stage].padEnd(9)} [{bar}] {percentage}% {facts}`,
+            format: `${LABELS[progress.stage].padEnd(9)} [{bar}] {percentage}% {facts}`,
             stream: process.stderr,
             hideCursor: true,
             barsize: 30,
@@ -38,51 +52,104 @@ function terminalBars(): { update: OnProgress; stop(): void } {
         );
         bar.start(1000, 0, { facts: '' });
       }
-      bar?.update(Math.round(1000 * share(progress)), { facts: facts(progress, performance.now() - started) });
+      bar?.update(Math.round(1000 * share(progress)), { facts: facts(progress, pace) });
     },
   };
 }
 
-function logLines(): { update: OnProgress; stop(): void } {
-  let stage: BuildStage | undefined;
-  let started = 0;
+function logLines(): ShownProgress {
+  const pace = new Pace();
   let nextLine = 0;
   return {
     stop: () => undefined,
     update(progress) {
-      const now = performance.now();
-      if (progress.stage !== stage) {
-        stage = progress.stage;
-        started = now;
+      const { isNewStage, now } = pace.look(progress);
+      if (isNewStage) {
         nextLine = now + LOG_EVERY_MS;
-        process.stderr.write(`${LABELS[stage]}\n`);
+        process.stderr.write(`${LABELS[progress.stage]}\n`);
       } else if (now >= nextLine) {
         nextLine = now + LOG_EVERY_MS;
         const percent = (100 * share(progress)).toFixed(1);
-        process.stderr.write(`${LABELS[stage]} ${percent}% ${facts(progress, now - started)}\n`);
+        process.stderr.write(`${LABELS[progress.stage]} ${percent}% ${facts(progress, pace)}\n`);
       }
     },
   };
 }
 
+function events(): ShownProgress {
+  const pace = new Pace();
+  let nextEvent = 0;
+  return {
+    stop: () => undefined,
+    update(progress) {
+      const { isNewStage, now } = pace.look(progress);
+      if (!isNewStage && now < nextEvent) return;
+      nextEvent = now + EVENT_EVERY_MS;
+      const { passagesPerS, tokensPerS, msLeft } = pace.of(progress);
+      const event = {
+        event: 'progress',
+        ...progress,
+        share: Number(share(progress).toFixed(4)),
+        ...(passagesPerS === undefined ? {} : { passagesPerS: Math.round(passagesPerS) }),
+        ...(tokensPerS === undefined ? {} : { tokensPerS: Math.round(tokensPerS) }),
+        ...(msLeft === undefined ? {} : { secondsLeft: Math.round(msLeft / 1000) }),
+      };
+      process.stderr.write(`${JSON.stringify(event)}\n`);
+    },
+  };
+}
+
+/** Speed within a stage: of what this process did, not of what it found done. */
+class Pace {
+  #stage: BuildStage | undefined;
+  #begunAt = 0;
+  #begunShare = 0;
+  #begunPassages = 0;
+
+  look(progress: BuildProgress): { isNewStage: boolean; now: number } {
+    const now = performance.now();
+    const isNewStage = progress.stage !== this.#stage;
+    if (isNewStage) {
+      this.#stage = progress.stage;
+      this.#begunAt = now;
+      this.#begunShare = share(progress);
+      this.#begunPassages = progress.passages;
+    }
+    return { isNewStage, now };
+  }
+
+  of(progress: BuildProgress): { passagesPerS?: number; tokensPerS?: number; msLeft?: number } {
+    const ms = performance.now() - this.#begunAt;
+    if (ms < 500) return {};
+    const done = share(progress) - this.#begunShare;
+    const left = 1 - share(progress);
+    return {
+      ...(progress.stage === 'scan' ? {} : { passagesPerS: (1000 * (progress.passages - this.#begunPassages)) / ms }),
+      ...(progress.tokens === undefined ? {} : { tokensPerS: (1000 * progress.tokens) / ms }),
+      ...(done > 0 && left > 0 ? { msLeft: (ms * left) / done } : {}),
+    };
+  }
+}
+
 /** How far the stage is, 0 to 1. */
 function share(progress: BuildProgress): number {
   if (progress.stage === 'finish') return 1;
-  if (progress.stage === 'read') return progress.readShare ?? 0;
-  return progress.totalPassages ? progress.passages / progress.totalPassages : 1;
+  if (progress.readShare !== undefined) return progress.readShare;
+  return progress.totalPassages ? progress.passages / progress.totalPassages : 0;
 }
 
-function facts(progress: BuildProgress, elapsedMs: number): string {
-  const { passages, totalPassages } = progress;
+function facts(progress: BuildProgress, pace: Pace): string {
+  const { passages, totalPassages, shard, shards } = progress;
   if (progress.stage === 'finish') return `${formatCount(passages)} passages`;
-  const done =
-    totalPassages === undefined ? formatCount(passages) : `${formatCount(passages)}/${formatCount(totalPassages)}`;
-  const seconds = elapsedMs / 1000;
-  if (seconds < 0.5) return `${done} passages`;
-  const part = share(progress);
-  const left = part > 0 && part < 1 ? `, ${formatDuration((elapsedMs * (1 - part)) / part)} left` : '';
-  const rate = `${formatCount(Math.round(passages / seconds))} passages/s`;
-  const tokens =
-    progress.tokens === undefined ? '' : `, ${formatCount(Math.round(progress.tokens / seconds))} tokens/s`;
-  return `${done} passages, ${rate}${tokens}${left}`;
+  const { passagesPerS, tokensPerS, msLeft } = pace.of(progress);
+  const of = totalPassages === undefined ? '' : `/${formatCount(totalPassages)}`;
+  return [
+    progress.stage === 'scan' ? 'checksums' : `${formatCount(passages)}${of} passages`,
+    passagesPerS === undefined ? '' : `${formatCount(Math.round(passagesPerS))} passages/s`,
+    tokensPerS === undefined ? '' : `${formatCount(Math.round(tokensPerS))} tokens/s`,
+    shard === undefined || shards === undefined || shards < 2 ? '' : `shard ${shard}/${shards}`,
+    msLeft === undefined ? '' : `${formatDuration(msLeft)} left`,
+  ]
+    .filter((fact) => fact !== '')
+    .join(', ');
 }

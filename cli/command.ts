@@ -9,6 +9,11 @@ export const EXIT = {
   usage: 2,
   /** A check ran and found problems (`trawl verify`). */
   problems: 3,
+  /**
+   * A build was stopped by SIGTERM and has kept what it did: the same command goes on there. 75 is EX_TEMPFAIL of
+   * sysexits.h.
+   */
+  resumable: 75,
   /** Stopped by Ctrl-C or SIGTERM before the work was done. */
   interrupted: 130,
 } as const;
@@ -18,7 +23,7 @@ export interface CommandContext<Table extends OptionTable> {
   readonly positionals: readonly string[];
   /** Options set by flag, environment or file, as opposed to defaults. */
   readonly given: ReadonlySet<string>;
-  /** Aborted by Ctrl-C or SIGTERM. */
+  /** Aborted by Ctrl-C or SIGTERM; the reason is the signal's name. */
   readonly signal: AbortSignal;
   /** Results: what a pipe wants. */
   out(text: string): void;

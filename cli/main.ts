@@ -62,9 +62,9 @@ function complete(command: Command): Command {
 
 async function runCommand(command: Command, argv: readonly string[]): Promise<number> {
   const interrupt = new AbortController();
-  const onSignal = (): void => {
+  const onSignal = (name: NodeJS.Signals): void => {
     if (interrupt.signal.aborted) process.exit(EXIT.interrupted);
-    interrupt.abort();
+    interrupt.abort(name);
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   let json = argv.includes('--json');
@@ -88,8 +88,10 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
   } catch (error) {
     const known = asTrawlError(error);
     const interrupted = known.code === 'CANCELLED' && interrupt.signal.aborted;
-    report(interrupted ? new TrawlError('CANCELLED', 'Interrupted.') : known, json);
+    const resumable = interrupted && known.details['resumable'] === true;
+    report(interrupted && !resumable ? new TrawlError('CANCELLED', 'Interrupted.') : known, json);
     if (known.code === 'USAGE') return EXIT.usage;
+    if (resumable && interrupt.signal.reason === 'SIGTERM') return EXIT.resumable;
     return interrupted ? EXIT.interrupted : EXIT.failed;
   } finally {
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);

@@ -1,3 +1,4 @@
+import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
 
@@ -24,6 +25,8 @@ export interface ReaderContext {
   readonly maxLineBytes: number;
   /** Called with each chunk of the file as it lies on disk. */
   readonly onRead: (chunk: Buffer) => void;
+  /** Only these lines (Parquet: rows) are parsed and given. */
+  readonly range?: LineRange | undefined;
 }
 
 /**

@@ -20,6 +20,8 @@ export interface LineSplitterOptions {
   newline: Newline;
   /** A longer line is passed over without being held in memory. */
   maxLineBytes: number;
+  /** Number of the first line of the input. Default 1. */
+  firstNumber?: number | undefined;
 }
 
 /**
@@ -29,14 +31,15 @@ export interface LineSplitterOptions {
 export class LineSplitter {
   readonly #newline: Newline;
   readonly #maxLineBytes: number;
-  #number = 0;
+  #number: number;
   #pieces: Buffer[] = [];
   #pendingBytes = 0;
   #lastWasCr = false;
 
-  constructor({ newline, maxLineBytes }: LineSplitterOptions) {
+  constructor({ newline, maxLineBytes, firstNumber = 1 }: LineSplitterOptions) {
     this.#newline = newline;
     this.#maxLineBytes = maxLineBytes;
+    this.#number = firstNumber - 1;
   }
 
   /** The number of the line that comes next, from 1. */

@@ -2,12 +2,14 @@ import { TrawlError } from '../src/errors.ts';
 import type { BadRow, ReaderContext, ReadRow } from './check-row.ts';
 import { CORPUS_FORMATS, type CorpusFormat, compressionOf } from './corpus-format.ts';
 import { type CorpusReport, FileCounters, MAX_EXAMPLES, summarize } from './corpus-report.ts';
+import type { LineRange } from './line-range.ts';
 import { type CorpusFile, listCorpusFiles } from './list-corpus-files.ts';
 import { formatLocation, type Passage } from './passage.ts';
 import { readJsonl } from './read-jsonl.ts';
 import { DEFAULT_MAX_LINE_BYTES } from './read-lines.ts';
 import { readParquet } from './read-parquet.ts';
 import { readTsv, TSV_ID_TYPES, type TsvIdType } from './read-tsv.ts';
+import { type CorpusScan, LINES_PER_OFFSET } from './scan-corpus.ts';
 import { TSV_LAYOUTS, type TsvLayout } from './tsv-layout.ts';
 
 export interface CorpusOptions {
@@ -25,6 +27,17 @@ export interface CorpusOptions {
   maxLineBytes?: number | undefined;
   /** Stops the reading with CANCELLED. */
   signal?: AbortSignal | undefined;
+  /** Take only the passages of these input positions. Files are then not hashed again. */
+  part?: CorpusPart | undefined;
+  /** Called for each line that is passed over, with the place of its file among the files. */
+  onSkipped?: ((fileIndex: number, line: number, message: string) => void) | undefined;
+}
+
+/** Input positions [first, end) of a corpus that has been scanned. */
+export interface CorpusPart {
+  readonly scan: CorpusScan;
+  readonly first: number;
+  readonly end: number;
 }
 
 /** The passages of a corpus, in order, and what has been read so far. Iterating again reads again from the start. */
@@ -41,6 +54,8 @@ interface ResolvedOptions {
   readonly checksums: boolean;
   readonly maxLineBytes: number;
   readonly signal: AbortSignal | undefined;
+  readonly part: CorpusPart | undefined;
+  readonly onSkipped: CorpusOptions['onSkipped'];
 }
 
 /**
@@ -65,8 +80,12 @@ export function openCorpus(paths: readonly string[], options: CorpusOptions = {}
     },
     async *[Symbol.asyncIterator]() {
       restart();
-      for (const [position, file] of files.entries()) {
-        yield* readFile(file, counters[position]!, skippedExamples, resolved);
+      let base = 0;
+      for (const [index, file] of files.entries()) {
+        const range = resolved.part && lineRange(resolved.part, index, base);
+        base += resolved.part?.scan.files[index]?.positions ?? 0;
+        if (range !== undefined && range.first >= range.end) continue;
+        yield* readFile(file, { index, range, counters: counters[index]!, skippedExamples }, resolved);
       }
     },
   };
@@ -84,9 +103,23 @@ function resolve(options: CorpusOptions): ResolvedOptions {
     tsvLayout: options.tsvLayout ?? 'auto',
     tsvIdType: options.tsvIdType ?? 'auto',
     skipBadLines: options.skipBadLines ?? false,
-    checksums: options.checksums ?? true,
+    checksums: (options.checksums ?? true) && options.part === undefined,
     maxLineBytes,
     signal: options.signal,
+    part: options.part,
+    onSkipped: options.onSkipped,
+  };
+}
+
+/** The lines of a file that lie in the part, where the file's first line has position `base`. */
+function lineRange({ scan, first, end }: CorpusPart, index: number, base: number): LineRange {
+  const { positions, lineOffsets } = scan.files[index]!;
+  const from = Math.max(first - base, 0) + 1;
+  const known = Math.min(Math.floor((from - 1) / LINES_PER_OFFSET), lineOffsets.length - 1);
+  return {
+    first: from,
+    end: Math.min(end - base, positions) + 1,
+    seek: known < 1 ? undefined : { line: known * LINES_PER_OFFSET + 1, offset: lineOffsets[known]! },
   };
 }
 
@@ -95,13 +128,19 @@ function checkChoice(name: string, value: string | undefined, choices: readonly 
   throw new TrawlError('USAGE', `${name} is ${JSON.stringify(value)}, expected one of ${choices.join(', ')}.`);
 }
 
+interface FileReading {
+  readonly index: number;
+  readonly range: LineRange | undefined;
+  readonly counters: FileCounters;
+  readonly skippedExamples: string[];
+}
+
 async function* readFile(
   file: CorpusFile,
-  counters: FileCounters,
-  skippedExamples: string[],
+  { index, range, counters, skippedExamples }: FileReading,
   options: ResolvedOptions,
 ): AsyncGenerator<Passage, void> {
-  const context = { path: file.path, maxLineBytes: options.maxLineBytes, onRead: counters.onRead };
+  const context = { path: file.path, maxLineBytes: options.maxLineBytes, onRead: counters.onRead, range };
   for await (const batch of readRows(file.format, context, options)) {
     if (options.signal?.aborted) {
       throw new TrawlError('CANCELLED', 'The reading of the corpus was cancelled.', { cause: options.signal.reason });
@@ -110,12 +149,14 @@ async function* readFile(
       const location = { file: file.path, line: row.line };
       if (row.ok) {
         counters.passages += 1;
-        yield { id: row.id, document: row.document, row: row.row, location };
+        yield { id: row.id, document: row.document, row: row.row, location, fileIndex: index };
         continue;
       }
       if (!options.skipBadLines) throw badLine(file.path, row);
       counters.skippedLines += 1;
-      if (skippedExamples.length < MAX_EXAMPLES) skippedExamples.push(`${formatLocation(location)}: ${row.reason}`);
+      const message = `${formatLocation(location)}: ${row.reason}`;
+      if (skippedExamples.length < MAX_EXAMPLES) skippedExamples.push(message);
+      options.onSkipped?.(index, row.line, message);
     }
   }
   counters.finish();

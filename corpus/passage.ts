@@ -19,6 +19,8 @@ export interface Passage {
   /** The same row parsed: what a passage template reads. Has a string `contents`, or a string `text`. */
   readonly row: PassageRow;
   readonly location: PassageLocation;
+  /** Place of its file among the files of the corpus, from 0. */
+  readonly fileIndex: number;
 }
 
 /** The value of a column; undefined where the row has none. */

@@ -14,11 +14,14 @@ export interface ReadBytesOptions {
   compression: Compression;
   /** Called with each chunk as it lies on disk, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
+  /** Byte to begin at, for plain files. Default 0. */
+  start?: number | undefined;
 }
 
 /** The bytes of a file, unpacked. Leaving the loop early closes the file. */
-export function readBytes(path: string, { compression, onRead }: ReadBytesOptions): AsyncGenerator<Buffer, void> {
-  const source = fileChunks(path, compression, onRead);
+export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerator<Buffer, void> {
+  const { compression } = options;
+  const source = fileChunks(path, options);
   if (compression === 'none') return source;
   return compression === 'gzip' ? gunzip(source) : unzstd(source);
 }
@@ -51,11 +54,13 @@ async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, vo
 
 async function* fileChunks(
   path: string,
-  compression: Compression,
-  onRead: (chunk: Buffer) => void,
+  { compression, onRead, start = 0 }: ReadBytesOptions,
 ): AsyncGenerator<Buffer, void> {
-  let first = true;
-  for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>) {
+  let first = start === 0;
+  // A pipe takes no position, not even 0.
+  const position = first ? {} : { start };
+  const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, ...position });
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
     if (first) checkMagic(path, compression, chunk);
     first = false;
     onRead(chunk);

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { type Compression, DamagedDataError } from './compression.ts';
+import type { LineRange } from './line-range.ts';
 import { LineSplitter, type Newline, type RawLine } from './line-splitter.ts';
 import { notFound, reasonOf } from './list-corpus-files.ts';
 import { formatLocation } from './passage.ts';
@@ -19,6 +20,8 @@ export interface ReadLinesOptions {
   newline: Newline;
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
+  /** Only these lines are decoded and given; reading ends behind them. */
+  range?: LineRange | undefined;
 }
 
 /**
@@ -26,14 +29,20 @@ export interface ReadLinesOptions {
  * What is wrong with one line is a line with a reason; what ends the reading of the file is thrown.
  */
 export async function* readLines(path: string, options: ReadLinesOptions): AsyncGenerator<TextLine[], void> {
-  const splitter = new LineSplitter(options);
+  const { range, maxLineBytes } = options;
+  const splitter = new LineSplitter({ ...options, firstNumber: range?.seek?.line });
+  const wanted = (lines: RawLine[]): TextLine[] =>
+    (range === undefined ? lines : lines.filter(({ number }) => number >= range.first && number < range.end)).map(
+      (line) => decode(line, maxLineBytes),
+    );
   try {
-    for await (const chunk of readBytes(path, options)) {
-      const lines = splitter.push(chunk);
-      if (lines.length > 0) yield lines.map((line) => decode(line, options.maxLineBytes));
+    for await (const chunk of readBytes(path, { ...options, start: range?.seek?.offset })) {
+      const lines = wanted(splitter.push(chunk));
+      if (lines.length > 0) yield lines;
+      if (range !== undefined && splitter.nextNumber >= range.end) return;
     }
-    const last = splitter.end();
-    if (last.length > 0) yield last.map((line) => decode(line, options.maxLineBytes));
+    const last = wanted(splitter.end());
+    if (last.length > 0) yield last;
   } catch (error) {
     throw readingFailed(path, splitter.nextNumber, error);
   }

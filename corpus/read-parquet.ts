@@ -26,24 +26,42 @@ export async function* readParquet(
   context: ReaderContext,
   { timeLimitMs = 60_000, timePerMbMs = 1000 }: ReadParquetOptions = {},
 ): AsyncGenerator<readonly ReadRow[], void> {
-  const { path } = context;
+  const { path, range } = context;
   const thread = new ParquetThread(path);
   try {
     const groups = await thread.groups(timeLimitMs);
     let firstLine = 1;
     for (const [position, group] of groups.entries()) {
       if (group.rows === 0) continue;
+      const [from, to] = [range?.first ?? 1, range?.end ?? Number.POSITIVE_INFINITY];
+      if (firstLine + group.rows <= from || firstLine >= to) {
+        firstLine += group.rows;
+        continue;
+      }
       const limitMs = timeLimitMs + (timePerMbMs * Math.max(0, group.bytes)) / 1e6;
       const rows = await thread.rows(position, firstLine, limitMs);
       const first = firstLine;
-      yield rows.map((row, offset) => toReadRow(first + offset, row));
+      const begin = Math.max(0, from - first);
+      yield rows.slice(begin, to - first).map((row, offset) => toReadRow(first + begin + offset, row));
       firstLine += group.rows;
     }
   } finally {
     await thread.close();
   }
+  if (range !== undefined) return;
+  if (range !== undefined) return;
   // Parquet is read here and there in the file; counting and hashing takes a pass of its own.
   for await (const _ of readBytes(path, { compression: 'none', onRead: context.onRead }));
+}
+
+/** Rows of the file, as its end says. */
+export async function parquetRows(path: string, limitMs = 60_000): Promise<number> {
+  const thread = new ParquetThread(path);
+  try {
+    return (await thread.groups(limitMs)).reduce((sum, { rows }) => sum + rows, 0);
+  } finally {
+    await thread.close();
+  }
 }
 
 function toReadRow(line: number, row: ParquetRow): ReadRow {

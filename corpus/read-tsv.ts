@@ -30,12 +30,19 @@ export async function* readTsv(
   context: ReaderContext,
   { compression, layout, idType }: ReadTsvOptions,
 ): AsyncGenerator<readonly ReadRow[], void> {
+  const first = context.range?.first ?? 1;
   let parse: ((line: number, text: string) => ReadRow) | undefined;
-  for await (const lines of readLines(context.path, { ...context, compression, newline: 'universal' })) {
+  for await (const lines of readLines(context.path, {
+    ...context,
+    compression,
+    newline: 'universal',
+    // Its head says what the columns are, also to who wants its end.
+    range: context.range && { first: 1, end: context.range.end },
+  })) {
     const rows: ReadRow[] = [];
     for (const line of lines) {
       if (!line.ok) {
-        rows.push({ ok: false, line: line.number, reason: line.reason });
+        if (line.number >= first) rows.push({ ok: false, line: line.number, reason: line.reason });
         continue;
       }
       if (/^ *$/.test(line.text)) continue;
@@ -44,7 +51,7 @@ export async function* readTsv(
         parse = rowParser(resolved, idType);
         if (resolved.kind === 'columns' && resolved.hasHeader) continue;
       }
-      rows.push(parse(line.number, line.text));
+      if (line.number >= first) rows.push(parse(line.number, line.text));
     }
     yield rows;
   }

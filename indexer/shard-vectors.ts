@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { sha256OfFile } from '../src/file-checksum.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
-import type { Metric } from '../src/metric.ts';
 import { CodesWriter } from '../src/vector-index/codes-writer.ts';
-import { FlatIndexWriter } from '../src/vector-index/flat-index-writer.ts';
+import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../src/vector-index/flat-index-writer.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import { CODES_FILE, VECTORS_FILE } from './index-files.ts';
 import { makeScreen } from './make-screen.ts';
@@ -21,7 +20,18 @@ export interface WrittenShardVectors {
   readonly sha256: string;
 }
 
-/** The vector files of a shard as rows arrive: the exact rows, and beside them the codes where there is an engine. */
+export interface OpenShardVectors {
+  /** The engine that makes the codes. Without it none are made; `trawl optimize` can make them later. */
+  readonly kernel: Kernel | undefined;
+  /** Up to where the vectors are known to be on the disk. */
+  readonly checkpoint?: VectorCheckpoint | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * The vector files of a shard as rows arrive: the exact rows, and beside them the codes where there is an engine. Only the
+ * rows are resumed; the codes of a shard that is not finished are made again from them.
+ */
 export class ShardVectors {
   readonly #folder: string;
   readonly #rows: FlatIndexWriter;
@@ -43,25 +53,42 @@ export class ShardVectors {
     this.#kernel = kernel;
   }
 
-  /** Without a kernel no codes are made; `trawl optimize` can make them later. */
-  static async create(
-    folder: string,
-    shape: { rows: number; dimension: number; metric: Metric },
-    kernel: Kernel | undefined,
-  ): Promise<ShardVectors> {
-    const rows = await FlatIndexWriter.create(join(folder, VECTORS_FILE), shape);
-    const codes = kernel === undefined ? undefined : new CodesWriter(join(folder, CODES_FILE), shape, kernel);
-    return new ShardVectors(folder, rows, codes, shape.dimension, kernel);
+  /** Begins the files, or takes them up at the checkpoint; from row 0 where they are not what it says. */
+  static async open(folder: string, shape: FlatShape, options: OpenShardVectors): Promise<ShardVectors> {
+    const { kernel, checkpoint, signal } = options;
+    const path = join(folder, VECTORS_FILE);
+    const newCodes = (): CodesWriter | undefined =>
+      kernel === undefined ? undefined : new CodesWriter(join(folder, CODES_FILE), shape, kernel);
+    let codes = newCodes();
+    try {
+      if (checkpoint !== undefined && checkpoint.rows > 0) {
+        const onRows = async (block: Float32Array): Promise<void> => codes?.append(block);
+        const rows = await FlatIndexWriter.resume(path, shape, checkpoint, { onRows, signal });
+        if (rows !== undefined) return new ShardVectors(folder, rows, codes, shape.dimension, kernel);
+        codes?.abandon();
+        codes = newCodes();
+      }
+      return new ShardVectors(folder, await FlatIndexWriter.create(path, shape), codes, shape.dimension, kernel);
+    } catch (error) {
+      codes?.abandon();
+      throw error;
+    }
   }
 
   get rowsWritten(): number {
     return this.#rows.rowsWritten;
   }
 
-  /** @param rows row-major, any number of rows. */
+  /** @param rows row-major, any number of rows. Wait for one call before the next. */
   async append(rows: Float32Array): Promise<void> {
+    // The exact rows go first: they are what says where a value is not finite.
     await this.#rows.append(rows);
     await this.#codes?.append(rows);
+  }
+
+  /** Makes the rows durable. */
+  checkpoint(): Promise<VectorCheckpoint> {
+    return this.#rows.checkpoint();
   }
 
   async finish(signal?: AbortSignal): Promise<WrittenShardVectors> {
@@ -73,7 +100,7 @@ export class ShardVectors {
     if (this.#codes === undefined || this.#kernel === undefined) {
       return { vectors, codes: null, files: [vectorFile], sha256 };
     }
-    const codesFile = await this.#finishCodes(this.#codes);
+    const codesFile = await this.#finishCodes(this.#codes, signal);
     const { screen, file } = await makeScreen(
       this.#folder,
       join(this.#folder, CODES_FILE),
@@ -94,9 +121,9 @@ export class ShardVectors {
     this.#codes?.abandon();
   }
 
-  async #finishCodes(codes: CodesWriter): Promise<FileRecord> {
+  async #finishCodes(codes: CodesWriter, signal: AbortSignal | undefined): Promise<FileRecord> {
     await codes.finish();
     const path = join(this.#folder, CODES_FILE);
-    return { path: CODES_FILE, bytes: (await stat(path)).size, sha256: await sha256OfFile(path) };
+    return { path: CODES_FILE, bytes: (await stat(path)).size, sha256: await sha256OfFile(path, signal) };
   }
 }

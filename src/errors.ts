@@ -15,10 +15,16 @@ export const ERROR_CODES = {
   CORPUS_BAD_LINE: 'A line or row of a corpus cannot be used as a passage; the message has file:line and the reason.',
   CORPUS_DUPLICATE_ID: 'Two passages have the same id while unique ids were asked for.',
   CORPUS_EMPTY: 'The corpus holds no passage.',
+  CORPUS_CHANGED: 'A corpus file was changed while it was read.',
   TEMPLATE_INVALID: 'A passage template cannot be parsed or names a column that a passage lacks.',
   // Index directory
   INDEX_NOT_FOUND: 'There is no index at the path: no manifest.json.',
   INDEX_EXISTS: 'The output path already holds an index or other files.',
+  BUILD_LOCKED: 'Another process is building the index, or the shard, at this moment.',
+  BUILD_DIFFERS:
+    'A build was begun at the output path with another corpus, model or option; the message says what differs.',
+  SHARDS_INCOMPLETE: 'Shards of an index are missing, unfinished, or more than one claims the same rows.',
+  SHARDS_DIFFER: 'Shards that should form one index were made from another corpus, or with another model or option.',
   INDEX_VERSION_UNSUPPORTED: 'The index was written by a format version that this program does not read.',
   INDEX_MANIFEST_INVALID: 'A manifest of the index is not valid JSON or lacks required fields.',
   INDEX_FILE_MISSING: 'A file that the manifest names is not there.',

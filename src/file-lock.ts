@@ -28,7 +28,8 @@ export class FileLock {
       const before = inodeOf(path);
       const database = new Database(path, { timeout: 0 });
       try {
-        // An empty database has nothing to journal; the lock is all that is wanted of it.
+        // The lock is all that is wanted of the database: it stays empty, and no journal appears beside it.
+        database.pragma('journal_mode = MEMORY');
         database.exec(mode === 'exclusive' ? 'BEGIN EXCLUSIVE' : 'BEGIN; SELECT count(*) FROM sqlite_schema');
       } catch (error) {
         database.close();

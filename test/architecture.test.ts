@@ -52,7 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/package-root.ts',
   ],
   'hub/': ['src/errors.ts', 'src/abort.ts', 'src/file-lock.ts', 'src/options/', 'src/manifest/write-json.ts'],
-  'corpus/': ['src/errors.ts', 'src/passages/contents.ts'],
+  'corpus/': ['src/errors.ts', 'src/abort.ts', 'src/passages/contents.ts'],
   'prepare/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -64,6 +64,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'evaluation/': ['src/errors.ts'],
   'indexer/': [
     'src/file-checksum.ts',
+    'src/file-lock.ts',
     'src/errors.ts',
     'src/metric.ts',
     'src/abort.ts',

@@ -5,6 +5,7 @@ import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
 import { benchEmbed } from '../../bench/bench-embed.ts';
 import { BASELINES } from '../../bench/bench-engine.ts';
 import { benchFlat } from '../../bench/bench-flat.ts';
+import { benchIndex, indexReport } from '../../bench/bench-index.ts';
 import { EMBED_BASELINES } from '../../bench/embed-engine.ts';
 import { embedReport, flatReport } from '../../bench/report.ts';
 import { availableCores } from '../../src/embedding/available-cores.ts';
@@ -25,26 +26,27 @@ const OPTIONS_OF = {
 
 export const benchCommand = defineCommand({
   name: 'bench',
-  summary: 'measure the search beside faiss, numpy and usearch, the encoder beside sentence-transformers',
+  summary: 'measure the search beside faiss, numpy and usearch, the encoder beside sentence-transformers, and building',
   description:
     '`trawl bench flat` times exact top-k over synthetic vectors with the distribution of real ones, or over a FAISS file, ' +
     'in turns with the baselines: the same rows, queries and threads, a median of several runs after a warm-up, the answers ' +
     'compared. `trawl bench embed` times a model over passages of a corpus, and over single queries, in turns with ' +
-    'sentence-transformers over the checkpoint that the model was made of.\n\n' +
+    'sentence-transformers over the checkpoint that the model was made of. `trawl bench index` builds an index of --rows ' +
+    'passages of 100 words, or of --corpus, with vectors that cost nothing, or with --model beside the encoder alone.\n\n' +
     '`trawl bench baselines` makes the Python environment of flat, `trawl bench baselines embed` that of embed (torch: up to ' +
     '6 GB), once. A baseline that is not there, or does not fit into memory, is left out with a word. bench/README.md ' +
     'defines the figures.',
   positionals: {
     usage: '<case> [of]',
     help: {
-      case: 'flat: the search. embed: the encoder. baselines: install what they are compared with.',
+      case: 'flat: the search. embed: the encoder. index: the building. baselines: install what they are compared with.',
       of: 'With baselines: flat (faiss, numpy, usearch; the default) or embed (sentence-transformers).',
     },
     min: 1,
     max: 2,
   },
   options: {
-    rows: { kind: 'integer', default: 100_000, min: 1, help: 'Vectors to search.' },
+    rows: { kind: 'integer', default: 100_000, min: 1, help: 'Vectors to search, passages to index.' },
     dimension: { kind: 'integer', default: 768, min: 1, max: 131_072, help: 'Values of a vector.' },
     dtype: {
       kind: 'choice',
@@ -85,7 +87,11 @@ export const benchCommand = defineCommand({
         'FAISS file whose mean and covariance synthetic vectors have. Default: 1,000 vectors of E5 beside the checkout ' +
         '(../shared/data) where they are and --dimension is 768, else a built-in spectrum.',
     },
-    model: { kind: 'string', value: 'NAME|DIR', help: 'embed: the encoder, as for `trawl index`. Required there.' },
+    model: {
+      kind: 'string',
+      value: 'NAME|DIR',
+      help: 'embed: the encoder, as for `trawl index`; required there. index: in place of one that costs nothing.',
+    },
     texts: { kind: 'string', value: 'FILE', help: 'embed: a corpus to take passages of. Required there.' },
     sample: { kind: 'integer', default: 2000, min: 1, help: 'embed: passages, drawn at random.' },
     precision: {
@@ -120,11 +126,13 @@ export const benchCommand = defineCommand({
       value: 'GB/S',
       help: 'Reading speed of the memory, 10^9 bytes a second, measured elsewhere; for the record and the roofline.',
     },
+    corpus: { kind: 'list', value: 'FILE', help: 'index: passages to take.' },
     out: { kind: 'string', value: 'FILE', help: 'Also write environment, records and what was left out, as JSON.' },
   },
   examples: [
     'trawl bench baselines',
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
+    'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
     'trawl bench embed --model models/e5-base-v2 --texts wiki-18.jsonl --sample 500 --precision float32,int8',
   ],
@@ -137,8 +145,24 @@ export const benchCommand = defineCommand({
       out(options.json ? JSON.stringify({ python }) : python);
       return EXIT.ok;
     }
+    if (name === 'index' && positionals.length === 1) {
+      const scratch = await mkdtemp(join(options.cache ?? tmpdir(), 'trawl-bench-'));
+      try {
+        const { rows, dimension, model, corpus, seed } = options;
+        const threads = options.threads ?? availableCores();
+        const result = await benchIndex({ corpus, rows, dimension, model, threads, seed, scratch, signal, note });
+        if (options.out !== undefined) await writeFile(options.out, `${JSON.stringify(result, null, 2)}\n`);
+        out(options.json ? JSON.stringify(result.records) : indexReport(result.records, result.environment));
+        return EXIT.ok;
+      } finally {
+        await rm(scratch, { recursive: true, force: true });
+      }
+    }
     if (name !== 'flat' && name !== 'embed') {
-      throw new TrawlError('USAGE', `There is no case ${JSON.stringify(name)}; there are flat, embed and baselines.`);
+      throw new TrawlError(
+        'USAGE',
+        `There is no case ${JSON.stringify(name)}; there are flat, embed, index and baselines.`,
+      );
     }
     const other = name === 'flat' ? 'embed' : 'flat';
     const foreign = OPTIONS_OF[other].find((option) => given.has(option) && option !== 'model');

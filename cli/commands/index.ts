@@ -5,15 +5,18 @@ import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE, parseTemplate } from '../../corpus/passage-template.ts';
 import { TSV_ID_TYPES } from '../../corpus/read-tsv.ts';
 import { TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
-import { type BuildSummary, buildIndex } from '../../indexer/build-index.ts';
+import { type BuildOptions, buildIndex, buildShardJob } from '../../indexer/build-index.ts';
 import { currentIndex } from '../../indexer/is-current.ts';
+import { planBuild } from '../../indexer/plan-build.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
+import { BUILD_OPTIONS, parseShard } from '../build-options.ts';
+import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
+import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatDuration } from '../format.ts';
 import {
   asUsage,
   DEVICE_OPTION,
@@ -33,9 +36,11 @@ export const indexCommand = defineCommand({
     '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
     'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
-    'leaves OUT as it was.\n\n' +
+    'leaves OUT as it was. What was done stays in OUT.partial, and the same command goes on there, whether the build was ' +
+    'stopped, killed or ran out of disk. SIGTERM ends it after the batch in hand with exit code 75, Ctrl-C with 130.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
-    '"tokens", "skippedExamples", "duplicates", "stageMs".',
+    '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
+    '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds.',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -95,12 +100,14 @@ export const indexCommand = defineCommand({
       max: 1024,
       help: 'Encoder threads on the CPU. Default: the cores this process may use.',
     },
+    ...BUILD_OPTIONS,
   },
   examples: [
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
+    'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
   ],
-  async run({ options, positionals, signal, out, note }) {
+  async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
     const corpusOptions: CorpusOptions = {
       format: options.format,
@@ -109,6 +116,10 @@ export const indexCommand = defineCommand({
       skipBadLines: options['skip-bad-lines'],
     };
     parseTemplate(options['passage-template']);
+    const shard = parseShard(options.shard);
+    if (shard !== undefined && given.has('shard-rows')) {
+      throw new TrawlError('USAGE', '--shard says how many shards there are; leave out --shard-rows.');
+    }
     const encoder = await asUsage(
       openEncoder(options.model, {
         workers: options.workers,
@@ -118,7 +129,7 @@ export const indexCommand = defineCommand({
         overrides: modelOverrides(options),
       }),
     );
-    const progress = buildProgress({ silent: options.quiet || options.json });
+    const progress = buildProgress({ silent: options.quiet, json: options.json });
     try {
       if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
         const current = await currentIndex(folder, {
@@ -134,7 +145,7 @@ export const indexCommand = defineCommand({
           return EXIT.ok;
         }
       }
-      const summary = await buildIndex({
+      const build: BuildOptions = {
         corpus: positionals,
         corpusOptions,
         encoder,
@@ -142,11 +153,29 @@ export const indexCommand = defineCommand({
         kernel: engine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
+        restart: options.restart,
         passageTemplate: options['passage-template'],
         uniqueIds: options['unique-ids'],
+        shardRows: options['shard-rows'],
+        checkpointMs: options['checkpoint-seconds'] * 1000,
         onProgress: progress.update,
+        onNote: note,
         signal,
-      });
+      };
+      if (options.plan) {
+        const plan = await planBuild(build, shard);
+        progress.stop();
+        out(options.json ? JSON.stringify(plan) : planReport(plan));
+        return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
+      }
+      if (shard !== undefined) {
+        const summary = await buildShardJob({ ...build, shard });
+        progress.stop();
+        if (options.json) out(JSON.stringify(jsonJobSummary(summary)));
+        else for (const line of textJobSummary(summary)) note(line);
+        return EXIT.ok;
+      }
+      const summary = await (options['if-changed'] ? buildChanged(build) : buildIndex(build));
       progress.stop();
       if (options.json) out(JSON.stringify(jsonSummary(summary)));
       else for (const line of textSummary(summary)) note(line);
@@ -163,46 +192,14 @@ function required(out: string | undefined): string {
   throw new TrawlError('USAGE', 'Name the directory to make: --out DIR, for example --out indexes/wiki18.');
 }
 
-function jsonSummary({ manifest, ...summary }: BuildSummary): unknown {
-  return { built: true, ...summary, ...jsonFacts(manifest) };
-}
-
-function jsonFacts({ rows, dimension, metric, generation, model, corpus }: IndexManifest): object {
-  return { rows, dimension, metric, generation, model: model.name, corpus };
-}
-
-function textSummary(summary: BuildSummary): string[] {
-  const { folder, manifest, tokens, skippedExamples, duplicates, passagesWithoutId, stageMs } = summary;
-  const { rows, dimension, model, corpus } = manifest;
-  const set = model.overrides ?? [];
-  const encodeS = stageMs.encode / 1000;
-  const lines = [
-    `${folder}: ${formatCount(rows)} passages × ${dimension}, ${formatBytes(rows * dimension * 4)} of vectors, model ${model.name}`,
-    `  read ${formatDuration(stageMs.read)}, encoded ${formatDuration(stageMs.encode)} ` +
-      `(${formatCount(Math.round(rows / encodeS))} passages/s, ${formatCount(Math.round(tokens / encodeS))} tokens/s), ` +
-      `finished ${formatDuration(stageMs.finish)}`,
-  ];
-  if (set.length > 0) lines.push(`  set against the model's own description: ${set.join(', ')}`);
-  if (corpus.truncatedPassages > 0) {
-    lines.push(
-      `  ${formatCount(corpus.truncatedPassages)} passages have more than ${model.maxTokens.passage} tokens: their ends are not in the vectors`,
-    );
+/** Who asks for what is current has no use for the half of something else. */
+async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> {
+  try {
+    return await buildIndex(build);
+  } catch (error) {
+    if (!(error instanceof TrawlError) || error.code !== 'BUILD_DIFFERS') throw error;
+    return buildIndex({ ...build, restart: true });
   }
-  if (corpus.skippedLines > 0) {
-    lines.push(
-      `  ${formatCount(corpus.skippedLines)} bad lines left out:`,
-      ...skippedExamples.map((example) => `    ${example}`),
-    );
-  }
-  if (passagesWithoutId > 0) {
-    lines.push(`  ${formatCount(passagesWithoutId)} passages have no id: judgements and clients cannot refer to them`);
-  }
-  if (duplicates.count > 0) {
-    lines.push(`  ${formatCount(duplicates.count)} passages have an id that an earlier one has:`);
-    for (const { id, lines: at } of duplicates.examples)
-      lines.push(`    ${JSON.stringify(id)} on lines ${at.join(', ')}`);
-  }
-  return lines;
 }
 
 /** The engine that makes the codes; without one an index is complete but slow to search. */

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ReadingRecord } from './build-records.ts';
 import { CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 export const SHARD_MANIFEST_FILE = 'shard.json';
@@ -48,5 +49,21 @@ export const ShardManifest = Type.Object({
   passages: Type.Object({ path: Type.String({ minLength: 1 }), sha256: Sha256 }),
   /** Every file of the shard but the passage file, with what it must be. */
   files: Type.Array(FileRecord),
+  /**
+   * What the shard's place among the others is told by when they are joined: the input positions [first, end) of
+   * `positions` that it was made from (a position is a line or Parquet row, over all corpus files, from 0), and how they
+   * were read. Absent in shards of earlier programs and of corpora that came through a pipe.
+   */
+  input: Type.Optional(
+    Type.Object({
+      first: Count,
+      end: Count,
+      positions: Count,
+      shards: Count,
+      reading: ReadingRecord,
+      /** For the index's manifest, whose field of this name says what it is. */
+      modelLocation: Type.Optional(Type.String()),
+    }),
+  ),
 });
 export type ShardManifest = Type.Static<typeof ShardManifest>;

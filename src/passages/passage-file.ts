@@ -66,23 +66,34 @@ export function checkPassageFile(path: string): void {
   }
 }
 
+/** An id as the table holds it. */
+export type StoredId = string | bigint;
+
 /** A finished passage file opened for reading. The one place that does so: in worker threads and one-off tools. */
 export class PassageFile {
   readonly #path: string;
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
+  readonly #range: Database.Statement;
   readonly #finders = new Map<Lookup, Database.Statement>();
   /** The content hash its writer recorded, hex. */
   readonly sha256: string | undefined;
 
-  /** @throws the errors of `checkPassageFile`; INDEX_FILE_FOREIGN also where SQLite cannot read its tables. */
-  constructor(path: string) {
+  /**
+   * `mapped` reads through a memory map: fast at random rows, and counted as this process's memory.
+   *
+   * @throws the errors of `checkPassageFile`; INDEX_FILE_FOREIGN also where SQLite cannot read its tables.
+   */
+  constructor(path: string, { mapped = true }: { mapped?: boolean } = {}) {
     checkPassageFile(path);
     this.#path = path;
     this.#database = new Database(path, { readonly: true, fileMustExist: true });
     try {
-      this.#database.pragma('mmap_size = 1073741824');
+      if (mapped) this.#database.pragma('mmap_size = 1073741824');
       this.#one = this.#database.prepare('SELECT document FROM passages WHERE row = ?').pluck();
+      this.#range = this.#database
+        .prepare('SELECT document FROM passages WHERE row >= ? AND row < ? ORDER BY row')
+        .pluck();
       const meta = this.#database.prepare("SELECT value FROM meta WHERE key = 'sha256'").pluck();
       this.sha256 = meta.get() as string | undefined;
     } catch (cause) {
@@ -147,6 +158,37 @@ export class PassageFile {
       .prepare('SELECT document FROM passages ORDER BY row')
       .pluck()
       .iterate() as IterableIterator<string>;
+  }
+
+  /** The documents of rows [first, first + count) that there are. */
+  range(first: number, count: number): string[] {
+    return this.#reading(() => this.#range.all(first, first + count) as string[]);
+  }
+
+  /** The line of the corpus file that a row comes from. */
+  line(row: number): number {
+    return this.#database.prepare('SELECT line FROM passages WHERE row = ?').pluck().get(row) as number;
+  }
+
+  /** Passages whose id an earlier one of this file has. */
+  repeatedIds(): number {
+    const repeated = this.#database.prepare(
+      'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
+    );
+    return repeated.pluck().get() as number;
+  }
+
+  rowsWithId(): number {
+    return this.#database.prepare('SELECT count(*) FROM passages WHERE id IS NOT NULL').pluck().get() as number;
+  }
+
+  /** Every id with its row, in SQLite's order of ids and then by row, without holding them. */
+  *idsInOrder(): Generator<{ id: StoredId; row: number }, void> {
+    const ids = this.#database
+      .prepare('SELECT id, row FROM passages WHERE id IS NOT NULL ORDER BY id, row')
+      .safeIntegers()
+      .raw();
+    for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
   }
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */

@@ -10,21 +10,6 @@ export interface PassageToStore {
   readonly document: string;
 }
 
-export interface DuplicateId {
-  readonly id: string;
-  /** Rows that have it, ascending. */
-  readonly rows: readonly number[];
-  /** Their lines in the corpus. */
-  readonly lines: readonly number[];
-}
-
-export interface Duplicates {
-  /** Number of passages whose id an earlier passage already has. */
-  readonly count: number;
-  /** The first few repeated ids. */
-  readonly examples: readonly DuplicateId[];
-}
-
 const ROWS_PER_TRANSACTION = 10_000;
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
@@ -38,12 +23,12 @@ export class SqlitePassageWriter {
   #rows = 0;
   #rowsWithoutId = 0;
 
-  /** The file must not exist. */
+  /** The file must not exist. What a process that died left of one is of no use, as there is no journal. */
   constructor(path: string) {
     this.#path = path;
     this.#database = new Database(path);
-    // The file counts only once its shard's manifest names it, so a crash loses nothing that a journal would save.
-    this.#database.pragma('journal_mode = OFF');
+    // The file counts only once it is complete, so a crash loses nothing that a journal on the disk would save.
+    this.#database.pragma('journal_mode = MEMORY');
     this.#database.pragma('synchronous = OFF');
     this.#database.pragma('cache_size = -65536');
     this.#database.pragma(`application_id = ${PASSAGE_APPLICATION_ID}`);
@@ -79,42 +64,15 @@ export class SqlitePassageWriter {
     return sha256;
   }
 
-  /** After `finishRows`. Memory does not grow with the corpus: SQLite walks the index over ids. */
-  duplicates(exampleCount = 10): Duplicates {
-    const { total, distinct } = this.#database
-      .prepare(
-        'SELECT coalesce(sum(n), 0) AS total, count(*) AS "distinct" ' +
-          'FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
-      )
-      .get() as { total: number; distinct: number };
-    if (total === distinct) return { count: 0, examples: [] };
-    const repeated = this.#database
-      .prepare('SELECT id FROM passages WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY min(row) LIMIT ?')
-      .safeIntegers()
-      .pluck()
-      .all(exampleCount) as (string | bigint)[];
-    const places = this.#database.prepare('SELECT row, line FROM passages WHERE id = ? ORDER BY row LIMIT 5');
-    const examples = repeated.map((id) => {
-      const found = places.all(id) as { row: number; line: number }[];
-      return { id: String(id), rows: found.map(({ row }) => row), lines: found.map(({ line }) => line) };
-    });
-    return { count: total - distinct, examples };
-  }
-
-  /** The documents of rows [first, first + count), for the encoding that follows. */
-  documents(first: number, count: number): string[] {
-    return this.#database
-      .prepare('SELECT document FROM passages WHERE row >= ? AND row < ? ORDER BY row')
-      .pluck()
-      .all(first, first + count) as string[];
-  }
-
   /** Closes the database and makes the file durable. */
   finish(): void {
     this.#database.close();
     const file = openSync(this.#path, 'r');
-    fsyncSync(file);
-    closeSync(file);
+    try {
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
   }
 
   /** Closes without finishing: after an error. */

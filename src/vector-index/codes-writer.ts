@@ -9,6 +9,7 @@ export class CodesWriter {
   readonly #kernel: Kernel;
   readonly #writer: NativeCodesWriter;
   readonly #dimension: number;
+  #closed = false;
 
   /** @throws TrawlError INDEX_FILE_MISSING when the file cannot be made. */
   constructor(path: string, shape: { metric: Metric; dimension: number }, kernel: Kernel) {
@@ -28,11 +29,13 @@ export class CodesWriter {
   /** Makes the file complete and durable. */
   async finish(): Promise<void> {
     await this.#kernel.finishCodes(this.#writer);
-    this.#kernel.closeCodes(this.#writer);
+    this.abandon();
   }
 
-  /** Closes without finishing: after an error. */
+  /** Closes without finishing: after an error. Safe to call twice, and after `finish`. */
   abandon(): void {
+    if (this.#closed) return;
+    this.#closed = true;
     this.#kernel.closeCodes(this.#writer);
   }
 }

@@ -1,5 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
+import { throwIfCancelled } from '../abort.ts';
 import { bug, TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
 import { encodeFlatHeader, FAISS_HEADER_BYTES, faissMetric, flatFileBytes } from './faiss-format.ts';
@@ -13,6 +14,28 @@ export interface WrittenVectors {
   readonly sha256: string;
 }
 
+export interface FlatShape {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly metric: Metric;
+}
+
+/** How far a file was known to be on the disk. */
+export interface VectorCheckpoint {
+  readonly rows: number;
+  /** SHA-256 of the header and these rows, hex. */
+  readonly sha256: string;
+}
+
+export interface ResumeOptions {
+  /** Takes the rows that are there already, row-major, a block at a time; for files that are derived from them. */
+  readonly onRows: (rows: Float32Array) => Promise<void>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Bytes read at once when a file is taken up again. */
+const RESUME_BLOCK_BYTES = 8 * 1024 * 1024;
+
 /**
  * Streams rows to a FAISS flat file. The number of rows is known beforehand, so the header is final from the first byte
  * and each byte is written once.
@@ -25,22 +48,57 @@ export class FlatIndexWriter {
   readonly #hash: Hash;
   #written = 0;
 
-  private constructor(path: string, file: FileHandle, dimension: number, rows: number, hash: Hash) {
+  private constructor(path: string, file: FileHandle, { dimension, rows }: FlatShape, header: Uint8Array) {
     this.#path = path;
     this.#file = file;
     this.#dimension = dimension;
     this.#rows = rows;
-    this.#hash = hash;
+    this.#hash = createHash('sha256').update(header);
   }
 
-  static async create(
-    path: string,
-    shape: { rows: number; dimension: number; metric: Metric },
-  ): Promise<FlatIndexWriter> {
-    const header = encodeFlatHeader({ ...shape, metric: faissMetric(shape.metric) });
+  static async create(path: string, shape: FlatShape): Promise<FlatIndexWriter> {
+    const header = headerOf(shape);
     const file = await open(path, 'w');
-    await file.writeFile(header);
-    return new FlatIndexWriter(path, file, shape.dimension, shape.rows, createHash('sha256').update(header));
+    const writer = new FlatIndexWriter(path, file, shape, header);
+    try {
+      await writeAll(file, header, 0);
+    } catch (error) {
+      await writer.abandon();
+      throw error;
+    }
+    return writer;
+  }
+
+  /**
+   * Takes up a file that was begun: what lies behind the checkpoint is cut off, what lies before it is read once, for
+   * the checksum. Undefined where the file is not there or not what the checkpoint says: then it has to be made anew.
+   */
+  static async resume(
+    path: string,
+    shape: FlatShape,
+    checkpoint: VectorCheckpoint,
+    { onRows, signal }: ResumeOptions,
+  ): Promise<FlatIndexWriter | undefined> {
+    const header = headerOf(shape);
+    const file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (file === undefined) return undefined;
+    const writer = new FlatIndexWriter(path, file, shape, header);
+    let resumed = false;
+    try {
+      const bytes = flatFileBytes(checkpoint.rows, shape.dimension);
+      if (checkpoint.rows > shape.rows || (await file.stat()).size < bytes) return undefined;
+      if (!(await readAll(file, header.length, 0)).equals(header)) return undefined;
+      await writer.#readBack(checkpoint.rows, onRows, signal);
+      if (writer.#hash.copy().digest('hex') !== checkpoint.sha256) return undefined;
+      await file.truncate(bytes);
+      resumed = true;
+      return writer;
+    } finally {
+      if (!resumed) await writer.abandon();
+    }
   }
 
   get rowsWritten(): number {
@@ -56,7 +114,7 @@ export class FlatIndexWriter {
     if (!Number.isInteger(count) || this.#written + count > this.#rows) {
       throw bug(`${rows.length} values appended to ${this.#written} of ${this.#rows} rows of ${this.#dimension}`);
     }
-    const bad = rows.findIndex((value) => !Number.isFinite(value));
+    const bad = firstNotFinite(rows);
     if (bad >= 0) {
       const row = this.#written + Math.floor(bad / this.#dimension);
       const column = bad % this.#dimension;
@@ -65,9 +123,18 @@ export class FlatIndexWriter {
       });
     }
     const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
-    await this.#file.writeFile(bytes);
+    const writing = writeAll(this.#file, bytes, flatFileBytes(this.#written, this.#dimension));
+    // Hashing and the disk at the same time.
     this.#hash.update(bytes);
+    await writing;
     this.#written += count;
+  }
+
+  /** Makes durable what has been appended. */
+  async checkpoint(): Promise<VectorCheckpoint> {
+    const checkpoint = { rows: this.#written, sha256: this.#hash.copy().digest('hex') };
+    await this.#file.datasync();
+    return checkpoint;
   }
 
   /** Makes the file durable. @throws when fewer rows were appended than announced. */
@@ -89,4 +156,45 @@ export class FlatIndexWriter {
   async abandon(): Promise<void> {
     await this.#file.close().catch(() => undefined);
   }
+
+  async #readBack(rows: number, onRows: ResumeOptions['onRows'], signal: AbortSignal | undefined): Promise<void> {
+    const rowsPerBlock = Math.max(1, Math.floor(RESUME_BLOCK_BYTES / (this.#dimension * 4)));
+    for (; this.#written < rows; this.#written += Math.min(rowsPerBlock, rows - this.#written)) {
+      throwIfCancelled(signal);
+      const count = Math.min(rowsPerBlock, rows - this.#written);
+      const bytes = await readAll(
+        this.#file,
+        count * this.#dimension * 4,
+        flatFileBytes(this.#written, this.#dimension),
+      );
+      this.#hash.update(bytes);
+      await onRows(new Float32Array(bytes.buffer, bytes.byteOffset, count * this.#dimension));
+    }
+  }
+}
+
+function headerOf(shape: FlatShape): Uint8Array {
+  return encodeFlatHeader({ ...shape, metric: faissMetric(shape.metric) });
+}
+
+function firstNotFinite(values: Float32Array): number {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i]!)) return i;
+  return -1;
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}
+
+async function readAll(file: FileHandle, length: number, position: number): Promise<Buffer> {
+  // Its own memory, and so aligned for float32.
+  const bytes = Buffer.from(new ArrayBuffer(length));
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) return bytes.subarray(0, done);
+    done += bytesRead;
+  }
+  return bytes;
 }

@@ -270,6 +270,9 @@ function translated(error: unknown): unknown {
   if (code === 'IO' && /no space left/i.test(message ?? '')) {
     return new TrawlError('DISK_FULL', `${message} Free space and run it again.`, { cause: error });
   }
+  if (code === 'IO' && /: cannot (create|write|sync|truncate): /.test(message ?? '')) {
+    return new TrawlError('OUTPUT_NOT_WRITABLE', `${message}.`, { cause: error });
+  }
   const details = { ...(item === -1 ? {} : { item }), ...(column === -1 ? {} : { column }) };
   return new TrawlError(known, message ?? '', { details, cause: error });
 }

@@ -37,16 +37,24 @@ test('an index is built with plain lines in a log, and its report says what was 
   assert.equal(stdout, '');
   assert.match(
     stderr,
-    /^reading\nencoding\nfinishing\n.*made\/here: 270 passages × \d+, .* of vectors, model token-average-256\n {2}read .* passages\/s, /,
+    /^scanning\nreading\nencoding\nfinishing\n.*made\/here: 270 passages × \d+, .* of vectors, model token-average-256\n {2}read .* passages\/s, /,
   );
   assert.doesNotMatch(stderr, /\u001b/);
   assert.deepEqual(readdirSync(join(cwd, 'made')), ['here']);
 });
 
-test('--json prints one object and no progress; --quiet prints nothing', async (t) => {
+test('--json prints one object, and an event a line on stderr; --quiet prints nothing', async (t) => {
   const cwd = await tempFolder(t);
   const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'a', '--json'], { cwd });
-  assert.equal(ended.stderr, '');
+  const events = ended.stderr
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  assert.deepEqual(
+    events.map(({ event, stage }) => [event, stage]),
+    ['scan', 'read', 'encode', 'finish'].map((stage) => ['progress', stage]),
+  );
+  assert.deepEqual([events[2]!['totalPassages'], events[2]!['shards'], events[3]!['share']], [270, 1, 1]);
   const report = jsonOf<IndexReport>(ended);
   assert.deepEqual(
     [report.built, report.rows, report.model, report.corpus.files.length, report.corpus.files[0]!.passages],

@@ -41,12 +41,12 @@ async function interrupted(
   return ended;
 }
 
-for (const [stage, signal] of [
-  ['reading', 'SIGINT'],
-  ['encoding', 'SIGINT'],
-  ['encoding', 'SIGTERM'],
+for (const [stage, signal, exit] of [
+  ['reading', 'SIGINT', EXIT.interrupted],
+  ['encoding', 'SIGINT', EXIT.interrupted],
+  ['encoding', 'SIGTERM', EXIT.resumable],
 ] as const) {
-  test(`trawl index stopped by ${signal} while ${stage} leaves the old index and nothing else`, async () => {
+  test(`trawl index stopped by ${signal} while ${stage} ends with ${exit} and leaves the old index`, async () => {
     const generation = jsonOf<{ generation: string }>(await runTrawl(['inspect', 'old', '--json'], { cwd })).generation;
     const args = ['index', 'big.jsonl', '--out', 'old', '--overwrite'];
     const {
@@ -55,17 +55,17 @@ for (const [stage, signal] of [
       stdout,
       stderr,
     } = await interrupted(args, stage, signal, stage === 'reading' ? 0 : 150);
-    assert.deepEqual([code, died, stdout], [EXIT.interrupted, null, '']);
-    assert.match(stderr, /trawl: Interrupted\. \[CANCELLED\]\n$/);
+    assert.deepEqual([code, died, stdout], [exit, null, '']);
+    assert.match(stderr, /trawl: Stopped.* the same command (goes on there|begins anew)\. \[CANCELLED\]\n$/);
     assert.doesNotMatch(stderr, /terminate|core|\n {4}at /);
-    assert.equal(existsSync(join(cwd, 'old.partial')), false);
+    assert.equal(existsSync(join(cwd, 'old.partial')), stage === 'encoding');
     const after = jsonOf<{ generation: string }>(await runTrawl(['inspect', 'old', '--json'], { cwd }));
     assert.equal(after.generation, generation);
     assert.equal((await runTrawl(['verify', 'old', '--quiet'], { cwd })).code, 0);
   });
 }
 
-test('a build that is killed leaves the old index usable, and the next build clears up', async () => {
+test('a build that is killed leaves the old index usable; another is refused, and clears up with --restart', async () => {
   const args = ['index', 'big.jsonl', '--out', 'old', '--overwrite'];
   const { signal } = await interrupted(args, 'encoding', 'SIGKILL');
   assert.equal(signal, 'SIGKILL');
@@ -73,7 +73,11 @@ test('a build that is killed leaves the old index usable, and the next build cle
   assert.equal((await runTrawl(['search', 'old', 'a river', '--quiet'], { cwd })).code, 0);
   const partial = await runTrawl(['search', 'old.partial', 'a river'], { cwd });
   assert.match(partial.stderr, /a build that was stopped.*\[INDEX_NOT_FOUND\]/);
-  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'old', '--overwrite', '--quiet'], { cwd })).code, 0);
+  const other = ['index', SAMPLE_PASSAGES, '--out', 'old', '--overwrite'];
+  const refused = await runTrawl(other, { cwd });
+  assert.equal(refused.code, EXIT.failed);
+  assert.match(refused.stderr, /corpus file 1: big\.jsonl, now passages\.jsonl.*--restart\. \[BUILD_DIFFERS\]\n$/);
+  assert.equal((await runTrawl([...other, '--restart', '--quiet'], { cwd })).code, 0);
   assert.equal(existsSync(join(cwd, 'old.partial')), false);
 });
 

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { OutputFolder } from '../../indexer/output-folder.ts';
+import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
+import { scanCorpus } from '../../corpus/scan-corpus.ts';
+import { buildRecord } from '../../indexer/build-settings.ts';
 import { writeFailure } from '../../indexer/write-failure.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
@@ -73,13 +75,23 @@ test('a build that fails leaves the old index', async (t) => {
   const encoder = new FakeTextEncoder({ failing: (text) => text === 'passage 1200' });
   await assert.rejects(build({ corpus: large, out, overwrite: true, encoder }), trawlError('ENCODING_FAILED'));
   assert.deepEqual(readFileSync(join(out, 'manifest.json')), before);
-  assert.equal(existsSync(`${out}.partial`), false);
+  assert.equal(readIndex(out).documents.length, 3);
 });
 
-test('what a killed build left is cleared away by the next', async (t) => {
+test('what a build that was killed at its beginning left is cleared away by the next', async (t) => {
   const { out, small } = await oldIndex(t);
+  // A disk that fills up after the first note.
+  const { encoder, corpusOptions, passageTemplate } = {
+    encoder: new FakeTextEncoder(),
+    corpusOptions: {},
+    passageTemplate: '{contents}',
+  };
+  const scan = await scanCorpus(listCorpusFiles(small));
   mkdirSync(join(`${out}.partial`, 'shard-00000'), { recursive: true });
+  const record = buildRecord({ model: encoder.identity, passageTemplate, corpusOptions, shards: 1, scan });
+  writeFileSync(join(`${out}.partial`, 'build.json'), JSON.stringify(record));
   writeFileSync(join(`${out}.partial`, 'shard-00000', 'passages.sqlite'), 'half a file');
+  writeFileSync(join(`${out}.partial`, 'shard-00000', 'vectors.faiss'), 'half a file');
   await build({ corpus: small, out, overwrite: true });
   assert.equal(existsSync(`${out}.partial`), false);
   assert.equal(readIndex(out).documents.length, 3);
@@ -95,7 +107,7 @@ test('an old index that a build died renaming is put back by the next, and still
   assert.equal(existsSync(`${out}.replaced`), false);
 });
 
-test('of two builds of the same index at once the later one wins, and the earlier one says so and does no harm', async (t) => {
+test('a second build of the same index is refused while the first is at work, and does no harm', async (t) => {
   const { out, small, large } = await oldIndex(t);
   let begun: () => void = () => undefined;
   let go: () => void = () => undefined;
@@ -109,13 +121,12 @@ test('of two builds of the same index at once the later one wins, and the earlie
   });
   const first = build({ corpus: large, out, overwrite: true, encoder: slow });
   await atWork;
-  const secondFolder = await OutputFolder.prepare(out, true);
+  const locked = trawlError('BUILD_LOCKED', new RegExp(`^Process ${process.pid} on .* is building .*index\\.partial`));
+  await assert.rejects(build({ corpus: large, out, overwrite: true }), locked);
+  await assert.rejects(build({ corpus: small, out, overwrite: true, restart: true }), locked);
   go();
-  await assert.rejects(first, trawlError('INDEX_EXISTS', /removed or taken over by another build/));
-  // The folder of the second is untouched by the first one's end.
-  assert.equal(existsSync(secondFolder.partial), true);
-  await secondFolder.discard();
-  assert.equal(readIndex(out).manifest.rows, 3);
+  assert.equal((await first).manifest.rows, 1_500);
+  assert.equal(readIndex(out).documents.length, 1_500);
   assert.equal((await build({ corpus: small, out, overwrite: true })).manifest.rows, 3);
 });
 

@@ -4,21 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { type PassageToStore, SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
+import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { documentOf, numberedPassages, writePassages } from './passage-files.ts';
-
-/** A writer whose rows are finished, with documents that say nothing. */
-async function finishedRows(
-  t: Parameters<typeof tempFolder>[0],
-  ids: readonly PassageToStore['id'][],
-): Promise<SqlitePassageWriter> {
-  const writer = new SqlitePassageWriter(join(await tempFolder(t), 'p.sqlite'));
-  t.after(() => writer.abandon());
-  for (const [i, id] of ids.entries()) writer.append({ id, line: 10 * (i + 1), document: '{}' });
-  writer.finishRows();
-  return writer;
-}
 
 test('documents come back character for character', async (t) => {
   const documents = [
@@ -60,17 +48,13 @@ test('20,001 passages over several transactions are all there in order', async (
   for (const passage of numberedPassages(0, 20_001)) writer.append(passage);
   assert.equal(writer.rows, 20_001);
   writer.finishRows();
-  assert.deepEqual(
-    writer.documents(9_998, 4),
-    [9_998, 9_999, 10_000, 10_001].map(documentOf),
-    'readable before the file is finished',
-  );
-  assert.deepEqual(writer.documents(20_000, 10), [documentOf(20_000)]);
-  assert.deepEqual(writer.documents(20_001, 10), []);
   writer.finish();
   const file = new PassageFile(path);
   t.after(() => file.close());
   assert.equal(file.rows, 20_001);
+  assert.deepEqual(file.range(9_998, 4), [9_998, 9_999, 10_000, 10_001].map(documentOf));
+  assert.deepEqual(file.range(20_000, 10), [documentOf(20_000)]);
+  assert.deepEqual(file.range(20_001, 10), []);
   let row = 0;
   for (const document of file.documents()) assert.equal(document, documentOf(row++));
   assert.equal(file.document(20_001), undefined);
@@ -128,47 +112,6 @@ test('ids are kept for look-ups with their type, integers beyond 64 bits as digi
     ['text', 'naïve\0💧'],
     ['null', null],
   ]);
-});
-
-test('different ids are no duplicates: neither 7 and "7", nor neighbours beyond 2^53, nor missing ids', async (t) => {
-  const ids = [
-    7,
-    '7',
-    '07',
-    2n ** 53n,
-    2n ** 53n + 1n,
-    2n ** 63n,
-    2n ** 63n + 1n,
-    null,
-    null,
-    'a',
-    'A',
-    'é',
-    'e\u0301',
-  ];
-  assert.deepEqual((await finishedRows(t, ids)).duplicates(), { count: 0, examples: [] });
-});
-
-test('duplicates are counted, and shown with rows and lines in the order they came', async (t) => {
-  const ids = ['b', 'a', 'b', 5, 'b', 2n ** 53n + 1n, null, 'a', 5, 2n ** 53n + 1n, null];
-  const { count, examples } = (await finishedRows(t, ids)).duplicates();
-  assert.equal(count, 5);
-  assert.deepEqual(examples, [
-    { id: 'b', rows: [0, 2, 4], lines: [10, 30, 50] },
-    { id: 'a', rows: [1, 7], lines: [20, 80] },
-    { id: '5', rows: [3, 8], lines: [40, 90] },
-    { id: '9007199254740993', rows: [5, 9], lines: [60, 100] },
-  ]);
-});
-
-test('examples are few, however many duplicates there are', async (t) => {
-  const ids = Array.from({ length: 3000 }, (_, i) => i % 30);
-  const writer = await finishedRows(t, ids);
-  const { count, examples } = writer.duplicates();
-  assert.equal(count, 2970);
-  assert.equal(examples.length, 10);
-  assert.deepEqual(examples[9], { id: '9', rows: [9, 39, 69, 99, 129], lines: [100, 400, 700, 1000, 1300] });
-  assert.equal(writer.duplicates(2).examples.length, 2);
 });
 
 test('a file that is there already is not written over', async (t) => {

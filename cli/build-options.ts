@@ -1,0 +1,50 @@
+import { TrawlError } from '../src/errors.ts';
+import type { OptionTable } from '../src/options/option-spec.ts';
+
+/** Options of `trawl index` about how a build goes, not about what it makes. */
+export const BUILD_OPTIONS = {
+  'shard-rows': {
+    kind: 'integer',
+    value: 'N',
+    default: 1_000_000,
+    min: 1,
+    help: 'Most rows of a shard. The corpus is cut evenly into as few shards as that allows; a shard that is complete is never made again.',
+  },
+  shard: {
+    kind: 'string',
+    value: 'I/N',
+    help: 'Build one of N shards, I from 0, as a job of its own; `trawl merge` makes the index of them. All jobs get the same other options.',
+  },
+  plan: {
+    kind: 'flag',
+    help: 'Print what the build would take (rows, bytes of each file, memory, time by a short measurement) and what does not fit, and build nothing.',
+  },
+  restart: {
+    kind: 'flag',
+    help: 'Remove what a build that was stopped has done. Without it the same command goes on where it stopped.',
+  },
+  'checkpoint-seconds': {
+    kind: 'integer',
+    value: 'N',
+    default: 5,
+    min: 0,
+    max: 86_400,
+    help: 'Between two checkpoints, which is what a build that is killed does again. 0: after every batch.',
+  },
+} as const satisfies OptionTable;
+
+/** @throws TrawlError USAGE. */
+export function parseShard(text: string | undefined): { index: number; of: number } | undefined {
+  if (text === undefined) return undefined;
+  const [, index, of] = /^(\d{1,6})\/(\d{1,6})$/.exec(text) ?? [];
+  if (index === undefined || of === undefined || Number(of) < 1) {
+    throw new TrawlError('USAGE', `--shard is ${JSON.stringify(text)}; it is I/N, for example 0/8 for the first of 8.`);
+  }
+  if (Number(index) >= Number(of)) {
+    throw new TrawlError(
+      'USAGE',
+      `--shard is ${text}; shards are counted from 0: the last one is ${Number(of) - 1}/${of}.`,
+    );
+  }
+  return { index: Number(index), of: Number(of) };
+}

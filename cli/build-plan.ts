@@ -1,0 +1,27 @@
+import type { BuildPlan } from '../indexer/plan-build.ts';
+import { formatBytes, formatCount, formatDuration } from './format.ts';
+
+/** The plan of a build as a person reads it. */
+export function planReport(plan: BuildPlan): string {
+  const { bytes, files, seconds } = plan;
+  const about = (value: number): string => formatDuration(value * 1000);
+  const lines = [
+    `${plan.folder}: about ${formatCount(plan.rows)} passages × ${plan.dimension}, ${formatCount(plan.shards)} ${plan.shards === 1 ? 'shard' : 'shards'}`,
+    ...plan.corpus.map(
+      ({ name, bytes: size, lines: count }) => `  ${name}: ${formatBytes(size)}, ${formatCount(count)} lines`,
+    ),
+    'disk',
+    `  ${files.vectors.padEnd(16)} ${formatBytes(bytes.vectors)}`,
+    `  ${(files.codes ?? 'no codes').padEnd(16)} ${formatBytes(bytes.codes)}`,
+    `  ${files.passages.padEnd(16)} ${formatBytes(bytes.passages)}`,
+    `  ${'together'.padEnd(16)} ${formatBytes(bytes.total)} of ${formatBytes(plan.freeBytes)} free`,
+    'memory',
+    `  ${'building'.padEnd(16)} ${formatBytes(plan.buildMemoryBytes)}, whatever the corpus`,
+    `  ${'searching'.padEnd(16)} ${formatBytes(plan.searchMemoryBytes)} of codes, of ${formatBytes(plan.machineMemoryBytes)}`,
+    'time, by a few seconds of trial on this machine',
+    `  ${'scan and read'.padEnd(16)} ${about(seconds.scan + seconds.read)}`,
+    `  ${'encode'.padEnd(16)} ${about(seconds.encode)} at ${formatCount(Math.round(plan.passagesPerS))} passages/s of ${formatCount(Math.round(plan.tokensPerPassage))} tokens`,
+  ];
+  if (plan.problems.length > 0) lines.push('does not fit', ...plan.problems.map((problem) => `  ${problem}`));
+  return lines.join('\n');
+}

@@ -1,0 +1,98 @@
+import type { BuildSummary, JobSummary, StageTimes } from '../indexer/build-index.ts';
+import type { IndexManifest } from '../src/manifest/index-manifest.ts';
+import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
+import type { Duplicates } from '../src/passages/duplicate-ids.ts';
+import { formatBytes, formatCount, formatDuration } from './format.ts';
+
+type Manifest = IndexManifest | ShardManifest;
+
+/** What is said of an index or a shard in JSON. */
+export function jsonFacts({ rows, dimension, metric, generation, model, corpus }: Manifest): object {
+  return { rows, dimension, metric, generation, model: model.name, corpus };
+}
+
+export function jsonSummary({ manifest, ...summary }: BuildSummary): object {
+  return { built: true, ...summary, ...jsonFacts(manifest), shards: manifest.shards.length };
+}
+
+export function jsonJobSummary({ manifest, wasComplete, ...summary }: JobSummary): object {
+  return { built: !wasComplete, ...summary, ...jsonFacts(manifest) };
+}
+
+export function textSummary(summary: BuildSummary): string[] {
+  const { manifest, duplicates, passagesWithoutId } = summary;
+  return [
+    size(summary, manifest),
+    times(summary, manifest),
+    ...overridden(manifest),
+    ...remarks(manifest, summary.skippedExamples, passagesWithoutId),
+    ...duplicateLines(duplicates),
+  ];
+}
+
+export function textJobSummary(summary: JobSummary): string[] {
+  const { folder, manifest, wasComplete, complete, shards, passagesWithoutId } = summary;
+  const next =
+    complete === shards
+      ? 'all shards are complete: trawl merge makes the index of them'
+      : `${complete} of ${shards} shards are complete here`;
+  if (wasComplete) return [`${folder} was complete already; ${next}.`];
+  return [
+    size(summary, manifest),
+    times(summary, manifest),
+    ...overridden(manifest),
+    ...remarks(manifest, summary.skippedExamples, passagesWithoutId),
+    `  ${next}`,
+  ];
+}
+
+export function duplicateLines(duplicates: Duplicates): string[] {
+  if (duplicates.count === 0) return [];
+  return [
+    `  ${formatCount(duplicates.count)} passages have an id that an earlier one has:`,
+    ...duplicates.examples.map(({ id, lines: at }) => `    ${JSON.stringify(id)} on lines ${at.join(', ')}`),
+  ];
+}
+
+function size({ folder }: { folder: string }, manifest: Manifest): string {
+  const { rows, dimension, model } = manifest;
+  const shards = 'shards' in manifest && manifest.shards.length > 1 ? ` in ${manifest.shards.length} shards` : '';
+  return `${folder}: ${formatCount(rows)} passages × ${dimension}${shards}, ${formatBytes(rows * dimension * 4)} of vectors, model ${model.name}`;
+}
+
+function times(
+  { tokens, resumedRows, stageMs }: { tokens: number; resumedRows: number; stageMs: StageTimes },
+  { rows }: Manifest,
+): string {
+  const encodeS = Math.max(stageMs.encode, 0.001) / 1000;
+  const resumed = resumedRows === 0 ? '' : `, ${formatCount(resumedRows)} of an earlier run`;
+  return (
+    `  read ${formatDuration(stageMs.scan + stageMs.read)}, encoded ${formatDuration(stageMs.encode)} ` +
+    `(${formatCount(Math.round((rows - resumedRows) / encodeS))} passages/s, ${formatCount(Math.round(tokens / encodeS))} tokens/s${resumed}), ` +
+    `finished ${formatDuration(stageMs.finish)}`
+  );
+}
+
+function overridden({ model }: Manifest): string[] {
+  const set = model.overrides ?? [];
+  return set.length === 0 ? [] : [`  set against the model's own description: ${set.join(', ')}`];
+}
+
+function remarks({ corpus, model }: Manifest, skippedExamples: readonly string[], passagesWithoutId: number): string[] {
+  const lines: string[] = [];
+  if (corpus.truncatedPassages > 0) {
+    lines.push(
+      `  ${formatCount(corpus.truncatedPassages)} passages have more than ${model.maxTokens.passage} tokens: their ends are not in the vectors`,
+    );
+  }
+  if (corpus.skippedLines > 0) {
+    lines.push(
+      `  ${formatCount(corpus.skippedLines)} bad lines left out:`,
+      ...skippedExamples.map((example) => `    ${example}`),
+    );
+  }
+  if (passagesWithoutId > 0) {
+    lines.push(`  ${formatCount(passagesWithoutId)} passages have no id: judgements and clients cannot refer to them`);
+  }
+  return lines;
+}

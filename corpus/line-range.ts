@@ -1,0 +1,7 @@
+/** Lines (Parquet: rows) [first, end) of a file, numbered from 1. */
+export interface LineRange {
+  readonly first: number;
+  readonly end: number;
+  /** A line at or before `first`, and the byte at which it begins: reading may begin there. */
+  readonly seek?: { readonly line: number; readonly offset: number } | undefined;
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { throwIfCancelled } from '../src/abort.ts';
+import { compressionOf } from './corpus-format.ts';
+import { LineSplitter } from './line-splitter.ts';
+import type { CorpusFile } from './list-corpus-files.ts';
+import { readBytes } from './read-bytes.ts';
+import { readingFailed } from './read-lines.ts';
+import { parquetRows } from './read-parquet.ts';
+
+const LF = 0x0a;
+
+/** Lines between two known byte offsets of a plain JSONL file. */
+export const LINES_PER_OFFSET = 65_536;
+
+export interface ScannedFile extends CorpusFile {
+  /** SHA-256 of the bytes as they lie on disk, hex. */
+  readonly sha256: string;
+  /** Lines of a text file (blank ones and a header count), rows of a Parquet file. */
+  readonly positions: number;
+  /** Byte at which line i × LINES_PER_OFFSET + 1 begins. Plain JSONL alone: other files are read through. */
+  readonly lineOffsets: readonly number[];
+  /** Time of the last change, in milliseconds; tells a file that is being written. */
+  readonly modifiedMs: number;
+}
+
+/**
+ * What a corpus is, before any passage of it is taken: its bytes and its input positions. A position is a line or a
+ * Parquet row, counted over all files from 0; every process that looks at the same files counts the same.
+ */
+export interface CorpusScan {
+  readonly files: readonly ScannedFile[];
+  readonly positions: number;
+}
+
+export interface ScanOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the bytes read from disk so far. */
+  readonly onBytes?: (bytes: number) => void;
+}
+
+/** Reads every file once, for its checksum and its number of positions. No line is decoded. */
+export async function scanCorpus(files: readonly CorpusFile[], options: ScanOptions = {}): Promise<CorpusScan> {
+  const scanned: ScannedFile[] = [];
+  let readBefore = 0;
+  for (const file of files) {
+    scanned.push(await scanFile(file, options, readBefore));
+    readBefore += file.sizeBytes;
+  }
+  return { files: scanned, positions: scanned.reduce((sum, { positions }) => sum + positions, 0) };
+}
+
+async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, readBefore: number): Promise<ScannedFile> {
+  const { mtimeMs } = statSync(file.path);
+  const hash = createHash('sha256');
+  let read = readBefore;
+  const onRead = (chunk: Buffer): void => {
+    throwIfCancelled(signal);
+    hash.update(chunk);
+    read += chunk.length;
+    onBytes?.(read);
+  };
+  const counter = file.format.startsWith('tsv') ? new SplitCounter() : new LineFeedCounter(file.format === 'jsonl');
+  try {
+    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead })) {
+      if (file.format !== 'parquet') counter.push(chunk);
+    }
+  } catch (error) {
+    throw readingFailed(file.path, counter.lines + 1, error);
+  }
+  counter.end();
+  const positions = file.format === 'parquet' ? await parquetRows(file.path) : counter.lines;
+  return {
+    ...file,
+    sha256: hash.digest('hex'),
+    positions,
+    lineOffsets: file.format === 'jsonl' ? counter.offsets : [],
+    modifiedMs: mtimeMs,
+  };
+}
+
+/** Counts what `LineSplitter` calls lines where `\n` alone ends one, without cutting them out. */
+class LineFeedCounter {
+  lines = 0;
+  readonly offsets: number[] = [0];
+  readonly #keepOffsets: boolean;
+  #bytes = 0;
+  /** Bytes behind the last line end. */
+  #open = 0;
+
+  constructor(keepOffsets: boolean) {
+    this.#keepOffsets = keepOffsets;
+  }
+
+  push(chunk: Buffer): void {
+    let from = 0;
+    for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
+      from = at + 1;
+      this.lines++;
+      if (this.#keepOffsets && this.lines % LINES_PER_OFFSET === 0) this.offsets.push(this.#bytes + from);
+    }
+    this.#open = from === 0 ? this.#open + chunk.length : chunk.length - from;
+    this.#bytes += chunk.length;
+  }
+
+  end(): void {
+    if (this.#open > 0) this.lines++;
+  }
+}
+
+/** The same for text in which `\r` ends a line too. */
+class SplitCounter {
+  lines = 0;
+  readonly offsets: readonly number[] = [];
+  readonly #splitter = new LineSplitter({ newline: 'universal', maxLineBytes: 0 });
+
+  push(chunk: Buffer): void {
+    this.lines += this.#splitter.push(chunk).length;
+  }
+
+  end(): void {
+    this.lines += this.#splitter.end().length;
+  }
+}

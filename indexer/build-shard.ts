@@ -1,0 +1,188 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PassageTemplate } from '../corpus/passage-template.ts';
+import { throwIfCancelled } from '../src/abort.ts';
+import type { TextEncoder } from '../src/embedding/text-encoder.ts';
+import { bug } from '../src/errors.ts';
+import {
+  CHECKPOINT_FILE,
+  CheckpointRecord,
+  PASSAGES_RECORD_FILE,
+  type PassagesRecord,
+  readRecord,
+} from '../src/manifest/build-records.ts';
+import { generationOf } from '../src/manifest/generation.ts';
+import { withChecksum } from '../src/manifest/manifest-checksum.ts';
+import type { CorpusRecord } from '../src/manifest/schemas.ts';
+import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, type ShardManifest } from '../src/manifest/shard-manifest.ts';
+import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
+import { duplicateIds } from '../src/passages/duplicate-ids.ts';
+import { PassageFile } from '../src/passages/passage-file.ts';
+import type { Kernel } from '../src/vector-index/kernel.ts';
+import { encodePassages } from './encode-passages.ts';
+import { PASSAGES_FILE } from './index-files.ts';
+import { ShardVectors, type WrittenShardVectors } from './shard-vectors.ts';
+import { storedPassages } from './store-passages.ts';
+
+/** Time between two checkpoints where nothing else is asked for: what a killed build does again. */
+export const DEFAULT_CHECKPOINT_MS = 5_000;
+
+/** What the shards of a build have in common. */
+export interface ShardContext {
+  readonly encoder: TextEncoder;
+  readonly kernel: Kernel | undefined;
+  readonly template: PassageTemplate;
+  readonly passageTemplate: string;
+  /** The corpus files, whole. */
+  readonly corpusFiles: readonly Readonly<{ name: string; bytes: number; sha256: string }>[];
+  /** 0: after every batch. */
+  readonly checkpointMs: number;
+  readonly onNote: (text: string) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface ShardProgress {
+  /** Rows of this shard that have vectors. */
+  readonly rows: number;
+  readonly tokens: number;
+  readonly finishing: boolean;
+}
+
+export interface BuiltShard {
+  readonly manifest: ShardManifest;
+  /** Embedded by this call. */
+  readonly tokens: number;
+  /** Rows that had vectors before. */
+  readonly resumedRows: number;
+  readonly encodeMs: number;
+  readonly finishMs: number;
+}
+
+/**
+ * Embeds the stored passages of a shard and completes it. Vectors are made durable now and then, with a note of how far
+ * they go; a process that takes the shard up again goes on there. The shard counts from the moment its manifest is in
+ * place, and is never changed after that.
+ */
+export async function buildShard(
+  folder: string,
+  input: ShardManifest['input'],
+  context: ShardContext,
+  onProgress: (progress: ShardProgress) => void,
+): Promise<BuiltShard> {
+  const { encoder, kernel, template, checkpointMs, signal } = context;
+  const stored = storedPassages(folder);
+  if (stored === undefined) throw bug(`${folder} has no passages`);
+  const begun = performance.now();
+  const note = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
+  const { dimension, similarity: metric } = encoder.identity;
+  const shape = { rows: stored.rows, dimension, metric };
+  const passages = new PassageFile(join(folder, PASSAGES_FILE), { mapped: false });
+  let vectors: ShardVectors | undefined;
+  try {
+    const opened = await ShardVectors.open(folder, shape, { kernel, checkpoint: note, signal });
+    vectors = opened;
+    const resumedRows = opened.rowsWritten;
+    let { tokens, truncatedPassages } = resumedRows > 0 ? note! : { tokens: 0, truncatedPassages: 0 };
+    if (note !== undefined && note.rows > 0 && resumedRows === 0) {
+      context.onNote(`${folder}: its vectors are not what was noted of them; they are made anew.`);
+    }
+    const tokensBefore = tokens;
+    let savedAt = performance.now();
+    let savedRows = resumedRows;
+    const save = async (): Promise<void> => {
+      const at = await opened.checkpoint();
+      await writeJsonDurably(join(folder, CHECKPOINT_FILE), { ...at, tokens, truncatedPassages });
+      savedAt = performance.now();
+      savedRows = at.rows;
+    };
+    onProgress({ rows: resumedRows, tokens, finishing: false });
+    const onBatch = async (batch: { vectors: Float32Array; tokens: number; truncatedPassages: number }) => {
+      await opened.append(batch.vectors);
+      tokens += batch.tokens;
+      truncatedPassages += batch.truncatedPassages;
+      onProgress({ rows: opened.rowsWritten, tokens, finishing: false });
+      if (performance.now() - savedAt >= checkpointMs) await save();
+    };
+    try {
+      await encodePassages(passages, { from: resumedRows, rows: shape.rows }, template, encoder, { onBatch, signal });
+    } catch (error) {
+      // What was embedded is worth keeping, whatever ended it; where the disk is what failed, this fails too.
+      if (opened.rowsWritten > savedRows) await save().catch(() => undefined);
+      throw error;
+    }
+    const encoded = performance.now();
+    onProgress({ rows: shape.rows, tokens, finishing: true });
+    if (shape.rows > savedRows) await save();
+    throwIfCancelled(signal);
+    const written = await opened.finish(signal);
+    const corpus = corpusRecord(folder, stored, truncatedPassages, context);
+    const manifest = shardManifest(shape, encoder, corpus, stored.sha256, written, input);
+    await syncFolder(folder);
+    await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
+    await removeNotes(folder);
+    return {
+      manifest,
+      tokens: tokens - tokensBefore,
+      resumedRows,
+      encodeMs: encoded - begun,
+      finishMs: performance.now() - encoded,
+    };
+  } catch (error) {
+    await vectors?.abandon();
+    throw error;
+  } finally {
+    passages.close();
+  }
+}
+
+/** What a complete shard does not need any more. */
+export async function removeNotes(folder: string): Promise<void> {
+  for (const name of [CHECKPOINT_FILE, PASSAGES_RECORD_FILE]) await rm(join(folder, name), { force: true });
+}
+
+function corpusRecord(
+  folder: string,
+  stored: PassagesRecord,
+  truncatedPassages: number,
+  { corpusFiles, passageTemplate, signal }: ShardContext,
+): CorpusRecord {
+  return {
+    files: corpusFiles.map(({ name, bytes, sha256 }, i) => ({
+      name,
+      bytes,
+      sha256,
+      passages: stored.passagesByFile[i] ?? 0,
+    })),
+    skippedLines: stored.skippedLines,
+    duplicateIds: duplicateIds([join(folder, PASSAGES_FILE)], { exampleCount: 0, signal }).count,
+    truncatedPassages,
+    passageTemplate,
+  };
+}
+
+function shardManifest(
+  { rows, dimension, metric }: Pick<ShardManifest, 'rows' | 'dimension' | 'metric'>,
+  encoder: TextEncoder,
+  corpus: CorpusRecord,
+  passagesSha256: string,
+  written: WrittenShardVectors,
+  input: ShardManifest['input'],
+): ShardManifest {
+  const model = encoder.identity;
+  return {
+    format: 'trawl-shard',
+    version: SHARD_MANIFEST_VERSION,
+    generation: generationOf([rows, dimension, metric, model, corpus.passageTemplate, passagesSha256, written.sha256]),
+    rows,
+    dimension,
+    metric,
+    model,
+    corpus,
+    vectors: written.vectors,
+    codes: written.codes,
+    ...(written.screen === undefined ? {} : { screen: written.screen }),
+    passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
+    files: [...written.files],
+    ...(input === undefined ? {} : { input }),
+  };
+}

@@ -1,0 +1,32 @@
+// `node scripts/kill-test.mjs --moments 200`: kills builds at that many random moments, resumes each, and compares every
+// finished index with an undisturbed one. `--seed N` repeats a run, `--passages N` changes the size.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { setup } from './setup.mjs';
+
+const { values } = parseArgs({
+  options: {
+    moments: { type: 'string', default: '200' },
+    seed: { type: 'string', default: String(Date.now() % 1e6) },
+    passages: { type: 'string', default: '4000' },
+  },
+});
+await setup();
+const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
+const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
+const begun = performance.now();
+process.stderr.write(`seed ${values.seed}, ${folder}\n`);
+const result = await killAndResume({
+  folder,
+  moments: Number(values.moments),
+  seed: Number(values.seed),
+  passages: Number(values.passages),
+  onMoment: (text) => process.stderr.write(`${text}\n`),
+});
+rmSync(folder, { recursive: true });
+const seconds = Math.round((performance.now() - begun) / 1000);
+process.stdout.write(
+  `${JSON.stringify({ ...result, seed: Number(values.seed), passages: Number(values.passages), seconds })}\n`,
+);

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import Type from 'typebox';
+import Value from 'typebox/value';
+import { isNodeError } from '../errors.ts';
+import { Count, ModelRecord, Sha256 } from './schemas.ts';
+
+/**
+ * Notes that a build makes for its own resumption. They stand beside what they describe, are written durably (a
+ * temporary file, then a rename) after what they vouch for is on the disk, and are gone from a finished index.
+ */
+
+/** In the folder of the build (of a shard that is built alone: in that). What it was begun with. */
+export const BUILD_FILE = 'build.json';
+
+/** How corpus files are read; null where the names of the files or their first lines decide. */
+export const ReadingRecord = Type.Object({
+  format: Type.Union([Type.String(), Type.Null()]),
+  tsvLayout: Type.String(),
+  tsvIdType: Type.String(),
+  skipBadLines: Type.Boolean(),
+});
+export type ReadingRecord = Type.Static<typeof ReadingRecord>;
+
+export const BuildRecord = Type.Object({
+  format: Type.Literal('trawl-build'),
+  version: Type.Literal(1),
+  model: ModelRecord,
+  passageTemplate: Type.String(),
+  reading: ReadingRecord,
+  /** Shards that the input positions are cut into. */
+  shards: Type.Integer({ minimum: 1 }),
+  /** Null for a corpus that can be read only once (a pipe): such a build begins anew. */
+  corpus: Type.Union([
+    Type.Array(Type.Object({ name: Type.String(), bytes: Count, sha256: Sha256, positions: Count })),
+    Type.Null(),
+  ]),
+});
+export type BuildRecord = Type.Static<typeof BuildRecord>;
+
+/** In the folder of a shard: its passage file is complete. */
+export const PASSAGES_RECORD_FILE = 'passages.json';
+
+export const PassagesRecord = Type.Object({
+  rows: Count,
+  rowsWithoutId: Count,
+  /** Content hash. */
+  sha256: Sha256,
+  /** Of each corpus file. */
+  passagesByFile: Type.Array(Count),
+  skippedLines: Count,
+  skippedExamples: Type.Array(Type.String()),
+});
+export type PassagesRecord = Type.Static<typeof PassagesRecord>;
+
+/** In the folder of a shard: vectors up to here are on the disk. */
+export const CHECKPOINT_FILE = 'checkpoint.json';
+
+export const CheckpointRecord = Type.Object({
+  rows: Count,
+  /** SHA-256 of the vector file up to these rows. */
+  sha256: Sha256,
+  tokens: Count,
+  truncatedPassages: Count,
+});
+export type CheckpointRecord = Type.Static<typeof CheckpointRecord>;
+
+/** The record; undefined where there is none. Null where there is a file that is none of ours. */
+export function readRecord<Schema extends Type.TSchema>(
+  schema: Schema,
+  path: string,
+): Type.Static<Schema> | undefined | null {
+  try {
+    const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return Value.Check(schema, json) ? (json as Type.Static<Schema>) : null;
+  } catch (error) {
+    if (isNodeError(error) && error.code === 'ENOENT') return undefined;
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,152 @@
+import { throwIfCancelled } from '../abort.ts';
+import { PassageFile, type StoredId } from './passage-file.ts';
+
+export interface DuplicateId {
+  readonly id: string;
+  /** The first rows that have it, ascending, counted over all files. */
+  readonly rows: readonly number[];
+  /** Their lines in the corpus. */
+  readonly lines: readonly number[];
+}
+
+export interface Duplicates {
+  /** Number of passages whose id an earlier passage already has. */
+  readonly count: number;
+  /** The first few repeated ids. */
+  readonly examples: readonly DuplicateId[];
+}
+
+/** Rows shown of a repeated id. */
+const EXAMPLE_ROWS = 5;
+/** Ids between two looks at the signal. */
+const LOOK_EVERY = 100_000;
+
+interface Head {
+  id: StoredId;
+  row: number;
+  readonly file: number;
+  readonly rest: Generator<{ id: StoredId; row: number }, void>;
+}
+
+/**
+ * Ids that more than one passage has, over the finished passage files of an index in row order. Memory does not grow with
+ * the corpus: each file's own index over ids is walked, all of them side by side.
+ *
+ * @throws TrawlError the errors of `PassageFile`; CANCELLED.
+ */
+export function duplicateIds(
+  paths: readonly string[],
+  { exampleCount = 10, signal }: { exampleCount?: number; signal?: AbortSignal | undefined } = {},
+): Duplicates {
+  const files: PassageFile[] = [];
+  try {
+    let firstRow = 0;
+    const firstRows: number[] = [];
+    for (const path of paths) {
+      const file = new PassageFile(path, { mapped: false });
+      files.push(file);
+      firstRows.push(firstRow);
+      firstRow += file.rows;
+    }
+    // One file counts by itself, in SQLite's own code; its ids are walked only if that finds any.
+    if (files.length === 1 && files[0]!.repeatedIds() === 0) return { count: 0, examples: [] };
+    return walk(files, firstRows, exampleCount, signal);
+  } finally {
+    for (const file of files) file.close();
+  }
+}
+
+function walk(
+  files: readonly PassageFile[],
+  firstRows: readonly number[],
+  exampleCount: number,
+  signal: AbortSignal | undefined,
+): Duplicates {
+  const heap: Head[] = [];
+  for (const [i, file] of files.entries()) {
+    const rest = file.idsInOrder();
+    const first = rest.next();
+    if (first.done !== true) heap.push({ ...first.value, file: i, rest });
+  }
+  for (let at = (heap.length >> 1) - 1; at >= 0; at--) siftDown(heap, at);
+  let examples: { id: StoredId; rows: [file: number, row: number][] }[] = [];
+  let count = 0;
+  let seen = 0;
+  let group: { id: StoredId; rows: [file: number, row: number][]; size: number } | undefined;
+  const globalRow = ([file, row]: [number, number]): number => firstRows[file]! + row;
+  const endGroup = (): void => {
+    if (group === undefined || group.size < 2) return;
+    count += group.size - 1;
+    examples.push({ id: group.id, rows: group.rows });
+    examples.sort((a, b) => globalRow(a.rows[0]!) - globalRow(b.rows[0]!));
+    examples = examples.slice(0, exampleCount);
+  };
+  while (heap.length > 0) {
+    if (++seen % LOOK_EVERY === 0 && signal?.aborted === true) {
+      // A file with a walk under way cannot be closed.
+      for (const { rest } of heap) rest.return();
+      throwIfCancelled(signal);
+    }
+    const head = heap[0]!;
+    if (group === undefined || head.id !== group.id) {
+      endGroup();
+      group = { id: head.id, rows: [], size: 0 };
+    }
+    group.size++;
+    if (group.rows.length < EXAMPLE_ROWS) group.rows.push([head.file, head.row]);
+    const next = head.rest.next();
+    if (next.done === true) {
+      const last = heap.pop()!;
+      if (last !== head) heap[0] = last;
+    } else {
+      head.id = next.value.id;
+      head.row = next.value.row;
+    }
+    if (heap.length > 1) siftDown(heap, 0);
+  }
+  endGroup();
+  return {
+    count,
+    examples: examples.map(({ id, rows }) => ({
+      id: String(id),
+      rows: rows.map(globalRow),
+      lines: rows.map(([file, row]) => files[file]!.line(row)),
+    })),
+  };
+}
+
+function siftDown(heap: Head[], from: number): void {
+  const item = heap[from]!;
+  let at = from;
+  for (;;) {
+    let child = 2 * at + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
+    if (!isBefore(heap[child]!, item)) break;
+    heap[at] = heap[child]!;
+    at = child;
+  }
+  heap[at] = item;
+}
+
+function isBefore(a: Head, b: Head): boolean {
+  const order = compareIds(a.id, b.id);
+  return order !== 0 ? order < 0 : a.file !== b.file ? a.file < b.file : a.row < b.row;
+}
+
+/** SQLite's order: integers first, then text by its UTF-8 bytes. */
+function compareIds(a: StoredId, b: StoredId): number {
+  if (typeof a !== 'string') return typeof b !== 'string' ? (a < b ? -1 : a > b ? 1 : 0) : -1;
+  if (typeof b !== 'string') return 1;
+  if (a === b) return 0;
+  const end = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < end && a.charCodeAt(i) === b.charCodeAt(i)) i++;
+  if (i === end) return a.length - b.length;
+  return utf8Rank(a.charCodeAt(i)) - utf8Rank(b.charCodeAt(i));
+}
+
+/** Surrogates stand for characters beyond U+FFFF, whose UTF-8 is above that of every other code unit. */
+function utf8Rank(unit: number): number {
+  return unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit;
+}

@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { buildShardJob, type JobSummary } from '../../indexer/build-index.ts';
+import { mergeIndex } from '../../indexer/merge-index.ts';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { type Build, build, writeCorpus } from './build.ts';
+import { FakeTextEncoder } from './fake-text-encoder.ts';
+
+const ROWS = Array.from({ length: 1_000 }, (_, i) => ({
+  id: `p${i % 990}`,
+  contents: `passage ${i} ${'word '.repeat(i % 20)}`,
+}));
+const kernel = ((loaded) => (loaded.ok ? loaded.kernel : undefined))(loadKernel());
+const OPTIONS = { overwrite: false, uniqueIds: false };
+
+async function places(
+  t: TestContext,
+  rows: readonly object[] = ROWS,
+): Promise<{ folder: string; out: string; corpus: string[] }> {
+  const folder = await tempFolder(t);
+  return { folder, out: join(folder, 'ix'), corpus: writeCorpus(folder, { 'c.jsonl': rows }) };
+}
+
+function job(index: number, of: number, options: Build): Promise<JobSummary> {
+  return buildShardJob({
+    corpusOptions: {},
+    encoder: new FakeTextEncoder(),
+    overwrite: false,
+    passageTemplate: '{contents}',
+    uniqueIds: false,
+    onProgress: () => undefined,
+    kernel,
+    ...options,
+    shard: { index, of },
+  });
+}
+
+/** The bytes of every file but the passage files. */
+function filesOf(index: string): Record<string, string> {
+  const names = (readdirSync(index, { recursive: true }) as string[]).filter((name) => /\.(json|faiss|i8)$/.test(name));
+  return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(index, name)).toString('base64')]));
+}
+
+test('jobs in any order make the shards that one process makes, byte for byte', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  for (const index of [2, 0, 3, 1]) await job(index, 4, { corpus, out });
+  const { manifest, duplicates } = await mergeIndex(out, OPTIONS);
+  await build({ corpus, out: join(folder, 'whole'), shardRows: 250, kernel });
+  assert.deepEqual(filesOf(out), filesOf(join(folder, 'whole')));
+  assert.equal(existsSync(`${out}.partial`), false);
+  assert.deepEqual(readdirSync(out).sort(), ['manifest.json', ...[0, 1, 2, 3].map((i) => `shard-0000${i}`)]);
+  // Ids that repeat in different shards are found when these are joined.
+  assert.equal(manifest.corpus.duplicateIds, 10);
+  assert.deepEqual(duplicates.examples[0], { id: 'p0', rows: [0, 990], lines: [1, 991] });
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+});
+
+test('TSV with a header, gzip, blank lines and bad lines are cut alike by jobs and by one process', async (t) => {
+  const folder = await tempFolder(t);
+  const lines = ROWS.slice(0, 120).map(({ contents }, i) =>
+    i % 7 === 3 ? 'broken' : JSON.stringify({ id: i, contents }),
+  );
+  const corpus = writeCorpus(folder, {
+    'a.tsv': `id\ttext\ttitle\n${Array.from({ length: 90 }, (_, i) => `${i}\tsome text ${i}\tT`).join('\r\n')}`,
+    'b.jsonl': `${lines.join('\n')}\n\n\n`,
+    'd.jsonl': '',
+  });
+  const packed = join(folder, 'c.jsonl.gz');
+  // Two members, as tools that append to gzip files leave them.
+  writeFileSync(
+    packed,
+    Buffer.concat([gzipSync(`${lines.slice(0, 50).join('\n')}\n`), gzipSync(lines.slice(50).join('\n'))]),
+  );
+  corpus.splice(1, 0, packed);
+  const options = { corpus, corpusOptions: { skipBadLines: true } };
+  const out = join(folder, 'jobs');
+  for (let i = 0; i < 7; i++) await job(i, 7, { ...options, out });
+  const { manifest } = await mergeIndex(out, OPTIONS);
+  const positions = 91 + 120 + 122;
+  const whole = await build({ ...options, out: join(folder, 'whole'), shardRows: Math.ceil(positions / 7), kernel });
+  assert.equal(whole.manifest.shards.length, 7);
+  assert.deepEqual(filesOf(out), filesOf(join(folder, 'whole')));
+  const one = await build({ ...options, out: join(folder, 'one'), kernel });
+  assert.deepEqual(manifest.corpus, one.manifest.corpus);
+  assert.equal(manifest.rows, one.manifest.rows);
+  assert.equal(manifest.corpus.skippedLines, 34);
+  assert.deepEqual(
+    one.manifest.corpus.files.map(({ passages }) => passages),
+    [90, 103, 103, 0],
+  );
+});
+
+for (const [rows, of] of [
+  [3, 8],
+  [5, 5],
+  [1, 1],
+] as const) {
+  test(`${rows} passages in ${of} shards are searched as in one`, async (t) => {
+    const { folder, out, corpus } = await places(t, ROWS.slice(0, rows));
+    for (let i = 0; i < of; i++) await job(i, of, { corpus, out });
+    const { manifest } = await mergeIndex(out, OPTIONS);
+    assert.deepEqual([manifest.rows, manifest.shards.length], [rows, of]);
+    assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+    await build({ corpus, out: join(folder, 'one'), kernel });
+    const query = new FakeTextEncoder().vectorOf('a query');
+    const found = [];
+    for (const index of [out, join(folder, 'one')]) {
+      const engine = await openEngine(openIndexDirectory(index).source, {});
+      found.push(await engine.search({ queries: query, count: 1, k: 3 }));
+      await engine.close();
+    }
+    assert.deepEqual([found[0]!.rows, found[0]!.scores], [found[1]!.rows, found[1]!.scores]);
+  });
+}
+
+test('a corpus without passages makes empty shards, and no index', async (t) => {
+  const { out, corpus } = await places(t, []);
+  for (const index of [0, 1]) assert.equal((await job(index, 2, { corpus, out })).manifest.rows, 0);
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('CORPUS_EMPTY'));
+});
+
+test('a shard that is complete is not made again, and only with --restart by other settings', async (t) => {
+  const { out, corpus } = await places(t);
+  await job(0, 2, { corpus, out });
+  const encoder = new FakeTextEncoder();
+  const again = await job(0, 2, { corpus, out, encoder });
+  assert.deepEqual([again.wasComplete, again.complete, again.shards, encoder.texts.length], [true, 1, 2, 0]);
+  const other = { corpus, out, passageTemplate: '{contents}!' };
+  await assert.rejects(
+    job(0, 2, other),
+    trawlError('BUILD_DIFFERS', /passage template: "\{contents\}", now "\{contents\}!"/),
+  );
+  await assert.rejects(job(0, 3, { corpus, out }), trawlError('BUILD_DIFFERS', /part end: 500, now 333/));
+  assert.equal((await job(0, 2, { ...other, restart: true })).manifest.corpus.passageTemplate, '{contents}!');
+});
+
+test('shards are joined only when all are there, complete, and none twice', async (t) => {
+  const { out, corpus } = await places(t);
+  const partial = `${out}.partial`;
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('INDEX_NOT_FOUND', /no shards in .*--shard/));
+  await job(0, 3, { corpus, out });
+  await job(2, 3, { corpus, out });
+  const refused = (reason: RegExp): Promise<void> =>
+    assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_INCOMPLETE', reason));
+  await refused(/lines 334 to 666 of the corpus are in no shard: 1\/3 is missing/);
+  mkdirSync(join(partial, 'shard-00001'));
+  await refused(/shard-00001 is not finished; run the same job again/);
+  rmSync(join(partial, 'shard-00001'), { recursive: true });
+  await job(1, 3, { corpus, out });
+  cpSync(join(partial, 'shard-00001'), join(partial, 'shard-copy'), { recursive: true });
+  await refused(/shard-00001 and shard-copy both hold lines 334 to 666 of the corpus; move one away/);
+  rmSync(join(partial, 'shard-copy'), { recursive: true });
+  rmSync(join(partial, 'shard-00002'), { recursive: true });
+  await refused(/lines 667 to 1000 of the corpus are in no shard: 2\/3 is missing/);
+  await job(2, 3, { corpus, out });
+  assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
+  // A scheduler may run the last step twice.
+  assert.deepEqual((({ merged, manifest }) => [merged, manifest.rows])(await mergeIndex(out, OPTIONS)), [false, 1_000]);
+});
+
+test('a shard of another corpus, model, template or option is named with what differs', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  await job(0, 2, { corpus, out });
+  const [changed] = writeCorpus(join(folder, 'other'), { 'c.jsonl': ROWS.toReversed() });
+  const others: readonly [Partial<Build>, RegExp][] = [
+    [{ corpus: [changed!] }, /c\.jsonl: its content has changed/],
+    [{ corpus: [...corpus, ...corpus] }, /corpus: 1 files, now 2/],
+    [{ encoder: new FakeTextEncoder({ model: { sha256: 'e'.repeat(64) } }) }, /model sha256: "f+", now "e+"/],
+    [{ encoder: new FakeTextEncoder({ model: { pooling: 'cls' } }) }, /model pooling: "mean", now "cls"/],
+    [{ passageTemplate: '{contents} ' }, /passage template/],
+    [{ corpusOptions: { skipBadLines: true } }, /option skipBadLines: false, now true/],
+  ];
+  for (const [other, reason] of others) {
+    await job(1, 2, { corpus, out, ...other });
+    await assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_DIFFER', reason));
+    rmSync(join(`${out}.partial`, 'shard-00001'), { recursive: true });
+  }
+  await job(1, 3, { corpus, out });
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_DIFFER', /number of shards: 2, now 3/));
+});
+
+test('shards that were built in other places are joined where somebody puts them', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  for (const index of [0, 1]) await job(index, 2, { corpus, out: join(folder, `machine${index}`) });
+  mkdirSync(out);
+  for (const index of [0, 1]) {
+    const name = `shard-0000${index}`;
+    renameSync(join(folder, `machine${index}.partial`, name), join(out, name));
+  }
+  const { manifest } = await mergeIndex(out, OPTIONS);
+  assert.equal(manifest.rows, 1_000);
+  assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00000', 'shard-00001']);
+});
+
+test('ids that repeat across shards stop a merge that asks for unique ones', async (t) => {
+  const { out, corpus } = await places(t);
+  for (const index of [0, 1]) await job(index, 2, { corpus, out, uniqueIds: true });
+  await assert.rejects(
+    mergeIndex(out, { ...OPTIONS, uniqueIds: true }),
+    trawlError('CORPUS_DUPLICATE_ID', /^10 passages .*"p0" on lines 1, 991/),
+  );
+  assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
+});
+
+test('a job and a build of the whole do not go on with each other', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  await job(0, 2, { corpus, out });
+  await assert.rejects(build({ corpus, out }), trawlError('BUILD_DIFFERS', /it has shards of jobs/));
+  assert.equal((await build({ corpus, out, restart: true })).manifest.rows, 1_000);
+  const second = join(folder, 'second');
+  const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
+  await assert.rejects(build({ corpus, out: second, encoder }), trawlError('ENCODING_FAILED'));
+  await assert.rejects(job(0, 2, { corpus, out: second }), trawlError('BUILD_DIFFERS', /build of one process/));
+  await assert.rejects(mergeIndex(second, OPTIONS), trawlError('SHARDS_INCOMPLETE', /build of one process/));
+});
+
+test('of two jobs on one shard the second is refused, jobs on different shards are not, and nobody merges meanwhile', async (t) => {
+  const { out, corpus } = await places(t);
+  let go: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (go = resolve));
+  let begun: () => void = () => undefined;
+  const atWork = new Promise<void>((resolve) => (begun = resolve));
+  const encoder = new FakeTextEncoder({
+    before: async () => {
+      begun();
+      await released;
+    },
+  });
+  const first = job(0, 2, { corpus, out, encoder });
+  await atWork;
+  const locked = trawlError('BUILD_LOCKED', /shard-00000 at this moment/);
+  await assert.rejects(job(0, 2, { corpus, out }), locked);
+  await assert.rejects(job(0, 2, { corpus, out, restart: true }), locked);
+  await job(1, 2, { corpus, out });
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('BUILD_LOCKED'));
+  await assert.rejects(build({ corpus, out, restart: true }), trawlError('BUILD_LOCKED'));
+  go();
+  await first;
+  assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
+});
+
+test('a lock ends with the process that holds it, and what names its owner keeps nobody out', async (t) => {
+  const { out, corpus } = await places(t);
+  await assert.rejects(
+    build({ corpus, out, encoder: new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') }) }),
+    trawlError('ENCODING_FAILED'),
+  );
+  const lock = new URL('../../src/file-lock.js', import.meta.url).href;
+  const code = `import { FileLock } from ${JSON.stringify(lock)};
+    globalThis.held = FileLock.acquire(${JSON.stringify(join(`${out}.partial`, 'build.lock'))}, 'exclusive');
+    console.log(held !== undefined); setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const [said] = (await once(child.stdout!, 'data')) as [Buffer];
+  assert.equal(String(said), 'true\n');
+  // The owner file is of the build before; it is only for the message.
+  await assert.rejects(build({ corpus, out }), trawlError('BUILD_LOCKED', /Process \d+ on .* is building/));
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.equal((await build({ corpus, out })).manifest.rows, 1_000);
+});
+
+test('a build is refused to go on with another corpus, model or option, and says what differs', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
+  await assert.rejects(build({ corpus, out, encoder }), trawlError('ENCODING_FAILED'));
+  const [changed] = writeCorpus(join(folder, 'other'), {
+    'c.jsonl': ROWS.map((row, i) => (i === 500 ? { ...row, contents: row.contents.replace('p', 'q') } : row)),
+  });
+  const others: readonly [Partial<Build>, RegExp][] = [
+    [{ corpus: [changed!] }, new RegExp(`${basename(changed!)}: its content has changed`)],
+    [
+      { encoder: new FakeTextEncoder({ model: { maxTokens: { query: 32, passage: 17 } } }) },
+      /model maxTokens: \{.*16\}, now \{.*17\}/,
+    ],
+    [{ passageTemplate: '{id}' }, /passage template/],
+    [{ corpusOptions: { tsvIdType: 'string' } }, /option tsvIdType: "auto", now "string"/],
+    [{ shardRows: 100 }, /number of shards: 1, now 10/],
+  ];
+  for (const [other, reason] of others) {
+    await assert.rejects(build({ corpus, out, ...other }), trawlError('BUILD_DIFFERS', reason));
+  }
+  // What decides nothing may change.
+  const { resumedRows } = await build({ corpus, out, uniqueIds: false, shardRows: 5_000, checkpointMs: 0 });
+  assert.equal(resumedRows, 768);
+  assert.equal(readIndexManifest(out).rows, 1_000);
+});
+
+test('vectors that are not what was noted of them are made again', async (t) => {
+  const { folder, out, corpus } = await places(t);
+  const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
+  await assert.rejects(build({ corpus, out, encoder, kernel }), trawlError('ENCODING_FAILED'));
+  const file = join(`${out}.partial`, 'shard-00000', 'vectors.faiss');
+  const bytes = readFileSync(file);
+  bytes[5_000]! ^= 1;
+  writeFileSync(file, bytes);
+  const notes: string[] = [];
+  const { resumedRows } = await build({ corpus, out, kernel, onNote: (text) => notes.push(text) });
+  assert.equal(resumedRows, 0);
+  assert.match(notes.join(), /its vectors are not what was noted of them/);
+  await build({ corpus, out: join(folder, 'other'), kernel });
+  assert.deepEqual(filesOf(out), filesOf(join(folder, 'other')));
+});
