@@ -27,7 +27,7 @@ constexpr int64_t kTrialRows = 4096;       // rows that a choice is tried on
 constexpr int64_t kTrialQueries = 64;      // rows that stand for queries there
 constexpr int64_t kMostChosen = 512;
 // What a row costs that the screen could not drop, in rows of codes scanned: its codes come from memory out of turn.
-constexpr double kSettleCost = 40;
+constexpr double kSettleCost = 150;
 constexpr double kWorthIt = 0.75;          // of the cost without a screen
 
 // The file under construction: removed unless it was finished.
