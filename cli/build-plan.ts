@@ -13,6 +13,7 @@ export function planReport(plan: BuildPlan): string {
     'disk',
     `  ${files.vectors.padEnd(16)} ${formatBytes(bytes.vectors)}`,
     `  ${(files.codes ?? 'no codes').padEnd(16)} ${formatBytes(bytes.codes)}`,
+    ...(bytes.screen === 0 ? [] : [`  ${'screen.i8'.padEnd(16)} at most ${formatBytes(bytes.screen)}`]),
     `  ${files.passages.padEnd(16)} ${formatBytes(bytes.passages)}`,
     `  ${'together'.padEnd(16)} ${formatBytes(bytes.total)} of ${formatBytes(plan.freeBytes)} free`,
     'memory',

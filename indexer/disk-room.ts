@@ -41,12 +41,12 @@ export async function checkRoom(
   const sample = await sampleCorpus(corpus, corpusOptions, { scan, ...place });
   const positions = places.reduce((sum, { first, end }) => sum + end - first, 0);
   const rows = Math.round(positions * sample.passagesPerPosition);
-  const { vectors, codes, passages } = expectedBytes(rows, {
+  const { vectors, codes, screen, passages } = expectedBytes(rows, {
     dimension: encoder.dimension,
     codes: kernel !== undefined,
     sample,
   });
-  await refuseWithoutRoom(output, places, vectors + codes + passages, `about ${rows} passages`);
+  await refuseWithoutRoom(output, places, vectors + codes + screen + passages, `about ${rows} passages`);
 }
 
 /** The same when the number of rows is known, before anything is embedded. */
@@ -56,9 +56,9 @@ export async function checkRoomForVectors(
   places: readonly ShardPlace[],
   rows: number,
 ): Promise<void> {
-  const { vectors, codes } = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined });
+  const { vectors, codes, screen } = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined });
   const there = places.reduce((sum, { folder }) => sum + bytesOf(join(folder, 'passages.sqlite')), 0);
-  await refuseWithoutRoom(output, places, vectors + codes + there, `${rows} passages`);
+  await refuseWithoutRoom(output, places, vectors + codes + screen + there, `${rows} passages`);
 }
 
 async function refuseWithoutRoom(

@@ -1,6 +1,6 @@
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
-import { codesBytes } from '../src/vector-index/codes-size.ts';
+import { codesBytes, mostScreenBytes } from '../src/vector-index/codes-size.ts';
 import { flatFileBytes } from '../src/vector-index/faiss-format.ts';
 
 /** Passages looked at to guess at the others. */
@@ -47,12 +47,13 @@ export async function sampleCorpus(
 export function expectedBytes(
   rows: number,
   { dimension, codes, sample }: { dimension: number; codes: boolean; sample?: CorpusSample | undefined },
-): { vectors: number; codes: number; passages: number } {
+): { vectors: number; codes: number; screen: number; passages: number } {
   // A row has its document, its id in the table and in the index, a few bytes of SQLite's; pages are not quite full.
   const perRow = sample === undefined ? 0 : (sample.documentBytes + 2 * sample.idBytes + 24) * 1.05;
   return {
     vectors: flatFileBytes(rows, dimension),
     codes: codes ? codesBytes(rows, dimension) : 0,
+    screen: codes ? mostScreenBytes(rows, dimension) : 0,
     passages: Math.ceil(rows * perRow),
   };
 }

@@ -28,6 +28,8 @@ export interface BuildPlan {
   readonly bytes: {
     readonly vectors: number;
     readonly codes: number;
+    /** At most: a screen is made where it pays, and its size follows from the rows. */
+    readonly screen: number;
     readonly passages: number;
     readonly total: number;
   };
@@ -75,7 +77,7 @@ export async function planBuild(
   const rows = Math.round((range.end - range.first) * sample.passagesPerPosition);
   const { dimension } = encoder;
   const bytes = expectedBytes(rows, { dimension, codes: kernel !== undefined, sample });
-  const bytesTotal = bytes.vectors + bytes.codes + bytes.passages;
+  const bytesTotal = bytes.vectors + bytes.codes + bytes.screen + bytes.passages;
   const speed = await trial(encoder, sample, options);
   const plan = {
     folder: resolve(options.out),
