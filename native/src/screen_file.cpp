@@ -31,6 +31,8 @@ void check_header(const std::string& path, const ScreenHeader& header, int64_t f
     refuse("rows per block " + std::to_string(header.rows_per_block) + " is not a multiple of 16 in [16, 65536]");
   }
   if (header.turn != kTurnHadamardSigns) refuse("unknown turn " + std::to_string(header.turn));
+  // The maker and verify_screen() know one turn; a search by another would compare differently turned vectors.
+  if (header.sign_seed != kSignSeed) refuse("unknown seed of the turn's signs");
   if (!(header.defect >= 0 && header.defect <= kMaxScreenDefect)) refuse("the directions' defect is not in [0, 2^-10]");
   if (header.header_bytes != screen_header_bytes(header.dimension, header.directions)) refuse("header size is wrong");
   const ScreenBlockLayout layout(header.rows_per_block, header.directions);

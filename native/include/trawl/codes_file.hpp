@@ -120,12 +120,14 @@ class CodesFile {
   uint64_t sign_seed() const { return sign_seed_; }
   const std::vector<float>& mean() const { return mean_f32_; }  // [dimension]
   int64_t bytes() const;
-  uint64_t identity() const { return identity_; }  // the header's checksum: metric, shape and mean
+  // Of metric, shape, mean and the checksums of up to 64 blocks, evenly spread: what a screen made of them remembers.
+  uint64_t identity() const { return identity_; }
   CodesBlock block(int64_t index) const;
   bool block_checksum_holds(int64_t index) const;
 
  private:
   CodesFile() = default;
+  uint64_t make_identity(uint64_t header_checksum) const;
   std::shared_ptr<const MappedFile> file_;
   Metric metric_ = Metric::kInnerProduct;
   int64_t dimension_ = 0, padded_ = 0, rows_ = 0, rows_per_block_ = 0, blocks_ = 0;

@@ -48,7 +48,7 @@ struct ScreenHeader {
   uint64_t header_bytes;
   uint64_t block_bytes;
   double defect;            // upper bound of the norm of P P^T - I, P being the directions
-  uint64_t codes_identity;  // checksum in the header of the codes file whose mean was used
+  uint64_t codes_identity;  // CodesFile::identity() of the codes that it stands before
   uint64_t reserved[2];     // zero
   uint64_t checksum;        // of the header with this field zero, then of the directions
 };
