@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { type ImportedModel, importModel, type ModelSource } from '../checkpoint/import-model.ts';
 import { checkpointFiles, weightBytes } from '../hub/checkpoint-files.ts';
 import { downloadRepository } from '../hub/download-repository.ts';
-import { TRAWL_MODEL_FILE } from '../src/embedding/trawl-model-file.ts';
-import { TrawlError } from '../src/errors.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../src/embedding/trawl-model-file.ts';
+import { asTrawlError, TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder } from '../src/manifest/write-json.ts';
 import type { ModelProgress } from './model-progress.ts';
@@ -39,7 +39,7 @@ export async function addModel(options: AddOptions): Promise<AddedModel> {
   const work = join(dirname(out), '.download');
   const set = { next: join(work, `${basename(out)}.next`), replaced: join(work, `${basename(out)}.replaced`) };
   await recover(out, set.replaced);
-  checkFree(out, source, force);
+  await checkFree(out, source, force);
 
   const fetched = source.kind === 'hub' ? await fetchSource(source, work, options) : undefined;
   const made = force && existsSync(out) ? set.next : out;
@@ -93,7 +93,7 @@ function checkedName(name: string): string {
   );
 }
 
-function checkFree(out: string, source: ModelSourceArgument, force: boolean): void {
+async function checkFree(out: string, source: ModelSourceArgument, force: boolean): Promise<void> {
   if (source.kind === 'folder' && source.folder === out) {
     throw new TrawlError(
       'MODEL_EXISTS',
@@ -107,11 +107,24 @@ function checkFree(out: string, source: ModelSourceArgument, force: boolean): vo
       `${out} is there already. Choose another name with --name, or replace it with --force.`,
     );
   }
-  if (!existsSync(join(out, TRAWL_MODEL_FILE))) {
-    throw new TrawlError(
-      'MODEL_EXISTS',
-      `${out} has no ${TRAWL_MODEL_FILE}: it was not made by this command and is not replaced. Choose another name with --name.`,
-    );
+  const stranger = await strangerIn(out);
+  if (stranger === null) return;
+  throw new TrawlError(
+    'MODEL_EXISTS',
+    `${out} was not made by this command and is not replaced: ${stranger}. Choose another name with --name.`,
+  );
+}
+
+/** What speaks against a folder being a model and nothing else; null where nothing does. Replacing it deletes it. */
+async function strangerIn(folder: string): Promise<string | null> {
+  if (!existsSync(join(folder, TRAWL_MODEL_FILE))) return `it has no ${TRAWL_MODEL_FILE}`;
+  try {
+    const { files } = await readTrawlModelFile(folder);
+    const own = new Set([TRAWL_MODEL_FILE, ...files.map(({ path }) => path.split('/')[0]!)]);
+    const other = (await readdir(folder)).find((name) => !own.has(name));
+    return other === undefined ? null : `${other} is none of its model's files`;
+  } catch (error) {
+    return asTrawlError(error).message;
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, isAbsolute, join, normalize as normalizePath, sep } from 'node:path';
 import { TrawlError } from '../errors.ts';
 import type { ModelIdentity, Pooling } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
@@ -59,7 +59,7 @@ export async function readTransformersFacts(folder: string, names: readonly stri
   const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
   const modules = await readModules(folder);
   const maxPositions = positionsOf(config);
-  const normalize = family?.normalize === true || modules === null || modules.includes('Normalize');
+  const normalize = family?.normalize === true || modules === null || modules.kinds.includes('Normalize');
   const maxTokens = await readMaxTokens(folder, maxPositions);
 
   return {
@@ -67,7 +67,7 @@ export async function readTransformersFacts(folder: string, names: readonly stri
       name: basename(folder),
       architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
       dimension: readDimension(folder, config),
-      pooling: await readPooling(folder, family),
+      pooling: await readPooling(folder, modules, family),
       normalize,
       similarity: await readSimilarity(folder, normalize),
       prefixes: await readPrefixes(folder, family),
@@ -89,7 +89,8 @@ function findGraph(folder: string): string {
   throw new TrawlError(
     'MODEL_INVALID',
     `${folder} holds no ONNX graph: looked for ${candidates.join(', ')}. ` +
-      'Export one into it, for example: optimum-cli export onnx --task feature-extraction.',
+      `Make a model of a checkpoint in safetensors with \`trawl model add ${folder}\`, or export a graph into it, for ` +
+      'example: optimum-cli export onnx --task feature-extraction.',
   );
 }
 
@@ -102,8 +103,15 @@ function readDimension(folder: string, config: JsonObject): number {
   );
 }
 
-/** The kinds of sentence-transformers modules in order, null for a plain Transformers folder. */
-async function readModules(folder: string): Promise<readonly string[] | null> {
+interface Modules {
+  /** In order. */
+  readonly kinds: readonly string[];
+  /** Folder of the pooling's config, relative; null where modules.json names none. */
+  readonly pooling: string | null;
+}
+
+/** The sentence-transformers modules, null for a plain Transformers folder. */
+async function readModules(folder: string): Promise<Modules | null> {
   const path = join(folder, 'modules.json');
   const modules = await readJsonIfPresent(path);
   if (modules === undefined) return null;
@@ -117,12 +125,24 @@ async function readModules(folder: string): Promise<readonly string[] | null> {
         'Export the whole pipeline to ONNX with one vector a text as output and describe it in trawl-model.json.',
     );
   }
-  return kinds;
+  const pooling = modules[kinds.indexOf('Pooling')] as { path?: unknown } | undefined;
+  if (pooling?.path === undefined) return { kinds, pooling: null };
+  const inner = normalizePath(String(pooling.path));
+  if (isAbsolute(inner) || inner.split(sep)[0] === '..') {
+    throw new TrawlError('MODEL_INVALID', `${path}: the path of its Pooling module has to lie inside the folder.`);
+  }
+  return { kinds, pooling: inner };
 }
 
-async function readPooling(folder: string, family: ModelFamily | null): Promise<Pooling> {
-  const path = join(folder, '1_Pooling', 'config.json');
+async function readPooling(folder: string, modules: Modules | null, family: ModelFamily | null): Promise<Pooling> {
+  const path = join(folder, modules?.pooling ?? '1_Pooling', 'config.json');
   const config = await readJsonFileIfPresent(path);
+  if (config === null && typeof modules?.pooling === 'string') {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${path} is missing; modules.json names a Pooling module there. Fetch the model again, that folder included.`,
+    );
+  }
   if (config === null) return family?.pooling ?? 'mean';
   const named: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };
   // Later versions of sentence-transformers write one name, earlier ones a flag for each.

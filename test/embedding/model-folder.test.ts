@@ -228,3 +228,19 @@ test("RoBERTa's position offset is left out of its limit", async (t) => {
   });
   assert.equal((await readModelFolder(folder)).identity.maxTokens.passage, 512);
 });
+
+test('the pooling is read where modules.json says, and its config has to be there', async (t) => {
+  const modules = (path: string) => [
+    { idx: 0, name: '0', path: '', type: 'sentence_transformers.models.Transformer' },
+    { idx: 1, name: '1', path, type: 'sentence_transformers.models.Pooling' },
+  ];
+  const elsewhere = await transformersModel(t, 'elsewhere', {
+    'modules.json': modules('7_Pooling'),
+    '7_Pooling/config.json': { pooling_mode_cls_token: true },
+  });
+  assert.equal((await readModelFolder(elsewhere)).identity.pooling, 'cls');
+  const missing = await transformersModel(t, 'missing', { 'modules.json': modules('7_Pooling') });
+  await assert.rejects(readModelFolder(missing), hasCode('MODEL_INVALID', /7_Pooling.config\.json is missing/));
+  const outside = await transformersModel(t, 'outside', { 'modules.json': modules('../1_Pooling') });
+  await assert.rejects(readModelFolder(outside), hasCode('MODEL_INVALID', /inside the folder/));
+});
