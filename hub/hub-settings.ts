@@ -25,6 +25,13 @@ export async function readHubSettings(): Promise<HubSettings> {
       `HF_ENDPOINT is ${JSON.stringify(endpoint)}; it has to be the address of a hub, such as ${DEFAULT_ENDPOINT}.`,
     );
   }
+  if (url?.username || url?.password) {
+    // The value is not repeated: messages are logged.
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      'HF_ENDPOINT holds a user name or a password, which requests cannot carry. Leave them out; HF_TOKEN is what a hub asks for.',
+    );
+  }
   const offline = isTrue(environmentVariable('HF_HUB_OFFLINE')) || isTrue(environmentVariable('TRANSFORMERS_OFFLINE'));
   return { endpoint, token: offline ? undefined : await readToken(), offline };
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readHubSettings } from '../../hub/hub-settings.ts';
 import { retryAfterMs } from '../../hub/retry.ts';
+import type { TrawlError } from '../../src/errors.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -110,4 +111,12 @@ test('Retry-After is seconds or a date, and nonsense is nothing', () => {
   assert.equal(retryAfterMs('Wed, 31 Dec 2025 00:00:00 GMT', now), 0);
   for (const nonsense of [null, '', '-5', '1e9', 'soon', '99999999999999'])
     assert.equal(retryAfterMs(nonsense, now), undefined);
+});
+
+test('a password in HF_ENDPOINT is refused and not repeated', async (t) => {
+  await assert.rejects(settingsWith(t, { HF_ENDPOINT: 'http://me:secret@hub.example' }), (error: TrawlError) => {
+    assert.equal(error.code, 'CONFIG_INVALID');
+    assert.doesNotMatch(error.message, /secret|me:/);
+    return true;
+  });
 });
