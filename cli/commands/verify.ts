@@ -90,5 +90,5 @@ function show(
   if (problems.length > 0) return;
   if (quick) out(`${folder}: manifests, sizes and headers are as they were written; the content was not read`);
   else out(`${folder}: everything is as it was written`);
-  note(`${formatCount(rows)} rows in ${shards} shards`);
+  note(`${formatCount(rows)} rows in ${formatCount(shards)} ${shards === 1 ? 'shard' : 'shards'}`);
 }

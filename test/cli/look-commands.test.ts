@@ -69,7 +69,7 @@ test('verify finds nothing wrong with an index as it was written', async () => {
   const { code, stdout, stderr } = await runTrawl(['verify', index]);
   assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
   assert.match(stderr, /checksum of .*vectors\.faiss/);
-  assert.match(stderr, /32 passages embedded again: 32 with the stored bits\n270 rows in 1 shards/);
+  assert.match(stderr, /32 passages embedded again: 32 with the stored bits\n270 rows in 1 shard\n/);
   assert.deepEqual(jsonOf(await runTrawl(['verify', index, '--json', '--quiet', '--sample', '5'])), {
     folder: index,
     quick: false,
@@ -113,7 +113,7 @@ test('verify finds a flipped byte in a passage, and names the file', async (t) =
   assert.equal(ended.code, EXIT.problems);
   const { problems } = JSON.parse(ended.stdout) as { problems: { file: string; message: string }[] };
   assert.equal(problems[0]!.file, join(copy, PASSAGES));
-  assert.match(problems[0]!.message, /passages\.sqlite: /);
+  assert.ok(problems.every(({ message }) => message.startsWith(`${join(copy, PASSAGES)}: `)));
 });
 
 test('verify finds a damaged page of the passage file wherever it is, and names the file', async (t) => {
