@@ -78,6 +78,7 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   const rows = manifest.rows - (isDropping ? removedRows : 0);
   const dtype = options.float16 === true ? 'float16' : 'float32';
   const choice: RowChoice = { kept: isDropping ? directory.source.alive : undefined, signal: options.signal };
+  if (isDropping) checkCount(directory, removedRows);
   const outputs = plannedOutputs(directory, options, { rows, dtype });
   await checkRoom(outputs);
   const run = new ExportRun(directory, { rows, dtype }, choice, options);
@@ -86,6 +87,17 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   const { dimension, metric } = manifest;
   const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
   return { folder, rows, dimension, metric, dtype, removedRows, rowsWithoutId, files };
+}
+
+/** The header tells the rows before they are written, so the bitmap has to have as many as its manifest says. */
+function checkCount({ folder, manifest, source }: IndexDirectory, removedRows: number): void {
+  const found = manifest.rows - (source.alive?.count() ?? manifest.rows);
+  if (found === removedRows) return;
+  throw new TrawlError(
+    'INDEX_FILE_FOREIGN',
+    `${join(folder, manifest.tombstones!.path)}: ${found} rows are removed, the manifest says ${removedRows}. Copy it again, or ` +
+      'leave --drop-removed out.',
+  );
 }
 
 class ExportRun {

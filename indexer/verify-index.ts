@@ -142,8 +142,7 @@ async function tombstoneProblems(folder: string, manifest: IndexManifest): Promi
     const problems: VerifyProblem[] = [];
     const found = await sha256OfFile(file);
     if (found !== sha256) problems.push(problem(file, `sha256 is ${found}, the manifest says ${sha256}`));
-    let removed = 8 * alive.bytes.length;
-    for (const byte of alive.bytes) for (let bits = byte; bits !== 0; bits &= bits - 1) removed--;
+    const removed = manifest.rows - alive.count();
     if (removed !== rows) problems.push(problem(file, `${removed} rows are removed, the manifest says ${rows}`));
     for (let row = manifest.rows; row < 8 * alive.bytes.length; row++) {
       if ((alive.bytes[Math.floor(row / 8)]! & (1 << (row % 8))) === 0) {

@@ -146,7 +146,7 @@ test('a byte changed anywhere in any file is found and its file named, unless no
     );
   const meanings = new Map(files.map((path) => [path, meaningOf(join(folder, path))]));
   let unseen = 0;
-  const place = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+  const place = fc.nat(2 ** 30);
   // Each kind of file as often as any other.
   const file = fc
     .constantFrom(...kinds)
@@ -156,7 +156,7 @@ test('a byte changed anywhere in any file is found and its file named, unless no
       const path = join(folder, name);
       const whole = readFileSync(path);
       const changed = Buffer.from(whole);
-      changed[Math.floor(where * whole.length)]! ^= change;
+      changed[where % whole.length]! ^= change;
       writeFileSync(path, changed);
       try {
         const { problems } = await examineIndex(folder);
@@ -239,7 +239,7 @@ test('a bitmap of removed rows with another number of rows, or rows beyond the i
   assert.deepEqual((await examineIndex(folder)).problems, []);
   write(Uint8Array.of(1 << TINY_TOMBSTONE, 0), 2);
   assert.match(sentences(await examineIndex(folder)), /tombstones\.bin: 1 rows are removed, the manifest says 2/);
-  write(Uint8Array.of(0, 0x80), 1);
+  write(Uint8Array.of(1, 0x80), 1);
   assert.match(
     sentences(await examineIndex(folder, { quick: true })),
     new RegExp(`tombstones\\.bin: row 15 is removed, and the index has ${TINY_ROWS} rows`),
