@@ -5,7 +5,7 @@ import { idText } from './write-lines.ts';
 import type { Sink } from './write-vectors.ts';
 
 /** Values of vectors in a row group: what is held at once. */
-const GROUP_VALUES = 4 * 1024 * 1024;
+const GROUP_VALUES = 1024 * 1024;
 
 /** Columns of the file: the vector is a list of float32, as pyarrow and datasets read it. */
 const SCHEMA = [
