@@ -3,14 +3,12 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { DEFAULT_PASSAGE_TEMPLATE } from '../corpus/passage-template.ts';
-import { buildIndex } from '../indexer/build-index.ts';
-import { openEncoder } from '../src/embedding/open-encoder.ts';
 import { buildApp } from '../src/http/app.ts';
 import { listen } from '../src/http/listen.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
-import { fileFolder, postJson, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
+import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
+import { buildSampleIndex } from './helpers/sample-index.ts';
 
 interface SampleQuestion {
   readonly id: string;
@@ -51,19 +49,7 @@ let retriever: Retriever;
 let app: ReturnType<typeof buildApp>;
 
 before(async () => {
-  const encoder = await openEncoder('token-average-256');
-  await buildIndex({
-    corpus: [SAMPLE_PASSAGES],
-    corpusOptions: {},
-    encoder,
-    out: join(folder, 'sample'),
-    overwrite: false,
-    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
-    uniqueIds: true,
-    onProgress: () => undefined,
-  });
-  await encoder.close();
-  retriever = await openRetriever(join(folder, 'sample'));
+  retriever = await openRetriever(await buildSampleIndex(folder));
   app = buildApp(retriever);
   url = await listen(app, { host: '127.0.0.1', port: 0 });
   port = (app.server.address() as AddressInfo).port;
