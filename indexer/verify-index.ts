@@ -84,7 +84,8 @@ export async function examineIndex(path: string, options: VerifyOptions = {}): P
   const counts = { rows: manifest.rows, shards: manifest.shards.length };
   if (options.quick === true) return { problems, notChecked, ...counts, sample: null };
   const run = new Examination(shards, options);
-  const required = options.requireEncoder === true ? await options.openEncoder?.(folder, manifest) : undefined;
+  const isRequired = options.requireEncoder === true && (options.sample ?? 0) > 0;
+  const required = isRequired ? await options.openEncoder?.(folder, manifest) : undefined;
   try {
     for (const shard of shards) await run.examine(shard);
     const sample = await run.sample(folder, manifest, required);

@@ -81,6 +81,35 @@ test('verify finds nothing wrong with an index as it was written', async () => {
   });
 });
 
+test('verify without the model says so and checks the rest; --require-model stops', async () => {
+  const missing = ['verify', index, '--model', 'no-such-model'];
+  const { code, stdout, stderr } = await runTrawl(missing);
+  assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
+  assert.match(stderr, /passages and vectors belong together was not checked: There is no model named "no-such-model"/);
+  const { notChecked, sample } = jsonOf<{ notChecked: string[]; sample: null }>(await runTrawl([...missing, '--json']));
+  assert.deepEqual([notChecked.length, sample], [1, null]);
+  const required = await runTrawl([...missing, '--require-model']);
+  assert.deepEqual([required.code, required.stdout], [EXIT.failed, '']);
+  assert.match(required.stderr, /\[MODEL_NOT_FOUND\]/);
+  // What is not asked for needs no model.
+  assert.equal((await runTrawl([...missing, '--require-model', '--sample', '0'])).code, 0);
+  assert.equal((await runTrawl([...missing, '--require-model', '--quick'])).code, 0);
+});
+
+test('verify --quick says what it did not look at', async (t) => {
+  const copy = await copyOfIndex(t);
+  flipByte(join(copy, VECTORS), 5_000);
+  const { code, stdout } = await runTrawl(['verify', copy, '--quick']);
+  assert.deepEqual(
+    [code, stdout],
+    [0, `${copy}: manifests, sizes and headers are as they were written; the content was not read\n`],
+  );
+  flipByte(join(copy, VECTORS), 0);
+  const damaged = await runTrawl(['verify', copy, '--quick']);
+  assert.equal(damaged.code, EXIT.problems);
+  assert.match(damaged.stdout, /vectors\.faiss: begins with "HxFI"/);
+});
+
 test('verify finds a flipped byte in the vectors, and names the file', async (t) => {
   const copy = await copyOfIndex(t);
   flipByte(join(copy, VECTORS), 5_000);

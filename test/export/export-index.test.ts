@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { parquetReadObjects } from 'hyparquet';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { type ExportOptions, type ExportSummary, exportIndex } from '../../export/export-index.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
+import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { decodeFlatHeader, encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import { decodeFp16Header } from '../../src/vector-index/faiss-fp16-format.ts';
 import { decodeFloat16 } from '../../src/vector-index/float16.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
@@ -266,6 +267,41 @@ test('a stopped export leaves no file', async (t) => {
   });
   await assert.rejects(stopped, trawlError('CANCELLED'));
   assert.deepEqual(readdirSync(folder), ['index']);
+});
+
+test('an index that the disk has no room for is refused before anything is written, with both sizes', async (t) => {
+  const folder = await tempFolder(t);
+  const index = join(folder, 'index');
+  await build({ corpus: writeCorpus(folder, { 'c.jsonl': [{ id: 0, contents: 'x' }] }), out: index });
+  // Holes take no space: 8.8 TB of vectors, and a passage with the last row number.
+  const rows = 2 ** 38;
+  const shard = join(index, 'shard-00000');
+  const vectors = join(shard, 'vectors.faiss');
+  const bytes = 45 + rows * 8 * 4;
+  writeFileSync(vectors, encodeFlatHeader({ rows, dimension: 8, metric: 'inner-product' }));
+  try {
+    truncateSync(vectors, bytes);
+  } catch (error) {
+    return t.skip(`no file of ${bytes} bytes can be made here: ${(error as Error).message}`);
+  }
+  const database = new Database(join(shard, 'passages.sqlite'));
+  database.exec(`UPDATE passages SET row = ${rows - 1}`);
+  database.close();
+  const manifest = readShardManifest(shard);
+  const [segment] = manifest.vectors;
+  const wide = {
+    ...manifest,
+    rows,
+    vectors: [{ ...segment, bytes: bytes - 45 }],
+    files: [{ path: 'vectors.faiss', bytes, sha256: '0'.repeat(64) }],
+  };
+  writeFileSync(join(shard, 'shard.json'), JSON.stringify(withChecksum(wide)));
+  const whole = readIndexManifest(index);
+  const shards = whole.shards.map((entry) => ({ ...entry, rows }));
+  writeFileSync(join(index, 'manifest.json'), JSON.stringify(withChecksum({ ...whole, rows, shards })));
+  const refused = exportIndex({ index, files: { npy: join(folder, 'a.npy') } });
+  await assert.rejects(refused, trawlError('DISK_FULL', /the files take about 8796\.09 GB, and \d+\.\d+ GB are free/));
+  assert.deepEqual(readdirSync(folder).sort(), ['c.jsonl', 'index']);
 });
 
 test('a disk that fills up is DISK_FULL naming the file, and what stood there stays', async (t) => {
