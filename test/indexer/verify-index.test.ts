@@ -159,7 +159,8 @@ test('a byte changed anywhere in any file is found and its file named, unless no
       changed[where % whole.length]! ^= change;
       writeFileSync(path, changed);
       try {
-        const { problems } = await examineIndex(folder);
+        const { problems, notChecked } = await examineIndex(folder);
+        if (notChecked.some((sentence) => sentence.startsWith(`${path}: has no checksum`))) return;
         if (problems.length === 0) {
           unseen++;
           assert.ok(isDeepStrictEqual(meaningOf(path), meanings.get(name)), `${name} means something else`);
