@@ -1,7 +1,14 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
-import { LOOKUP_KEYS, type Lookup, lookupIndex, PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
+import {
+  LOOKUP_KEYS,
+  type Lookup,
+  lookupIndex,
+  PASSAGE_APPLICATION_ID,
+  PASSAGE_NAMES,
+  PASSAGE_SCHEMA_VERSION,
+} from './schema.ts';
 
 /** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
 const HEADER_BYTES = 100;
@@ -202,6 +209,12 @@ export class PassageFile {
       .safeIntegers()
       .raw();
     for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
+  }
+
+  /** Tables and indexes that are none of the format's; a look-up whose index has another name is not there. */
+  unknownNames(): string[] {
+    const names = this.#database.prepare('SELECT name FROM sqlite_schema').pluck().all() as string[];
+    return names.filter((name) => !PASSAGE_NAMES.has(name));
   }
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */

@@ -185,6 +185,21 @@ test('a byte changed anywhere in any file is found and its file named, unless no
   assert.ok(unseen < 100);
 });
 
+test('a look-up whose index has lost its name is found', async (t) => {
+  const folder = await wholeIndex(t);
+  const path = join(folder, 'shard-00001', 'passages.sqlite');
+  const bytes = readFileSync(path);
+  // In the schema's row: type, name, table, then the text that begins with CREATE.
+  const at = bytes.indexOf('indexpassages_by_urlpassages');
+  assert.ok(at > 0);
+  bytes[at + 'indexpassages_by_ur'.length]! ^= 1;
+  writeFileSync(path, bytes);
+  assert.match(
+    sentences(await examineIndex(folder)),
+    /shard-00001\/passages\.sqlite: has a table or index "passages_by_urm"/,
+  );
+});
+
 test('every file that is cut short or missing is named, in one run', async (t) => {
   const folder = await wholeIndex(t);
   truncateSync(join(folder, 'shard-00000', 'vectors.faiss'), 500);
