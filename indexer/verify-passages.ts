@@ -28,9 +28,7 @@ export async function passageProblems(
     const bytes = statSync(path).size;
     const damaged = file.integrityProblems();
     onBytes(bytes / 2);
-    damaged.push(
-      ...file.unknownNames().map((name) => `has a table or index ${JSON.stringify(name)}, which is none of its format`),
-    );
+    if (damaged.length === 0) damaged.push(...file.brokenLookups());
     if (damaged.length > 0) return damaged.map((found) => problem(path, found.replaceAll('\n', ' ')));
     return await contentProblems(file, path, shard, { bytes: bytes / 2, onBytes, signal });
   } catch (error) {

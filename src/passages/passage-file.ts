@@ -3,10 +3,10 @@ import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
 import {
   LOOKUP_KEYS,
+  LOOKUPS,
   type Lookup,
   lookupIndex,
   PASSAGE_APPLICATION_ID,
-  PASSAGE_NAMES,
   PASSAGE_SCHEMA_VERSION,
 } from './schema.ts';
 
@@ -211,10 +211,18 @@ export class PassageFile {
     for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
   }
 
-  /** Tables and indexes that are none of the format's; a look-up whose index has another name is not there. */
-  unknownNames(): string[] {
-    const names = this.#database.prepare('SELECT name FROM sqlite_schema').pluck().all() as string[];
-    return names.filter((name) => !PASSAGE_NAMES.has(name));
+  /** Look-ups that cannot be made, with the reason: SQLite finds an index sound whose expression is not the one looked for. */
+  brokenLookups(): string[] {
+    return LOOKUPS.flatMap((by) => {
+      try {
+        this.find(by, '', 1);
+        return [];
+      } catch (error) {
+        // Files of the first release have a look-up by id alone.
+        if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
+        return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
+      }
+    });
   }
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */

@@ -47,14 +47,6 @@ export function lookupIndex(by: Lookup): string {
   return `passages_by_${by}`;
 }
 
-/** Every table and index that a passage file may have; SQLite makes the last for the key of `meta`. */
-export const PASSAGE_NAMES: ReadonlySet<string> = new Set([
-  'passages',
-  'meta',
-  ...LOOKUPS.map(lookupIndex),
-  'sqlite_autoindex_meta_1',
-]);
-
 /** "Trwl" in ASCII: tells a passage file from other SQLite files. */
 export const PASSAGE_APPLICATION_ID = 0x5472776c;
 
