@@ -22,7 +22,7 @@ const END = Buffer.alloc(1024);
 function member(content: Buffer, { name = NAME, type = '0', base256 = false } = {}): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0, 100, 'utf8');
-  header.write('0000644\0' + '0001750\0'.repeat(2), 100, 'latin1');
+  header.write(`0000644\0${'0001750\0'.repeat(2)}`, 100, 'latin1');
   if (base256) {
     header[124] = 0x80;
     header.writeBigUInt64BE(BigInt(content.length), 128);
