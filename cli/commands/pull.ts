@@ -60,6 +60,7 @@ export const pullCommand = defineCommand({
     'trawl pull wiki18-e5 --out /data/hub',
     "trawl pull BeIR/nfcorpus --include '*.jsonl.gz'",
   ],
+  resumable: true,
   async run({ options, positionals, signal, out, note }) {
     const { include, exclude, type, json } = options;
     if (options.list || positionals.length === 0) {
