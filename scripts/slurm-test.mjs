@@ -1,7 +1,8 @@
 // `npm run test:slurm`: runs deploy/slurm for real. A cluster of one node is started on this machine with Debian's packages
 // (apt-get install slurm-wlm munge), with ports, sockets and keys of its own in a temporary folder, as whatever user this
 // is; nothing of an installed Slurm is touched. An index is built by a job array and merged by the dependent job, left
-// alone and disturbed in three ways, and compared file for file with one that was built without Slurm.
+// alone and disturbed in three ways, and compared file for file with one that was built without Slurm. Arguments choose among
+// the ways: alone, sigterm, requeue, time-limit.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -32,6 +33,8 @@ const env = {
   TRAWL: `${process.execPath} ${join(root, 'dist', 'cli', 'trawl.js')}`,
 };
 let failed = true;
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => (interrupted = true));
 try {
   await startCluster();
   const sample = readFileSync(join(root, 'corpus', 'sample', 'passages.jsonl'), 'utf8')
@@ -49,27 +52,21 @@ try {
   trawl('merge', expected);
 
   const results = [];
-  for (const [name, options, disturb] of [
-    ['left alone', [], undefined],
-    ['a step was sent SIGTERM, as before a time limit or by preemption', [], terminateStep],
-    ['a job was put back into the queue while it ran, as after the failure of a node', [], requeueJob],
-    // Slurm counts limits in minutes: the signal comes 50 seconds before the end of one.
-    ['a time limit ran out', ['--time=1', '--signal=TERM@50', '--cpus-per-task=1'], heldUp],
-  ]) {
+  for (const [way, disturb, options] of chosenWays()) {
     const begun = performance.now();
     const out = join(folder, `index-${results.length}`);
     const { starts, requeued } = await build(out, corpus, options, disturb);
     const differing = differences(expected, out);
     results.push({
-      name,
+      way,
       starts,
       requeued,
       equal: differing.length === 0,
       seconds: Math.round((performance.now() - begun) / 1000),
     });
     process.stderr.write(`${JSON.stringify(results.at(-1))}\n`);
-    if (differing.length > 0) throw new Error(`${name}: ${differing.join(', ')} differ from the undisturbed index`);
-    if ((disturb !== undefined) !== requeued > 0) throw new Error(`${name}: ${requeued} jobs were started again`);
+    if (differing.length > 0) throw new Error(`${way}: ${differing.join(', ')} differ from the undisturbed index`);
+    if ((disturb !== undefined) !== requeued > 0) throw new Error(`${way}: ${requeued} jobs were started again`);
     rmSync(out, { recursive: true });
   }
   const version = spawnSync('sbatch', ['--version'], { env, encoding: 'utf8' }).stdout.trim();
@@ -78,9 +75,25 @@ try {
   );
   failed = false;
 } finally {
+  await cancelJobs();
   for (const daemon of daemons.reverse()) await stop(daemon);
   if (failed) process.stderr.write(`The logs are in ${folder}\n`);
   else rmSync(folder, { recursive: true });
+}
+
+function chosenWays() {
+  const ways = [
+    ['alone', undefined, []],
+    // As before a time limit or by preemption.
+    ['sigterm', terminateStep, []],
+    // As after the failure of a node.
+    ['requeue', requeueJob, []],
+    // Slurm counts limits in minutes: the signal comes 50 seconds before the end of one.
+    ['time-limit', heldUp, ['--time=1', '--signal=TERM@50']],
+  ];
+  const named = process.argv.slice(2);
+  for (const name of named) if (!ways.some(([way]) => way === name)) throw new Error(`there is no way ${name}`);
+  return ways.filter(([way]) => named.length === 0 || named.includes(way));
 }
 
 /** Submits, disturbs and waits for the merge. */
@@ -253,6 +266,17 @@ async function freePort() {
   return port;
 }
 
+/** Steps outlive the daemons that are stopped. */
+async function cancelJobs() {
+  const options = { env, encoding: 'utf8', timeout: 10_000 };
+  spawnSync('scancel', ['--user', userInfo().username], options);
+  for (let i = 0; i < 60; i++) {
+    const { status, stdout } = spawnSync('squeue', ['--noheader'], options);
+    if (status !== 0 || stdout.trim() === '') return;
+    await sleep(300);
+  }
+}
+
 async function stop(daemon) {
   if (daemon.exitCode !== null || daemon.signalCode !== null) return;
   const ended = once(daemon, 'close');
@@ -263,6 +287,7 @@ async function stop(daemon) {
 async function until(condition, what, seconds) {
   const end = performance.now() + seconds * 1000;
   while (!condition()) {
+    if (interrupted) throw new Error('stopped by a signal');
     if (performance.now() > end) throw new Error(`${what} was waited for ${seconds} seconds in vain`);
     if (daemons.some(({ exitCode }) => exitCode !== null)) throw new Error('a daemon of the cluster ended');
     await sleep(300);
