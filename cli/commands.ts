@@ -12,6 +12,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
+  export: async () => (await import('./commands/export.ts')).exportCommand,
   verify: async () => (await import('./commands/verify.ts')).verifyCommand,
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
   bench: async () => (await import('./commands/bench.ts')).benchCommand,
