@@ -179,7 +179,7 @@ test('no file reaches itself through its imports', () => {
 });
 
 test('the reader of imports sees every kind of import', () => {
-  const worker = sources.find((file) => file.path === 'src/passages/sqlite-passage-store.ts')!;
+  const worker = sources.find((file) => file.path === 'src/passages/passage-reader.ts')!;
   const targets = worker.imports.map(({ target }) => target);
   assert.ok(targets.includes('src/passages/passage-worker.ts'), 'new URL for a worker');
   assert.ok(targets.includes('node:worker_threads'), 'a module');
