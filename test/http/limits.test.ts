@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, openSocket, post, serve } from './build.ts';
+import { build, errorOf, openSocket, post, postTo, serve } from './build.ts';
 
 test('more passages per query than allowed are refused with the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 10 });
@@ -32,6 +32,21 @@ test('more queries than allowed are a 413 with the limit', async (t) => {
   assert.equal(errorOf(json).code, 'TOO_MANY_QUERIES');
   assert.match(errorOf(json).message, /at most 3/);
   assert.equal((await post(app, { queries: ['a', 'b', 'c'] })).status, 200);
+});
+
+test('a text longer than allowed is a 413 with the limit, wherever it stands', async (t) => {
+  const app = build(t, new FakeRetriever(), { maxQueryChars: 10 });
+  const long = 'x'.repeat(11);
+  for (const body of [{ queries: ['a', long] }, { query: long, topk: 1 }, { queries: ['a'], questions: [long] }]) {
+    const { status, json } = await post(app, body);
+    assert.equal(status, 413);
+    assert.equal(errorOf(json).code, 'QUERY_TOO_LONG');
+    assert.match(errorOf(json).message, /11 characters.*at most 10/);
+    assert.doesNotMatch(errorOf(json).message, /xx/);
+  }
+  const native = await postTo(app, '/v1/search', { queries: [{ question: 'q', query: long }] });
+  assert.equal(errorOf(native.json).code, 'QUERY_TOO_LONG');
+  assert.equal((await post(app, { queries: ['x'.repeat(10)] })).status, 200);
 });
 
 test('ten thousand queries in one body are answered', async (t) => {
