@@ -183,6 +183,6 @@ test('the reader of imports sees every kind of import', () => {
   const targets = worker.imports.map(({ target }) => target);
   assert.ok(targets.includes('src/passages/passage-worker.ts'), 'new URL for a worker');
   assert.ok(targets.includes('node:worker_threads'), 'a module');
-  assert.ok(targets.includes('src/passages/passage-store.ts'), 'a type');
+  assert.ok(targets.includes('src/passages/passage-protocol.ts'), 'a type');
   assert.ok(sources.length > 50);
 });

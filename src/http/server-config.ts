@@ -16,6 +16,8 @@ export interface ServerConfig {
   readonly maxK: number;
   /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
   readonly maxHits: number;
+  /** Bytes of request bodies being received, all requests together, beyond which new requests are refused. */
+  readonly maxBodyBytesInFlight: number;
   /**
    * Bytes of replies waiting to be taken by their clients, all requests together, beyond which new requests are refused.
    * Too little refuses clients that merely read slowly, too much lets them fill the memory.
@@ -57,6 +59,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   maxQueryChars: 1_000_000,
   maxK: 2_048,
   maxHits: 500_000,
+  maxBodyBytesInFlight: 512 * 1024 * 1024,
   maxReplyBytesInFlight: 1024 ** 3,
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,

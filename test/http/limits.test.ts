@@ -49,6 +49,36 @@ test('a text longer than allowed is a 413 with the limit, wherever it stands', a
   assert.equal((await post(app, { queries: ['x'.repeat(10)] })).status, 200);
 });
 
+test('while too many bytes of bodies are being received, further requests are refused, and taken again afterwards', async (t) => {
+  const { url, port } = await serve(t, new FakeRetriever(), { maxBodyBytesInFlight: 1_000_000 });
+  const head =
+    'POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 600000\r\n\r\n{';
+  const sockets = [await openSocket(t, port), await openSocket(t, port)];
+  for (const socket of sockets) socket.write(head);
+  const ask = async (): Promise<Response> =>
+    fetch(`${url}/retrieve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"queries":["a"]}',
+    });
+  let refused = await ask();
+  for (let tries = 0; refused.status === 200 && tries < 100; tries++) {
+    await sleep(5);
+    refused = await ask();
+  }
+  assert.equal(refused.status, 503);
+  assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
+  assert.ok(Number(refused.headers.get('retry-after')) >= 1);
+  for (const socket of sockets) socket.destroy();
+  let taken = await ask();
+  for (let tries = 0; taken.status !== 200 && tries < 100; tries++) {
+    await sleep(5);
+    taken = await ask();
+  }
+  assert.equal(taken.status, 200);
+  for (let i = 0; i < 50; i++) assert.equal((await ask()).status, 200);
+});
+
 test('ten thousand queries in one body are answered', async (t) => {
   const app = build(t);
   const queries = Array.from({ length: 10_000 }, (_, i) => `query ${i}`);

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Retriever } from '../../retrieval/retriever.ts';
+import { BodyBudget } from '../body-budget.ts';
 import { clientSignal } from '../client-signal.ts';
 import { asDeadline, deadlineOf } from '../deadline.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
@@ -29,20 +30,26 @@ export function registerDialects(app: FastifyInstance, holder: RetrieverHolder, 
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
   const budget = new ReplyBudget(config.maxReplyBytesInFlight);
+  const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   for (const path of DIALECT_PATHS) {
     const dialects = new PathDialects(path, config.dialects);
     app.route({
       method: 'POST',
       url: path,
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
         request.dialect = dialects.only;
         holder.require();
         budget.require();
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
+        bodies.hold(request.raw, reply.raw);
       },
-      handler: (request, reply) => answer(dialects, request, reply, holder, budget, config),
+      handler: (request, reply) => {
+        // What is left of the body then are its texts, which the retriever counts.
+        bodies.release(request.raw);
+        return answer(dialects, request, reply, holder, budget, config);
+      },
     });
   }
 }
