@@ -3,6 +3,7 @@ import type { Command } from './command.ts';
 /** In the order a newcomer meets them. Each is loaded when it is called: a start pays for one command's libraries alone. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   model: async () => (await import('./commands/model.ts')).modelCommand,
+  pull: async () => (await import('./commands/pull.ts')).pullCommand,
   prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
   index: async () => (await import('./commands/index.ts')).indexCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,

@@ -1,12 +1,12 @@
 import { basename } from 'node:path';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
+import { assembleRetriever, type MeetingOptions } from './assemble-retriever.ts';
 import { openIndexDirectory } from './index-directory.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
-import type { RetrieverInfo } from './retriever.ts';
-import { SearchRetriever } from './search-retriever.ts';
+import type { Retriever, RetrieverInfo } from './retriever.ts';
 
-export interface OpenRetrieverOptions extends IndexEncoderOptions {
+export interface OpenRetrieverOptions extends IndexEncoderOptions, MeetingOptions {
   /** Search threads; default: as many as cores. */
   readonly searchThreads?: number;
   /** Told in a few words what is being done. */
@@ -19,7 +19,7 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions {
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
  */
-export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index');
   const directory = openIndexDirectory(folder);
@@ -46,7 +46,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       generation: manifest.generation,
       model: manifest.model,
     };
-    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
+    return assembleRetriever(info, { encoder, index, passages, alive: directory.source.alive }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
