@@ -29,6 +29,18 @@ export async function verifyIndex(
       const sha256 = await sha256OfFile(path, signal);
       if (sha256 !== file.sha256) problems.push(`${path}: sha256 is ${sha256}, the manifest says ${file.sha256}`);
     }
+    for (const { adopted, ...segment } of shard.manifest.vectors) {
+      if (adopted === undefined) continue;
+      const path = within(shard.folder, segment.path);
+      onStep(`checksum of bytes ${segment.offset} to ${segment.offset + segment.bytes} of ${path}`);
+      const sha256 = await sha256OfFile(path, signal, segment);
+      if (sha256 !== adopted.sha256) {
+        problems.push(
+          `${path}: sha256 of bytes ${segment.offset} to ${segment.offset + segment.bytes} is ${sha256}, ` +
+            `and was ${adopted.sha256} when the file was adopted`,
+        );
+      }
+    }
     onStep(`vectors of ${shard.folder}`);
     problems.push(...nonFiniteVectors(shard, signal));
     if (shard.manifest.codes !== null) {

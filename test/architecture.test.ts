@@ -62,6 +62,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/write-failure.ts',
   ],
   'evaluation/': ['src/errors.ts'],
+  'embeddings/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/file-checksum.ts',
     'src/file-lock.ts',
@@ -75,8 +76,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'src/retrieval/',
     'corpus/',
+    'embeddings/',
   ],
-  'cli/': ['src/', 'hub/', 'checkpoint/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bench/'],
+  'cli/': ['src/', 'hub/', 'checkpoint/', 'corpus/', 'prepare/', 'embeddings/', 'indexer/', 'evaluation/', 'bench/'],
   'bench/': ['src/', 'checkpoint/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
   'test/': [''],
 };

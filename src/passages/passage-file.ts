@@ -160,6 +160,12 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
+  /** The id of every row in row order, null where it has none, without holding them. */
+  *ids(): Generator<StoredId | null, void> {
+    const ids = this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers();
+    yield* ids.iterate() as IterableIterator<StoredId | null>;
+  }
+
   /** The documents of rows [first, first + count) that there are. */
   range(first: number, count: number): string[] {
     return this.#reading(() => this.#range.all(first, first + count) as string[]);

@@ -32,6 +32,7 @@ const PARTS = [
   'prepare',
   'hub',
   'checkpoint',
+  'embeddings',
   'indexer',
   'evaluation',
   'cli',
