@@ -35,7 +35,7 @@ const SAME_INT8 = 0.97;
 /** Share of the rows that have to be the same; a corpus may have been mended since. */
 const SAME_SHARE = 0.95;
 /** Rows that alternatives are tried with: each costs an embedding. */
-const TRIED_ROWS = 24;
+const TRIED_ROWS = 12;
 /** Most rows between a passage and its vector where one of the two has lines too many. */
 const SHIFTS = [-1, 1];
 
@@ -90,8 +90,11 @@ export async function checkModel(
   if (found.values.filter((value) => value >= same).length >= SAME_SHARE * samples.length) {
     return { ...found, rows: samples.length };
   }
-  const best = await bestSetting(check, samples.slice(0, TRIED_ROWS), own, signal);
   const shift = bestShift(set, vectors, samples, found.median);
+  const best =
+    shift !== undefined && shift.median >= same
+      ? { setting: own, median: found.median }
+      : await bestSetting(check, samples, own, signal);
   throw new TrawlError(
     'VECTORS_OF_ANOTHER_MODEL',
     `${samples.length} passages embedded again with ${identity.name} (${said(own)}) have a median similarity of ` +
@@ -164,16 +167,17 @@ async function bestSetting(
   own: Setting,
   signal: AbortSignal | undefined,
 ): Promise<{ setting: Setting; median: number }> {
+  const some = samples.slice(0, TRIED_ROWS);
   let best = { setting: own, mean: -2, median: -2 };
   const encoders = new Map<string, TextEncoder>();
-  const trySetting = async (setting: Setting): Promise<void> => {
-    const texts = textsOf(samples, setting.template, setting.prefix);
+  const trySetting = async (setting: Setting, tried = some): Promise<void> => {
+    const texts = textsOf(tried, setting.template, setting.prefix);
     const key = `${setting.pooling} ${setting.limit}`;
     const encoder = encoders.get(key) ?? (await reopened(check, setting));
     if (texts === undefined || encoder === undefined) return;
     encoders.set(key, encoder);
     const { vectors } = await encoder.encode(texts, { kind: 'passage', ...(signal === undefined ? {} : { signal }) });
-    const { mean, median } = similarities(vectors, samples);
+    const { mean, median } = similarities(vectors, tried);
     // Settings that make no difference here are not told from the stated one.
     if (mean > best.mean + 1e-6) best = { setting, mean, median };
   };
@@ -187,7 +191,14 @@ async function bestSetting(
       }
     }
     for (const template of TEMPLATES) await trySetting({ ...best.setting, template });
-    for (const limit of LIMITS) await trySetting({ ...best.setting, limit });
+    // A limit tells in long passages alone.
+    const texts = textsOf(samples, best.setting.template, '')!;
+    const lengths = new Map(samples.map((sample, i) => [sample, texts[i]!.length]));
+    const longest = samples.toSorted((a, b) => lengths.get(b)! - lengths.get(a)!).slice(0, TRIED_ROWS);
+    const { setting } = best;
+    best = { setting, mean: -2, median: -2 };
+    await trySetting(setting, longest);
+    for (const limit of LIMITS) if (limit !== setting.limit) await trySetting({ ...setting, limit }, longest);
     return best;
   } finally {
     for (const encoder of encoders.values()) await encoder.close();
