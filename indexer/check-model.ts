@@ -30,8 +30,10 @@ export interface CheckedModel extends Similarities {
 
 /** Cosine from which a row counts as the same text in the same model: float16 and other kernels stay above it. */
 const SAME = 0.999;
-/** The same where the encoder at hand, or that of the vectors, may be an int8 one. */
+/** The same with an int8 encoder for vectors of a float one, where nothing else fits better. */
 const SAME_INT8 = 0.97;
+/** By how much something has to fit better. */
+const BETTER = 0.005;
 /** Share of the rows that have to be the same; a corpus may have been mended since. */
 const SAME_SHARE = 0.95;
 /** Rows that alternatives are tried with: each costs an embedding. */
@@ -86,20 +88,21 @@ export async function checkModel(
   });
   for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
   const found = similarities(vectors, samples);
-  const same = identity.precision === 'int8' ? SAME_INT8 : SAME;
-  if (found.values.filter((value) => value >= same).length >= SAME_SHARE * samples.length) {
-    return { ...found, rows: samples.length };
-  }
+  if (shareFrom(SAME, found) >= SAME_SHARE) return { ...found, rows: samples.length };
   const shift = bestShift(set, vectors, samples, found.median);
   const best =
-    shift !== undefined && shift.median >= same
+    shift !== undefined && shift.median >= SAME
       ? { setting: own, median: found.median }
       : await bestSetting(check, samples, own, signal);
+  const isNearest = best.median < found.median + BETTER && (shift?.median ?? 0) < SAME;
+  if (identity.precision === 'int8' && isNearest && shareFrom(SAME_INT8, found) >= SAME_SHARE) {
+    return { ...found, rows: samples.length };
+  }
   throw new TrawlError(
     'VECTORS_OF_ANOTHER_MODEL',
     `${samples.length} passages embedded again with ${identity.name} (${said(own)}) have a median similarity of ` +
       `${found.median.toFixed(4)} to their vectors, the least ${found.least.toFixed(4)}, where the same model gives 0.9999. ` +
-      verdict(own, best, shift, same),
+      verdict(own, best, shift),
     {
       details: {
         median: found.median,
@@ -112,13 +115,16 @@ export async function checkModel(
   );
 }
 
+function shareFrom(least: number, { values }: Similarities): number {
+  return values.filter((value) => value >= least).length / values.length;
+}
+
 function verdict(
   own: Setting,
   best: { setting: Setting; median: number },
   shift: { by: number; median: number } | undefined,
-  same: number,
 ): string {
-  if (shift !== undefined && shift.median >= same) {
+  if (shift !== undefined && shift.median >= SAME) {
     return (
       `They fit the vectors of the row ${shift.by > 0 ? 'after' : 'before'} (median ${shift.median.toFixed(4)}): corpus and ` +
       'vectors are a row apart. Name the corpus they were made from.'
@@ -127,7 +133,7 @@ function verdict(
   const changed = said(best.setting, own);
   if (changed === '')
     return 'None of the usual prefixes, poolings, templates and limits fits better: it is another model, or another corpus.';
-  if (best.median < same) {
+  if (best.median < SAME) {
     return `Nearest of the usual ways is ${changed}, with ${best.median.toFixed(4)}: it is another model, or another corpus.`;
   }
   return `These vectors look like ${changed}: similarity ${best.median.toFixed(4)}. Set it with ${options(best.setting, own)}.`;
