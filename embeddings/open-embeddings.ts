@@ -1,4 +1,3 @@
-import { TrawlError } from '../src/errors.ts';
 import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
 import type { EmbeddingFile, EmbeddingFormat, EmbeddingSet } from './embedding-set.ts';
 import { isFaiss, readFaissHeader } from './faiss-header.ts';
@@ -6,6 +5,7 @@ import { invalid, readPart, rowsBehindHeader } from './file-run.ts';
 import { listEmbeddingFiles } from './list-embedding-files.ts';
 import { memmapRows } from './memmap-rows.ts';
 import { isNpy, readNpyHeader } from './npy-header.ts';
+import { readPickledArrays } from './pickled-arrays.ts';
 
 export interface OpenEmbeddingsOptions {
   /** Dimension of files without a header: the model's. */
@@ -34,7 +34,8 @@ interface Part {
  * kind is told by the first bytes; what has no known ones is raw float32.
  *
  * @param paths files, folders and patterns (`listEmbeddingFiles`).
- * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED, naming the file.
+ * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED, naming the file; those of
+ * `readPickledArrays`.
  */
 export function openEmbeddings(paths: readonly string[], options: OpenEmbeddingsOptions): EmbeddingSet {
   const files = listEmbeddingFiles(paths);
@@ -92,13 +93,17 @@ function isPickle(head: Uint8Array): boolean {
   return head[0] === 0x80 && head[1]! >= 2 && head[1]! <= 5;
 }
 
-/** Arrays in a pickle. */
-function pickledRows(file: EmbeddingFile): Omit<Part, 'format' | 'next'> {
-  throw new TrawlError(
-    'VECTORS_UNSUPPORTED',
-    `${file.path}: is a Python pickle. Save its array with np.save and name that file; --vectors-format memmap reads it as raw values.`,
-    { details: { path: file.path } },
-  );
+/** The arrays of RAG-R1's and R1-Searcher's pickles, and tevatron's with ids. */
+function pickledRows({ path }: EmbeddingFile): Omit<Part, 'format' | 'next'> {
+  const { arrays, ids } = readPickledArrays(path);
+  const { dimension, dtype } = arrays[0]!;
+  return {
+    rows: arrays.reduce((sum, array) => sum + array.rows, 0),
+    dimension,
+    dtype,
+    segments: arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => ({ path, offset, bytes, dtype })),
+    ids,
+  };
 }
 
 function checkAlike(file: EmbeddingFile, first: Part, other: Part): void {

@@ -18,6 +18,7 @@ const SOURCE_FOLDERS = [
   'prepare',
   'embeddings',
   'indexer',
+  'export',
   'evaluation',
   'cli',
   'bench',

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { throwIfCancelled } from './abort.ts';
 
-/** SHA-256 of a file, or of `part` of it, hex, read in pieces. */
+/** SHA-256 of a file, or of `part` of it, hex, read in pieces; `onBytes` is told the length of each. */
 export async function sha256OfFile(
   path: string,
   signal?: AbortSignal,
+  onBytes?: (bytes: number) => void,
   part?: { readonly offset: number; readonly bytes: number },
 ): Promise<string> {
   const hash = createHash('sha256');
@@ -14,6 +15,7 @@ export async function sha256OfFile(
   for await (const chunk of createReadStream(path, { ...range, highWaterMark: 1024 * 1024 })) {
     throwIfCancelled(signal);
     hash.update(chunk as Buffer);
+    onBytes?.((chunk as Buffer).length);
   }
   return hash.digest('hex');
 }

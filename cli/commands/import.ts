@@ -22,7 +22,7 @@ export const importCommand = defineCommand({
   summary: 'make an index of vectors that are there already, where they lie',
   description:
     'Adopts published vectors: a FAISS flat index (IxFI, IxF2, float16 IxSQ) or its pieces (part_aa, part_ab, …, in order, or ' +
-    'their folder), .npy, or a raw memmap of FlashRAG or Search-R1. Only search codes, passages and manifests are written; the ' +
+    'their folder), .npy, a raw memmap of FlashRAG or Search-R1, or pickled arrays. Only search codes, passages and manifests are written; the ' +
     'vectors are read once, for checksums and codes, and served from where they are, so the files have to stay as they are. ' +
     'Row n of the vectors is that of passage n of the corpus.\n\n' +
     'Checked are header, metric, sizes, the number of rows against the corpus, that all values are finite, and with ' +

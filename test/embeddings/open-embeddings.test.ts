@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { cutSegments } from '../../embeddings/embedding-set.ts';
 import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
+import { readPickledArrays } from '../../embeddings/pickled-arrays.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -137,7 +139,7 @@ test('what cannot be used is refused by name, with the way out', async (t) => {
     ['faiss that wraps', wrapped, 'VECTORS_INVALID', /floats for 8589934596 rows/],
     ['hnsw', fourcc('IHNf'), 'VECTORS_UNSUPPORTED', /HNSW index of FAISS.*reconstruct_n/],
     ['another faiss', fourcc('IxZZ'), 'VECTORS_UNSUPPORTED', /begins with "IxZZ"/],
-    ['pickle', Buffer.from([0x80, 4, 0x95, 0, 0, 0, 0, 0]), 'VECTORS_UNSUPPORTED', /Python pickle/],
+    ['pickle', Buffer.from([0x80, 4, 0x95, 0, 0, 0, 0, 0]), 'PICKLE_INVALID', /pickle: /],
     [
       'memmap',
       Buffer.alloc(6 * 4 * 10 + 5),
@@ -163,6 +165,22 @@ test('what cannot be used is refused by name, with the way out', async (t) => {
   }
 });
 
+test('pickles are used in place, with their ids, as readPickledArrays finds them', () => {
+  const fixture = (name: string): string => join(packageRoot, 'test', 'embeddings', 'fixtures', `${name}.pickle`);
+  for (const name of ['array-4', 'list-4', 'tevatron-4', 'integer-ids'].filter((each) => existsSync(fixture(each)))) {
+    const { arrays, ids } = readPickledArrays(fixture(name));
+    const set = openEmbeddings([fixture(name)], { dimension: 99 });
+    assert.deepEqual([set.formats, set.ids ?? null], [['pickle'], ids]);
+    assert.deepEqual(
+      set.segments.map(({ offset, bytes }) => [offset, bytes]),
+      arrays.filter(({ bytes }) => bytes > 0).map(({ offset, bytes }) => [offset, bytes]),
+    );
+  }
+  const twice = openEmbeddings([fixture('array-4'), fixture('array-5')], { dimension: 99 });
+  assert.equal(twice.rows, 2 * openEmbeddings([fixture('array-4')], { dimension: 99 }).rows);
+  assert.throws(() => openEmbeddings([fixture('harmful')], { dimension: 99 }), trawlError('PICKLE_UNSAFE'));
+});
+
 test('damaged files give a named error or rows that are all there, never anything else', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'damaged');
@@ -185,7 +203,7 @@ test('damaged files give a named error or rows that are all there, never anythin
           for (const segment of set.segments) assert.ok(segment.offset + segment.bytes <= written.length);
         } catch (error) {
           assert.ok(error instanceof TrawlError, String(error));
-          assert.match(error.code, /^VECTORS_/);
+          assert.match(error.code, /^(VECTORS|PICKLE)_/);
           assert.match(error.message, /damaged/);
           refused++;
         }

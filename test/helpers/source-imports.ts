@@ -24,6 +24,7 @@ const FOLDERS = [
   'prepare',
   'embeddings',
   'indexer',
+  'export',
   'evaluation',
   'cli',
   'bench',
