@@ -1,13 +1,13 @@
-import { isNodeError, TrawlError } from '../../src/errors.ts';
+import type { Logger } from 'pino';
+import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { parseExtraListener } from '../extra-listener.ts';
 import { formatCount } from '../format.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { indexOpener, parseServedIndexes } from '../served-indexes.ts';
 
 const MIB = 1024 * 1024;
 /** What parts that are no longer held up by a client get to close, past the grace period. */
@@ -24,8 +24,22 @@ export const serveCommand = defineCommand({
     'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
     '{"url", "pid", "index", …}, says that the server is ready.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  positionals: {
+    usage: '<index> …',
+    help: { index: 'Index directories; the first one answers requests that name none.' },
+    min: 0,
+    max: 1_000,
+  },
   options: {
+    index: {
+      kind: 'list',
+      value: 'NAME=DIR',
+      help: 'A further index, and what requests call it. May be given several times. A directory without a name has that of its folder.',
+    },
+    warm: {
+      kind: 'flag',
+      help: 'Read what a search wants in memory from the disk before requests are answered, at the start and at each reload. Without it the first queries read it, slowly.',
+    },
     host: {
       kind: 'string',
       default: '127.0.0.1',
@@ -83,13 +97,21 @@ export const serveCommand = defineCommand({
     },
     ...RETRIEVER_OPTIONS,
   },
-  examples: ['trawl serve indexes/sample', 'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3'],
+  examples: [
+    'trawl serve indexes/sample',
+    'trawl serve indexes/wiki18 --index news=indexes/news',
+    'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3',
+  ],
   async run({ options, positionals, signal, out, note }) {
     if (options.topk > options['max-k']) {
       throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
     }
+    const indexes = parseServedIndexes([...positionals, ...options.index]);
+    if (indexes.length === 0) {
+      throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+    }
     // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
-    openIndexDirectory(positionals[0]!);
+    for (const { folder } of indexes) openIndexDirectory(folder);
     // Loaded here, so that the other commands start without a web server.
     const [{ buildApp }, { listen }, { serverLog }] = await Promise.all([
       import('../../src/http/app.ts'),
@@ -97,7 +119,8 @@ export const serveCommand = defineCommand({
       import('../server-log.ts'),
     ]);
     const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
-    const holder = new RetrieverHolder();
+    const open = indexOpener({ ...retrieverOptions(options), onWarning: note }, { warm: options.warm, signal });
+    const holder = RetrieverHolder.over(indexes, open);
     const config = {
       topk: options.topk,
       maxK: options['max-k'],
@@ -112,7 +135,6 @@ export const serveCommand = defineCommand({
       return buildApp(holder, { ...config, dialects: [dialect, ...others] });
     });
     const apps = [app, ...extraApps];
-    let retriever: Retriever | undefined;
     const inTime = endWithin(options['grace-s'] * 1000, signal, {
       // What still runs loses its connection, and with it its reason to run.
       cut() {
@@ -125,17 +147,20 @@ export const serveCommand = defineCommand({
         process.exit(EXIT.ok);
       },
     });
+    // The signal by which servers are told to look at their files again.
+    const onHangUp = (): void => void reloadAll(holder, note, log?.logger);
+    process.on('SIGHUP', onHangUp);
+    signal.addEventListener('abort', () => holder.stop(), { once: true });
     try {
       const url = await listening(listen(app, options), options);
       for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
-      retriever = await openRetriever(positionals[0]!, {
-        ...retrieverOptions(options),
-        onWarning: note,
-        onProgress: (doing) => holder.report(doing),
+      await holder.open().catch((error: unknown) => {
+        // A start that was told to stop is no failure.
+        if (!signal.aborted) throw error;
       });
-      holder.ready(retriever);
-      if (options.json) out(JSON.stringify(startFacts(url, retriever)));
-      else if (!signal.aborted) for (const line of banner(url, options.host, retriever)) note(line);
+      if (signal.aborted) note('stopping before the start was over');
+      else if (options.json) out(JSON.stringify(startFacts(url, holder)));
+      else for (const line of banner(url, options.host, holder)) note(line);
       await aborted(signal);
       note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
@@ -145,7 +170,8 @@ export const serveCommand = defineCommand({
       holder.stop();
       for (const each of apps) each.server.closeAllConnections();
       await Promise.all(apps.map((each) => each.close()));
-      await retriever?.close();
+      process.off('SIGHUP', onHangUp);
+      await holder.close();
       inTime();
       log?.flush();
     }
@@ -173,18 +199,45 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the host name cannot be looked up',
 };
 
+/** Every index anew, one after another; one that cannot be opened goes on as it was. */
+async function reloadAll(
+  holder: RetrieverHolder,
+  note: (text: string) => void,
+  log: Logger | undefined,
+): Promise<void> {
+  if (holder.state !== 'ready') return;
+  for (const slot of holder.slots) {
+    try {
+      const { generation, rows } = (await slot.load()).info;
+      log?.info({ index: slot.name, generation, rows }, 'index reloaded');
+      note(`${slot.name}: opened anew (generation ${generation})`);
+    } catch (error) {
+      const { code, message } = asTrawlError(error);
+      log?.error({ index: slot.name, code, reason: message }, 'reload failed');
+      note(`${slot.name}: could not be opened anew, the old one goes on: ${message} [${code}]`);
+    }
+  }
+}
+
 /** The one line of `--json`: for a script that starts a server and waits until it is ready. */
-function startFacts(url: string, { info }: Retriever): object {
-  const { index, rows, dimension, metric, generation, model } = info;
-  return { url, pid: process.pid, index, rows, dimension, metric, generation, model: model.name };
+function startFacts(url: string, { slots }: RetrieverHolder): object {
+  const indexes = slots.map((slot) => {
+    const { index, rows, dimension, metric, generation, model } = slot.retriever!.info;
+    return { index, rows, dimension, metric, generation, model: model.name };
+  });
+  return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
 }
 
 /** What a person needs after the start: where it is, a request to copy, what to do next. */
-function banner(url: string, host: string, { info }: Retriever): string[] {
+function banner(url: string, host: string, { slots }: RetrieverHolder): string[] {
   const curl = `curl -s ${url}/retrieve -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
+  const names = slots.map(({ retriever }) => {
+    const { index, rows, model } = retriever!.info;
+    return `${index} (${formatCount(rows)} passages, ${model.name})`;
+  });
   const lines = [
     '',
-    `Serving ${info.index} (${formatCount(info.rows)} passages, ${info.model.name}) on ${url}`,
+    `Serving ${names.join(', ')} on ${url}`,
     '',
     `  search page   ${url}/`,
     `  try it        ${curl}`,

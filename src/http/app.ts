@@ -3,9 +3,11 @@ import { TrawlError } from '../errors.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
 import { ConnectionErrors } from './connection-errors.ts';
 import { installErrorHandler, sendError } from './error-reply.ts';
+import { takeIndexPrefix } from './index-choice.ts';
 import { acceptRawBodies } from './json-body.ts';
 import { requestId } from './request-id.ts';
 import { RetrieverHolder } from './retriever-holder.ts';
+import { registerAdmin } from './routes/admin.ts';
 import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
@@ -31,6 +33,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     // One line per answer, written by the route that knows its figures.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
+    rewriteUrl: takeIndexPrefix,
     trustProxy: false,
     bodyLimit: config.maxBodyBytes,
     // Ids of passages stand in paths.
@@ -66,6 +69,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerDialects(app, holder, config);
   registerHealth(app, holder, config);
   registerNative(app, holder);
+  registerAdmin(app, holder);
   registerDocs(app);
   registerPage(app);
   return app;

@@ -45,7 +45,7 @@ export function sendError(
 function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {
   if (reply.raw.destroyed || request.raw.socket.destroyed) {
     request.log.info({ code: error.code }, 'the client hung up before its answer');
-  } else if (status === 500) {
+  } else if (status === 500 || error.code === 'RELOAD_FAILED') {
     request.log.error({ err: error, code: error.code, details: error.details }, 'request failed');
   } else {
     request.log.info({ code: error.code, status, reason: error.message }, 'request refused');

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
@@ -24,8 +24,10 @@ export interface OpenRetrieverOptions {
   readonly encoderThreads?: number;
   /** Search threads; default: as many as cores. */
   readonly searchThreads?: number;
-  /** Told in a few words what is being done. */
-  readonly onProgress?: (doing: string) => void;
+  /** Name of the index; default: that of its directory. */
+  readonly name?: string;
+  /** Told in a few words what is being done, and at which stage. */
+  readonly onProgress?: (doing: string, stage: 'verifying' | 'loading' | 'mapping') => void;
   /** Told what makes this retriever slower than it could be. */
   readonly onWarning?: (warning: string) => void;
 }
@@ -38,49 +40,59 @@ export interface OpenRetrieverOptions {
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
   const { onProgress = () => undefined } = options;
-  onProgress('checking the index');
-  const directory = openIndexDirectory(folder);
+  onProgress('checking the index', 'verifying');
+  // By its own path: a link that is turned to another index, or a folder that is renamed, while this one opens would
+  // otherwise give files of two.
+  const directory = openIndexDirectory(realFolder(folder));
   const { manifest } = directory;
   const opened: { close(): Promise<void> }[] = [];
   try {
-    onProgress(`loading the encoder ${manifest.model.name}`);
-    const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
-      workers: options.encoderThreads,
-      device: options.device,
-      shareWeights: options.shareWeights,
-      precision: options.precision,
-      preferredPrecisions: precisionsFor(manifest.model, options.device),
-      overrides: {
-        queryPrefix: manifest.model.prefixes.query,
-        passagePrefix: manifest.model.prefixes.passage,
-        pooling: manifest.model.pooling,
-        normalize: manifest.model.normalize,
-        maxQueryTokens: manifest.model.maxTokens.query,
-        maxPassageTokens: manifest.model.maxTokens.passage,
-        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
+    onProgress(`loading the encoder ${manifest.model.name}`, 'loading');
+    const encoder: TextEncoder = await openEncoder(
+      options.model ?? recordedModel([folder, directory.folder], manifest),
+      {
+        workers: options.encoderThreads,
+        device: options.device,
+        shareWeights: options.shareWeights,
+        precision: options.precision,
+        preferredPrecisions: precisionsFor(manifest.model, options.device),
+        overrides: {
+          queryPrefix: manifest.model.prefixes.query,
+          passagePrefix: manifest.model.prefixes.passage,
+          pooling: manifest.model.pooling,
+          normalize: manifest.model.normalize,
+          maxQueryTokens: manifest.model.maxTokens.query,
+          maxPassageTokens: manifest.model.maxTokens.passage,
+          ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
+        },
       },
-    });
+    );
     opened.push(encoder);
     const remark = checkSameModel(manifest.model, encoder.identity, {
       precisionAsked: options.precision !== undefined,
     });
     if (remark !== null) options.onWarning?.(remark);
-    onProgress('opening the vectors');
+    onProgress('mapping the vectors', 'mapping');
     const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
       ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
     });
     opened.push(index);
-    onProgress('opening the passages');
+    onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
     const info: RetrieverInfo = {
-      index: basename(directory.folder),
+      index: options.name ?? basename(resolve(folder)),
       rows: manifest.rows,
       dimension: manifest.dimension,
       metric: manifest.metric,
       generation: manifest.generation,
       model: manifest.model,
+      memory: {
+        residentBytes: index.residentBytes ?? 0,
+        touchedBytes: index.touchedBytes ?? 0,
+        mappedBytes: index.mappedBytes ?? 0,
+      },
     };
     return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
   } catch (error) {
@@ -89,11 +101,16 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   }
 }
 
+/** What is not there is said by whoever opens it. */
+function realFolder(folder: string): string {
+  return existsSync(folder) ? realpathSync(folder) : folder;
+}
+
 /** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
+function recordedModel(folders: readonly string[], { model, modelLocation }: IndexManifest): string {
   if (modelLocation === undefined) return model.name;
-  const path = resolve(folder, modelLocation);
-  return existsSync(path) ? path : model.name;
+  const paths = folders.map((folder) => resolve(folder, modelLocation));
+  return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
 /** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */

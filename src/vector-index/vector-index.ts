@@ -48,6 +48,10 @@ export interface VectorIndex {
   /** Rows, tombstones included. */
   readonly rows: number;
   readonly metric: Metric;
+  /** Bytes of its files by how they want to be in memory (FlatIndex has the three kinds); absent where nothing is mapped. */
+  readonly residentBytes?: number;
+  readonly touchedBytes?: number;
+  readonly mappedBytes?: number;
   search(request: SearchRequest): Promise<SearchResult>;
   /** Waits for running searches, then lets go of files and threads. Safe to call twice. */
   close(): Promise<void>;

@@ -24,6 +24,9 @@ export const FAKE_DOCUMENTS: readonly string[] = [
 
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
+  /** Name and generation of the index; default: fake-sample, generation-1. */
+  readonly index?: string;
+  readonly generation?: string;
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
   /** Replaces the answer to one query; undefined keeps the usual one. */
@@ -33,6 +36,7 @@ export interface FakeRetrieverOptions {
 /** A retriever without a model: the same text always gets the same rows. Remembers what it was asked. */
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
+  closed = false;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -41,11 +45,11 @@ export class FakeRetriever implements Retriever {
     this.#options = options;
     this.#documents = options.documents ?? FAKE_DOCUMENTS;
     this.info = {
-      index: 'fake-sample',
+      index: options.index ?? 'fake-sample',
       rows: this.#documents.length,
       dimension: 4,
       metric: 'inner-product',
-      generation: 'generation-1',
+      generation: options.generation ?? 'generation-1',
       model: {
         name: 'fake-encoder',
         sha256: '0'.repeat(64),
@@ -64,6 +68,7 @@ export class FakeRetriever implements Retriever {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     this.calls.push(call);
+    if (this.closed) throw new TrawlError('NOT_READY', 'The index is being closed.');
     await this.#options.before?.(call);
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
     const outcomes = call.queries.map(
@@ -93,7 +98,9 @@ export class FakeRetriever implements Retriever {
     return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.closed = true;
+  }
 
   #answer(text: string, k: number): QueryOutcome {
     let hash = 0;

@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../error-reply.ts';
+import { chosenIndex } from '../index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
 import { ReplyBudget } from '../reply-budget.ts';
@@ -34,7 +36,8 @@ export function registerDialects(app: FastifyInstance, holder: RetrieverHolder, 
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
       onRequest: async (request) => {
         request.dialect = dialects.only;
-        holder.require();
+        holder.requireReady();
+        if (chosenIndex(request) !== undefined) holder.slot(chosenIndex(request));
         budget.require();
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
@@ -58,7 +61,25 @@ async function answer(
   const dialect = dialects.choose(body);
   request.dialect = dialect;
   const plan = dialect.parse(body, config);
-  const result = await plan.run(holder.require(), signal);
+  const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
+  try {
+    return await answerFrom(lease.retriever, dialect, plan, signal, request, reply, budget);
+  } finally {
+    // The answer is written by now; a retriever that was replaced meanwhile may close.
+    lease.release();
+  }
+}
+
+async function answerFrom(
+  retriever: Retriever,
+  dialect: Dialect,
+  plan: Plan,
+  signal: AbortSignal,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  budget: ReplyBudget,
+): Promise<FastifyReply> {
+  const result = await plan.run(retriever, signal);
   // Others may have been answered meanwhile.
   budget.require();
   const replyStart = performance.now();

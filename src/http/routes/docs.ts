@@ -2,13 +2,14 @@ import type { FastifyInstance } from 'fastify';
 import { DIALECTS } from '../dialects/dispatch.ts';
 import { docsPage } from '../docs-page.ts';
 import { openApiDocument } from '../openapi.ts';
+import { ADMIN_OPERATIONS } from './admin.ts';
 import { HEALTH_OPERATIONS } from './health.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
 
 /** `/docs`: the API's description, for a person and as OpenAPI. It needs no index. */
 export function registerDocs(app: FastifyInstance): void {
-  const document = openApiDocument(DIALECTS, [...HEALTH_OPERATIONS, ...NATIVE_OPERATIONS]);
+  const document = openApiDocument(DIALECTS, [...HEALTH_OPERATIONS, ...NATIVE_OPERATIONS, ...ADMIN_OPERATIONS]);
   const json = JSON.stringify(document);
   const page = docsPage(document);
   app.get('/docs/openapi.json', async (_request, reply) =>
