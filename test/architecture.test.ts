@@ -94,6 +94,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   zstddec: ['corpus/zstd.ts'],
   '@bokuweb/zstd-wasm': ['prepare/pack.ts'],
   entities: ['prepare/rules/dpr.ts'],
+  'lru-cache': ['src/retrieval/answer-cache.ts'],
   'lossless-json': ['corpus/', 'src/passages/'],
   'cli-progress': ['cli/build-progress.ts', 'cli/model-progress.ts', 'cli/prepare-progress.ts'],
   pino: ['cli/'],

@@ -4,14 +4,34 @@ import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
+import type { PassageStore } from '../passages/passage-store.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
+import type { RowBitmap } from '../vector-index/row-bitmap.ts';
+import type { VectorIndex } from '../vector-index/vector-index.ts';
+import type { AnswerCache } from './answer-cache.ts';
+import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from './bounded-retriever.ts';
 import { checkSameModel } from './compare-model.ts';
 import { openIndexDirectory } from './index-directory.ts';
-import type { RetrieverInfo } from './retriever.ts';
+import { QueuedIndex } from './queued-index.ts';
+import type { Retriever, RetrieverInfo } from './retriever.ts';
 import { SearchRetriever } from './search-retriever.ts';
+import { SharingRetriever } from './sharing-retriever.ts';
 
-export interface OpenRetrieverOptions {
+/** How the calls of a retriever meet. */
+export interface MeetingOptions {
+  /** Finished answers, kept for queries that come again; may be shared by several retrievers. Absent: none are kept. */
+  readonly answerCache?: AnswerCache | undefined;
+  /** Whether equal queries that are under way at the same time are computed once; default: yes. */
+  readonly singleFlight?: boolean;
+  /**
+   * Bytes of the queries that wait and of their expected answers, beyond which calls are refused with OVERLOADED;
+   * default: 512 MiB. Too little refuses bursts that would be answered in seconds, too much lets them fill the memory.
+   */
+  readonly maxWaitingBytes?: number;
+}
+
+export interface OpenRetrieverOptions extends MeetingOptions {
   /** Folder or name of the query encoder; default: where the manifest says that it lay, else the name it has there. */
   readonly model?: string;
   /** Default: the manifest's, or the other float precision of the same checkpoint where there is no such graph. */
@@ -38,7 +58,7 @@ export interface OpenRetrieverOptions {
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
  */
-export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
   // By its own path: a link that is turned to another index, or a folder that is renamed, while this one opens would
@@ -94,7 +114,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         mappedBytes: index.mappedBytes ?? 0,
       },
     };
-    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
+    return assembleRetriever(info, { encoder, index, passages, alive: directory.source.alive }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
@@ -104,6 +124,24 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
 /** What is not there is said by whoever opens it. */
 function realFolder(folder: string): string {
   return existsSync(folder) ? realpathSync(folder) : folder;
+}
+
+export interface RetrieverParts {
+  readonly encoder: TextEncoder;
+  readonly index: VectorIndex;
+  readonly passages: PassageStore;
+  /** The rows that have not been removed, where some have. */
+  readonly alive?: RowBitmap | undefined;
+}
+
+/** A retriever from its parts, in which calls meet: equal queries, bounds, and a queue in front of the engine. */
+export function assembleRetriever(
+  info: RetrieverInfo,
+  { encoder, index, passages, alive }: RetrieverParts,
+  { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: MeetingOptions = {},
+): Retriever {
+  const direct = new SearchRetriever(info, encoder, new QueuedIndex(index), passages, alive);
+  return new SharingRetriever(new BoundedRetriever(direct, maxWaitingBytes), { answerCache, singleFlight });
 }
 
 /** The model's folder where the manifest remembers one and it is still there, else its name. */
