@@ -1,15 +1,18 @@
-import type { Logger } from 'pino';
+import { resolve } from 'node:path';
+import type { Server as TlsServer } from 'node:tls';
 import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
-import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { parseExtraListener } from '../extra-listener.ts';
-import { formatCount } from '../format.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { reloadServer } from '../reload-server.ts';
+import { retrieverOptions } from '../retriever-options.ts';
+import { MIB, SERVE_OPTIONS } from '../serve-options.ts';
+import { banner, exposureNotes, startFacts } from '../serve-start.ts';
 import { indexOpener, parseServedIndexes } from '../served-indexes.ts';
+import { readKeys, readTls } from '../server-files.ts';
 
-const MIB = 1024 * 1024;
 /** What parts that are no longer held up by a client get to close, past the grace period. */
 const AFTER_CUT_MS = 500;
 
@@ -20,8 +23,9 @@ export const serveCommand = defineCommand({
     'Answers as the retrieval servers of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others do (docs/dialects.md), ' +
     'with embeddings and a search of its own under /v1 (docs/http-api.md), the API described at /docs, and a search page ' +
     'at /.\n\n' +
-    'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
-    'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
+    'Listens on this machine alone unless --host says otherwise; beyond it, --keys-file and --tls-cert say who may search ' +
+    'and keep it private. SIGTERM and Ctrl-C let running requests end first; SIGHUP opens indexes, keys and certificates ' +
+    'anew while requests go on (docs/operations.md).\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
     '{"url", "pid", "index", …}, says that the server is ready.',
   positionals: {
@@ -30,73 +34,7 @@ export const serveCommand = defineCommand({
     min: 0,
     max: 1_000,
   },
-  options: {
-    index: {
-      kind: 'list',
-      value: 'NAME=DIR',
-      help: 'A further index, and what requests call it. May be given several times. A directory without a name has that of its folder.',
-    },
-    warm: {
-      kind: 'flag',
-      help: 'Read what a search wants in memory from the disk before requests are answered, at the start and at each reload. Without it the first queries read it, slowly.',
-    },
-    host: {
-      kind: 'string',
-      default: '127.0.0.1',
-      help: 'Address to listen on. 0.0.0.0 is every network of this machine.',
-    },
-    port: {
-      kind: 'integer',
-      min: 0,
-      max: 65_535,
-      default: 8000,
-      help: 'Port to listen on; 0 lets the system choose one.',
-    },
-    listen: {
-      kind: 'list',
-      value: '[HOST:]PORT=DIALECT',
-      help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. May be given several times.',
-    },
-    dialect: {
-      kind: 'list',
-      value: 'NAME',
-      help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. May be given several times, most preferred first. docs/dialects.md has what each one takes.',
-    },
-    topk: {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.topk,
-      help: 'Passages per query for requests that do not say (topk absent, null or 0).',
-    },
-    'max-k': {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.maxK,
-      help: 'Most passages per query a request may ask for; more is refused with 422. Large values make large replies.',
-    },
-    'max-queries': {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.maxQueries,
-      help: 'Most queries in one request; more is refused with 413.',
-    },
-    'max-body-mib': {
-      kind: 'integer',
-      min: 1,
-      // A body becomes one string, and Node's longest is a little under 512 MiB.
-      max: 511,
-      default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
-      help: 'Largest request body in MiB; a larger one is refused with 413.',
-    },
-    'grace-s': {
-      kind: 'integer',
-      min: 0,
-      max: 3600,
-      default: 30,
-      help: 'Seconds that running requests get to end after SIGTERM or Ctrl-C. Then their connections are cut. A second signal stops at once.',
-    },
-    ...RETRIEVER_OPTIONS,
-  },
+  options: SERVE_OPTIONS,
   examples: [
     'trawl serve indexes/sample',
     'trawl serve indexes/wiki18 --index news=indexes/news',
@@ -106,6 +44,8 @@ export const serveCommand = defineCommand({
     if (options.topk > options['max-k']) {
       throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
     }
+    const keys = readKeys(options['keys-file']);
+    const tls = readTls(options['tls-cert'], options['tls-key']);
     const indexes = parseServedIndexes([...positionals, ...options.index]);
     if (indexes.length === 0) {
       throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
@@ -113,20 +53,33 @@ export const serveCommand = defineCommand({
     // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
     for (const { folder } of indexes) openIndexDirectory(folder);
     // Loaded here, so that the other commands start without a web server.
-    const [{ buildApp }, { listen }, { serverLog }] = await Promise.all([
+    const [{ buildApp }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
       import('../../src/http/app.ts'),
       import('../../src/http/listen.ts'),
+      import('../../src/http/server-metrics.ts'),
       import('../server-log.ts'),
     ]);
     const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
     const open = indexOpener({ ...retrieverOptions(options), onWarning: note }, { warm: options.warm, signal });
     const holder = RetrieverHolder.over(indexes, open);
+    const metrics = new ServerMetrics({ process: true });
+    const recorder = await openRecorder(options, note);
+    if (log !== undefined) metrics.dropped('log', log.dropped);
+    if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
     const config = {
       topk: options.topk,
       maxK: options['max-k'],
       maxQueries: options['max-queries'],
       maxBodyBytes: options['max-body-mib'] * MIB,
       logger: log?.logger ?? null,
+      logEvery: options['log-every'],
+      metrics,
+      record: recorder ?? null,
+      keys,
+      tls,
+      corsOrigins: options['cors-origin'],
+      maxConnections: options['max-connections'],
+      writeStallMs: options['stall-s'] * 1000,
     };
     const extra = options.listen.map((text) => parseExtraListener(text, options.host));
     const app = buildApp(holder, { ...config, dialects: options.dialect });
@@ -148,19 +101,31 @@ export const serveCommand = defineCommand({
       },
     });
     // The signal by which servers are told to look at their files again.
-    const onHangUp = (): void => void reloadAll(holder, note, log?.logger);
+    const files = [
+      () => {
+        if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
+      },
+      () => {
+        const next = readTls(options['tls-cert'], options['tls-key']);
+        if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
+      },
+    ];
+    const onHangUp = (): void => void reloadServer({ holder, metrics, log: log?.logger, files, note });
     process.on('SIGHUP', onHangUp);
     signal.addEventListener('abort', () => holder.stop(), { once: true });
     try {
       const url = await listening(listen(app, options), options);
       for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
+      for (const host of new Set([options.host, ...extra.map((each) => each.host)])) {
+        for (const line of exposureNotes(host, { keys: keys !== null, tls: tls !== null })) note(`note: ${line}`);
+      }
       await holder.open().catch((error: unknown) => {
         // A start that was told to stop is no failure.
         if (!signal.aborted) throw error;
       });
       if (signal.aborted) note('stopping before the start was over');
       else if (options.json) out(JSON.stringify(startFacts(url, holder)));
-      else for (const line of banner(url, options.host, holder)) note(line);
+      else for (const line of banner(url, holder, keys !== null)) note(line);
       await aborted(signal);
       note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
@@ -172,6 +137,7 @@ export const serveCommand = defineCommand({
       await Promise.all(apps.map((each) => each.close()));
       process.off('SIGHUP', onHangUp);
       await holder.close();
+      await recorder?.close();
       inTime();
       log?.flush();
     }
@@ -199,58 +165,18 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the host name cannot be looked up',
 };
 
-/** Every index anew, one after another; one that cannot be opened goes on as it was. */
-async function reloadAll(
-  holder: RetrieverHolder,
+async function openRecorder(
+  options: { readonly record: string | undefined; readonly 'record-mib': number; readonly 'record-files': number },
   note: (text: string) => void,
-  log: Logger | undefined,
-): Promise<void> {
-  if (holder.state !== 'ready') return;
-  for (const slot of holder.slots) {
-    try {
-      const { generation, rows } = (await slot.load()).info;
-      log?.info({ index: slot.name, generation, rows }, 'index reloaded');
-      note(`${slot.name}: opened anew (generation ${generation})`);
-    } catch (error) {
-      const { code, message } = asTrawlError(error);
-      log?.error({ index: slot.name, code, reason: message }, 'reload failed');
-      note(`${slot.name}: could not be opened anew, the old one goes on: ${message} [${code}]`);
-    }
-  }
-}
-
-/** The one line of `--json`: for a script that starts a server and waits until it is ready. */
-function startFacts(url: string, { slots }: RetrieverHolder): object {
-  const indexes = slots.map((slot) => {
-    const { index, rows, dimension, metric, generation, model } = slot.retriever!.info;
-    return { index, rows, dimension, metric, generation, model: model.name };
+): Promise<QueryRecorder | undefined> {
+  if (options.record === undefined) return undefined;
+  return QueryRecorder.open({
+    path: resolve(options.record),
+    maxFileBytes: options['record-mib'] * MIB,
+    keep: options['record-files'],
+    onFailure: (error) =>
+      note(`--record: ${asTrawlError(error).message}; queries are not recorded until it can be written`),
   });
-  return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
-}
-
-/** What a person needs after the start: where it is, a request to copy, what to do next. */
-function banner(url: string, host: string, { slots }: RetrieverHolder): string[] {
-  const curl = `curl -s ${url}/retrieve -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
-  const names = slots.map(({ retriever }) => {
-    const { index, rows, model } = retriever!.info;
-    return `${index} (${formatCount(rows)} passages, ${model.name})`;
-  });
-  const lines = [
-    '',
-    `Serving ${names.join(', ')} on ${url}`,
-    '',
-    `  search page   ${url}/`,
-    `  try it        ${curl}`,
-    '  stop          Ctrl-C',
-    '',
-  ];
-  if (!isLoopback(host))
-    lines.push(`  note          ${host}: whoever reaches this machine can search; there is no access control.`, '');
-  return lines;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

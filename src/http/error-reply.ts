@@ -28,11 +28,12 @@ export function sendError(
   error: TrawlError,
   request: FastifyRequest,
   reply: FastifyReply,
-  config: Pick<ServerConfig, 'retryAfterS'>,
+  config: Pick<ServerConfig, 'retryAfterS' | 'metrics'>,
 ): void {
   const dialect = request.dialect ?? null;
   const status = dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
+  config.metrics?.refused(error.code);
   if (status === 503) reply.header('retry-after', config.retryAfterS);
   void reply
     .code(status)

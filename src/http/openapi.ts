@@ -1,9 +1,7 @@
 import type { TSchema } from 'typebox';
 import { packageVersion } from '../package-root.ts';
+import type { Access } from './access.ts';
 import type { Dialect } from './dialects/dialect.ts';
-
-/** Who may call a route once keys are set: everybody, holders of a key, holders of an admin key. */
-export type Access = 'open' | 'read' | 'admin';
 
 /** A route beside the dialects'. */
 export interface Operation {

@@ -7,6 +7,7 @@ import type { IndexSlot, IndexTarget } from '../index-slot.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
+import type { ServerMetrics } from '../server-metrics.ts';
 
 export const RELOAD_ROUTE = '/admin/indexes/:name/reload';
 
@@ -43,17 +44,18 @@ export const ADMIN_OPERATIONS: readonly Operation[] = [
 ];
 
 /** What steers a running server. */
-export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder): void {
+export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, metrics: ServerMetrics): void {
   app.route<{ Params: { name: string } }>({
     method: 'POST',
     url: RELOAD_ROUTE,
+    config: { access: 'admin' },
     onRequest: async (request) => requireJsonMediaType(request),
     handler: async (request, reply): Promise<Static<typeof ReloadReply>> => {
       holder.requireReady();
       const slot = holder.slot(request.params.name);
       const target = readTarget(request);
       reply.header('cache-control', 'no-store');
-      return reload(slot, target, request);
+      return reload(slot, target, request, metrics);
     },
   });
 }
@@ -68,16 +70,19 @@ async function reload(
   slot: IndexSlot,
   target: Partial<IndexTarget>,
   request: FastifyRequest,
+  metrics: ServerMetrics,
 ): Promise<Static<typeof ReloadReply>> {
   const start = performance.now();
   const previous = slot.retriever?.info.generation ?? null;
   try {
     const { info } = await slot.load(target);
     const { generation, rows, model } = info;
+    metrics.reloaded(slot.name, 'done');
     const seconds = Number(((performance.now() - start) / 1000).toFixed(3));
     request.log.info({ index: slot.name, generation, previous, rows, model: model.name, seconds }, 'index reloaded');
     return { name: slot.name, generation, previous, rows, model: model.name, seconds };
   } catch (error) {
+    metrics.reloaded(slot.name, 'failed');
     throw reloadFailed(slot.name, asTrawlError(error));
   }
 }

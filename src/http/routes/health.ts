@@ -51,12 +51,12 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
 
 /** `/livez`: the process answers. `/readyz`: it has an index, and which. `/health`: what other servers' clients look at. */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
-  app.get('/livez', async (_request, reply) => {
+  app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     return { status: 'alive' };
   });
 
-  app.get('/health', async (_request, reply) => {
+  app.get('/health', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     const { state, retriever, slots } = holder;
     const ready = state === 'ready' && retriever !== undefined;
@@ -72,7 +72,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     };
   });
 
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/readyz', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     const { state, retriever, slots } = holder;
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
