@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { LogLines } from './log-lines.ts';
 
 const STDERR = 2;
 /** Characters of lines that wait to be written: where a disk is full, or nobody reads, further ones are dropped. */
@@ -15,21 +16,11 @@ export interface ServerLog {
 /** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
 export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
   if (terminal) return { logger: pino(await prettyLines(STDERR)), dropped: () => 0, flush: () => undefined };
-  const lines = pino.destination({ dest: STDERR, sync: false, maxLength: MAX_WAITING });
-  let dropped = 0;
-  lines.on('drop', () => dropped++);
-  // Nobody reads the log any more, or the disk is full: the server goes on.
-  lines.on('error', () => undefined);
+  const lines = new LogLines(STDERR, MAX_WAITING);
   return {
     logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
-    dropped: () => dropped,
-    flush() {
-      try {
-        lines.flushSync();
-      } catch {
-        // The pipe is closed, or nothing was ever written.
-      }
-    },
+    dropped: () => lines.dropped,
+    flush: () => lines.flush(),
   };
 }
 
