@@ -1,4 +1,6 @@
-import type { BuildSummary, JobSummary, StageTimes } from '../indexer/build-index.ts';
+import type { BuildSummary } from '../indexer/build-index.ts';
+import type { JobSummary } from '../indexer/build-shard-job.ts';
+import type { StageTimes } from '../indexer/stage-clock.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../src/passages/duplicate-ids.ts';

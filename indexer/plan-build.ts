@@ -6,7 +6,7 @@ import { parseTemplate } from '../corpus/passage-template.ts';
 import { scanCorpus } from '../corpus/scan-corpus.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
-import type { BuildOptions } from './build-index.ts';
+import type { BuildOptions } from './build-options.ts';
 import { freeBytes } from './disk-room.ts';
 import { type CorpusSample, expectedBytes, sampleCorpus } from './expected-size.ts';
 import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from './index-files.ts';

@@ -52,6 +52,7 @@ export const ERROR_CODES = {
   UNSUPPORTED_MEDIA_TYPE: 'The content type of the request is not supported.',
   BODY_TOO_LARGE: 'The body of the request is larger than the configured limit.',
   TOO_MANY_QUERIES: 'The request holds more queries than the configured limit.',
+  QUERY_TOO_LONG: 'A text of the request is longer than the configured limit.',
   K_TOO_LARGE: 'More results per query were asked for than the configured limit.',
   NOT_FOUND: 'No such route.',
   METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
@@ -60,6 +61,7 @@ export const ERROR_CODES = {
   UNAUTHORIZED: 'The server wants a key, and the request has none or a wrong one.',
   FORBIDDEN: 'The key of the request, or its lack, does not allow this route.',
   RELOAD_FAILED: 'An index could not be opened anew; the one that was there goes on answering.',
+  DEADLINE_EXCEEDED: 'The time that the client or the server gave the request is over.',
   CANCELLED: 'The caller went away or asked to stop.',
   // The Hugging Face hub
   HUB_NOT_FOUND: 'The hub has no such repository, revision or file, or shows it only to those who have access.',

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
 import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -60,7 +61,15 @@ export const serveCommand = defineCommand({
       import('../server-log.ts'),
     ]);
     const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
-    const open = indexOpener({ ...retrieverOptions(options), onWarning: note }, { warm: options.warm, signal });
+    const retrieving = {
+      ...retrieverOptions(options),
+      // Shared by all indexes; a reload begins with none of the old answers.
+      answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
+      singleFlight: options['single-flight'],
+      maxWaitingBytes: options['max-waiting-mib'] * MIB,
+      onWarning: note,
+    };
+    const open = indexOpener(retrieving, { warm: options.warm, signal });
     const holder = RetrieverHolder.over(indexes, open);
     const metrics = new ServerMetrics({ process: true });
     const recorder = await openRecorder(options, note);
@@ -70,7 +79,10 @@ export const serveCommand = defineCommand({
       topk: options.topk,
       maxK: options['max-k'],
       maxQueries: options['max-queries'],
+      maxQueryChars: options['max-query-chars'],
       maxBodyBytes: options['max-body-mib'] * MIB,
+      shedAfterMs: options['shed-after-ms'],
+      deadlineMs: options['deadline-ms'],
       logger: log?.logger ?? null,
       logEvery: options['log-every'],
       metrics,
@@ -83,9 +95,9 @@ export const serveCommand = defineCommand({
     };
     const extra = options.listen.map((text) => parseExtraListener(text, options.host));
     const app = buildApp(holder, { ...config, dialects: options.dialect });
-    const extraApps = extra.map(({ dialect }) => {
+    const extraApps = extra.map(({ dialect, waiting }) => {
       const others = options.dialect.filter((name) => name !== dialect);
-      return buildApp(holder, { ...config, dialects: [dialect, ...others] });
+      return buildApp(holder, { ...config, ...waiting, dialects: [dialect, ...others] });
     });
     const apps = [app, ...extraApps];
     const inTime = endWithin(options['grace-s'] * 1000, signal, {

@@ -17,11 +17,14 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   TOO_MANY_QUERIES: 413,
   UNAUTHORIZED: 401,
   FORBIDDEN: 403,
+  QUERY_TOO_LONG: 413,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   RELOAD_FAILED: 409,
   NOT_READY: 503,
   OVERLOADED: 503,
+  // Clients that set a deadline try again after a 5xx.
+  DEADLINE_EXCEEDED: 503,
   // Seen by a client only where the server gave the call up; one that hung up sees nothing.
   CANCELLED: 503,
   USAGE: 500,

@@ -13,6 +13,8 @@ export interface ServerConfig {
   readonly maxBodyBytes: number;
   /** Most queries in one request. */
   readonly maxQueries: number;
+  /** Longest text in a request, in UTF-16 units. What is beyond the model's limit is cut, not refused. */
+  readonly maxQueryChars: number;
   /** Most hits per query. */
   readonly maxK: number;
   /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
@@ -44,6 +46,16 @@ export interface ServerConfig {
   readonly receiveTimeoutMs: number;
   /** How long a client may take to send the headers of a request, or its first one, in milliseconds. */
   readonly headersTimeoutMs: number;
+  /**
+   * Expected wait in milliseconds beyond which a request is refused at once; 0: never. For clients that try again: to
+   * others waiting is better than an error.
+   */
+  readonly shedAfterMs: number;
+  /**
+   * Milliseconds from a request's arrival after which it is given up, unless it names its own in `x-request-timeout-ms`;
+   * 0: it waits until its client hangs up.
+   */
+  readonly deadlineMs: number;
   /** Seconds after which a refused client may try again. */
   readonly retryAfterS: number;
   /**
@@ -76,6 +88,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
+  maxQueryChars: 1_000_000,
   maxK: 2_048,
   maxHits: 500_000,
   maxReplyBytesInFlight: 1024 ** 3,
@@ -85,6 +98,8 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,
   headersTimeoutMs: 60_000,
+  shedAfterMs: 0,
+  deadlineMs: 0,
   retryAfterS: 2,
   dialects: Object.freeze([]),
   logger: null,
@@ -106,13 +121,20 @@ const NOT_NUMBERS: readonly string[] = [
   'tls',
 ] satisfies (keyof ServerConfig)[];
 
+/** Where zero switches something off. */
+const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs'];
+
 /** Defaults filled in, values checked, frozen. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
     if (NOT_NUMBERS.includes(name)) continue;
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
-      throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
+    const least = MAY_BE_ZERO.includes(name) ? 0 : 1;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+      throw new TrawlError(
+        'CONFIG_INVALID',
+        `${name} is ${String(value)}; it must be a whole number of at least ${least}.`,
+      );
     }
   }
   if (config.topk > config.maxK) {

@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { buildShardJob, type JobSummary } from '../../indexer/build-index.ts';
+import { buildShardJob, type JobSummary } from '../../indexer/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/merge-index.ts';
 import { verifyIndex } from '../../indexer/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';

@@ -9,6 +9,9 @@ import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerMetrics } from '../server-metrics.ts';
 
+/** The longest path of Linux. */
+const MAX_PATH_CHARACTERS = 4_096;
+
 export const RELOAD_ROUTE = '/admin/indexes/:name/reload';
 
 const ReloadRequest = Type.Object(
@@ -62,7 +65,10 @@ export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, met
 
 function readTarget({ body }: FastifyRequest): Partial<IndexTarget> {
   const empty = !(body instanceof Uint8Array) || body.length === 0;
-  const { folder, model } = readRequest(ReloadRequest, empty ? {} : parseJsonBody(body), 0);
+  const { folder, model } = readRequest(ReloadRequest, empty ? {} : parseJsonBody(body), {
+    items: 0,
+    characters: MAX_PATH_CHARACTERS,
+  });
   return { ...(folder === null ? {} : { folder }), ...(model === null ? {} : { model }) };
 }
 

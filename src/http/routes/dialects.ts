@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { BodyBudget } from '../body-budget.ts';
 import { clientSignal, whenAnswerIsOver } from '../client-signal.ts';
+import { asDeadline, deadlineOf } from '../deadline.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../error-reply.ts';
@@ -14,6 +15,7 @@ import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import type { ServerMetrics } from '../server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
+import { shedIfLate } from '../shedding.ts';
 
 /** Of one request; they are usually all the same. */
 const LOGGED_FAILURES = 3;
@@ -82,7 +84,7 @@ async function answer(
   log: AnswerLog,
 ): Promise<FastifyReply> {
   const { holder, config, metrics, replies, bodies } = routes;
-  const signal = clientSignal(request.raw, reply.raw);
+  const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
   const parseStart = performance.now();
   const body = parseJsonBody(request.body);
   request.body = undefined;
@@ -93,6 +95,7 @@ async function answer(
   const parse = performance.now() - parseStart;
   const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
   try {
+    shedIfLate(lease.retriever, config);
     const { index, generation } = lease.retriever.info;
     const result = await plan.run(
       observed(lease.retriever, (call, found) => {
@@ -116,6 +119,8 @@ async function answer(
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
     log(request, index, dialect, plan, result, timings);
     return send(reply, slices, timings);
+  } catch (error) {
+    throw asDeadline(error, signal);
   } finally {
     // The answer is written by now; a retriever that was replaced meanwhile may close.
     lease.release();

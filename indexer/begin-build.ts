@@ -1,0 +1,108 @@
+import { statSync } from 'node:fs';
+import { basename, relative, resolve } from 'node:path';
+import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
+import type { Corpus } from '../corpus/open-corpus.ts';
+import { parseTemplate } from '../corpus/passage-template.ts';
+import { type CorpusScan, scanCorpus } from '../corpus/scan-corpus.ts';
+import type { BuildOptions } from './build-options.ts';
+import { readingRecord } from './build-settings.ts';
+import { type BuiltShard, buildShard, DEFAULT_CHECKPOINT_MS, type ShardContext } from './build-shard.ts';
+import { StageClock } from './stage-clock.ts';
+import { type ShardPlace, storePassages } from './store-passages.ts';
+
+interface EncodePlan {
+  readonly scan: CorpusScan | undefined;
+  readonly corpus: Corpus;
+  readonly rows: number;
+  readonly rowsDone: number;
+  readonly shards: number;
+}
+
+/** What a build of the whole and of a shard do alike. The template is looked at first: it costs nothing. */
+export function beginBuild(options: BuildOptions) {
+  const { corpusOptions, encoder, kernel, passageTemplate, onProgress, signal } = options;
+  const template = parseTemplate(passageTemplate);
+  const files = listCorpusFiles(options.corpus, corpusOptions.format);
+  const times = new StageClock();
+  return {
+    times,
+    async scan(): Promise<CorpusScan | undefined> {
+      times.start('scan');
+      // A pipe is there once.
+      if (files.some(({ path }) => !statSync(path).isFile())) return undefined;
+      const total = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      onProgress({ stage: 'scan', passages: 0, readShare: 0 });
+      return scanCorpus(files, {
+        signal,
+        onBytes: (bytes) => onProgress({ stage: 'scan', passages: 0, readShare: Math.min(1, bytes / total) }),
+      });
+    },
+    read(places: readonly ShardPlace[], scan: CorpusScan | undefined): Promise<Corpus> {
+      times.start('read');
+      onProgress({ stage: 'read', passages: 0, readShare: 0 });
+      return storePassages(places, template, { corpus: options.corpus, corpusOptions, scan, onProgress, signal });
+    },
+    async encode(places: readonly ShardPlace[], plan: EncodePlan): Promise<BuiltShard[]> {
+      times.start('encode');
+      const { scan, corpus, rows: totalPassages, shards } = plan;
+      const context: ShardContext = {
+        encoder,
+        kernel,
+        template,
+        passageTemplate,
+        corpusFiles: scan === undefined ? readFiles(corpus) : filesOf(scan),
+        checkpointMs: options.checkpointMs ?? DEFAULT_CHECKPOINT_MS,
+        onNote: options.onNote ?? (() => undefined),
+        signal,
+      };
+      const built: BuiltShard[] = [];
+      const location = modelLocation(options);
+      let before = plan.rowsDone;
+      let tokens = 0;
+      for (const { folder, index, first, end } of places) {
+        const input = scan && {
+          first,
+          end,
+          positions: scan.positions,
+          shards,
+          reading: readingRecord(corpusOptions),
+          ...(location === undefined ? {} : { modelLocation: location }),
+        };
+        let tokensBefore: number | undefined;
+        const shard = await buildShard(folder, input, context, (progress) => {
+          times.start(progress.finishing ? 'finish' : 'encode');
+          tokensBefore ??= progress.tokens;
+          onProgress({
+            stage: 'encode',
+            passages: before + progress.rows,
+            totalPassages,
+            tokens: tokens + progress.tokens - tokensBefore,
+            shard: index,
+            shards,
+          });
+        });
+        before += shard.manifest.rows;
+        tokens += shard.tokens;
+        built.push(shard);
+      }
+      return built;
+    },
+  };
+}
+
+/** From the folder of the index. */
+export function modelLocation({ modelFolder, out }: BuildOptions): string | undefined {
+  return modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder));
+}
+
+export function filesOf(scan: CorpusScan): ShardContext['corpusFiles'] {
+  return scan.files.map(({ path, sizeBytes, sha256 }) => ({ name: basename(path), bytes: sizeBytes, sha256 }));
+}
+
+function readFiles(corpus: Corpus): ShardContext['corpusFiles'] {
+  return corpus.report.files.map(({ path, readBytes, sha256 }) => ({
+    name: basename(path),
+    bytes: readBytes,
+    sha256: sha256!,
+  }));
+}
