@@ -44,6 +44,8 @@ export const ERROR_CODES = {
   NON_FINITE_VECTOR: 'A stored vector holds NaN or infinity; the message has row and column.',
   NON_FINITE_QUERY: 'A query vector holds NaN or infinity; the message has query and column.',
   SCORE_OVERFLOW: 'A returned score is beyond the range of float32.',
+  PICKLE_UNSAFE: "A pickle names a function or class that numpy's plain arrays do not need. Nothing of it was run.",
+  PICKLE_INVALID: 'A pickle is damaged, or holds something other than float32 or float16 arrays (and their ids).',
   // Requests
   INVALID_JSON: 'The body of the request is not valid JSON.',
   INVALID_REQUEST: 'The body of the request has a missing field or a value of the wrong type.',

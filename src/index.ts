@@ -9,7 +9,8 @@ export type { ServerConfig } from './http/server-config.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
-export { type MeetingOptions, type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
+export type { MeetingOptions } from './retrieval/assemble-retriever.ts';
+export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   EmbedCall,
   EmbedResult,

@@ -1,7 +1,14 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
-import { LOOKUP_KEYS, type Lookup, lookupIndex, PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
+import {
+  LOOKUP_KEYS,
+  LOOKUPS,
+  type Lookup,
+  lookupIndex,
+  PASSAGE_APPLICATION_ID,
+  PASSAGE_SCHEMA_VERSION,
+} from './schema.ts';
 
 /** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
 const HEADER_BYTES = 100;
@@ -160,6 +167,19 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
+  /** All rows in order with id and line, without holding them. */
+  *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
+    const rows = this.#database
+      .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
+      .safeIntegers()
+      .raw();
+    for (const [row, id, line, document] of rows.iterate() as IterableIterator<
+      [bigint, StoredId | null, bigint, string]
+    >) {
+      yield { row: Number(row), id, line: Number(line), document };
+    }
+  }
+
   /** The documents of rows [first, first + count) that there are. */
   range(first: number, count: number): string[] {
     return this.#reading(() => this.#range.all(first, first + count) as string[]);
@@ -189,6 +209,20 @@ export class PassageFile {
       .safeIntegers()
       .raw();
     for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
+  }
+
+  /** Look-ups that cannot be made, with the reason: SQLite finds an index sound whose expression is not the one looked for. */
+  brokenLookups(): string[] {
+    return LOOKUPS.flatMap((by) => {
+      try {
+        this.find(by, '', 1);
+        return [];
+      } catch (error) {
+        // Files of the first release have a look-up by id alone.
+        if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
+        return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
+      }
+    });
   }
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */

@@ -139,6 +139,42 @@ test('two indexes, keys, a record and a warm start in one server', async (t) => 
   assert.equal(kept[0]!.query, 'designer of the Brooklyn Bridge');
 });
 
+test('no refusal tells where the server keeps its files, or how it is made', async (t) => {
+  const { url, child } = await serveIndex(t, first, ['--model', 'token-average-256']);
+  const texts: string[] = [];
+  const send = async (method: string, path: string, body?: string, type = 'application/json'): Promise<void> => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body, headers: { 'content-type': type } }),
+    });
+    assert.ok(response.status >= 400, `${method} ${path} ${response.status}`);
+    texts.push(await response.text(), [...response.headers.values()].join('\n'));
+  };
+  await send('GET', '/none');
+  await send('GET', '/../../etc/passwd');
+  await send('GET', '/v1/passages/none');
+  await send('GET', '/v1/passages/%E0%A4%A');
+  await send('DELETE', '/retrieve');
+  for (const body of [
+    '',
+    '{',
+    '[]',
+    '{"queries": 3}',
+    '{"queries": ["a"], "topk": 100000}',
+    '{"queries": ["a"], "topk": -1}',
+  ]) {
+    await send('POST', '/retrieve', body);
+  }
+  await send('POST', '/retrieve', '{}', 'text/plain');
+  await send('POST', '/retrieve?index=none', '{"queries": ["a"]}');
+  await send('POST', '/rerank', '{}');
+  await send('POST', '/v1/embeddings', '{"input": "a", "model": "none"}');
+  await send('POST', '/admin/indexes/sample/reload', JSON.stringify({ folder: join(folder, 'gone') }));
+  await send('POST', '/admin/indexes/sample/reload', JSON.stringify({ model: join(folder, 'gone') }));
+  assert.doesNotMatch(texts.join('\n'), /trawl-test|\/tmp|\/root|node_modules|\.js:|\bat .*\d+:\d+/);
+  child.kill('SIGTERM');
+});
+
 test('a full disk behind the log stops nothing', {
   skip: !existsSync('/dev/full') && 'there is no /dev/full here',
 }, async (t) => {

@@ -4,7 +4,7 @@ import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
 import type { ModelFolder } from '../../src/embedding/model-folder.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { assembleRetriever, type MeetingOptions } from '../../src/retrieval/open-retriever.ts';
+import { assembleRetriever, type MeetingOptions } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { FakeRetriever, NO_STATISTICS, untilAborted } from '../helpers/fake-retriever.ts';
