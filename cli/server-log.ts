@@ -1,28 +1,26 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { LogLines } from './log-lines.ts';
 
 const STDERR = 2;
+/** Characters of lines that wait to be written: where a disk is full, or nobody reads, further ones are dropped. */
+const MAX_WAITING = 8 * 1024 * 1024;
 
 export interface ServerLog {
   readonly logger: Logger;
+  /** Lines that were dropped, because they could not be written as fast as they came. */
+  readonly dropped: () => number;
   /** Writes what is still held back. */
   flush(): void;
 }
 
 /** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
 export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
-  if (terminal) return { logger: pino(await prettyLines(STDERR)), flush: () => undefined };
-  const lines = pino.destination({ dest: STDERR, sync: false });
-  // Nobody reads the log any more: the server goes on.
-  lines.on('error', () => undefined);
+  if (terminal) return { logger: pino(await prettyLines(STDERR)), dropped: () => 0, flush: () => undefined };
+  const lines = new LogLines(STDERR, MAX_WAITING);
   return {
     logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
-    flush() {
-      try {
-        lines.flushSync();
-      } catch {
-        // The pipe is closed, or nothing was ever written.
-      }
-    },
+    dropped: () => lines.dropped,
+    flush: () => lines.flush(),
   };
 }
 

@@ -82,7 +82,9 @@ test('every trawl command in a code line exists, with its options', () => {
 test('every option, environment variable and npm script that a page names exists', () => {
   const options = new Set(COMMANDS.flatMap((command) => Object.keys({ ...command.options, ...COMMON_OPTIONS })));
   const variables = new Set(
-    [...options].map(environmentName).concat('TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG', 'TRAWL_NAME', 'TRAWL_ISA'),
+    [...options]
+      .map(environmentName)
+      .concat('TRAWL_API_KEYS', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG', 'TRAWL_NAME', 'TRAWL_ISA'),
   );
   for (const { path, codeLines, inlineCode, text } of pages) {
     // Their options are those of other programs.

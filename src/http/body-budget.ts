@@ -3,9 +3,8 @@ import { TrawlError } from '../errors.ts';
 import { whenAnswerIsOver } from './client-signal.ts';
 
 /**
- * The bytes of bodies that are being received, by their announced length. Many clients that send slowly would fill the
- * memory with halves of bodies; when all of them together are too many, new requests are refused before theirs is read.
- * A body without a length is not counted; it is bounded by `maxBodyBytes` and the time it may take.
+ * The bytes of request bodies that have arrived and are not understood yet. Many clients that each send most of a large
+ * body and then stall would otherwise fill the memory; what is only announced costs nothing.
  */
 export class BodyBudget {
   readonly #maxBytes: number;
@@ -16,24 +15,38 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Counts a body until it is released or its request is over. OVERLOADED where no further one should be received. */
-  hold(request: IncomingMessage, response: ServerResponse): void {
-    if (this.#bytes >= this.#maxBytes) {
-      throw new TrawlError(
-        'OVERLOADED',
-        `${this.#bytes} bytes of requests are being received, more than this server holds. Try again later.`,
-      );
-    }
-    const bytes = Number(request.headers['content-length'] ?? 0);
-    if (bytes === 0) return;
-    this.#held.set(request, bytes);
-    this.#bytes += bytes;
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** OVERLOADED where no further body should be received. */
+  require(): void {
+    if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
+  }
+
+  /** Counts a body as it arrives. One that arrives beyond the limit is given up with its connection. */
+  watch(request: IncomingMessage, response: ServerResponse): void {
+    this.#held.set(request, 0);
+    request.on('data', (chunk: Buffer) => {
+      const held = this.#held.get(request);
+      if (held === undefined) return;
+      this.#held.set(request, held + chunk.length);
+      this.#bytes += chunk.length;
+      if (this.#bytes >= 2 * this.#maxBytes) request.destroy(this.#overloaded());
+    });
     whenAnswerIsOver(request, response, () => this.release(request));
   }
 
-  /** The body has been read and is let go. */
+  /** The body is understood, and its bytes are let go. */
   release(request: IncomingMessage): void {
     this.#bytes -= this.#held.get(request) ?? 0;
     this.#held.delete(request);
+  }
+
+  #overloaded(): TrawlError {
+    return new TrawlError(
+      'OVERLOADED',
+      `${this.#bytes} bytes of request bodies are being received, more than this server holds. Try again later.`,
+    );
   }
 }

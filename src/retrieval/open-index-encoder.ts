@@ -23,16 +23,16 @@ export interface IndexEncoderOptions {
 
 /**
  * Opens the encoder of an index. It takes prefixes, pooling and limits from the manifest, and its weights have to be those
- * the index was made with.
+ * the index was made with. `folders`: the index's, by its given path and by its own where that is another.
  *
  * @throws TrawlError MODEL_NOT_FOUND, MODEL_INVALID, MODEL_MISMATCH or DEVICE_UNAVAILABLE; nothing stays open then.
  */
 export async function openIndexEncoder(
-  folder: string,
+  folders: string | readonly string[],
   manifest: IndexManifest,
   options: IndexEncoderOptions,
 ): Promise<TextEncoder> {
-  const encoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
+  const encoder = await openEncoder(options.model ?? recordedModel([folders].flat(), manifest), {
     workers: options.encoderThreads,
     device: options.device,
     shareWeights: options.shareWeights,
@@ -60,10 +60,10 @@ export async function openIndexEncoder(
 }
 
 /** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
+function recordedModel(folders: readonly string[], { model, modelLocation }: IndexManifest): string {
   if (modelLocation === undefined) return model.name;
-  const path = resolve(folder, modelLocation);
-  return existsSync(path) ? path : model.name;
+  const paths = folders.map((folder) => resolve(folder, modelLocation));
+  return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
 /** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */

@@ -101,6 +101,17 @@ export interface RetrieverInfo {
   readonly metric: Metric;
   readonly generation: string;
   readonly model: ModelIdentity;
+  /** What searching keeps of the index's files in memory; absent where it is not known. */
+  readonly memory?: IndexMemory;
+}
+
+export interface IndexMemory {
+  /** Bytes that want to stay in memory: screens, and codes that have none. */
+  readonly residentBytes: number;
+  /** Bytes of codes behind a screen, of which about a thousandth is read. */
+  readonly touchedBytes: number;
+  /** Bytes of exact rows, mapped and read a few dozen rows at a time. */
+  readonly mappedBytes: number;
 }
 
 /** What waits and what was done since the retriever was opened; all numbers, for metrics. */

@@ -67,6 +67,10 @@ export interface VectorIndex {
   /** Rows, tombstones included. */
   readonly rows: number;
   readonly metric: Metric;
+  /** Bytes of its files by how they want to be in memory (FlatIndex has the three kinds); absent where nothing is mapped. */
+  readonly residentBytes?: number;
+  readonly touchedBytes?: number;
+  readonly mappedBytes?: number;
   /** Absent where nothing ever waits. */
   readonly load?: SearchLoad;
   search(request: SearchRequest): Promise<SearchResult>;

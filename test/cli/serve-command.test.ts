@@ -116,7 +116,12 @@ async function stuckIndex(): Promise<{ env: Record<string, string> }> {
     `import { isMainThread } from 'node:worker_threads';
     if (isMainThread) {
       const { SearchRetriever } = await import(${JSON.stringify(retriever)});
-      SearchRetriever.prototype.retrieve = () => new Promise(() => {});
+      const { retrieve } = SearchRetriever.prototype;
+      let calls = 0;
+      // The first query is the server's own, without which it is not ready.
+      SearchRetriever.prototype.retrieve = function (call) {
+        return calls++ === 0 ? retrieve.call(this, call) : new Promise(() => {});
+      };
       SearchRetriever.prototype.close = () => new Promise(() => {});
     }`,
   );

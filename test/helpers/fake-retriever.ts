@@ -42,6 +42,9 @@ export const NO_STATISTICS: RetrieverStatistics = {
 
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
+  /** Name and generation of the index; default: fake-sample, generation-1. */
+  readonly index?: string;
+  readonly generation?: string;
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
   /** What waits; absent, nothing does. */
@@ -53,6 +56,7 @@ export interface FakeRetrieverOptions {
 /** A retriever without a model: the same text always gets the same rows. Remembers what it was asked. */
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
+  closed = false;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -61,11 +65,11 @@ export class FakeRetriever implements Retriever {
     this.#options = options;
     this.#documents = options.documents ?? FAKE_DOCUMENTS;
     this.info = {
-      index: 'fake-sample',
+      index: options.index ?? 'fake-sample',
       rows: this.#documents.length,
       dimension: 4,
       metric: 'inner-product',
-      generation: 'generation-1',
+      generation: options.generation ?? 'generation-1',
       model: modelIdentity({
         name: 'fake-encoder',
         dimension: 4,
@@ -77,6 +81,7 @@ export class FakeRetriever implements Retriever {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     this.calls.push(call);
+    if (this.closed) throw new TrawlError('NOT_READY', 'The index is being closed.');
     await this.#options.before?.(call);
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
     const outcomes = call.queries.map(
@@ -110,7 +115,9 @@ export class FakeRetriever implements Retriever {
     return this.#options.statistics?.() ?? NO_STATISTICS;
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.closed = true;
+  }
 
   #answer(text: string, k: number): QueryOutcome {
     let hash = 0;
