@@ -167,6 +167,12 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
+  /** The id of every row in row order, null where it has none, without holding them. */
+  *ids(): Generator<StoredId | null, void> {
+    const ids = this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers();
+    yield* ids.iterate() as IterableIterator<StoredId | null>;
+  }
+
   /** All rows in order with id and line, without holding them. */
   *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
     const rows = this.#database
