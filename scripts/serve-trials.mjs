@@ -1,5 +1,5 @@
 /**
- * What a server is put through, counted: `node scripts/serve-trials.mjs INDEX OTHER [--seconds 60] [--connections 100000]`.
+ * What a server is put through, counted: `node scripts/serve-trials.mjs INDEX OTHER [--clients 4] [--seconds 60] [--connections 100000]`.
  * INDEX and OTHER are two indexes with other ids; the server opens a link that is turned from one to the other each second
  * while clients ask, its log on a full disk. Every answer is compared with the one that its generation gave at first.
  */
@@ -13,13 +13,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 const { values, positionals } = parseArgs({
-  options: { seconds: { type: 'string', default: '60' }, connections: { type: 'string', default: '100000' } },
+  options: {
+    clients: { type: 'string', default: '4' },
+    seconds: { type: 'string', default: '60' },
+    connections: { type: 'string', default: '100000' },
+  },
   allowPositionals: true,
 });
 const [index, other] = positionals.map((path) => resolve(path));
 if (other === undefined) throw new Error('usage: node scripts/serve-trials.mjs INDEX OTHER');
 
-const CLIENTS = 16;
+const CLIENTS = Number(values.clients);
 const QUERIES = [
   'designer of the Brooklyn Bridge',
   'longest river',

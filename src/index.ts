@@ -3,9 +3,12 @@
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
 export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
+export { AccessKeys, type Scope } from './http/access-keys.ts';
 export { buildApp } from './http/app.ts';
+export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './http/index-slot.ts';
 export { RetrieverHolder } from './http/retriever-holder.ts';
-export type { ServerConfig } from './http/server-config.ts';
+export type { ServerConfig, TlsFiles } from './http/server-config.ts';
+export { ServerMetrics } from './http/server-metrics.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
