@@ -174,7 +174,7 @@ async function bestSetting(
   signal: AbortSignal | undefined,
 ): Promise<{ setting: Setting; median: number }> {
   const some = samples.slice(0, TRIED_ROWS);
-  let best = { setting: own, mean: -2, median: -2 };
+  let best = { setting: own, mean: -2, median: -2, least: -2 };
   const encoders = new Map<string, TextEncoder>();
   const trySetting = async (setting: Setting, tried = some): Promise<void> => {
     const texts = textsOf(tried, setting.template, setting.prefix);
@@ -183,26 +183,29 @@ async function bestSetting(
     if (texts === undefined || encoder === undefined) return;
     encoders.set(key, encoder);
     const { vectors } = await encoder.encode(texts, { kind: 'passage', ...(signal === undefined ? {} : { signal }) });
-    const { mean, median } = similarities(vectors, tried);
+    const { mean, median, least } = similarities(vectors, tried);
     // Settings that make no difference here are not told from the stated one.
-    if (mean > best.mean + 1e-6) best = { setting, mean, median };
+    if (mean > best.mean + 1e-6) best = { setting, mean, median, least };
   };
+  /** Something else than what was stated gives these very vectors. */
+  const isFound = (): boolean => best.setting !== own && best.least >= SAME;
   try {
     await trySetting(own);
     const poolings =
       own.pooling === 'none' ? [own.pooling] : [own.pooling, ...POOLINGS.filter((p) => p !== own.pooling)];
     for (const pooling of poolings) {
       for (const prefix of [own.prefix, ...PREFIXES.filter((p) => p !== own.prefix)]) {
-        await trySetting({ ...own, pooling, prefix });
+        if (!isFound()) await trySetting({ ...own, pooling, prefix });
       }
     }
-    for (const template of TEMPLATES) await trySetting({ ...best.setting, template });
+    for (const template of TEMPLATES) if (!isFound()) await trySetting({ ...best.setting, template });
+    if (isFound()) return best;
     // A limit tells in long passages alone.
     const texts = textsOf(samples, best.setting.template, '')!;
     const lengths = new Map(samples.map((sample, i) => [sample, texts[i]!.length]));
     const longest = samples.toSorted((a, b) => lengths.get(b)! - lengths.get(a)!).slice(0, TRIED_ROWS);
     const { setting } = best;
-    best = { setting, mean: -2, median: -2 };
+    best = { setting, mean: -2, median: -2, least: -2 };
     await trySetting(setting, longest);
     for (const limit of LIMITS) if (limit !== setting.limit) await trySetting({ ...setting, limit }, longest);
     return best;
