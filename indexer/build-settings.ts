@@ -38,7 +38,8 @@ export function readingRecord(options: CorpusOptions): ReadingRecord {
   };
 }
 
-function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']> {
+/** For a record. */
+export function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']> {
   return scan.files.map(({ path, sizeBytes, sha256, positions }) => ({
     name: basename(path),
     bytes: sizeBytes,

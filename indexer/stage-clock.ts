@@ -1,6 +1,8 @@
 /** Milliseconds of this process, per stage. */
 export interface StageTimes {
   readonly scan: number;
+  /** Of updates. */
+  readonly compare?: number;
   readonly read: number;
   readonly encode: number;
   readonly finish: number;
@@ -8,7 +10,7 @@ export interface StageTimes {
 
 /** Sums the time of each stage; shards go back and forth between two of them. */
 export class StageClock {
-  readonly #ms = { scan: 0, read: 0, encode: 0, finish: 0 };
+  readonly #ms: { -readonly [Stage in keyof StageTimes]: number } = { scan: 0, read: 0, encode: 0, finish: 0 };
   #stage: keyof StageTimes | undefined;
   #since = 0;
 
@@ -24,7 +26,8 @@ export class StageClock {
   }
 
   stop(): void {
-    if (this.#stage !== undefined) this.#ms[this.#stage] += performance.now() - this.#since;
+    if (this.#stage !== undefined)
+      this.#ms[this.#stage] = (this.#ms[this.#stage] ?? 0) + performance.now() - this.#since;
     this.#stage = undefined;
   }
 }

@@ -6,6 +6,7 @@ import { PassageFile } from '../src/passages/passage-file.ts';
 import { type OpenedShard, openIndexDirectory, screenPath, within } from '../src/retrieval/index-directory.ts';
 import { type CheckedRows, loadKernel } from '../src/vector-index/kernel.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
+import { tombstoneProblems } from './verify-tombstones.ts';
 
 /** Bytes of vectors looked at between two looks at the signal. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
@@ -21,7 +22,7 @@ export async function verifyIndex(
   { onStep, signal }: { onStep: (doing: string) => void; signal?: AbortSignal },
 ): Promise<string[]> {
   const directory = openIndexDirectory(folder);
-  const problems: string[] = [];
+  const problems = await tombstoneProblems(directory, signal);
   for (const shard of directory.shards) {
     for (const file of shard.manifest.files) {
       const path = within(shard.folder, file.path);

@@ -175,8 +175,8 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
 
 /** The one line of `--json`: for a script that starts a server and waits until it is ready. */
 function startFacts(url: string, { info }: Retriever): object {
-  const { index, rows, dimension, metric, generation, model } = info;
-  return { url, pid: process.pid, index, rows, dimension, metric, generation, model: model.name };
+  const { index, rows, removedRows = 0, dimension, metric, generation, model } = info;
+  return { url, pid: process.pid, index, rows, removedRows, dimension, metric, generation, model: model.name };
 }
 
 /** What a person needs after the start: where it is, a request to copy, what to do next. */
@@ -184,7 +184,7 @@ function banner(url: string, host: string, { info }: Retriever): string[] {
   const curl = `curl -s ${url}/retrieve -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const lines = [
     '',
-    `Serving ${info.index} (${formatCount(info.rows)} passages, ${info.model.name}) on ${url}`,
+    `Serving ${info.index} (${formatCount(info.rows - (info.removedRows ?? 0))} passages, ${info.model.name}) on ${url}`,
     '',
     `  search page   ${url}/`,
     `  try it        ${curl}`,

@@ -205,10 +205,7 @@ function readAlive(folder: string, manifest: IndexManifest): RowBitmap {
       `${path}: ${removed.length} bytes are no bitmap of ${manifest.rows} rows.`,
     );
   }
-  return new RowBitmap(
-    manifest.rows,
-    Uint8Array.from(removed, (byte) => ~byte & 0xff),
-  );
+  return new RowBitmap(manifest.rows, removed).complement();
 }
 
 function fileSize(path: string): number {

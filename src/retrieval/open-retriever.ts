@@ -77,6 +77,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     const info: RetrieverInfo = {
       index: basename(directory.folder),
       rows: manifest.rows,
+      ...(manifest.tombstones === null ? {} : { removedRows: manifest.tombstones.rows }),
       dimension: manifest.dimension,
       metric: manifest.metric,
       generation: manifest.generation,

@@ -16,7 +16,12 @@ export const HEALTH_OPERATIONS: readonly GetOperation[] = [
     path: '/readyz',
     name: 'readyz',
     summary: 'The facts of the index, or 503 with the progress of the start',
-    reply: Type.Object({ status: Type.String(), index: Type.String(), rows: Type.Integer() }),
+    reply: Type.Object({
+      status: Type.String(),
+      index: Type.String(),
+      rows: Type.Integer(),
+      removed_rows: Type.Integer(),
+    }),
   },
   {
     path: '/health',
@@ -50,7 +55,10 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       index_loaded: ready,
       ...(retriever === undefined
         ? {}
-        : { corpus_size: retriever.info.rows, retrieval_method: retriever.info.model.name }),
+        : {
+            corpus_size: retriever.info.rows - (retriever.info.removedRows ?? 0),
+            retrieval_method: retriever.info.model.name,
+          }),
     };
   });
 
@@ -66,6 +74,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       status: 'ready',
       index: info.index,
       rows: info.rows,
+      removed_rows: info.removedRows ?? 0,
       dimension: info.dimension,
       metric: info.metric,
       generation: info.generation,

@@ -14,7 +14,8 @@ export const PASSAGE_ROUTE = '/v1/passages/:id';
 
 const IndexFacts = Type.Object({
   name: Type.String(),
-  rows: Type.Integer({ description: 'Passages.' }),
+  rows: Type.Integer({ description: 'Row numbers are below this.' }),
+  removedRows: Type.Integer({ description: 'Rows whose passages were removed: the others are the passages.' }),
   dimension: Type.Integer(),
   metric: Type.String({ description: 'inner-product, cosine or l2.' }),
   generation: Type.String({ description: 'Changes whenever the index is built anew.' }),
@@ -49,11 +50,19 @@ export const NATIVE_OPERATIONS: readonly GetOperation[] = [
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
   app.get('/v1/indexes', async (_request, reply): Promise<{ indexes: Static<typeof IndexFacts>[] }> => {
     reply.header('cache-control', 'no-store');
-    const { index: name, rows, dimension, metric, generation, model } = holder.require().info;
+    const { index: name, rows, removedRows = 0, dimension, metric, generation, model } = holder.require().info;
     const { sha256, prefixes, maxTokens } = model;
     return {
       indexes: [
-        { name, rows, dimension, metric, generation, model: { name: model.name, sha256, prefixes, maxTokens } },
+        {
+          name,
+          rows,
+          removedRows,
+          dimension,
+          metric,
+          generation,
+          model: { name: model.name, sha256, prefixes, maxTokens },
+        },
       ],
     };
   });

@@ -1,0 +1,277 @@
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { CorpusScan } from '../corpus/scan-corpus.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { UpdateKind } from '../src/manifest/build-records.ts';
+import type { IndexManifest } from '../src/manifest/index-manifest.ts';
+import { readIndexManifest, readShardManifest } from '../src/manifest/read-manifest.ts';
+import type { CorpusRecord } from '../src/manifest/schemas.ts';
+import { SHARD_MANIFEST_FILE } from '../src/manifest/shard-manifest.ts';
+import { type Duplicates, duplicateIds } from '../src/passages/duplicate-ids.ts';
+import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import type { RowBitmap } from '../src/vector-index/row-bitmap.ts';
+import { beginBuild, filesOf } from './begin-build.ts';
+import { failedBuild } from './build-failure.ts';
+import type { BuildOptions, WorkSummary } from './build-options.ts';
+import { corpusDiffers, readingRecord } from './build-settings.ts';
+import { checkNoBuild, claimUpdate } from './claim-update.ts';
+import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
+import { checkRoomForVectors, refuseWithoutRoom } from './disk-room.ts';
+import { expectedBytes, sampleCorpus } from './expected-size.ts';
+import { saveChanges, savedChanges } from './index-changes.ts';
+import { PASSAGES_FILE, shardFolderName } from './index-files.ts';
+import { emptyCorpus, repeatedIds } from './join-shards.ts';
+import { OutputFolder } from './output-folder.ts';
+import {
+  type AddedShard,
+  type NextGeneration,
+  nextShardNumber,
+  publishGeneration,
+  withNewRows,
+} from './publish-generation.ts';
+import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
+import { type ShardPlace, storedPassages } from './store-passages.ts';
+import { encoderOfIndex } from './update-encoder.ts';
+
+/** As for a build; the template is the index's, `out` the index. */
+export interface UpdateOptions extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'modelFolder'> {
+  readonly kind: UpdateKind;
+}
+
+export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
+  readonly manifest: IndexManifest;
+  /** False where the index held the corpus already. */
+  readonly changed: boolean;
+  /** Passages of the corpus that were there, of these those that had been removed before, and those that are new. */
+  readonly kept: number;
+  readonly restored: number;
+  readonly added: number;
+  /** Passages that were removed. */
+  readonly removed: number;
+  readonly duplicates: Duplicates;
+}
+
+/**
+ * Makes an index hold a corpus (`update`), or hold it too (`append`), by embedding only the passages that it lacks: they
+ * become new shards, and what the corpus does not have any more is marked as removed. Row numbers stay. The index is the
+ * old one until the last moment; an update that was stopped or killed is gone on with by calling this again.
+ *
+ * @throws TrawlError INDEX_NOT_FOUND, MODEL_MISMATCH, BUILD_DIFFERS when something else was begun there, BUILD_LOCKED while
+ * another process is at work there, USAGE for a corpus that comes through a pipe; DISK_FULL, OUTPUT_NOT_WRITABLE; errors of
+ * the index's files, of corpus, template and encoder.
+ */
+export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
+  const { model, corpus } = readIndexManifest(options.out);
+  const build: BuildOptions = {
+    ...options,
+    overwrite: true,
+    encoder: encoderOfIndex(model, options.encoder),
+    passageTemplate: corpus.passageTemplate,
+  };
+  const begun = beginBuild(build);
+  const output = await OutputFolder.prepare(options.out, true);
+  try {
+    checkNoBuild(output);
+    const scan = await begun.scan();
+    if (scan === undefined) throw pipedCorpus();
+    // Only now that nobody changes it any more.
+    const directory = openIndexDirectory(output.final);
+    const before = directory.manifest;
+    const shardRows = options.shardRows ?? DEFAULT_SHARD_ROWS;
+    await claimUpdate(output, directory, scan, { ...options, shardRows });
+    if (holdsCorpus(directory, scan, options)) {
+      await output.discard();
+      begun.times.stop();
+      return {
+        ...NOTHING_DONE,
+        folder: output.final,
+        manifest: before,
+        kept: before.rows - (before.tombstones?.rows ?? 0),
+        stageMs: begun.times.stages,
+      };
+    }
+    begun.times.start('compare');
+    const changes = await changesFor(output, directory, scan, options);
+    const added = changes.addedPositions.size;
+    if (changes.kept + added === 0) throw emptyCorpus();
+    const places = placesOf(changes.addedPositions, shardRows, (shard) =>
+      join(output.partial, shardFolderName(nextShardNumber(before) + shard)),
+    );
+    const open = places.filter(({ folder }) => !existsSync(join(folder, SHARD_MANIFEST_FILE)));
+    const rowsOpen = open.reduce((sum, { rows }) => sum + rows, 0);
+    await checkRoomForPassages(output, build, scan, open);
+    const passages = await begun.read(open, scan, changes.addedPositions);
+    const duplicates = duplicateIds(
+      [...directory.passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))],
+      { alive: withNewRows(changes.removedRows, added).complement(), signal: options.signal },
+    );
+    if (options.uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
+    await checkRoomForVectors(output, build, open, rowsOpen);
+    const rowsDone = added - rowsOpen;
+    const built = await begun.encode(open, {
+      scan,
+      corpus: passages,
+      rows: added,
+      rowsDone,
+      shards: places.length,
+      isPart: true,
+    });
+    begun.times.start('finish');
+    options.onProgress({ stage: 'finish', passages: added, totalPassages: added });
+    const shards = places.map(
+      ({ folder }): AddedShard => ({ name: basename(folder), manifest: readShardManifest(folder) }),
+    );
+    const next: NextGeneration = {
+      shards,
+      removedRows: changes.removedRows,
+      corpus: corpusRecord(before, scan, changes, { kind: options.kind, shards, duplicateIds: duplicates.count }),
+      lastUpdate: {
+        kind: options.kind,
+        before: before.generation,
+        reading: readingRecord(options.corpusOptions),
+      },
+    };
+    const changed = added + changes.restored + changes.removed > 0;
+    const manifest =
+      changed || saysMore(before, next) ? await publishGeneration(directory, output.partial, next) : before;
+    await output.discard();
+    begun.times.stop();
+    return {
+      folder: output.final,
+      manifest,
+      changed,
+      kept: changes.kept,
+      restored: changes.restored,
+      added,
+      removed: changes.removed,
+      duplicates,
+      tokens: built.reduce((sum, { tokens }) => sum + tokens, 0),
+      resumedRows: built.reduce((sum, { resumedRows }) => sum + resumedRows, rowsDone),
+      skippedExamples: changes.skippedExamples,
+      stageMs: begun.times.stages,
+    };
+  } catch (error) {
+    throw await failedBuild(error, {
+      folder: output.partial,
+      final: output.final,
+      keep: () => output.release(),
+      discard: () => output.discard(),
+    });
+  }
+}
+
+const NOTHING_DONE = {
+  changed: false,
+  restored: 0,
+  added: 0,
+  removed: 0,
+  duplicates: { count: 0, examples: [] },
+  tokens: 0,
+  resumedRows: 0,
+  skippedExamples: [],
+} as const;
+
+/** A part of the corpus with so many new passages. */
+interface UpdatePlace extends ShardPlace {
+  readonly rows: number;
+}
+
+/** The new passages in as few shards as `shardRows` allows, evenly; each from its first new passage to its last. */
+export function placesOf(
+  added: RowBitmap,
+  shardRows: number,
+  folderOf: (shard: number) => string,
+): readonly UpdatePlace[] {
+  const { size } = added;
+  if (size === 0) return [];
+  const cuts = cutPositions(size, shardCount(size, shardRows));
+  const places: UpdatePlace[] = [];
+  let [passage, begin] = [0, 0];
+  for (const position of added) {
+    const { first, end } = cuts[places.length]!;
+    if (passage === first) begin = position;
+    if (++passage < end) continue;
+    const index = places.length;
+    places.push({ index, folder: folderOf(index), first: begin, end: position + 1, rows: end - first });
+  }
+  return places;
+}
+
+async function changesFor(
+  output: OutputFolder,
+  directory: IndexDirectory,
+  scan: CorpusScan,
+  options: UpdateOptions,
+): Promise<Comparison> {
+  const saved = savedChanges(output.partial, directory.source.rows, scan.positions);
+  if (saved !== undefined) return saved;
+  const scratch = join(output.partial, 'compare');
+  const bytes = comparisonBytes(directory.source.rows, scan.positions);
+  await refuseWithoutRoom(output, [{ folder: scratch }], bytes, 'the comparison with the corpus');
+  const changes = await compareCorpus(directory, scan, { ...options, scratch });
+  await saveChanges(output.partial, changes);
+  return changes;
+}
+
+/** Whether the index holds the corpus by what its manifest says, so that no passage need be looked at. */
+function holdsCorpus({ manifest, shards }: IndexDirectory, scan: CorpusScan, options: UpdateOptions): boolean {
+  const { corpus, lastUpdate, tombstones } = manifest;
+  if (options.kind !== 'update' || (options.uniqueIds && corpus.duplicateIds > 0)) return false;
+  if (lastUpdate === undefined ? tombstones !== null : lastUpdate.kind !== 'update') return false;
+  const reading = lastUpdate?.reading ?? shards[0]?.manifest.input?.reading;
+  return (
+    isDeepStrictEqual(reading, readingRecord(options.corpusOptions)) &&
+    corpusDiffers(corpus.files, filesOf(scan)).length === 0
+  );
+}
+
+/** The same passages, of another corpus: that is worth a new manifest. */
+function saysMore(before: IndexManifest, { corpus, lastUpdate }: NextGeneration): boolean {
+  if (lastUpdate.kind !== 'update') return false;
+  const wasUpdate = before.lastUpdate === undefined || before.lastUpdate.kind === 'update';
+  return !wasUpdate || !isDeepStrictEqual(before.corpus, corpus);
+}
+
+function corpusRecord(
+  { corpus: before }: IndexManifest,
+  scan: CorpusScan,
+  changes: Comparison,
+  { kind, shards, duplicateIds }: { kind: UpdateKind; shards: readonly AddedShard[]; duplicateIds: number },
+): CorpusRecord {
+  const files = filesOf(scan).map((file, i) => ({ ...file, passages: changes.passagesByFile[i] ?? 0 }));
+  const isKnown = (file: (typeof files)[number]): boolean =>
+    before.files.some((known) => isDeepStrictEqual(known, file));
+  return {
+    files: kind === 'update' ? files : [...before.files, ...files.filter((file) => !isKnown(file))],
+    skippedLines: changes.skippedLines + (kind === 'update' ? 0 : before.skippedLines),
+    duplicateIds,
+    truncatedPassages: shards.reduce(
+      (sum, { manifest }) => sum + manifest.corpus.truncatedPassages,
+      before.truncatedPassages,
+    ),
+    passageTemplate: before.passageTemplate,
+  };
+}
+
+/** By what the first passages let expect. @throws TrawlError DISK_FULL. */
+async function checkRoomForPassages(
+  output: OutputFolder,
+  { corpus, corpusOptions, encoder, kernel }: BuildOptions,
+  scan: CorpusScan,
+  open: readonly UpdatePlace[],
+): Promise<void> {
+  if (open.every(({ folder }) => storedPassages(folder) !== undefined)) return;
+  const rows = open.reduce((sum, place) => sum + place.rows, 0);
+  const sample = await sampleCorpus(corpus, corpusOptions, { scan, first: open[0]!.first, end: open.at(-1)!.end });
+  const bytes = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined, sample });
+  const total = bytes.vectors + bytes.codes + bytes.screen + bytes.passages;
+  await refuseWithoutRoom(output, open, total, `${rows} new passages`);
+}
+
+function pipedCorpus(): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    'An index cannot be updated from a pipe: the corpus is read twice. Write it to a file.',
+  );
+}
