@@ -6,6 +6,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
   index: async () => (await import('./commands/index.ts')).indexCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
+  remove: async () => (await import('./commands/remove.ts')).removeCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,

@@ -3,7 +3,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
-import { BUILD_FILE, BuildRecord, type ReadingRecord, readRecord } from '../src/manifest/build-records.ts';
+import {
+  BUILD_FILE,
+  BuildRecord,
+  type ReadingRecord,
+  readRecord,
+  UpdateRecord,
+} from '../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
 
@@ -106,7 +112,11 @@ export async function claimFolder(
   if (restart || begun === undefined || (begun?.corpus === null && wanted.corpus === null)) {
     await clear();
   } else {
-    const differences = begun === null ? [`${BUILD_FILE} cannot be read`] : settingsDiffer(begun, wanted);
+    const isUpdate = begun === null && readRecord(UpdateRecord, path) !== null;
+    const differences =
+      begun !== null
+        ? settingsDiffer(begun, wanted)
+        : [isUpdate ? 'it is an update of the index' : `${BUILD_FILE} cannot be read`];
     if (differences.length > 0) throw buildDiffers(folder, differences);
     return;
   }

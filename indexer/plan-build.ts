@@ -105,7 +105,7 @@ export async function planBuild(
   return { ...plan, problems: problemsOf(plan) };
 }
 
-function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
+export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
   const { bytes, freeBytes: free, searchMemoryBytes, machineMemoryBytes, rows } = plan;
   const gigabytes = (count: number): string => `${(count / 1e9).toFixed(count < 1e8 ? 4 : 2)} GB`;
   return [
@@ -117,7 +117,8 @@ function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
   ].filter((problem) => problem !== '');
 }
 
-async function trial(
+/** Tries the encoder on a sample. */
+export async function trial(
   encoder: TextEncoder,
   sample: CorpusSample,
   { passageTemplate, signal }: BuildOptions,

@@ -269,7 +269,7 @@ async function checkRoomForPassages(
   await refuseWithoutRoom(output, open, total, `${rows} new passages`);
 }
 
-function pipedCorpus(): TrawlError {
+export function pipedCorpus(): TrawlError {
   return new TrawlError(
     'USAGE',
     'An index cannot be updated from a pipe: the corpus is read twice. Write it to a file.',

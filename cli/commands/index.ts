@@ -13,12 +13,12 @@ import { planBuild } from '../../indexer/plan-build.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
-import { BUILD_OPTIONS, parseShard } from '../build-options.ts';
+import { BUILD_OPTIONS, parseShard, updateKind } from '../build-options.ts';
 import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
 import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { loadEngine } from '../load-engine.ts';
 import {
   asUsage,
   DEVICE_OPTION,
@@ -29,6 +29,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model-options.ts';
+import { runUpdate } from '../update-index.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -40,9 +41,12 @@ export const indexCommand = defineCommand({
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
     'leaves OUT as it was. What was done stays in OUT.partial, and the same command goes on there, whether the build was ' +
     'stopped, killed or ran out of disk. SIGTERM ends it after the batch in hand with exit code 75, Ctrl-C with 130.\n\n' +
+    'With --update or --append the index at OUT is changed in place of a new one made: what is new is embedded into new shards, ' +
+    'and the index takes them, and the removals, in by one rename of its manifest. A server that has it open keeps what it opened.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
     '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
-    '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds.',
+    '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds. ' +
+    'After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "removedRows", "generation", …}.',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -108,6 +112,7 @@ export const indexCommand = defineCommand({
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
+    'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
@@ -117,6 +122,10 @@ export const indexCommand = defineCommand({
       tsvIdType: options['tsv-id-type'],
       skipBadLines: options['skip-bad-lines'],
     };
+    const kind = updateKind(options, given);
+    if (kind !== undefined) {
+      return runUpdate({ kind, folder, corpus: positionals, corpusOptions, options, given, signal, out, note });
+    }
     parseTemplate(options['passage-template']);
     const shard = parseShard(options.shard);
     if (shard !== undefined && given.has('shard-rows')) {
@@ -152,7 +161,7 @@ export const indexCommand = defineCommand({
         corpusOptions,
         encoder,
         modelFolder: folderOfPath(options.model),
-        kernel: engine(note),
+        kernel: loadEngine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
         restart: options.restart,
@@ -202,14 +211,4 @@ async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> 
     if (!(error instanceof TrawlError) || error.code !== 'BUILD_DIFFERS') throw error;
     return buildIndex({ ...build, restart: true });
   }
-}
-
-/** The engine that makes the codes; without one an index is complete but slow to search. */
-function engine(note: (text: string) => void): Kernel | undefined {
-  const loaded = loadKernel();
-  if (loaded.ok) return loaded.kernel;
-  note(
-    `The native engine is not there (${loaded.reason}): the index gets no search codes; \`trawl optimize\` makes them later.`,
-  );
-  return undefined;
 }

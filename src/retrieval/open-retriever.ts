@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { basename } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
-import type { IndexManifest } from '../manifest/index-manifest.ts';
 import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { checkSameModel } from './compare-model.ts';
 import { openIndexDirectory } from './index-directory.ts';
+import { recordedModel, recordedOverrides } from './recorded-model.ts';
 import type { RetrieverInfo } from './retriever.ts';
 import { SearchRetriever } from './search-retriever.ts';
 
@@ -50,15 +49,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       shareWeights: options.shareWeights,
       precision: options.precision,
       preferredPrecisions: precisionsFor(manifest.model, options.device),
-      overrides: {
-        queryPrefix: manifest.model.prefixes.query,
-        passagePrefix: manifest.model.prefixes.passage,
-        pooling: manifest.model.pooling,
-        normalize: manifest.model.normalize,
-        maxQueryTokens: manifest.model.maxTokens.query,
-        maxPassageTokens: manifest.model.maxTokens.passage,
-        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
-      },
+      overrides: recordedOverrides(manifest),
     });
     opened.push(encoder);
     const remark = checkSameModel(manifest.model, encoder.identity, {
@@ -88,13 +79,6 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
-}
-
-/** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
-  if (modelLocation === undefined) return model.name;
-  const path = resolve(folder, modelLocation);
-  return existsSync(path) ? path : model.name;
 }
 
 /** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */
