@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update-index.ts';
-import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
@@ -36,16 +36,20 @@ export async function searchIndex(
   const { source, passages } = openIndexDirectory(folder);
   const index =
     engine === 'fastest' ? await openEngine(source, { threads: 1 }) : await ReferenceIndex.open(source, { threads: 1 });
-  const store = await SqlitePassageStore.open(passages);
+  const files = passages.map(({ path, firstRow }) => ({ firstRow, file: new PassageFile(path) }));
+  const documentOf = (row: number): string => {
+    const { file, firstRow } = files.findLast((shard) => shard.firstRow <= row)!;
+    return file.document(row - firstRow)!;
+  };
   try {
     const found = await index.search({ queries: new FakeTextEncoder().vectorOf(query), count: 1, k });
     const rows = [...found.rows.subarray(0, found.counts[0])];
-    const documents = await store.getMany(rows);
     return rows
-      .map((row, i) => ({ row, score: found.scores[i]!, document: documents[i]! }))
+      .map((row, i) => ({ row, score: found.scores[i]!, document: documentOf(row) }))
       .sort((a, b) => b.score - a.score || (a.document < b.document ? -1 : a.document > b.document ? 1 : 0));
   } finally {
-    await Promise.all([index.close(), store.close()]);
+    await index.close();
+    for (const { file } of files) file.close();
   }
 }
 
