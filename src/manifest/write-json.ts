@@ -1,8 +1,8 @@
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-export function writeJsonDurably(path: string, value: unknown): Promise<void> {
-  return writeFileDurably(path, `${JSON.stringify(value, null, 2)}\n`);
+export async function writeJsonDurably(path: string, value: unknown): Promise<void> {
+  await writeFileDurably(path, `${JSON.stringify(value, null, 2)}\n`);
 }
 
 /**

@@ -8,9 +8,9 @@ for (const updates of [false, true]) {
   test(`${updates ? 'updates' : 'builds'} that are killed at random moments and run again give the undisturbed index`, async (t) => {
     const result = await killAndResume({
       folder: await tempFolder(t),
-      moments: updates ? 6 : 8,
+      moments: updates ? 4 : 8,
       seed: 7,
-      passages: 2_200,
+      passages: updates ? 1_000 : 2_200,
       updates,
     });
     if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
