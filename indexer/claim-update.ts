@@ -1,8 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import type { TrawlError } from '../src/errors.ts';
-import { BUILD_FILE, BuildRecord, readRecord, UpdateRecord } from '../src/manifest/build-records.ts';
+import { BUILD_FILE, BuildRecord, readRecord, type UpdateKind, UpdateRecord } from '../src/manifest/build-records.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import {
@@ -15,7 +16,14 @@ import {
 } from './build-settings.ts';
 import type { OutputFolder } from './output-folder.ts';
 import { removeLeftovers, takeBack } from './publish-generation.ts';
-import type { UpdateOptions } from './update-index.ts';
+
+export interface WantedUpdate {
+  readonly kind: UpdateKind;
+  readonly corpusOptions: CorpusOptions;
+  readonly shardRows: number;
+  /** Remove what was begun. */
+  readonly restart?: boolean | undefined;
+}
 
 /** @throws TrawlError BUILD_DIFFERS where something else than an update was begun. */
 export function checkNoBuild({ partial }: OutputFolder): void {
@@ -45,7 +53,7 @@ export async function claimUpdate(
   output: OutputFolder,
   directory: IndexDirectory,
   scan: CorpusScan,
-  options: Pick<UpdateOptions, 'kind' | 'corpusOptions' | 'restart'> & { readonly shardRows: number },
+  options: WantedUpdate,
 ): Promise<void> {
   const path = join(output.partial, BUILD_FILE);
   const wanted: UpdateRecord = {

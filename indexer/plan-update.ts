@@ -11,7 +11,8 @@ import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from './index-files.ts';
 import { type BuildPlan, problemsOf, trial } from './plan-build.ts';
 import { DEFAULT_SHARD_ROWS } from './shard-cut.ts';
 import { encoderOfIndex } from './update-encoder.ts';
-import { pipedCorpus, placesOf, type UpdateOptions } from './update-index.ts';
+import { pipedCorpus, type UpdateOptions } from './update-index.ts';
+import { placesOf } from './update-places.ts';
 
 /** What an update would take: rows, shards and bytes are of what is added. */
 export interface UpdatePlan extends BuildPlan {

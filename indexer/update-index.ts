@@ -1,24 +1,20 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { UpdateKind } from '../src/manifest/build-records.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../src/manifest/read-manifest.ts';
-import type { CorpusRecord } from '../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE } from '../src/manifest/shard-manifest.ts';
 import { type Duplicates, duplicateIds } from '../src/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
-import type { RowBitmap } from '../src/vector-index/row-bitmap.ts';
-import { beginBuild, filesOf } from './begin-build.ts';
+import { beginBuild } from './begin-build.ts';
 import { failedBuild } from './build-failure.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
-import { corpusDiffers, readingRecord } from './build-settings.ts';
+import { readingRecord } from './build-settings.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { checkRoomForVectors, refuseWithoutRoom } from './disk-room.ts';
-import { expectedBytes, sampleCorpus } from './expected-size.ts';
 import { saveChanges, savedChanges } from './index-changes.ts';
 import { PASSAGES_FILE, shardFolderName } from './index-files.ts';
 import { emptyCorpus, repeatedIds } from './join-shards.ts';
@@ -30,9 +26,10 @@ import {
   publishGeneration,
   withNewRows,
 } from './publish-generation.ts';
-import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
-import { type ShardPlace, storedPassages } from './store-passages.ts';
+import { DEFAULT_SHARD_ROWS } from './shard-cut.ts';
 import { encoderOfIndex } from './update-encoder.ts';
+import { checkRoomForPassages, placesOf } from './update-places.ts';
+import { corpusRecord, holdsCorpus, saysMore } from './updated-corpus.ts';
 
 /** As for a build; the template is the index's, `out` the index. */
 export interface UpdateOptions extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'modelFolder'> {
@@ -172,32 +169,6 @@ const NOTHING_DONE = {
   skippedExamples: [],
 } as const;
 
-/** A part of the corpus with so many new passages. */
-interface UpdatePlace extends ShardPlace {
-  readonly rows: number;
-}
-
-/** The new passages in as few shards as `shardRows` allows, evenly; each from its first new passage to its last. */
-export function placesOf(
-  added: RowBitmap,
-  shardRows: number,
-  folderOf: (shard: number) => string,
-): readonly UpdatePlace[] {
-  const { size } = added;
-  if (size === 0) return [];
-  const cuts = cutPositions(size, shardCount(size, shardRows));
-  const places: UpdatePlace[] = [];
-  let [passage, begin] = [0, 0];
-  for (const position of added) {
-    const { first, end } = cuts[places.length]!;
-    if (passage === first) begin = position;
-    if (++passage < end) continue;
-    const index = places.length;
-    places.push({ index, folder: folderOf(index), first: begin, end: position + 1, rows: end - first });
-  }
-  return places;
-}
-
 async function changesFor(
   output: OutputFolder,
   directory: IndexDirectory,
@@ -212,61 +183,6 @@ async function changesFor(
   const changes = await compareCorpus(directory, scan, { ...options, scratch });
   await saveChanges(output.partial, changes);
   return changes;
-}
-
-/** Whether the index holds the corpus by what its manifest says, so that no passage need be looked at. */
-function holdsCorpus({ manifest, shards }: IndexDirectory, scan: CorpusScan, options: UpdateOptions): boolean {
-  const { corpus, lastUpdate, tombstones } = manifest;
-  if (options.kind !== 'update' || (options.uniqueIds && corpus.duplicateIds > 0)) return false;
-  if (lastUpdate === undefined ? tombstones !== null : lastUpdate.kind !== 'update') return false;
-  const reading = lastUpdate?.reading ?? shards[0]?.manifest.input?.reading;
-  return (
-    isDeepStrictEqual(reading, readingRecord(options.corpusOptions)) &&
-    corpusDiffers(corpus.files, filesOf(scan)).length === 0
-  );
-}
-
-/** The same passages, of another corpus: that is worth a new manifest. */
-function saysMore(before: IndexManifest, { corpus, lastUpdate }: NextGeneration): boolean {
-  if (lastUpdate.kind !== 'update') return false;
-  const wasUpdate = before.lastUpdate === undefined || before.lastUpdate.kind === 'update';
-  return !wasUpdate || !isDeepStrictEqual(before.corpus, corpus);
-}
-
-function corpusRecord(
-  { corpus: before }: IndexManifest,
-  scan: CorpusScan,
-  changes: Comparison,
-  { kind, shards, duplicateIds }: { kind: UpdateKind; shards: readonly AddedShard[]; duplicateIds: number },
-): CorpusRecord {
-  const files = filesOf(scan).map((file, i) => ({ ...file, passages: changes.passagesByFile[i] ?? 0 }));
-  const isKnown = (file: (typeof files)[number]): boolean =>
-    before.files.some((known) => isDeepStrictEqual(known, file));
-  return {
-    files: kind === 'update' ? files : [...before.files, ...files.filter((file) => !isKnown(file))],
-    skippedLines: changes.skippedLines + (kind === 'update' ? 0 : before.skippedLines),
-    duplicateIds,
-    truncatedPassages: shards.reduce(
-      (sum, { manifest }) => sum + manifest.corpus.truncatedPassages,
-      before.truncatedPassages,
-    ),
-    passageTemplate: before.passageTemplate,
-  };
-}
-
-/** By what the first passages let expect. @throws TrawlError DISK_FULL. */
-async function checkRoomForPassages(
-  output: OutputFolder,
-  { corpus, corpusOptions, encoder, kernel }: BuildOptions,
-  scan: CorpusScan,
-  open: readonly UpdatePlace[],
-): Promise<void> {
-  if (open.every(({ folder }) => storedPassages(folder) !== undefined)) return;
-  const rows = open.reduce((sum, place) => sum + place.rows, 0);
-  const sample = await sampleCorpus(corpus, corpusOptions, { scan, first: open[0]!.first, end: open.at(-1)!.end });
-  const bytes = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined, sample });
-  const total = bytes.vectors + bytes.codes + bytes.screen + bytes.passages;
-  await refuseWithoutRoom(output, open, total, `${rows} new passages`);
 }
 
 export function pipedCorpus(): TrawlError {

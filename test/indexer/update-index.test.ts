@@ -7,7 +7,7 @@ import { buildShardJob } from '../../indexer/build-shard-job.ts';
 import { currentIndex } from '../../indexer/is-current.ts';
 import { mergeIndex } from '../../indexer/merge-index.ts';
 import { removePassages } from '../../indexer/remove-passages.ts';
-import { placesOf } from '../../indexer/update-index.ts';
+import { placesOf } from '../../indexer/update-places.ts';
 import { verifyIndex } from '../../indexer/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
