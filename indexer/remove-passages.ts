@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { throwIfCancelled } from '../src/abort.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../src/manifest/read-manifest.ts';
@@ -37,7 +38,7 @@ export async function removePassages(
   { signal }: { signal?: AbortSignal | undefined } = {},
 ): Promise<RemoveSummary> {
   readIndexManifest(index);
-  const output = await OutputFolder.prepare(index, true);
+  const output = await OutputFolder.prepare(realpathSync(index), true);
   let isOurs = false;
   try {
     const directory = openIndexDirectory(output.final);

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
@@ -67,7 +67,8 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     passageTemplate: corpus.passageTemplate,
   };
   const begun = beginBuild(build);
-  const output = await OutputFolder.prepare(options.out, true);
+  // Of a link, what it points at: shards are moved in, which works within one disk.
+  const output = await OutputFolder.prepare(realpathSync(options.out), true);
   try {
     checkNoBuild(output);
     const scan = await begun.scan();

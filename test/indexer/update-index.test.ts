@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { buildShardJob } from '../../indexer/build-shard-job.ts';
 import { currentIndex } from '../../indexer/is-current.ts';
 import { mergeIndex } from '../../indexer/merge-index.ts';
+import { optimizeIndex } from '../../indexer/optimize-index.ts';
 import { removePassages } from '../../indexer/remove-passages.ts';
 import { placesOf } from '../../indexer/update-places.ts';
 import { verifyIndex } from '../../indexer/verify-index.ts';
@@ -19,7 +20,9 @@ import { build, writeCorpus } from './build.ts';
 import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
 import { filesOf, searchIndex, type Update, update } from './update.ts';
 
-const kernel = ((loaded) => (loaded.ok ? loaded.kernel : undefined))(loadKernel());
+const loaded = loadKernel();
+const kernel = loaded.ok ? loaded.kernel : undefined;
+const skip = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
 
 interface Row {
   readonly id: number | string;
@@ -396,6 +399,31 @@ test('an update that failed goes on where it was, and embeds no row twice', asyn
   const { added, resumedRows } = await update({ ...options, encoder });
   assert.equal(added, 1_998);
   assert.ok(resumedRows > 1_000 && encoder.texts.length === added - resumedRows, `${resumedRows}`);
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+});
+
+test('an index behind a link is changed where it lies', async (t) => {
+  const { folder, out, corpusOf } = await indexed(t, rows(0, 1));
+  const link = join(folder, 'latest');
+  symlinkSync(out, link);
+  await update({ corpus: corpusOf(rows(1, 2)), out: link });
+  await removePassages(link, ['1']);
+  assert.deepEqual(await alive(out), { 2: 2 });
+  assert.deepEqual([lstatSync(link).isSymbolicLink(), existsSync(`${link}.partial`)], [true, false]);
+});
+
+test('codes, screen and float16 rows are made for an updated index as for any, with the same answers', {
+  skip,
+}, async (t) => {
+  const many = Array.from({ length: 300 }, (_, i) => row(i));
+  const { out, to } = await indexed(t, many.slice(0, 200), { kernel: undefined });
+  await to(many.slice(50), { kernel: undefined });
+  const before = await searchIndex(out, 'any', 20, 'reference');
+  const { codesMade, rewritten } = await optimizeIndex(out, kernel!, { float16: true, onStep: () => undefined });
+  assert.deepEqual([codesMade, rewritten], [2, 2]);
+  assert.deepEqual(await searchIndex(out, 'any', 20), before);
+  const { kept, added } = await to(many.slice(40));
+  assert.deepEqual([kept, added], [260, 0], 'what was removed comes back');
   assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
 });
 
