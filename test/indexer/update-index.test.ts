@@ -284,7 +284,7 @@ test('another model is refused, with what differs', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1));
   const files = filesOf(out);
   const others = [
-    [{ sha256: 'e'.repeat(64) }, /sha256: "f+", now "e+"/],
+    [{ sha256: 'e'.repeat(64) }, /sha256: "0+", now "e+"/],
     [{ prefixes: { query: '', passage: 'passage: ' } }, /prefixes: \{.*now \{"query":"","passage":"passage: "\}/],
     [{ maxTokens: { query: 32, passage: 17 } }, /maxTokens/],
     [{ precision: 'float16' }, /precision: "float32", now "float16"/],
