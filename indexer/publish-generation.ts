@@ -24,8 +24,10 @@ export interface AddedShard {
 
 export interface NextGeneration {
   readonly shards: readonly AddedShard[];
-  /** Rows of the index as it is that are removed then: those of new shards are not. */
-  readonly removedRows: RowBitmap;
+  /** Rows of the index as it is that are removed then: those of new shards are not. Default: none. */
+  readonly removedRows?: RowBitmap;
+  /** All shards in their new order, whatever their `firstRow`. Default: those that are there, then the new ones. */
+  readonly entries?: IndexManifest['shards'];
   readonly corpus: CorpusRecord;
   readonly lastUpdate: NonNullable<IndexManifest['lastUpdate']>;
 }
@@ -37,14 +39,23 @@ export function withNewRows(removedRows: RowBitmap, newRows: number): RowBitmap 
   return removed;
 }
 
+function shardsOf(before: IndexManifest, { shards, entries }: NextGeneration): IndexManifest['shards'] {
+  const added = shards.map(({ name, manifest: { rows, generation } }) => ({
+    path: name,
+    firstRow: 0,
+    rows,
+    generation,
+  }));
+  return entries ?? [...before.shards, ...added];
+}
+
 function nextManifest(before: IndexManifest, next: NextGeneration, removed: RowBitmap): IndexManifest {
-  let firstRow = before.rows;
-  const entries = next.shards.map(({ name, manifest: { rows, generation } }) => {
-    const entry = { path: name, firstRow, rows, generation };
-    firstRow += rows;
-    return entry;
+  let rows = 0;
+  const shards = shardsOf(before, next).map((entry) => {
+    const firstRow = rows;
+    rows += entry.rows;
+    return { ...entry, firstRow };
   });
-  const shards = [...before.shards, ...entries];
   const removedCount = removed.size;
   const sha256 = createHash('sha256').update(removed.bytes).digest('hex');
   const generation = generationOf([
@@ -56,7 +67,7 @@ function nextManifest(before: IndexManifest, next: NextGeneration, removed: RowB
   return {
     ...before,
     generation,
-    rows: firstRow,
+    rows,
     corpus: next.corpus,
     shards,
     tombstones: removedCount === 0 ? null : { path, bytes: removed.bytes.length, sha256, rows: removedCount },
@@ -77,8 +88,9 @@ export async function publishGeneration(
   from: string,
   next: NextGeneration,
 ): Promise<IndexManifest> {
-  const newRows = next.shards.reduce((sum, shard) => sum + shard.manifest.rows, 0);
-  const removed = withNewRows(next.removedRows, newRows);
+  const rows = shardsOf(before, next).reduce((sum, shard) => sum + shard.rows, 0);
+  const removed =
+    next.removedRows === undefined ? new RowBitmap(rows) : withNewRows(next.removedRows, rows - next.removedRows.rows);
   const manifest = nextManifest(before, next, removed);
   try {
     if (manifest.tombstones !== null) {
