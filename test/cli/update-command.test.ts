@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { EXIT } from '../../cli/command.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { type Ended, endOf, fileFolder, jsonOf, postJson, runTrawl, serveIndex, spawnTrawl } from './run-trawl.ts';
 
@@ -22,6 +24,8 @@ const OLD = Array.from({ length: 30 }, (_, i) => row(i));
 /** 0 to 4 are gone, 5 has another text, 30 and 31 are new. */
 const NEW = [row(5, 'A lighthouse keeper counts the ships.'), ...OLD.slice(6), row(30), row(31)];
 
+const loaded = loadKernel();
+const noEngine = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
 const folder = await fileFolder();
 before(async () => {
   write('old.jsonl', OLD);
@@ -140,6 +144,31 @@ test('what an index was made with need not be said again, and what contradicts i
     /rows +33 × 256.*\n +removed +6; 27 passages can be found\n +changed +after it was built, last by trawl index --update/,
   );
   assert.equal((await runTrawl(['verify', index, '--quiet'])).code, 0);
+});
+
+test('the way TSV was read is remembered, and packing makes no difference', async (t) => {
+  const at = await tempFolder(t);
+  const lines = Array.from({ length: 20 }, (_, i) => `${i}\tpassage ${i} of some words\n`);
+  writeFileSync(join(at, 'a.tsv'), lines.join(''));
+  writeFileSync(join(at, 'b.tsv.gz'), gzipSync([...lines.slice(3), '20\tone more\n'].join('')));
+  const options = ['--tsv-layout', 'r1-searcher', '--tsv-id-type', 'string'];
+  const built = await runTrawl(['index', 'a.tsv', '--out', 'ix', ...options, '--quiet'], { cwd: at });
+  assert.equal(built.code, 0, built.stderr);
+  const first = await runTrawl(['index', 'b.tsv.gz', '--out', 'ix', '--update', '--json'], { cwd: at });
+  const { kept, added, removed } = jsonOf<Record<string, number>>(first);
+  assert.deepEqual([kept, added, removed], [17, 1, 3]);
+  const again = await runTrawl(['index', 'b.tsv.gz', '--out', 'ix', '--update', '--plan', '--json'], { cwd: at });
+  assert.deepEqual(jsonOf<{ update: object }>(again).update, { kept: 18, restored: 0, added: 0, removed: 0, rows: 21 });
+});
+
+test('--compact leaves the removed rows out', { skip: noEngine }, async (t) => {
+  const index = await copyOfIndex(t);
+  assert.equal((await update(index, '--quiet')).code, 0);
+  const { stdout, code, stderr } = await runTrawl(['optimize', index, '--compact']);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /^6 removed rows left out, 1 shards written anew; codes made for 0 shards/);
+  const { rows, tombstones } = jsonOf<Record<string, unknown>>(await runTrawl(['inspect', index, '--json']));
+  assert.deepEqual([rows, tombstones], [27, null]);
 });
 
 test('--plan says what an update would do, and changes nothing', async (t) => {
