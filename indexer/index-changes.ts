@@ -18,7 +18,7 @@ export async function saveChanges(folder: string, comparison: Comparison): Promi
     ...counts,
     passagesByFile: [...counts.passagesByFile],
     skippedExamples: [...counts.skippedExamples],
-    added: addedPositions.size,
+    added: addedPositions.count(),
     addedSha256: sha256Of(addedPositions.bytes),
     removedSha256: sha256Of(removedRows.bytes),
   };

@@ -46,7 +46,7 @@ export async function planUpdate(options: UpdateOptions): Promise<UpdatePlan> {
   try {
     const changes = await compareCorpus(directory, scan, { ...options, scratch: join(temporary, 'compare') });
     begun.times.stop();
-    const added = changes.addedPositions.size;
+    const added = changes.addedPositions.count();
     const places = placesOf(changes.addedPositions, options.shardRows ?? DEFAULT_SHARD_ROWS, () => '');
     const range = { scan, first: places[0]?.first ?? 0, end: places.at(-1)?.end ?? 0 };
     const sample = await sampleCorpus(corpus, corpusOptions, range);

@@ -56,7 +56,7 @@ function nextManifest(before: IndexManifest, next: NextGeneration, removed: RowB
     rows += entry.rows;
     return { ...entry, firstRow };
   });
-  const removedCount = removed.size;
+  const removedCount = removed.count();
   const sha256 = createHash('sha256').update(removed.bytes).digest('hex');
   const generation = generationOf([
     'index',

@@ -91,7 +91,7 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     }
     begun.times.start('compare');
     const changes = await changesFor(output, directory, scan, options);
-    const added = changes.addedPositions.size;
+    const added = changes.addedPositions.count();
     if (changes.kept + added === 0) throw emptyCorpus();
     const places = placesOf(changes.addedPositions, shardRows, (shard) =>
       join(output.partial, shardFolderName(nextShardNumber(before) + shard)),

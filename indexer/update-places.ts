@@ -18,7 +18,7 @@ export function placesOf(
   shardRows: number,
   folderOf: (shard: number) => string,
 ): readonly UpdatePlace[] {
-  const { size } = added;
+  const size = added.count();
   if (size === 0) return [];
   const cuts = cutPositions(size, shardCount(size, shardRows));
   const places: UpdatePlace[] = [];

@@ -160,13 +160,13 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
-  /** All passages in row order, without holding them. */
+  /** All rows in order with id and line, without holding them. */
   *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
-    const all = this.#database
+    const rows = this.#database
       .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
       .safeIntegers()
       .raw();
-    for (const [row, id, line, document] of all.iterate() as IterableIterator<
+    for (const [row, id, line, document] of rows.iterate() as IterableIterator<
       [bigint, StoredId | null, bigint, string]
     >) {
       yield { row: Number(row), id, line: Number(line), document };

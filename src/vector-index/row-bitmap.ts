@@ -17,6 +17,16 @@ export class RowBitmap {
     return ((this.bytes[Math.floor(row / 8)] ?? 0) & (1 << (row % 8))) !== 0;
   }
 
+  /** How many rows are in the set. */
+  count(): number {
+    let count = 0;
+    for (const [index, byte] of this.bytes.entries()) {
+      const beyond = Math.max(0, 8 * (index + 1) - this.rows);
+      for (let bits = byte & (0xff >> beyond); bits !== 0; bits &= bits - 1) count++;
+    }
+    return count;
+  }
+
   add(row: number): void {
     if (!(row >= 0 && row < this.rows)) throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
     const index = Math.floor(row / 8);
@@ -27,13 +37,6 @@ export class RowBitmap {
     if (!(row >= 0 && row < this.rows)) throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
     const index = Math.floor(row / 8);
     this.bytes[index] = this.bytes[index]! & ~(1 << (row % 8));
-  }
-
-  /** Rows in the set. */
-  get size(): number {
-    let size = 0;
-    for (const byte of this.bytes) size += BITS_SET[byte]!;
-    return size;
   }
 
   /** The rows in the set, ascending. */
@@ -50,12 +53,6 @@ export class RowBitmap {
     return new RowBitmap(this.rows, bytes);
   }
 }
-
-const BITS_SET = Uint8Array.from({ length: 256 }, (_, byte) => {
-  let count = 0;
-  for (let left = byte; left !== 0; left &= left - 1) count++;
-  return count;
-});
 
 /** The rows in both bitmaps, where an absent one holds all rows; absent when both are. */
 export function intersect(a: RowBitmap | undefined, b: RowBitmap | undefined, rows: number): Uint8Array | undefined {

@@ -208,7 +208,7 @@ test('places hold every new passage once, evenly, whatever lies between them', (
         places.map(({ rows: count }) => count),
       );
       for (const { rows: count } of places) assert.ok(count > 0 && count <= shardRows);
-      assert.equal(places.length, Math.ceil(added.size / shardRows));
+      assert.equal(places.length, Math.ceil(added.count() / shardRows));
     }),
   );
 });
