@@ -12,6 +12,7 @@ import { beginBuild } from './begin-build.ts';
 import { failedBuild } from './build-failure.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
 import { readingRecord } from './build-settings.ts';
+import { removeNotes } from './build-shard.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { checkRoomForVectors, refuseWithoutRoom } from './disk-room.ts';
@@ -117,6 +118,8 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     });
     begun.times.start('finish');
     options.onProgress({ stage: 'finish', passages: added, totalPassages: added });
+    // Left by a process that ended between its shard's last step and clearing up.
+    for (const { folder } of places) await removeNotes(folder);
     const shards = places.map(
       ({ folder }): AddedShard => ({ name: basename(folder), manifest: readShardManifest(folder) }),
     );

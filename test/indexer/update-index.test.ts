@@ -428,6 +428,22 @@ test('codes, screen and float16 rows are made for an updated index as for any, w
   assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
 });
 
+test('a shard that was completed and not cleared up when its process died is cleared up', async (t) => {
+  const { out, corpusOf } = await indexed(t, rows(0, 1));
+  const corpus = corpusOf(rows(0, 1, 2, 3));
+  const options = { corpus, out, kernel, shardRows: 1 };
+  const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 3' });
+  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED'));
+  const shard = join(`${out}.partial`, 'shard-00001');
+  for (const name of ['checkpoint.json', 'passages.json']) writeFileSync(join(shard, name), '{}');
+  await update(options);
+  const names = readdirSync(join(out, 'shard-00001'));
+  assert.deepEqual(
+    names.filter((name) => name === 'checkpoint.json' || name === 'passages.json'),
+    [],
+  );
+});
+
 test('what earlier updates left in the index is removed by the next, and nothing else is', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2));
   const { manifest: first } = await to(rows(0, 1));
