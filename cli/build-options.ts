@@ -50,9 +50,13 @@ export function updateKind(
 ): UpdateKind | undefined {
   const kind = options.update ? 'update' : options.append ? 'append' : undefined;
   if (kind === undefined) return undefined;
-  const other = [...(options.append && options.update ? ['append'] : []), 'overwrite', 'if-changed', 'shard'].find(
-    (name) => given.has(name),
-  );
+  const other = [
+    ...(options.append && options.update ? ['append'] : []),
+    'overwrite',
+    'if-changed',
+    'shard',
+    'from-embeddings',
+  ].find((name) => given.has(name));
   if (other === undefined) return kind;
   throw new TrawlError('USAGE', `--${kind} changes the index that is there; --${other} does not go with it.`);
 }

@@ -7,6 +7,7 @@ const LABELS: Readonly<Record<BuildStage, string>> = {
   compare: 'comparing',
   read: 'reading',
   encode: 'encoding',
+  vectors: 'vectors',
   finish: 'finishing',
 };
 /** Between two lines in a log. */

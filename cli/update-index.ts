@@ -12,12 +12,12 @@ import type { Precision } from '../src/manifest/model-identity.ts';
 import { readIndexManifest, readShardManifest } from '../src/manifest/read-manifest.ts';
 import type { OptionValues } from '../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../src/retrieval/recorded-model.ts';
+import { codesEngine } from './build-engine.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { planReport } from './build-plan.ts';
 import { buildProgress } from './build-progress.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { EXIT } from './command.ts';
-import { loadEngine } from './load-engine.ts';
 import { asUsage, modelOverrides, type OVERRIDE_OPTIONS, shareWeights } from './model-options.ts';
 
 export interface UpdateRun {
@@ -63,7 +63,7 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
       corpus,
       corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
       encoder,
-      kernel: loadEngine(note),
+      kernel: codesEngine(note),
       out: folder,
       restart: options.restart,
       uniqueIds: options['unique-ids'],

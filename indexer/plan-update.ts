@@ -66,6 +66,7 @@ export async function planUpdate(options: UpdateOptions): Promise<UpdatePlan> {
       })),
       bytes: { ...bytes, total: bytes.vectors + bytes.codes + bytes.screen + bytes.passages },
       files: { vectors: VECTORS_FILE, codes: kernel === undefined ? null : CODES_FILE, passages: PASSAGES_FILE },
+      vectors: null,
       freeBytes: await freeBytes(folder),
       buildMemoryBytes: process.memoryUsage().rss,
       searchMemoryBytes: expectedBytes(rows, { dimension: manifest.dimension, codes: kernel !== undefined }).codes,

@@ -5,6 +5,8 @@ export interface StageTimes {
   readonly compare?: number;
   readonly read: number;
   readonly encode: number;
+  /** Absent where vectors were embedded. */
+  readonly vectors?: number;
   readonly finish: number;
 }
 

@@ -12,7 +12,6 @@ import { beginBuild } from './begin-build.ts';
 import { failedBuild } from './build-failure.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
 import { readingRecord } from './build-settings.ts';
-import { removeNotes } from './build-shard.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { checkRoomForVectors, refuseWithoutRoom } from './disk-room.ts';
@@ -28,6 +27,7 @@ import {
   withNewRows,
 } from './publish-generation.ts';
 import { DEFAULT_SHARD_ROWS } from './shard-cut.ts';
+import { removeNotes } from './shard-manifest.ts';
 import { encoderOfIndex } from './update-encoder.ts';
 import { checkRoomForPassages, placesOf } from './update-places.ts';
 import { corpusRecord, holdsCorpus, saysMore } from './updated-corpus.ts';
@@ -115,6 +115,7 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
       rowsDone,
       shards: places.length,
       isPart: true,
+      firstRows: new Map(),
     });
     begun.times.start('finish');
     options.onProgress({ stage: 'finish', passages: added, totalPassages: added });

@@ -1,7 +1,7 @@
 import { type Kernel, loadKernel } from '../src/vector-index/kernel.ts';
 
-/** The engine that makes the codes; without one an index is complete but slow to search, which is said. */
-export function loadEngine(note: (text: string) => void): Kernel | undefined {
+/** The engine that makes the codes; without one an index is complete but slow to search. */
+export function codesEngine(note: (text: string) => void): Kernel | undefined {
   const loaded = loadKernel();
   if (loaded.ok) return loaded.kernel;
   note(
