@@ -1,4 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
+import type { UpdateKind } from '../src/manifest/build-records.ts';
 import type { OptionTable } from '../src/options/option-spec.ts';
 
 /** Options of `trawl index` about how a build goes, not about what it makes. */
@@ -10,6 +11,11 @@ export const BUILD_OPTIONS = {
     min: 1,
     help: 'Most rows of a shard. The corpus is cut evenly into as few shards as that allows; a shard that is complete is never made again.',
   },
+  update: {
+    kind: 'flag',
+    help: "Change the index at OUT so that it holds this corpus and nothing else: passages that it has keep their rows and vectors, others are embedded into new shards, those that the corpus lacks are removed. Model and template are the index's.",
+  },
+  append: { kind: 'flag', help: 'The same, but nothing is removed.' },
   shard: {
     kind: 'string',
     value: 'I/N',
@@ -32,6 +38,28 @@ export const BUILD_OPTIONS = {
     help: 'Between two checkpoints, which is what a build that is killed does again. 0: after every batch.',
   },
 } as const satisfies OptionTable;
+
+/**
+ * Which change of an index is asked for, if any.
+ *
+ * @throws TrawlError USAGE where other options contradict it.
+ */
+export function updateKind(
+  options: { readonly update: boolean; readonly append: boolean },
+  given: ReadonlySet<string>,
+): UpdateKind | undefined {
+  const kind = options.update ? 'update' : options.append ? 'append' : undefined;
+  if (kind === undefined) return undefined;
+  const other = [
+    ...(options.append && options.update ? ['append'] : []),
+    'overwrite',
+    'if-changed',
+    'shard',
+    'from-embeddings',
+  ].find((name) => given.has(name));
+  if (other === undefined) return kind;
+  throw new TrawlError('USAGE', `--${kind} changes the index that is there; --${other} does not go with it.`);
+}
 
 /** @throws TrawlError USAGE. */
 export function parseShard(text: string | undefined): { index: number; of: number } | undefined {

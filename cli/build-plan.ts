@@ -1,12 +1,15 @@
 import type { BuildPlan } from '../indexer/plan-build.ts';
+import type { UpdatePlan } from '../indexer/plan-update.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** The plan of a build as a person reads it. */
-export function planReport(plan: BuildPlan): string {
+export function planReport(plan: BuildPlan | UpdatePlan): string {
   const { bytes, files, seconds } = plan;
   const about = (value: number): string => formatDuration(value * 1000);
   const lines = [
-    `${plan.folder}: about ${formatCount(plan.rows)} passages × ${plan.dimension}, ${formatCount(plan.shards)} ${plan.shards === 1 ? 'shard' : 'shards'}`,
+    'update' in plan
+      ? updateLine(plan)
+      : `${plan.folder}: about ${formatCount(plan.rows)} passages × ${plan.dimension}, ${formatCount(plan.shards)} ${plan.shards === 1 ? 'shard' : 'shards'}`,
     ...plan.corpus.map(
       ({ name, bytes: size, lines: count }) => `  ${name}: ${formatBytes(size)}, ${formatCount(count)} lines`,
     ),
@@ -29,4 +32,13 @@ export function planReport(plan: BuildPlan): string {
   ];
   if (plan.problems.length > 0) lines.push('does not fit', ...plan.problems.map((problem) => `  ${problem}`));
   return lines.join('\n');
+}
+
+function updateLine({ folder, shards, update }: UpdatePlan): string {
+  const { kept, restored, added, removed, rows } = update;
+  const inShards = shards === 0 ? '' : ` in ${formatCount(shards)} new ${shards === 1 ? 'shard' : 'shards'}`;
+  return (
+    `${folder}: ${formatCount(kept)} passages are there${restored === 0 ? '' : ` (${formatCount(restored)} of them removed before)`}, ` +
+    `${formatCount(added)} to be embedded${inShards}, ${formatCount(removed)} to be removed; ${formatCount(rows)} rows then`
+  );
 }

@@ -4,6 +4,7 @@ import { formatCount, formatDuration } from './format.ts';
 
 const LABELS: Readonly<Record<BuildStage, string>> = {
   scan: 'scanning',
+  compare: 'comparing',
   read: 'reading',
   encode: 'encoding',
   vectors: 'vectors',

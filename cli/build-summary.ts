@@ -1,6 +1,8 @@
 import type { BuildSummary } from '../indexer/build-index.ts';
 import type { JobSummary } from '../indexer/build-shard-job.ts';
+import type { RemoveSummary } from '../indexer/remove-passages.ts';
 import type { StageTimes } from '../indexer/stage-clock.ts';
+import type { UpdateSummary } from '../indexer/update-index.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../src/passages/duplicate-ids.ts';
@@ -19,6 +21,49 @@ export function jsonSummary({ manifest, ...summary }: BuildSummary): object {
 
 export function jsonJobSummary({ manifest, wasComplete, ...summary }: JobSummary): object {
   return { built: !wasComplete, ...summary, ...jsonFacts(manifest) };
+}
+
+export function jsonUpdateSummary({ manifest, ...summary }: UpdateSummary): object {
+  return { ...summary, ...jsonFacts(manifest), ...aliveFacts(manifest), shards: manifest.shards.length };
+}
+
+export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): object {
+  return { ...summary, ...jsonFacts(manifest), ...aliveFacts(manifest) };
+}
+
+function aliveFacts({ tombstones }: IndexManifest): object {
+  return { removedRows: tombstones?.rows ?? 0 };
+}
+
+export function textUpdateSummary(summary: UpdateSummary): string[] {
+  const { folder, manifest, changed, kept, restored, added, removed, duplicates, stageMs } = summary;
+  if (!changed) return [`${folder} holds these ${formatCount(kept)} passages already; nothing to do.`];
+  const { scan, compare = 0, read } = stageMs;
+  return [
+    `${folder}: ${formatCount(added)} passages added, ${formatCount(removed)} removed, ${formatCount(kept)} kept` +
+      (restored === 0 ? '' : `, ${formatCount(restored)} of them brought back`),
+    aliveLine(manifest),
+    `  compared ${formatDuration(scan + compare)}, read ${formatDuration(read)}, encoded ${formatDuration(stageMs.encode)}, finished ${formatDuration(stageMs.finish)}`,
+    ...(manifest.corpus.skippedLines > 0 ? summary.skippedExamples.map((example) => `    left out: ${example}`) : []),
+    ...duplicateLines(duplicates),
+  ];
+}
+
+export function textRemoveSummary({ folder, manifest, removed, unknownIds, unknownExamples }: RemoveSummary): string[] {
+  return [
+    `${folder}: ${formatCount(removed)} passages removed`,
+    aliveLine(manifest),
+    ...(unknownIds === 0
+      ? []
+      : [
+          `  ${formatCount(unknownIds)} ids have no passage: ${unknownExamples.map((id) => JSON.stringify(id)).join(', ')}${unknownIds > unknownExamples.length ? ' …' : ''}`,
+        ]),
+  ];
+}
+
+function aliveLine({ rows, tombstones, shards }: IndexManifest): string {
+  const removed = tombstones?.rows ?? 0;
+  return `  ${formatCount(rows - removed)} passages in ${formatCount(shards.length)} shards, ${formatCount(removed)} removed rows among them`;
 }
 
 export function textSummary(summary: BuildSummary): string[] {

@@ -8,6 +8,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   index: async () => (await import('./commands/index.ts')).indexCommand,
   import: async () => (await import('./commands/import.ts')).importCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
+  remove: async () => (await import('./commands/remove.ts')).removeCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,

@@ -5,8 +5,8 @@ import { formatCount } from './format.ts';
 /** The one line of `--json`: for a script that starts a server and waits until it is ready. */
 export function startFacts(url: string, { slots }: RetrieverHolder): object {
   const indexes = slots.map((slot) => {
-    const { index, rows, dimension, metric, generation, model } = slot.retriever!.info;
-    return { index, rows, dimension, metric, generation, model: model.name };
+    const { index, rows, removedRows = 0, dimension, metric, generation, model } = slot.retriever!.info;
+    return { index, rows, removedRows, dimension, metric, generation, model: model.name };
   });
   return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
 }
@@ -16,8 +16,8 @@ export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): 
   const key = keys ? " -H 'authorization: Bearer KEY'" : '';
   const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const names = slots.map(({ retriever }) => {
-    const { index, rows, model } = retriever!.info;
-    return `${index} (${formatCount(rows)} passages, ${model.name})`;
+    const { index, rows, removedRows = 0, model } = retriever!.info;
+    return `${index} (${formatCount(rows - removedRows)} passages, ${model.name})`;
   });
   return [
     '',

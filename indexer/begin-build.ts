@@ -24,6 +24,8 @@ interface EncodePlan {
   readonly rows: number;
   readonly rowsDone: number;
   readonly shards: number;
+  /** The places are no cut of the corpus: shards that merge cannot join. */
+  readonly isPart?: boolean;
   /** Row number of the first row of each place, by the place's index. Of use where vectors are given. */
   readonly firstRows: ReadonlyMap<number, number>;
 }
@@ -48,10 +50,14 @@ export function beginBuild(options: BuildOptions) {
         onBytes: (bytes) => onProgress({ stage: 'scan', passages: 0, readShare: Math.min(1, bytes / total) }),
       });
     },
-    read(places: readonly ShardPlace[], scan: CorpusScan | undefined): Promise<Corpus> {
+    read(
+      places: readonly ShardPlace[],
+      scan: CorpusScan | undefined,
+      only?: { has(position: number): boolean },
+    ): Promise<Corpus> {
       times.start('read');
       onProgress({ stage: 'read', passages: 0, readShare: 0 });
-      return storePassages(places, template, { corpus: options.corpus, corpusOptions, scan, onProgress, signal });
+      return storePassages(places, template, { corpus: options.corpus, corpusOptions, scan, only, onProgress, signal });
     },
     async encode(places: readonly ShardPlace[], plan: EncodePlan): Promise<BuiltShard[]> {
       times.start(stage);
@@ -71,14 +77,17 @@ export function beginBuild(options: BuildOptions) {
       let before = plan.rowsDone;
       let tokens = 0;
       for (const { folder, index, first, end } of places) {
-        const input = scan && {
-          first,
-          end,
-          positions: scan.positions,
-          shards,
-          reading: readingRecord(corpusOptions),
-          ...(location === undefined ? {} : { modelLocation: location }),
-        };
+        const input =
+          scan === undefined || plan.isPart === true
+            ? undefined
+            : {
+                first,
+                end,
+                positions: scan.positions,
+                shards,
+                reading: readingRecord(corpusOptions),
+                ...(location === undefined ? {} : { modelLocation: location }),
+              };
         let tokensBefore: number | undefined;
         const onShardProgress = (progress: ShardProgress): void => {
           times.start(progress.finishing ? 'finish' : stage);

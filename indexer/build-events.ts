@@ -1,8 +1,10 @@
 /**
- * The stages of a build, in order. `scan`: checksums and lines of the corpus; `read`: passages into the passage files;
- * `encode`: vectors; `vectors`: in its place, vectors that are there already; `finish`: what is complete is made durable and joined.
+/**
+ * The stages of a build, in order. `scan`: checksums and lines of the corpus; `compare`, of an update alone: which passages
+ * the index has already; `read`: passages into the passage files; `encode`: vectors; `vectors`: in its place, vectors that
+ * are there already; `finish`: what is complete is made durable and joined.
  */
-export const BUILD_STAGES = ['scan', 'read', 'encode', 'vectors', 'finish'] as const;
+export const BUILD_STAGES = ['scan', 'compare', 'read', 'encode', 'vectors', 'finish'] as const;
 export type BuildStage = (typeof BUILD_STAGES)[number];
 
 /** What a build says of its progress; the command line turns it into a bar, log lines or JSON. */

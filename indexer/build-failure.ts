@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
-import { CHECKPOINT_FILE, PASSAGES_RECORD_FILE } from '../src/manifest/build-records.ts';
+import { CHANGES_FILE, CHECKPOINT_FILE, PASSAGES_RECORD_FILE } from '../src/manifest/build-records.ts';
 import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../src/manifest/shard-manifest.ts';
 import { writeFailure } from './write-failure.ts';
@@ -29,7 +29,7 @@ export async function failedBuild(error: unknown, { folder, final, keep, discard
   }
   const embedded = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
   const mend = failure instanceof TrawlError && /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(failure.code);
-  const kept = embedded || (!mend && holds(folder, [PASSAGES_RECORD_FILE]));
+  const kept = embedded || (!mend && holds(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
   if (kept) keep();
   else await discard();
   if (!(failure instanceof TrawlError)) return failure;

@@ -3,7 +3,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
-import { BUILD_FILE, BuildRecord, type ReadingRecord, readRecord } from '../src/manifest/build-records.ts';
+import {
+  BUILD_FILE,
+  BuildRecord,
+  type ReadingRecord,
+  readRecord,
+  UpdateRecord,
+} from '../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
 import { type GivenVectors, vectorsRecord } from './given-vectors.ts';
@@ -48,7 +54,8 @@ export function readingRecord(options: CorpusOptions): ReadingRecord {
   };
 }
 
-function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']> {
+/** For a record. */
+export function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']> {
   return scan.files.map(({ path, sizeBytes, sha256, positions }) => ({
     name: basename(path),
     bytes: sizeBytes,
@@ -123,7 +130,11 @@ export async function claimFolder(
   if (restart || begun === undefined || (begun?.corpus === null && wanted.corpus === null)) {
     await clear();
   } else {
-    const differences = begun === null ? [`${BUILD_FILE} cannot be read`] : settingsDiffer(begun, wanted);
+    const isUpdate = begun === null && readRecord(UpdateRecord, path) !== null;
+    const differences =
+      begun !== null
+        ? settingsDiffer(begun, wanted)
+        : [isUpdate ? 'it is an update of the index' : `${BUILD_FILE} cannot be read`];
     if (differences.length > 0) throw buildDiffers(folder, differences);
     return;
   }

@@ -64,9 +64,14 @@ export async function checkRoomForVectors(
   await refuseWithoutRoom(output, places, own + codes + screen + there, `${rows} passages`);
 }
 
-async function refuseWithoutRoom(
+/**
+ * Compares what is to be written, less what is there of it already, with what is free.
+ *
+ * @throws TrawlError DISK_FULL.
+ */
+export async function refuseWithoutRoom(
   output: OutputFolder,
-  places: readonly ShardPlace[],
+  places: readonly { readonly folder: string }[],
   bytes: number,
   what: string,
 ): Promise<void> {

@@ -9,6 +9,8 @@ import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
 
+import { readingRecord } from './build-settings.ts';
+
 export interface WantedIndex {
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
@@ -36,6 +38,9 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   // A build would stop at these, and say so.
   if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
   if (recorded.corpus.duplicateIds > 0 && wanted.uniqueIds) return false;
+  // Rows that were added or removed by themselves are of no corpus.
+  if (recorded.lastUpdate === undefined ? recorded.tombstones !== null : recorded.lastUpdate.kind !== 'update')
+    return false;
   const files = listCorpusFiles(wanted.corpus, wanted.corpusOptions.format);
   if (files.length !== recorded.corpus.files.length) return false;
   for (const [i, file] of files.entries()) {
@@ -43,6 +48,9 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
     if (record.name !== basename(file.path) || record.bytes !== file.sizeBytes) return false;
     if (record.sha256 !== (await sha256OfFile(file.path))) return false;
   }
+  // The rows of an updated index are not in the order of the corpus, and it says how that was read.
+  const reading = recorded.lastUpdate?.reading;
+  if (reading != null) return isDeepStrictEqual(reading, readingRecord(wanted.corpusOptions));
   return readsAlike(directory, wanted);
 }
 

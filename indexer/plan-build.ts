@@ -131,7 +131,7 @@ async function vectorsTrial(
   return { passagesPerS: rows / ((performance.now() - begun) / 1000), tokensPerPassage: 0 };
 }
 
-function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
+export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
   const { bytes, freeBytes: free, searchMemoryBytes, machineMemoryBytes, rows } = plan;
   const lines = plan.corpus.reduce((sum, file) => sum + file.lines, 0);
   const gigabytes = (count: number): string => `${(count / 1e9).toFixed(count < 1e8 ? 4 : 2)} GB`;
@@ -152,7 +152,8 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-async function trial(
+/** Tries the encoder on a sample. */
+export async function trial(
   encoder: TextEncoder,
   sample: CorpusSample,
   { passageTemplate, signal }: BuildOptions,

@@ -1,6 +1,8 @@
 /** Milliseconds of this process, per stage. */
 export interface StageTimes {
   readonly scan: number;
+  /** Of updates. */
+  readonly compare?: number;
   readonly read: number;
   readonly encode: number;
   /** Absent where vectors were embedded. */
@@ -10,12 +12,7 @@ export interface StageTimes {
 
 /** Sums the time of each stage; shards go back and forth between two of them. */
 export class StageClock {
-  readonly #ms: { -readonly [Stage in keyof StageTimes]: StageTimes[Stage] } = {
-    scan: 0,
-    read: 0,
-    encode: 0,
-    finish: 0,
-  };
+  readonly #ms: { -readonly [Stage in keyof StageTimes]: number } = { scan: 0, read: 0, encode: 0, finish: 0 };
   #stage: keyof StageTimes | undefined;
   #since = 0;
 

@@ -27,6 +27,8 @@ export interface StoreOptions {
   readonly corpusOptions: CorpusOptions;
   /** Undefined for a corpus that can be read only once: it has one shard, and is hashed while it is read. */
   readonly scan: CorpusScan | undefined;
+  /** Input positions whose passages are stored. Default: all. */
+  readonly only?: { has(position: number): boolean } | undefined;
   readonly onProgress: OnProgress;
   readonly signal: AbortSignal | undefined;
 }
@@ -64,9 +66,10 @@ export async function storePassages(
   let read = 0;
   try {
     for await (const { id, document, row, location, fileIndex } of corpus) {
+      const position = (bases[fileIndex] ?? 0) + location.line - 1;
+      if (options.only?.has(position) === false) continue;
       // Encoding comes much later: a column that is missing should be known now.
       template(row, location);
-      const position = (bases[fileIndex] ?? 0) + location.line - 1;
       const passage = { id, line: location.line, document };
       // Waiting costs a turn of the event loop; most passages belong to the shard of the one before.
       if (!filler.append(position, fileIndex, passage)) {
@@ -164,7 +167,8 @@ class ShardFiller {
   }
 }
 
-function firstPositions(scan: CorpusScan | undefined): number[] {
+/** Position of the first line of each file. */
+export function firstPositions(scan: CorpusScan | undefined): number[] {
   if (scan === undefined) return [];
   const bases = [0];
   for (const { positions } of scan.files) bases.push(bases.at(-1)! + positions);
@@ -178,7 +182,7 @@ function readShare(corpus: Corpus, at: { position: number; first: number; last: 
 }
 
 /** Of a file that grew while it was read, an unknown part would be in the index. */
-function checkUnchanged(scan: CorpusScan): void {
+export function checkUnchanged(scan: CorpusScan): void {
   for (const { path, sizeBytes, modifiedMs } of scan.files) {
     const { size, mtimeMs } = statSync(path);
     if (size === sizeBytes && mtimeMs === modifiedMs) continue;

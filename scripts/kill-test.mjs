@@ -1,5 +1,5 @@
 // `node scripts/kill-test.mjs --moments 200`: kills builds at that many random moments, resumes each, and compares every
-// finished index with an undisturbed one. `--seed N` repeats a run, `--passages N` changes the size.
+// finished index with an undisturbed one. `--updates` kills updates of an index in place of builds. `--seed N` repeats a run, `--passages N` changes the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ const { values } = parseArgs({
   options: {
     moments: { type: 'string', default: '200' },
     seed: { type: 'string', default: String(Date.now() % 1e6) },
+    updates: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
@@ -23,6 +24,7 @@ const result = await killAndResume({
   moments: Number(values.moments),
   seed: Number(values.seed),
   passages: Number(values.passages),
+  updates: values.updates,
   onMoment: (text) => process.stderr.write(`${text}\n`),
 });
 rmSync(folder, { recursive: true });

@@ -12,7 +12,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { codesEngine } from '../build-engine.ts';
-import { BUILD_OPTIONS, parseShard } from '../build-options.ts';
+import { BUILD_OPTIONS, parseShard, updateKind } from '../build-options.ts';
 import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
 import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
@@ -28,6 +28,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model-options.ts';
+import { runUpdate } from '../update-index.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
 export const indexCommand = defineCommand({
@@ -40,9 +41,12 @@ export const indexCommand = defineCommand({
     'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
     'leaves OUT as it was. What was done stays in OUT.partial, and the same command goes on there, whether the build was ' +
     'stopped, killed or ran out of disk. SIGTERM ends it after the batch in hand with exit code 75, Ctrl-C with 130.\n\n' +
+    'With --update or --append the index at OUT is changed in place of a new one made: what is new is embedded into new shards, ' +
+    'and the index takes them, and the removals, in by one rename of its manifest. A server that has it open keeps what it opened.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
     '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
-    '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds.',
+    '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds. ' +
+    'After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "removedRows", "generation", …}.',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -88,11 +92,26 @@ export const indexCommand = defineCommand({
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
+    'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
   ],
   resumable: true,
   async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
     const reading = corpusOptions(options);
+    const kind = updateKind(options, given);
+    if (kind !== undefined) {
+      return runUpdate({
+        kind,
+        folder,
+        corpus: positionals,
+        corpusOptions: reading,
+        options,
+        given,
+        signal,
+        out,
+        note,
+      });
+    }
     parseTemplate(options['passage-template']);
     const shard = parseShard(options.shard);
     if (shard !== undefined && given.has('shard-rows')) {

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { type OpenedShard, openIndexDirectory, screenPath, within } from '../../src/retrieval/index-directory.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount } from '../format.ts';
@@ -35,6 +36,7 @@ export const inspectCommand = defineCommand({
       [
         directory.folder,
         `  rows          ${formatCount(manifest.rows)} × ${manifest.dimension}, ${manifest.metric}`,
+        ...removedRows(manifest),
         `  generation    ${manifest.generation}`,
         `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorKinds(manifest, directory.shards)})`,
         `  memory        ${formatBytes(sizes.residentBytes)} to stay resident (${codesState(directory.shards)})`,
@@ -71,6 +73,25 @@ export const inspectCommand = defineCommand({
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
+
+function removedRows({ rows, tombstones, lastUpdate }: IndexManifest): string[] {
+  return [
+    ...(tombstones === null
+      ? []
+      : [
+          `    removed     ${formatCount(tombstones.rows)}; ${formatCount(rows - tombstones.rows)} passages can be found`,
+        ]),
+    ...(lastUpdate === undefined
+      ? []
+      : [`    changed     after it was built, last by ${UPDATES[lastUpdate.kind]}, from ${lastUpdate.before}`]),
+  ];
+}
+
+const UPDATES = {
+  update: 'trawl index --update',
+  append: 'trawl index --append',
+  remove: 'trawl remove',
+} as const;
 
 function residentBytes(shard: OpenedShard): number {
   const { manifest, folder } = shard;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import Type from 'typebox';
 import Value from 'typebox/value';
 import { isNodeError } from '../errors.ts';
-import { Count, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+import { Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 /**
  * Notes that a build makes for its own resumption. They stand beside what they describe, are written durably (a
@@ -21,6 +21,9 @@ export const ReadingRecord = Type.Object({
 });
 export type ReadingRecord = Type.Static<typeof ReadingRecord>;
 
+/** Corpus files as a scan finds them. */
+const ScannedCorpus = Type.Array(Type.Object({ name: Type.String(), bytes: Count, sha256: Sha256, positions: Count }));
+
 export const BuildRecord = Type.Object({
   format: Type.Literal('trawl-build'),
   version: Type.Literal(1),
@@ -30,10 +33,7 @@ export const BuildRecord = Type.Object({
   /** Shards that the input positions are cut into. */
   shards: Type.Integer({ minimum: 1 }),
   /** Null for a corpus that can be read only once (a pipe): such a build begins anew. */
-  corpus: Type.Union([
-    Type.Array(Type.Object({ name: Type.String(), bytes: Count, sha256: Sha256, positions: Count })),
-    Type.Null(),
-  ]),
+  corpus: Type.Union([ScannedCorpus, Type.Null()]),
   /** Where vectors are not embedded but taken from files: how, and from which. */
   vectors: Type.Optional(
     Type.Object({
@@ -46,6 +46,44 @@ export const BuildRecord = Type.Object({
   ),
 });
 export type BuildRecord = Type.Static<typeof BuildRecord>;
+
+/** How an index is brought up to a corpus: `update` makes it hold that corpus and nothing else, `append` removes nothing. */
+export const UPDATE_KINDS = ['update', 'append'] as const;
+export type UpdateKind = (typeof UPDATE_KINDS)[number];
+
+/** In BUILD_FILE's place where an index is being updated. */
+export const UpdateRecord = Type.Object({
+  format: Type.Literal('trawl-update'),
+  version: Type.Literal(1),
+  kind: Type.Enum([...UPDATE_KINDS]),
+  /** Generation of the index that is updated. */
+  before: Generation,
+  reading: ReadingRecord,
+  /** Most rows of a new shard. */
+  shardRows: Type.Integer({ minimum: 1 }),
+  corpus: ScannedCorpus,
+});
+export type UpdateRecord = Type.Static<typeof UpdateRecord>;
+
+/** Beside the record of an update: the index and the corpus have been compared. */
+export const CHANGES_FILE = 'changes.json';
+
+export const ChangesRecord = Type.Object({
+  /** Passages of the corpus that the index has already, and of these how many it had removed. */
+  kept: Count,
+  restored: Count,
+  /** Passages of the corpus that the index lacks. */
+  added: Count,
+  /** Passages of the index that the corpus lacks. */
+  removed: Count,
+  passagesByFile: Type.Array(Count),
+  skippedLines: Count,
+  skippedExamples: Type.Array(Type.String()),
+  /** SHA-256 of the two bitmaps: input positions to add, and rows of the index that are removed then. */
+  addedSha256: Sha256,
+  removedSha256: Sha256,
+});
+export type ChangesRecord = Type.Static<typeof ChangesRecord>;
 
 /** In the folder of a shard: its passage file is complete. */
 export const PASSAGES_RECORD_FILE = 'passages.json';

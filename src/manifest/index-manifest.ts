@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ReadingRecord, UPDATE_KINDS } from './build-records.ts';
 import { CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord } from './schemas.ts';
 
 export const INDEX_MANIFEST_FILE = 'manifest.json';
@@ -37,6 +38,17 @@ export const IndexManifest = Type.Object({
    * Row numbers stay. Null where nothing was removed.
    */
   tombstones: Type.Union([Type.Intersect([FileRecord, Type.Object({ rows: Count })]), Type.Null()]),
+  /** How the index became what it is, where it was changed after it was built. */
+  lastUpdate: Type.Optional(
+    Type.Object({
+      /** `update` and `append` as in `UPDATE_KINDS`; `remove`: passages were removed by their ids. */
+      kind: Type.Enum([...UPDATE_KINDS, 'remove']),
+      /** Generation before. */
+      before: Generation,
+      /** How the corpus of an `update` or `append` was read; null for `remove`. */
+      reading: Type.Union([ReadingRecord, Type.Null()]),
+    }),
+  ),
   /** The program that wrote it. For people, not for decisions. */
   writer: Type.String(),
 });

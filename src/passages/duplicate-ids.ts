@@ -16,6 +16,13 @@ export interface Duplicates {
   readonly examples: readonly DuplicateId[];
 }
 
+export interface DuplicateOptions {
+  readonly exampleCount?: number;
+  /** The rows that count, by their number over all files. Default: all. */
+  readonly alive?: { has(row: number): boolean } | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Rows shown of a repeated id. */
 const EXAMPLE_ROWS = 5;
 /** Ids between two looks at the signal. */
@@ -29,14 +36,14 @@ interface Head {
 }
 
 /**
- * Ids that more than one passage has, over the finished passage files of an index in row order. Memory does not grow with
- * the corpus: each file's own index over ids is walked, all of them side by side.
+ * Ids that more than one passage has, over the finished passage files of an index in row order; with `alive`, among those
+ * rows alone. Memory does not grow with the corpus: each file's own index over ids is walked, all of them side by side.
  *
  * @throws TrawlError the errors of `PassageFile`; CANCELLED.
  */
 export function duplicateIds(
   paths: readonly string[],
-  { exampleCount = 10, signal }: { exampleCount?: number; signal?: AbortSignal | undefined } = {},
+  { exampleCount = 10, alive, signal }: DuplicateOptions = {},
 ): Duplicates {
   const files: PassageFile[] = [];
   try {
@@ -50,7 +57,7 @@ export function duplicateIds(
     }
     // One file counts by itself, in SQLite's own code; its ids are walked only if that finds any.
     if (files.length === 1 && files[0]!.repeatedIds() === 0) return { count: 0, examples: [] };
-    return walk(files, firstRows, exampleCount, signal);
+    return walk(files, firstRows, { exampleCount, alive, signal });
   } finally {
     for (const file of files) file.close();
   }
@@ -59,8 +66,7 @@ export function duplicateIds(
 function walk(
   files: readonly PassageFile[],
   firstRows: readonly number[],
-  exampleCount: number,
-  signal: AbortSignal | undefined,
+  { exampleCount, alive, signal }: DuplicateOptions & { exampleCount: number },
 ): Duplicates {
   const heap: Head[] = [];
   for (const [i, file] of files.entries()) {
@@ -92,8 +98,10 @@ function walk(
       endGroup();
       group = { id: head.id, rows: [], size: 0 };
     }
-    group.size++;
-    if (group.rows.length < EXAMPLE_ROWS) group.rows.push([head.file, head.row]);
+    if (alive === undefined || alive.has(globalRow([head.file, head.row]))) {
+      group.size++;
+      if (group.rows.length < EXAMPLE_ROWS) group.rows.push([head.file, head.row]);
+    }
     const next = head.rest.next();
     if (next.done === true) {
       const last = heap.pop()!;

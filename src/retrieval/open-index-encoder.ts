@@ -1,10 +1,9 @@
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
 import { checkSameModel } from './compare-model.ts';
+import { recordedModel, recordedOverrides } from './recorded-model.ts';
 
 export interface IndexEncoderOptions {
   /** Folder or name of the encoder; default: where the manifest says that it lay, else the name it has there. */
@@ -38,15 +37,7 @@ export async function openIndexEncoder(
     shareWeights: options.shareWeights,
     precision: options.precision,
     preferredPrecisions: precisionsFor(manifest.model, options.device),
-    overrides: {
-      queryPrefix: manifest.model.prefixes.query,
-      passagePrefix: manifest.model.prefixes.passage,
-      pooling: manifest.model.pooling,
-      normalize: manifest.model.normalize,
-      maxQueryTokens: manifest.model.maxTokens.query,
-      maxPassageTokens: manifest.model.maxTokens.passage,
-      ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
-    },
+    overrides: recordedOverrides(manifest),
   });
   try {
     const precisionAsked = options.precision !== undefined;
@@ -57,13 +48,6 @@ export async function openIndexEncoder(
     await encoder.close();
     throw error;
   }
-}
-
-/** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folders: readonly string[], { model, modelLocation }: IndexManifest): string {
-  if (modelLocation === undefined) return model.name;
-  const paths = folders.map((folder) => resolve(folder, modelLocation));
-  return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
 /** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */

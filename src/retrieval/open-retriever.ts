@@ -46,6 +46,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     const info: RetrieverInfo = {
       index: options.name ?? basename(resolve(folder)),
       rows: manifest.rows,
+      ...(manifest.tombstones === null ? {} : { removedRows: manifest.tombstones.rows }),
       dimension: manifest.dimension,
       metric: manifest.metric,
       generation: manifest.generation,

@@ -96,7 +96,10 @@ export interface FindResult {
 export interface RetrieverInfo {
   /** Name of the index: its directory's. */
   readonly index: string;
+  /** Row numbers are below this; removed rows included. */
   readonly rows: number;
+  /** Rows that were removed and are never found; absent where none were. */
+  readonly removedRows?: number;
   readonly dimension: number;
   readonly metric: Metric;
   readonly generation: string;

@@ -149,15 +149,36 @@ export class SearchRetriever implements Retriever {
     return { vectors, outcomes, timings: watch.timings };
   }
 
-  async #find({ by, keys, limit, signal }: FindCall): Promise<FindResult> {
+  async #find(call: FindCall): Promise<FindResult> {
+    const { signal } = call;
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const rows = await watch.time('search', () => this.#passages.find(by, keys, limit, signal));
-    const kept = rows.map((list) => (this.#alive === undefined ? list : list.filter((row) => this.#alive?.has(row))));
+    const kept = await watch.time('search', () => this.#aliveRows(call));
     const documents = await watch.time('fetch', () => this.#passages.getMany(kept.flat(), signal));
     let next = 0;
     const found = kept.map((list) => list.map((row) => ({ row, document: documents[next++]! })));
     return { found, timings: watch.timings };
+  }
+
+  /** A key may have any number of removed rows before those that are alive: it is asked for more until there are enough. */
+  async #aliveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
+    const alive = this.#alive;
+    if (alive === undefined) return this.#passages.find(by, keys, limit, signal);
+    const found: number[][] = keys.map(() => []);
+    let open = keys.map((_, i) => i);
+    for (let wanted = limit; open.length > 0; wanted *= 4) {
+      const rows = await this.#passages.find(
+        by,
+        open.map((i) => keys[i]!),
+        wanted,
+        signal,
+      );
+      open = open.filter((i, at) => {
+        found[i] = rows[at]!.filter((row) => alive.has(row)).slice(0, limit);
+        return found[i].length < limit && rows[at]!.length === wanted;
+      });
+    }
+    return found;
   }
 }
 

@@ -32,6 +32,26 @@ export class RowBitmap {
     const index = Math.floor(row / 8);
     this.bytes[index] = this.bytes[index]! | (1 << (row % 8));
   }
+
+  delete(row: number): void {
+    if (!(row >= 0 && row < this.rows)) throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
+    const index = Math.floor(row / 8);
+    this.bytes[index] = this.bytes[index]! & ~(1 << (row % 8));
+  }
+
+  /** The rows in the set, ascending. */
+  *[Symbol.iterator](): Generator<number, void> {
+    for (let at = 0; at < this.bytes.length; at++) {
+      for (let byte = this.bytes[at]!; byte !== 0; byte &= byte - 1) yield at * 8 + 31 - Math.clz32(byte & -byte);
+    }
+  }
+
+  /** The rows of `[0, rows)` that are not in the set. */
+  complement(): RowBitmap {
+    const bytes = Uint8Array.from(this.bytes, (byte) => ~byte & 0xff);
+    if (this.rows % 8 !== 0) bytes[bytes.length - 1]! &= (1 << (this.rows % 8)) - 1;
+    return new RowBitmap(this.rows, bytes);
+  }
 }
 
 /** The rows in both bitmaps, where an absent one holds all rows; absent when both are. */

@@ -176,7 +176,7 @@ test('a shard of another corpus, model, template or option is named with what di
   const others: readonly [Partial<Build>, RegExp][] = [
     [{ corpus: [changed!] }, /c\.jsonl: its content has changed/],
     [{ corpus: [...corpus, ...corpus] }, /corpus: 1 files, now 2/],
-    [{ encoder: new FakeTextEncoder({ model: { sha256: 'e'.repeat(64) } }) }, /model sha256: "f+", now "e+"/],
+    [{ encoder: new FakeTextEncoder({ model: { sha256: 'e'.repeat(64) } }) }, /model sha256: "0+", now "e+"/],
     [{ encoder: new FakeTextEncoder({ model: { pooling: 'cls' } }) }, /model pooling: "mean", now "cls"/],
     [{ passageTemplate: '{contents} ' }, /passage template/],
     [{ corpusOptions: { skipBadLines: true } }, /option skipBadLines: false, now true/],

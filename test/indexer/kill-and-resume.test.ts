@@ -3,10 +3,18 @@ import { test } from 'node:test';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { killAndResume } from './kill-and-resume.ts';
 
-// The long form: node scripts/kill-test.mjs --moments 200
-test('builds that are killed at random moments and run again give the undisturbed index', async (t) => {
-  const result = await killAndResume({ folder: await tempFolder(t), moments: 8, seed: 7, passages: 2_200 });
-  if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
-  assert.ok(result.kills >= 4, `${result.kills} of 8 kills met a running build`);
-  assert.ok(result.compared >= 1);
-});
+// The long form: node scripts/kill-test.mjs --moments 200, and with --updates
+for (const updates of [false, true]) {
+  test(`${updates ? 'updates' : 'builds'} that are killed at random moments and run again give the undisturbed index`, async (t) => {
+    const result = await killAndResume({
+      folder: await tempFolder(t),
+      moments: updates ? 4 : 8,
+      seed: 7,
+      passages: updates ? 1_000 : 2_200,
+      updates,
+    });
+    if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
+    assert.ok(result.kills >= 2, `${result.kills} kills met a running build`);
+    assert.ok(result.compared >= 1);
+  });
+}

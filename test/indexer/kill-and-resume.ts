@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 
@@ -18,6 +19,8 @@ export interface KillTest {
   readonly moments: number;
   readonly seed: number;
   readonly passages: number;
+  /** Kill updates of an index that is there, in place of builds. */
+  readonly updates?: boolean;
   readonly onMoment?: (text: string) => void;
 }
 
@@ -43,7 +46,7 @@ interface Ended {
 /**
  * Kills builds of several shards at random moments, at a random time or at a random call that changes a file, and runs the
  * same command again, until each is complete; compares every one with an undisturbed build. Builds go by one process, by
- * jobs that are merged, and over an old index in turn.
+ * jobs that are merged, and over an old index in turn; updates are of an index of two shards that lacks half of the corpus.
  */
 export async function killAndResume(options: KillTest): Promise<KillTestResult> {
   const { folder, moments, seed, passages, onMoment = () => undefined } = options;
@@ -63,12 +66,20 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
     String(Math.ceil(passages / shards)),
     ...common,
   ];
+  const updated = join(folder, 'updated');
+  if (options.updates === true) {
+    const before = join(folder, 'before.jsonl');
+    writeFileSync(before, halfAndOthers(readFileSync(corpus, 'utf8'), passages, random));
+    expectOk(await run(['index', before, '--out', updated, '--shard-rows', String(passages / 2), '--quiet']));
+  }
+  const update = (out: string): string[] => [...whole(out), '--update'];
   const library = faultLibrary(folder);
   const reference = join(folder, 'reference');
   const countFile = join(folder, 'calls');
   const counting = 'missing' in library ? {} : library.environment({ under: reference, count: countFile });
   const begun = performance.now();
-  expectOk(await run(whole(reference), { env: counting }));
+  if (options.updates === true) cpSync(updated, reference, { recursive: true });
+  expectOk(await run(options.updates === true ? update(reference) : whole(reference), { env: counting }));
   const usualMs = performance.now() - begun;
   const calls = 'missing' in library ? 0 : library.count(countFile);
   const expected = contentOf(reference);
@@ -77,7 +88,8 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
   let moment = 0;
   for (let chain = 0; moment < moments; chain++) {
     const out = join(folder, `ix${chain}`);
-    const kind = (['whole', 'jobs', 'over an old index'] as const)[chain % 3]!;
+    const kind = options.updates === true ? 'update' : (['whole', 'jobs', 'over an old index'] as const)[chain % 3]!;
+    if (kind === 'update') cpSync(updated, out, { recursive: true });
     if (kind === 'over an old index') expectOk(await run(['index', old, '--out', out, '--quiet']));
     const commands =
       kind === 'jobs'
@@ -93,7 +105,7 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
             ]),
             ['merge', out, '--quiet'],
           ]
-        : [[...whole(out), ...(kind === 'whole' ? [] : ['--overwrite'])]];
+        : [kind === 'update' ? update(out) : [...whole(out), ...(kind === 'whole' ? [] : ['--overwrite'])]];
     for (const command of commands) {
       // A few kills for each, then to its end.
       for (let left = 1 + Math.floor(random() * 3); left > 0 && moment < moments; left--, moment++) {
@@ -111,6 +123,8 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
           `${moment + 1}: ${kind} ${command[0]} ${atCall ? `at call ${at} of ${calls}` : `after ${ms} ms`}: ${killed ? 'killed' : `ended with ${ended.code}`}`,
         );
         if (kind === 'over an old index') assertOpens(out);
+        // Every file of one of the two generations is there, at whatever moment.
+        if (kind === 'update') openIndexDirectory(out);
         // It had ended before, but for its clearing up, or comes to its end now: the commands below see to that.
         if (!killed) break;
       }
@@ -134,6 +148,15 @@ function corpusText(count: number, random: () => number): string {
     );
     return `${JSON.stringify({ id: i % 97 === 0 ? 'again' : `p${i}`, contents: `"T${i}"\n${text}` })}\n`;
   }).join('');
+}
+
+/** Half of the lines, some twice, and as many that the corpus does not have. */
+function halfAndOthers(corpus: string, passages: number, random: () => number): string {
+  const lines = corpus.split('\n').filter((line) => line !== '' && random() < 0.5);
+  const others = corpusText(Math.floor(passages / 2), random)
+    .split('\n')
+    .slice(0, -1);
+  return [...lines.flatMap((line, i) => (i % 50 === 0 ? [line, line] : [line])), ...others].join('\n');
 }
 
 async function run(

@@ -56,6 +56,18 @@ for (const count of [1, 2, 3, 20]) {
   });
 }
 
+for (const count of [1, 3]) {
+  test(`in ${count} files, rows that were removed do not count`, async (t) => {
+    const paths = await files(t, ['a', 'b', 'a', 'b', 'a', 'c'], count);
+    const alive = { has: (row: number) => row !== 0 && row !== 3 };
+    assert.deepEqual(duplicateIds(paths, { alive }), {
+      count: 1,
+      examples: [{ id: 'a', rows: [2, 4], lines: [30, 50] }],
+    });
+    assert.deepEqual(duplicateIds(paths, { alive: { has: () => false } }), { count: 0, examples: [] });
+  });
+}
+
 test('examples are few, however many duplicates there are', async (t) => {
   const paths = await files(
     t,

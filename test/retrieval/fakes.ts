@@ -113,7 +113,7 @@ export class FakeStore implements PassageStore {
     return Array.from(rows, (row) => `{"row":${row}}`);
   }
 
-  async find(_by: string, keys: readonly string[]): Promise<number[][]> {
+  async find(_by: string, keys: readonly string[], _limit?: number): Promise<number[][]> {
     this.#log.push(`find ${keys.join(',')}`);
     await this.#before();
     return keys.map((key) => [Number.parseInt(key, 10)]);

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 import { SearchRetriever } from '../../src/retrieval/search-retriever.ts';
+import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
@@ -242,4 +243,25 @@ test('closing waits also for a call that fails', async () => {
   await running;
   assert.deepEqual(log.slice(0, 1), ['encode 1']);
   assert.equal(log.length, 4);
+});
+
+test('a look-up finds the rows that were not removed, however many removed ones come before them', async () => {
+  const log: Log = [];
+  const rows = Array.from({ length: 600 }, (_, row) => row);
+  const passages = new (class extends FakeStore {
+    override async find(_by: string, keys: readonly string[], limit?: number): Promise<number[][]> {
+      return keys.map((key) => (key === 'none' ? [] : rows.slice(0, key === 'few' ? 5 : undefined).slice(0, limit)));
+    }
+  })(log);
+  const alive = new RowBitmap(600);
+  for (const row of [3, 500, 510]) alive.add(row);
+  const { info } = new FakeRetriever();
+  const retriever = new SearchRetriever(info, new FakeEncoder(log), new FakeIndex(log), passages, alive);
+  const find = async (limit: number): Promise<number[][]> => {
+    const { found } = await retriever.find({ by: 'id', keys: ['many', 'none', 'few'], limit });
+    return found.map((list) => list.map(({ row }) => row));
+  };
+  assert.deepEqual(await find(1), [[3], [], [3]]);
+  assert.deepEqual(await find(2), [[3, 500], [], [3]]);
+  assert.deepEqual(await find(100), [[3, 500, 510], [], [3]]);
 });

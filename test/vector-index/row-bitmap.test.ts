@@ -20,6 +20,30 @@ test('a bitmap holds the rows that were added and no other', () => {
   );
 });
 
+test('rows are added and deleted, counted, listed in order, and have a complement, as in a set', () => {
+  const cases = fc
+    .integer({ min: 1, max: 70 })
+    .chain((rows) => fc.tuple(fc.constant(rows), fc.array(fc.tuple(fc.boolean(), fc.nat(rows - 1)))));
+  fc.assert(
+    fc.property(cases, ([rows, changes]) => {
+      const bitmap = new RowBitmap(rows);
+      const set = new Set<number>();
+      for (const [adds, row] of changes) {
+        if (adds) bitmap.add(row);
+        else bitmap.delete(row);
+        if (adds) set.add(row);
+        else set.delete(row);
+      }
+      const sorted = [...set].sort((a, b) => a - b);
+      assert.deepEqual([bitmap.count(), [...bitmap]], [set.size, sorted]);
+      const others = Array.from({ length: rows }, (_, row) => row).filter((row) => !set.has(row));
+      const complement = bitmap.complement();
+      assert.deepEqual([complement.count(), [...complement]], [others.length, others]);
+      assert.deepEqual(complement.complement().bytes, bitmap.bytes);
+    }),
+  );
+});
+
 test('row r is bit r % 8 of byte r / 8', () => {
   const bitmap = new RowBitmap(20);
   for (const row of [0, 9, 19]) bitmap.add(row);
@@ -30,7 +54,10 @@ test('bytes of another length and rows outside are refused', () => {
   assert.throws(() => new RowBitmap(9, new Uint8Array(1)), /9 rows has 2 bytes, not 1/);
   assert.throws(() => new RowBitmap(8, new Uint8Array(2)), RangeError);
   const bitmap = new RowBitmap(9);
-  for (const row of [-1, 9, Number.NaN]) assert.throws(() => bitmap.add(row), RangeError);
+  for (const row of [-1, 9, Number.NaN]) {
+    assert.throws(() => bitmap.add(row), RangeError);
+    assert.throws(() => bitmap.delete(row), RangeError);
+  }
   assert.deepEqual([...bitmap.bytes], [0, 0]);
   assert.equal(bitmap.has(1000), false);
 });
@@ -40,4 +67,6 @@ test('a bitmap works beyond 2^31 rows', () => {
   const bitmap = new RowBitmap(rows);
   bitmap.add(rows - 1);
   assert.deepEqual([bitmap.has(rows - 1), bitmap.has(rows - 2), bitmap.has(15)], [true, false, false]);
+  bitmap.add(3);
+  assert.deepEqual([...bitmap], [3, rows - 1]);
 });

@@ -23,6 +23,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
       status: Type.String(),
       index: Type.String({ description: 'The default index.' }),
       rows: Type.Integer(),
+      removed_rows: Type.Integer(),
       indexes: Type.Array(
         Type.Object({
           name: Type.String(),
@@ -68,7 +69,10 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       index_loaded: ready,
       ...(retriever === undefined
         ? {}
-        : { corpus_size: retriever.info.rows, retrieval_method: retriever.info.model.name }),
+        : {
+            corpus_size: retriever.info.rows - (retriever.info.removedRows ?? 0),
+            retrieval_method: retriever.info.model.name,
+          }),
     };
   });
 
@@ -89,6 +93,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       status: 'ready',
       index: info.index,
       rows: info.rows,
+      removed_rows: info.removedRows ?? 0,
       dimension: info.dimension,
       metric: info.metric,
       generation: info.generation,

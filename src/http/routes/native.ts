@@ -16,7 +16,8 @@ export const PASSAGE_ROUTE = '/v1/passages/:id';
 const IndexFacts = Type.Object({
   name: Type.String(),
   default: Type.Boolean({ description: 'Whether requests that name none get this one.' }),
-  rows: Type.Integer({ description: 'Passages.' }),
+  rows: Type.Integer({ description: 'Row numbers are below this.' }),
+  removedRows: Type.Integer({ description: 'Rows whose passages were removed: the others are the passages.' }),
   dimension: Type.Integer(),
   metric: Type.String({ description: 'inner-product, cosine or l2.' }),
   generation: Type.String({ description: 'Changes whenever the index is built anew.' }),
@@ -56,9 +57,16 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, dimension, metric, generation, model } = retriever.info;
+      const { rows, removedRows = 0, dimension, metric, generation, model } = retriever.info;
       const { sha256, prefixes, maxTokens } = model;
-      const facts = { rows, dimension, metric, generation, model: { name: model.name, sha256, prefixes, maxTokens } };
+      const facts = {
+        rows,
+        removedRows,
+        dimension,
+        metric,
+        generation,
+        model: { name: model.name, sha256, prefixes, maxTokens },
+      };
       return [{ name, default: i === 0, ...facts }];
     });
     return { indexes };

@@ -1,0 +1,116 @@
+import { join } from 'node:path';
+import type { CorpusOptions } from '../corpus/open-corpus.ts';
+import type { TsvIdType } from '../corpus/read-tsv.ts';
+import type { TsvLayout } from '../corpus/tsv-layout.ts';
+import { planUpdate } from '../indexer/plan-update.ts';
+import { type UpdateOptions, updateIndex } from '../indexer/update-index.ts';
+import { openEncoder } from '../src/embedding/open-encoder.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { UpdateKind } from '../src/manifest/build-records.ts';
+import type { IndexManifest } from '../src/manifest/index-manifest.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
+import { readIndexManifest, readShardManifest } from '../src/manifest/read-manifest.ts';
+import type { OptionValues } from '../src/options/option-spec.ts';
+import { recordedModel, recordedOverrides } from '../src/retrieval/recorded-model.ts';
+import { codesEngine } from './build-engine.ts';
+import type { BUILD_OPTIONS } from './build-options.ts';
+import { planReport } from './build-plan.ts';
+import { buildProgress } from './build-progress.ts';
+import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
+import { EXIT } from './command.ts';
+import { asUsage, modelOverrides, type OVERRIDE_OPTIONS, shareWeights } from './model-options.ts';
+
+export interface UpdateRun {
+  readonly kind: UpdateKind;
+  readonly folder: string;
+  readonly corpus: readonly string[];
+  readonly corpusOptions: CorpusOptions;
+  readonly options: OptionValues<typeof BUILD_OPTIONS & typeof OVERRIDE_OPTIONS> & {
+    readonly model: string;
+    readonly precision: Precision | undefined;
+    readonly device: string;
+    readonly 'share-weights': 'auto' | 'yes' | 'no';
+    readonly workers: number | undefined;
+    readonly 'passage-template': string;
+    readonly 'unique-ids': boolean;
+    readonly json: boolean;
+    readonly quiet: boolean;
+  };
+  readonly given: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  readonly out: (text: string) => void;
+  readonly note: (text: string) => void;
+}
+
+/** `trawl index --update` and `--append`: what is not said is as the index has it. */
+export async function runUpdate(run: UpdateRun): Promise<number> {
+  const { kind, folder, corpus, options, given, signal, out, note } = run;
+  const manifest = readIndexManifest(folder);
+  checkTemplate(manifest, options['passage-template'], given);
+  const encoder = await asUsage(
+    openEncoder(given.has('model') ? options.model : recordedModel([folder], manifest), {
+      workers: options.workers,
+      device: options.device,
+      shareWeights: shareWeights(options['share-weights']),
+      precision: options.precision ?? manifest.model.precision,
+      overrides: { ...recordedOverrides(manifest), ...onlyGiven(modelOverrides(options)) },
+    }),
+  );
+  const progress = buildProgress({ silent: options.quiet, json: options.json });
+  try {
+    const update: UpdateOptions = {
+      kind,
+      corpus,
+      corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
+      encoder,
+      kernel: codesEngine(note),
+      out: folder,
+      restart: options.restart,
+      uniqueIds: options['unique-ids'],
+      shardRows: options['shard-rows'],
+      checkpointMs: options['checkpoint-seconds'] * 1000,
+      onProgress: progress.update,
+      onNote: note,
+      signal,
+    };
+    if (options.plan) {
+      const plan = await planUpdate(update);
+      progress.stop();
+      out(options.json ? JSON.stringify(plan) : planReport(plan));
+      return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
+    }
+    const summary = await updateIndex(update);
+    progress.stop();
+    if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));
+    else for (const line of textUpdateSummary(summary)) note(line);
+    return EXIT.ok;
+  } finally {
+    progress.stop();
+    await encoder.close();
+  }
+}
+
+function checkTemplate({ corpus }: IndexManifest, template: string, given: ReadonlySet<string>): void {
+  if (!given.has('passage-template') || template === corpus.passageTemplate) return;
+  throw new TrawlError(
+    'USAGE',
+    `--passage-template is ${JSON.stringify(template)}; the passages of the index were embedded by ` +
+      `${JSON.stringify(corpus.passageTemplate)}, and its new ones are too. Leave it out, or build the index again.`,
+  );
+}
+
+/** How TSV is read decides what its documents are: as before, unless it is said. */
+function recordedReading(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
+  const [first] = manifest.shards;
+  const reading =
+    manifest.lastUpdate?.reading ??
+    (first === undefined ? undefined : readShardManifest(join(folder, first.path)).input?.reading);
+  return {
+    ...(reading === undefined || given.has('tsv-layout') ? {} : { tsvLayout: reading.tsvLayout as TsvLayout }),
+    ...(reading === undefined || given.has('tsv-id-type') ? {} : { tsvIdType: reading.tsvIdType as TsvIdType }),
+  };
+}
+
+function onlyGiven<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

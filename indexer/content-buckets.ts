@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A record: this much of the SHA-256 of a document, then a number as float64, little-endian. */
+const HASH_BYTES = 16;
+export const RECORD_BYTES = HASH_BYTES + 8;
+
+/** Records that one bucket is to hold: with what is made of them in memory, some 60 MB. */
+const BUCKET_RECORDS = 300_000;
+/** Each is an open file. */
+const MAX_BUCKETS = 256;
+const BUFFER_RECORDS = 2_000;
+
+/** How many buckets keep each within memory. */
+export function bucketCount(records: number): number {
+  return Math.max(1, Math.min(MAX_BUCKETS, Math.ceil(records / BUCKET_RECORDS)));
+}
+
+/**
+ * Numbered documents by their content, on the disk: what is equal meets in the same bucket, and one bucket fits in memory
+ * however many documents there are. That two of a thousand million differ and share their 16 bytes has p < 10⁻²⁰.
+ */
+export class ContentBuckets {
+  readonly #paths: readonly string[];
+  readonly #files: number[];
+  readonly #buffers: Buffer[];
+  readonly #filled: number[];
+
+  /** @param folder must be there; files of the name in it are replaced. */
+  constructor(folder: string, name: string, buckets: number) {
+    this.#paths = Array.from({ length: buckets }, (_, i) => join(folder, `${name}-${i}.bucket`));
+    this.#files = [];
+    try {
+      for (const path of this.#paths) this.#files.push(openSync(path, 'w'));
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    this.#buffers = this.#paths.map(() => Buffer.alloc(BUFFER_RECORDS * RECORD_BYTES));
+    this.#filled = this.#paths.map(() => 0);
+  }
+
+  add(document: string, number: number): void {
+    const hash = createHash('sha256').update(document).digest();
+    const bucket = Math.floor((hash.readUInt32LE(HASH_BYTES) / 2 ** 32) * this.#paths.length);
+    const buffer = this.#buffers[bucket]!;
+    const at = this.#filled[bucket]!;
+    hash.copy(buffer, at, 0, HASH_BYTES);
+    buffer.writeDoubleLE(number, at + HASH_BYTES);
+    this.#filled[bucket] = at + RECORD_BYTES;
+    if (at + RECORD_BYTES === buffer.length) this.#flush(bucket);
+  }
+
+  /** Ends adding. */
+  finish(): void {
+    for (const bucket of this.#paths.keys()) this.#flush(bucket);
+    this.close();
+  }
+
+  /** Safe to call twice. */
+  close(): void {
+    for (const file of this.#files.splice(0)) closeSync(file);
+  }
+
+  /** In the order of adding. */
+  read(bucket: number): BucketRecords {
+    return new BucketRecords(readFileSync(this.#paths[bucket]!));
+  }
+
+  #flush(bucket: number): void {
+    const bytes = this.#buffers[bucket]!.subarray(0, this.#filled[bucket]!);
+    for (let written = 0; written < bytes.length; ) written += writeSync(this.#files[bucket]!, bytes.subarray(written));
+    this.#filled[bucket] = 0;
+  }
+}
+
+export class BucketRecords {
+  readonly #bytes: Buffer;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get count(): number {
+    return this.#bytes.length / RECORD_BYTES;
+  }
+
+  /** Equal for equal documents alone. */
+  content(record: number): string {
+    return this.#bytes.toString('latin1', record * RECORD_BYTES, record * RECORD_BYTES + HASH_BYTES);
+  }
+
+  number(record: number): number {
+    return this.#bytes.readDoubleLE(record * RECORD_BYTES + HASH_BYTES);
+  }
+}

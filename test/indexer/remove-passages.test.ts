@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { removePassages } from '../../indexer/remove-passages.ts';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from './build.ts';
+import { filesOf, searchIndex } from './update.ts';
+
+async function index(t: TestContext): Promise<string> {
+  const folder = await tempFolder(t);
+  const text = ['"a"', '7', '"7"', '9007199254740993', '"a"', 'null', '"ü /"']
+    .map((id, i) => `{"id": ${id}, "contents": "passage ${i}"}\n`)
+    .join('');
+  const out = join(folder, 'ix');
+  await build({ corpus: writeCorpus(folder, { 'c.jsonl': text }), out, shardRows: 3 });
+  return out;
+}
+
+test('all passages with an id are removed, an integer and its digits alike, and unknown ids are told', async (t) => {
+  const out = await index(t);
+  const before = readIndexManifest(out);
+  const { removed, unknownIds, unknownExamples, manifest } = await removePassages(out, [
+    'a',
+    '7',
+    '9007199254740993',
+    'ü /',
+    'none',
+    'A',
+    '7',
+  ]);
+  assert.deepEqual([removed, unknownIds, unknownExamples], [6, 3, ['none', 'A', '7']]);
+  assert.deepEqual(
+    (await searchIndex(out, 'any', 10)).map(({ row }) => row),
+    [5],
+  );
+  assert.deepEqual([manifest.rows, manifest.tombstones?.rows, manifest.corpus.duplicateIds], [7, 6, 0]);
+  assert.deepEqual(manifest.lastUpdate, { kind: 'remove', before: before.generation, reading: null });
+  assert.deepEqual(manifest.shards, before.shards);
+  assert.notEqual(manifest.generation, before.generation);
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.equal(existsSync(`${out}.partial`), false);
+});
+
+test('removing what is not there changes nothing, and removals add up', async (t) => {
+  const out = await index(t);
+  const files = filesOf(out);
+  assert.equal((await removePassages(out, ['none'])).removed, 0);
+  assert.equal((await removePassages(out, [])).removed, 0);
+  assert.deepEqual(filesOf(out), files);
+  await removePassages(out, ['a']);
+  const { manifest } = await removePassages(out, ['7']);
+  assert.equal(manifest.tombstones?.rows, 4);
+});
+
+test('where there is no index nothing is made', async (t) => {
+  const folder = await tempFolder(t);
+  await assert.rejects(removePassages(join(folder, 'none'), ['a']), trawlError('INDEX_NOT_FOUND'));
+  assert.equal(existsSync(join(folder, 'none.partial')), false);
+});
+
+test('ids that cannot be read to their end remove nothing', async (t) => {
+  const out = await index(t);
+  const files = filesOf(out);
+  async function* ids(): AsyncGenerator<string> {
+    yield 'a';
+    throw new Error('the disk is gone');
+  }
+  await assert.rejects(removePassages(out, ids()), /the disk is gone/);
+  assert.deepEqual(filesOf(out), files);
+  assert.equal(existsSync(`${out}.partial`), false);
+});
+
+test('trawl verify sees a bitmap that was changed', async (t) => {
+  const out = await index(t);
+  const { manifest } = await removePassages(out, ['a']);
+  const path = join(out, manifest.tombstones!.path);
+  writeFileSync(path, Buffer.from([0b1]));
+  assert.match((await verifyIndex(out, { onStep: () => undefined })).join(), /tombstones-.*\.bin: sha256 is/);
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { cpSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
+import { faultLibrary } from '../helpers/fault-library.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { writeCorpus } from './build.ts';
+import { filesOf } from './update.ts';
+
+const [EIO, ENOSPC] = [5, 28];
+const passage = (i: number): object => ({ id: `p${i}`, contents: `passage number ${i} of some words` });
+
+/** In the order an update meets them. */
+const FAULTS: readonly (readonly [file: string, calls: string, at: number, errno: number, code: string])[] = [
+  ['build.json', 'sync', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
+  ['.bucket', 'write', 1, ENOSPC, 'DISK_FULL'],
+  ['added.bin', 'write', 1, ENOSPC, 'DISK_FULL'],
+  ['changes.json', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
+  ['passages.sqlite', 'write', 3, ENOSPC, 'DISK_FULL'],
+  ['vectors.faiss', 'sync', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
+  ['tombstones-', 'write', 1, ENOSPC, 'DISK_FULL'],
+  // The second of two shards is to be moved into the index: the first goes back.
+  ['shard-00002', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
+  ['ix/manifest.json', 'write', 1, ENOSPC, 'DISK_FULL'],
+  ['ix/manifest.json', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
+];
+
+test('an update of which a call fails leaves the old index, and the same command goes on to the same new one', async (t) => {
+  const folder = await tempFolder(t);
+  const library = faultLibrary(folder);
+  if ('missing' in library) return t.skip(library.missing);
+  writeCorpus(folder, {
+    'old.jsonl': Array.from({ length: 300 }, (_, i) => passage(i)),
+    'new.jsonl': Array.from({ length: 900 }, (_, i) => passage(i + 100)),
+  });
+  const run = (args: readonly string[], env: Record<string, string> = {}): ReturnType<typeof endOf> =>
+    endOf(spawnTrawl(['index', ...args, '--quiet', '--workers', '1'], { cwd: folder, env }));
+  const out = join(folder, 'ix');
+  assert.equal((await run(['old.jsonl', '--out', 'ix'])).code, 0);
+  cpSync(out, join(folder, 'undisturbed'), { recursive: true });
+  const update = ['new.jsonl', '--update', '--shard-rows', '400', '--checkpoint-seconds', '0', '--out'];
+  assert.equal((await run([...update, 'undisturbed'])).code, 0);
+  const { generation } = openIndexDirectory(out).manifest;
+  for (const [file, calls, at, errno, code] of FAULTS) {
+    const what = `${calls} ${at} of ${file} fails with ${errno}`;
+    const ended = await run([...update, 'ix'], library.environment({ under: out, file, calls, at, do: errno }));
+    assert.equal(ended.code, 1, `${what}: ended with ${ended.code}, ${ended.signal}: ${ended.stderr}`);
+    assert.match(ended.stderr, new RegExp(`^trawl: .*ix.* \\[${code}\\]\\n$`), what);
+    assert.equal(openIndexDirectory(out).manifest.generation, generation, what);
+    assert.equal(existsSync(join(out, 'shard-00001')), false, `${what}: nothing of the update is in the index`);
+  }
+  const { code, stderr } = await run([...update, 'ix']);
+  assert.equal(code, 0, stderr);
+  const [found, expected] = [filesOf(out), filesOf(join(folder, 'undisturbed'))];
+  assert.deepEqual([...found.keys()].sort(), [...expected.keys()].sort());
+  for (const [name, bytes] of expected) if (!name.endsWith('.sqlite')) assert.deepEqual(found.get(name), bytes, name);
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.equal(existsSync(`${out}.partial`), false);
+});

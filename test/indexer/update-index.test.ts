@@ -1,0 +1,535 @@
+import assert from 'node:assert/strict';
+import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { buildShardJob } from '../../indexer/build-shard-job.ts';
+import { compactIndex } from '../../indexer/compact-index.ts';
+import { currentIndex } from '../../indexer/is-current.ts';
+import { mergeIndex } from '../../indexer/merge-index.ts';
+import { optimizeIndex } from '../../indexer/optimize-index.ts';
+import { removePassages } from '../../indexer/remove-passages.ts';
+import { placesOf } from '../../indexer/update-places.ts';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from './build.ts';
+import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
+import { filesOf, searchIndex, type Update, update } from './update.ts';
+
+const loaded = loadKernel();
+const kernel = loaded.ok ? loaded.kernel : undefined;
+const skip = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
+
+interface Row {
+  readonly id: number | string;
+  readonly contents: string;
+  readonly note?: string;
+}
+
+const row = (id: number | string, contents = `passage ${id}`): Row => ({ id, contents });
+const rows = (...ids: number[]): Row[] => ids.map((id) => row(id));
+
+/** An index of some passages, and what brings it up to others. */
+async function indexed(
+  t: TestContext,
+  passages: readonly object[],
+  options: Partial<Parameters<typeof build>[0]> = {},
+) {
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  let files = 0;
+  const corpusOf = (content: readonly object[] | string): string[] =>
+    writeCorpus(folder, { [`corpus-${files++}.jsonl`]: content });
+  await build({ corpus: corpusOf(passages), out, kernel, ...options });
+  const to = (content: readonly object[] | string, more: Partial<Update> = {}) =>
+    update({ corpus: corpusOf(content), out, kernel, ...more });
+  return { folder, out, corpusOf, to };
+}
+
+/** Documents that a search can find, by row. */
+async function alive(out: string): Promise<Record<number, unknown>> {
+  const found = await searchIndex(out, 'any', 1_000);
+  return Object.fromEntries(found.map(({ row, document }) => [row, (JSON.parse(document) as Row).id]).sort());
+}
+
+test('what is there keeps its row, what is new comes behind, what is gone is removed', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2, 3));
+  const encoder = new FakeTextEncoder();
+  const old = filesOf(join(out, 'shard-00000'));
+  const summary = await to([row(3), row(9), row(1, 'another text'), row(0)], { encoder });
+  assert.deepEqual(
+    [summary.kept, summary.added, summary.removed, summary.restored, summary.changed],
+    [2, 2, 2, 0, true],
+  );
+  assert.deepEqual(encoder.texts, ['passage 9', 'another text'], 'nothing else is embedded');
+  assert.deepEqual(await alive(out), { 0: 0, 3: 3, 4: 9, 5: 1 });
+  const { manifest } = summary;
+  assert.deepEqual(manifest, readIndexManifest(out));
+  assert.deepEqual(
+    manifest.shards.map(({ path, firstRow, rows: count }) => [path, firstRow, count]),
+    [
+      ['shard-00000', 0, 4],
+      ['shard-00001', 4, 2],
+    ],
+  );
+  assert.equal(manifest.tombstones?.rows, 2);
+  assert.equal(manifest.tombstones.path, `tombstones-${manifest.generation}.bin`);
+  assert.deepEqual(filesOf(join(out, 'shard-00000')), old, 'no file of an old shard is touched');
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.equal(existsSync(`${out}.partial`), false);
+});
+
+test('the manifest says of what corpus the index is and how it came to be', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2));
+  const before = readIndexManifest(out).generation;
+  const { manifest } = await to(`${JSON.stringify(row(1))}\nnot JSON\n${JSON.stringify(row(5))}\n`, {
+    corpusOptions: { skipBadLines: true },
+  });
+  assert.deepEqual(
+    manifest.corpus.files.map(({ name, passages }) => [name, passages]),
+    [['corpus-1.jsonl', 2]],
+  );
+  assert.equal(manifest.corpus.skippedLines, 1);
+  assert.deepEqual(manifest.lastUpdate, {
+    kind: 'update',
+    before,
+    reading: { format: null, tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: true },
+  });
+  const appended = await to(rows(1, 7), { kind: 'append' });
+  assert.deepEqual(
+    appended.manifest.corpus.files.map(({ name, passages }) => [name, passages]),
+    [
+      ['corpus-1.jsonl', 2],
+      ['corpus-2.jsonl', 2],
+    ],
+  );
+  assert.equal(appended.manifest.lastUpdate?.before, manifest.generation);
+});
+
+test('append adds what is missing and removes nothing, and done again it finds nothing to do', async (t) => {
+  const { out, corpusOf } = await indexed(t, rows(0, 1, 2));
+  const corpus = corpusOf(rows(2, 3, 3));
+  const { added, kept, removed } = await update({ corpus, out, kernel, kind: 'append' });
+  assert.deepEqual([added, kept, removed], [2, 1, 0]);
+  assert.deepEqual(await alive(out), { 0: 0, 1: 1, 2: 2, 3: 3, 4: 3 });
+  const files = filesOf(out);
+  const again = await update({ corpus, out, kernel, kind: 'append' });
+  assert.deepEqual([again.added, again.kept, again.changed], [0, 3, false]);
+  assert.deepEqual(filesOf(out), files);
+});
+
+test('a passage that comes back gets its old row and vector', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2));
+  const { generation } = readIndexManifest(out);
+  await to(rows(0, 2));
+  const encoder = new FakeTextEncoder();
+  const { restored, added, manifest } = await to(rows(0, 1, 2), { encoder });
+  assert.deepEqual([restored, added, encoder.texts.length], [1, 0, 0]);
+  assert.equal(manifest.tombstones, null);
+  assert.equal(manifest.generation, generation, 'equal content, equal generation');
+  await removePassages(out, ['2']);
+  assert.deepEqual(await alive(out), { 0: 0, 1: 1 });
+  assert.equal((await to(rows(2), { kind: 'append' })).restored, 1);
+});
+
+test('equal passages are counted: as many rows are there as the corpus has of them', async (t) => {
+  const same = row('same');
+  const { out, to } = await indexed(t, [same, row(1), same, same]);
+  assert.equal((await to([row(1), same])).removed, 2);
+  assert.deepEqual(await alive(out), { 0: 'same', 1: 1 }, 'the first one stays');
+  const more = await to([same, same, row(1), same, same]);
+  assert.deepEqual([more.restored, more.added, more.kept], [2, 1, 4]);
+  assert.deepEqual(await alive(out), { 0: 'same', 1: 1, 2: 'same', 3: 'same', 4: 'same' });
+  assert.equal(more.duplicates.count, 3);
+  assert.equal(more.manifest.corpus.duplicateIds, 3);
+});
+
+test('the same corpus again is nothing to do and reads no passage', async (t) => {
+  const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
+  const corpus = corpusOf(rows(2, 5));
+  await update({ corpus, out, kernel });
+  const files = filesOf(out);
+  const stages: string[] = [];
+  const { changed, kept } = await update({ corpus, out, onProgress: ({ stage }) => stages.push(stage) });
+  assert.deepEqual([changed, kept, stages.includes('compare')], [false, 2, false]);
+  assert.deepEqual(filesOf(out), files);
+  assert.equal(existsSync(`${out}.partial`), false);
+  // The same passages in another file: compared, nothing embedded, and the manifest names the new file.
+  const other = await to(rows(5, 2));
+  assert.deepEqual(
+    [other.changed, other.added, other.manifest.generation],
+    [false, 0, readIndexManifest(out).generation],
+  );
+  assert.equal(readIndexManifest(out).corpus.files[0]!.name, 'corpus-2.jsonl');
+});
+
+test('all rows of a shard, and in the end all but one of the index, may be removed', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2, 3, 4, 5), { shardRows: 2 });
+  await to(rows(0, 1, 4, 5));
+  for (const engine of ['fastest', 'reference'] as const) {
+    assert.equal((await searchIndex(out, 'any', 3, engine)).length, 3);
+    assert.equal((await searchIndex(out, 'any', 1_000, engine)).length, 4, 'k beyond the rows that are there');
+  }
+  await to(rows(9));
+  assert.deepEqual(await alive(out), { 6: 9 });
+  await removePassages(out, ['9']);
+  for (const engine of ['fastest', 'reference'] as const) {
+    assert.deepEqual(await searchIndex(out, 'any', 3, engine), []);
+  }
+});
+
+test('new passages are cut into shards of at most --shard-rows, numbered on', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2, 3), { shardRows: 2 });
+  await to(rows(0, 1, 2, 3, 4, 5, 6, 7, 8), { shardRows: 2 });
+  assert.deepEqual(
+    readIndexManifest(out).shards.map(({ path, rows: count }) => `${path} ${count}`),
+    ['shard-00000 2', 'shard-00001 2', 'shard-00002 1', 'shard-00003 2', 'shard-00004 2'],
+  );
+});
+
+test('places hold every new passage once, evenly, whatever lies between them', () => {
+  const cases = fc.tuple(fc.array(fc.boolean(), { minLength: 1, maxLength: 200 }), fc.integer({ min: 1, max: 30 }));
+  fc.assert(
+    fc.property(cases, ([isNew, shardRows]) => {
+      const added = new RowBitmap(isNew.length);
+      for (const [position, yes] of isNew.entries()) if (yes) added.add(position);
+      const places = placesOf(added, shardRows, (shard) => `${shard}`);
+      const within = places.map(({ first, end }) =>
+        [...added].filter((position) => position >= first && position < end),
+      );
+      assert.deepEqual(within.flat(), [...added]);
+      assert.deepEqual(
+        within.map(({ length }) => length),
+        places.map(({ rows: count }) => count),
+      );
+      for (const { rows: count } of places) assert.ok(count > 0 && count <= shardRows);
+      assert.equal(places.length, Math.ceil(added.count() / shardRows));
+    }),
+  );
+});
+
+test('any sequence of updates, appends and removals is found as a fresh build of what is left', async (t) => {
+  const passage = fc.record(
+    { id: fc.nat(11), contents: fc.constantFrom('', ' a', ' b').map((end) => `text${end}`), note: fc.constant('n') },
+    { requiredKeys: ['id', 'contents'] },
+  );
+  const corpus = fc.array(passage, { minLength: 1, maxLength: 15 });
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('update' as const), corpus }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('append' as const), corpus }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('remove' as const), ids: fc.array(fc.nat(11), { maxLength: 3 }) }),
+    },
+  );
+  const cases = fc.tuple(corpus, fc.array(step, { minLength: 2, maxLength: 5 }), fc.integer({ min: 4, max: 12 }));
+  await fc.assert(
+    fc.asyncProperty(cases, async ([first, steps, shardRows]) => {
+      const { folder, out, to } = await indexed(t, first, { shardRows });
+      let expected = first.map((one) => JSON.stringify(one));
+      for (const change of steps) {
+        if (change.kind === 'remove') {
+          const isGone = (document: string): boolean =>
+            change.ids.includes((JSON.parse(document) as { id: number }).id);
+          const { removed } = await removePassages(out, change.ids.map(String));
+          assert.equal(removed, expected.filter(isGone).length);
+          expected = expected.filter((document) => !isGone(document));
+        } else {
+          const documents = change.corpus.map((one) => JSON.stringify(one));
+          const before = [...expected];
+          const missing = documents.filter((document) => !takeOne(before, document));
+          const { added, restored, kept } = await to(change.corpus, { kind: change.kind, shardRows });
+          assert.deepEqual([added + restored, kept - restored + added + restored], [missing.length, documents.length]);
+          expected = change.kind === 'append' ? [...expected, ...missing] : documents;
+        }
+        const found = await searchIndex(out, 'any', 100);
+        assert.deepEqual(found.map(({ document }) => document).sort(), [...expected].sort());
+      }
+      assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+      if (expected.length === 0) return;
+      const fresh = join(folder, 'fresh');
+      const text = expected.map((document) => `${document}\n`).join('');
+      const { duplicates } = await build({ corpus: writeCorpus(folder, { 'fresh.jsonl': text }), out: fresh, kernel });
+      const { manifest } = openIndexDirectory(out);
+      assert.equal(manifest.corpus.duplicateIds, duplicates.count);
+      for (const engine of ['fastest', 'reference'] as const) {
+        const wanted = await searchIndex(fresh, 'a query', 100, engine);
+        assert.deepEqual((await searchIndex(out, 'a query', 100, engine)).map(withoutRow), wanted.map(withoutRow));
+        // Where the last of few has the score of the next, either may be among them.
+        assert.deepEqual(
+          (await searchIndex(out, 'a query', 3, engine)).map(({ score }) => score),
+          wanted.slice(0, 3).map(({ score }) => score),
+        );
+      }
+    }),
+    { numRuns: 6, seed: 20_261_121 },
+  );
+});
+
+function takeOne(list: string[], document: string): boolean {
+  const at = list.indexOf(document);
+  if (at >= 0) list.splice(at, 1);
+  return at >= 0;
+}
+
+function withoutRow({ score, document }: { score: number; document: string }): object {
+  return { score, document };
+}
+
+test('another model is refused, with what differs', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1));
+  const files = filesOf(out);
+  const others = [
+    [{ sha256: 'e'.repeat(64) }, /sha256: "0+", now "e+"/],
+    [{ prefixes: { query: '', passage: 'passage: ' } }, /prefixes: \{.*now \{"query":"","passage":"passage: "\}/],
+    [{ maxTokens: { query: 32, passage: 17 } }, /maxTokens/],
+    [{ precision: 'float16' }, /precision: "float32", now "float16"/],
+    [{ batchInvariant: false }, /batchInvariant: true, now false/],
+  ] as const;
+  for (const [model, message] of others) {
+    await assert.rejects(
+      to(rows(2), { encoder: new FakeTextEncoder({ model }) }),
+      trawlError('MODEL_MISMATCH', message),
+    );
+  }
+  assert.deepEqual(filesOf(out), files);
+  assert.equal(existsSync(`${out}.partial`), false);
+  // A folder of another name is the same model.
+  const { manifest } = await to(rows(2), { encoder: new FakeTextEncoder({ model: { name: 'renamed' } }) });
+  assert.equal(manifest.model.name, FAKE_MODEL.name);
+  openIndexDirectory(out);
+});
+
+test('without an index, a corpus, or a passage in it the index stays as it was', async (t) => {
+  const { folder, out, to } = await indexed(t, rows(0, 1));
+  const files = filesOf(out);
+  await assert.rejects(
+    update({ corpus: writeCorpus(folder, { 'c.jsonl': rows(1) }), out: join(folder, 'none') }),
+    trawlError('INDEX_NOT_FOUND'),
+  );
+  await assert.rejects(update({ corpus: [join(folder, 'no.jsonl')], out }), trawlError('CORPUS_NOT_FOUND'));
+  await assert.rejects(to(''), trawlError('CORPUS_EMPTY'));
+  await assert.rejects(to('{"id": 1, "contents": 3}\n'), trawlError('CORPUS_BAD_LINE'));
+  await assert.rejects(to([{ id: 7, text: 'no contents', title: 4 }]), trawlError('CORPUS_BAD_LINE'));
+  assert.deepEqual(filesOf(out), files);
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.startsWith('ix') || name === 'none'),
+    ['ix'],
+  );
+});
+
+test('--unique-ids counts what will be there, not what is removed', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2));
+  // A changed passage keeps its id: the row with the old text does not count.
+  const { added, removed } = await to([row(0), row(1, 'new text'), row(2)], { uniqueIds: true });
+  assert.deepEqual([added, removed], [1, 1]);
+  const { generation } = readIndexManifest(out);
+  const encoder = new FakeTextEncoder();
+  await assert.rejects(
+    to([row(2, 'other')], { kind: 'append', uniqueIds: true, encoder }),
+    trawlError('CORPUS_DUPLICATE_ID', /"2" on lines/),
+  );
+  assert.equal(encoder.batches.length, 0, 'before anything is embedded');
+  assert.equal(readIndexManifest(out).generation, generation);
+});
+
+test('two changes of an index at once are kept apart', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1));
+  let second: unknown;
+  const encoder = new FakeTextEncoder({
+    before: async () => {
+      second ??= await removePassages(out, ['0']).catch((error: unknown) => error);
+    },
+  });
+  await to(rows(0, 1, 2), { encoder });
+  assert.ok(trawlError('BUILD_LOCKED', /is building .*ix\.partial at this moment/)(second));
+  assert.deepEqual(await alive(out), { 0: 0, 1: 1, 2: 2 });
+});
+
+test('an update is not made over the half of a build, nor a build over the half of an update', async (t) => {
+  const { out, to, corpusOf } = await indexed(t, rows(0, 1));
+  const corpus = corpusOf(rows(5, 6, 7, 8));
+  const options = {
+    corpus,
+    corpusOptions: {},
+    encoder: new FakeTextEncoder(),
+    out,
+    overwrite: true,
+    passageTemplate: '{contents}',
+    uniqueIds: false,
+    onProgress: () => undefined,
+  };
+  await buildShardJob({ ...options, shard: { index: 0, of: 2 } });
+  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it has shards of jobs \(--shard i\/n\)/));
+  await assert.rejects(removePassages(out, ['0']), trawlError('BUILD_DIFFERS', /shards of jobs/));
+  await buildShardJob({ ...options, shard: { index: 1, of: 2 } });
+  await mergeIndex(out, { overwrite: true, uniqueIds: false });
+  assert.deepEqual(await alive(out), { 0: 5, 1: 6, 2: 7, 3: 8 });
+
+  const failing = { encoder: new FakeTextEncoder({ failing: () => true }) };
+  await assert.rejects(build({ ...options, ...failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
+  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it is a build, not an update/));
+  await build({ ...options });
+  await assert.rejects(to(rows(3), failing), trawlError('ENCODING_FAILED', /What is done is kept/));
+  await assert.rejects(build({ ...options }), trawlError('BUILD_DIFFERS', /it is an update of the index/));
+  await assert.rejects(
+    removePassages(out, ['5']),
+    trawlError('BUILD_DIFFERS', /it is an unfinished update of the index/),
+  );
+  await assert.rejects(
+    to(rows(4)),
+    trawlError('BUILD_DIFFERS', /corpus file 1: corpus-\d\.jsonl, now corpus-\d\.jsonl/),
+  );
+  assert.equal((await to(rows(4), { restart: true })).added, 1);
+});
+
+test('an update that failed goes on where it was, and embeds no row twice', async (t) => {
+  const { out, corpusOf } = await indexed(t, rows(0, 1));
+  const corpus = corpusOf(Array.from({ length: 2_000 }, (_, i) => row(i)));
+  const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 1700' });
+  const options = { corpus, out, kernel, shardRows: 600, checkpointMs: 0 };
+  const before = filesOf(out);
+  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
+  assert.deepEqual(filesOf(out), before);
+  const encoder = new FakeTextEncoder();
+  const { added, resumedRows } = await update({ ...options, encoder });
+  assert.equal(added, 1_998);
+  assert.ok(resumedRows > 1_000 && encoder.texts.length === added - resumedRows, `${resumedRows}`);
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+});
+
+test('an index behind a link is changed where it lies', async (t) => {
+  const { folder, out, corpusOf } = await indexed(t, rows(0, 1));
+  const link = join(folder, 'latest');
+  symlinkSync(out, link);
+  await update({ corpus: corpusOf(rows(1, 2)), out: link });
+  await removePassages(link, ['1']);
+  assert.deepEqual(await alive(out), { 2: 2 });
+  assert.deepEqual([lstatSync(link).isSymbolicLink(), existsSync(`${link}.partial`)], [true, false]);
+});
+
+test('codes, screen and float16 rows are made for an updated index as for any, with the same answers', {
+  skip,
+}, async (t) => {
+  const many = Array.from({ length: 300 }, (_, i) => row(i));
+  const { out, to } = await indexed(t, many.slice(0, 200), { kernel: undefined });
+  await to(many.slice(50), { kernel: undefined });
+  const before = await searchIndex(out, 'any', 20, 'reference');
+  const { codesMade, rewritten } = await optimizeIndex(out, kernel!, { float16: true, onStep: () => undefined });
+  assert.deepEqual([codesMade, rewritten], [2, 2]);
+  assert.deepEqual(await searchIndex(out, 'any', 20), before);
+  const { kept, added } = await to(many.slice(40));
+  assert.deepEqual([kept, added], [260, 0], 'what was removed comes back');
+  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+});
+
+test('a shard that was completed and not cleared up when its process died is cleared up', async (t) => {
+  const { out, corpusOf } = await indexed(t, rows(0, 1));
+  const corpus = corpusOf(rows(0, 1, 2, 3));
+  const options = { corpus, out, kernel, shardRows: 1 };
+  const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 3' });
+  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED'));
+  const shard = join(`${out}.partial`, 'shard-00001');
+  for (const name of ['checkpoint.json', 'passages.json']) writeFileSync(join(shard, name), '{}');
+  await update(options);
+  const names = readdirSync(join(out, 'shard-00001'));
+  assert.deepEqual(
+    names.filter((name) => name === 'checkpoint.json' || name === 'passages.json'),
+    [],
+  );
+});
+
+test('what earlier updates left in the index is removed by the next, and nothing else is', async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2));
+  const { manifest: first } = await to(rows(0, 1));
+  mkdirSync(join(out, 'shard-00007'));
+  writeFileSync(join(out, 'shard-00007', 'shard.json'), '{}');
+  writeFileSync(join(out, `tombstones-${'a'.repeat(32)}.bin`), '');
+  writeFileSync(join(out, 'README.md'), 'about this index');
+  const { manifest } = await to(rows(0, 7));
+  assert.deepEqual(
+    readdirSync(out).sort(),
+    [
+      'README.md',
+      'manifest.json',
+      'shard-00000',
+      'shard-00001',
+      first.tombstones!.path,
+      manifest.tombstones!.path,
+    ].sort(),
+    'the bitmap of the generation before stays for who was just opening it',
+  );
+});
+
+test('an updated index is current for the corpus it was brought up to, and for no other', async (t) => {
+  const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
+  const corpus = corpusOf(rows(2, 5));
+  const current = async (files = corpus): Promise<boolean> => {
+    const wanted = { corpusOptions: {}, uniqueIds: false, model: FAKE_MODEL, passageTemplate: '{contents}' };
+    return (await currentIndex(out, { ...wanted, corpus: files })) !== undefined;
+  };
+  assert.equal(await current(), false);
+  await update({ corpus, out });
+  assert.equal(await current(), true);
+  await removePassages(out, ['5']);
+  assert.equal(await current(), false, 'a passage of it was removed');
+  await update({ corpus, out });
+  assert.equal(await current(), true);
+  await to(rows(8), { kind: 'append' });
+  assert.equal(await current(), false);
+});
+
+test('compaction leaves removed rows out, and what is found stays the same', { skip }, async (t) => {
+  const { out, to } = await indexed(t, rows(...Array.from({ length: 12 }, (_, i) => i)), { shardRows: 4 });
+  // The first shard loses some rows, the second all, the third none; a fourth is added.
+  await to(rows(0, 3, 8, 9, 10, 11, 20, 21));
+  const before = await searchIndex(out, 'any', 100);
+  const { manifest: old } = openIndexDirectory(out);
+  const files = filesOf(out);
+  const step = { onStep: () => undefined };
+  const { compacted, dropped, manifest } = await compactIndex(out, kernel, step);
+  assert.deepEqual([compacted, dropped, manifest.rows, manifest.tombstones], [1, 6, 8, null]);
+  assert.deepEqual(
+    manifest.shards.map(({ path, firstRow, rows: count }) => [path, firstRow, count]),
+    [
+      ['shard-00004', 0, 2],
+      ['shard-00002', 2, 4],
+      ['shard-00003', 6, 2],
+    ],
+  );
+  assert.notEqual(manifest.generation, old.generation);
+  assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
+  assert.deepEqual(await verifyIndex(out, step), []);
+  for (const [name, bytes] of files) {
+    if (name !== 'manifest.json') assert.deepEqual(filesOf(out).get(name), bytes, `${name} stays for who has it open`);
+  }
+  assert.equal(existsSync(`${out}.partial`), false);
+  // Again there is nothing to do but to clear up.
+  assert.equal((await compactIndex(out, kernel, step)).compacted, 0);
+  assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00002', 'shard-00003', 'shard-00004']);
+  assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
+  // It is an index like any other.
+  const { kept, added, removed } = await to(rows(0, 3, 8, 30));
+  assert.deepEqual([kept, added, removed], [3, 1, 5]);
+});
+
+test('a compaction that is stopped leaves the index as it was, and the next begins anew', { skip }, async (t) => {
+  const { out, to } = await indexed(t, rows(0, 1, 2, 3));
+  await to(rows(0, 2));
+  const files = filesOf(out);
+  await assert.rejects(
+    compactIndex(out, kernel, { onStep: () => undefined, signal: AbortSignal.abort() }),
+    trawlError('CANCELLED'),
+  );
+  assert.deepEqual(filesOf(out), files);
+  assert.equal(existsSync(`${out}.partial`), false);
+  // A process that was killed leaves its work behind.
+  mkdirSync(join(`${out}.partial`, 'compact', 'shard-00001'), { recursive: true });
+  assert.equal((await compactIndex(out, kernel, { onStep: () => undefined })).dropped, 2);
+  assert.equal(existsSync(`${out}.partial`), false);
+});
