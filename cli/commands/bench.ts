@@ -6,8 +6,11 @@ import { benchEmbed } from '../../bench/bench-embed.ts';
 import { BASELINES } from '../../bench/bench-engine.ts';
 import { benchFlat } from '../../bench/bench-flat.ts';
 import { benchIndex, indexReport } from '../../bench/bench-index.ts';
+import { benchServe } from '../../bench/bench-serve.ts';
 import { EMBED_BASELINES } from '../../bench/embed-engine.ts';
-import { embedReport, flatReport } from '../../bench/report.ts';
+import { embedReport, flatReport, serveReport } from '../../bench/report.ts';
+import { SERVE_BASELINES } from '../../bench/serve-engine.ts';
+import { SERVE_LOADS } from '../../bench/serve-loads.ts';
 import { availableCores } from '../../src/embedding/available-cores.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS } from '../../src/manifest/model-identity.ts';
@@ -24,23 +27,29 @@ const OPTIONS_OF = {
   embed: ['model', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
 } as const;
 
+/** Options that mean something to `serve` alone. */
+const SERVE_OPTIONS = ['index', 'calls', 'loads', 'seconds'] as const;
+
 export const benchCommand = defineCommand({
   name: 'bench',
-  summary: 'measure the search beside faiss, numpy and usearch, the encoder beside sentence-transformers, and building',
+  summary:
+    'measure the search beside faiss, numpy and usearch, the encoder beside sentence-transformers, building, and the server',
   description:
     '`trawl bench flat` times exact top-k over synthetic vectors with the distribution of real ones, or over a FAISS file, ' +
     'in turns with the baselines: the same rows, queries and threads, a median of several runs after a warm-up, the answers ' +
     'compared. `trawl bench embed` times a model over passages of a corpus, and over single queries, in turns with ' +
     'sentence-transformers over the checkpoint that the model was made of. `trawl bench index` builds an index of --rows ' +
-    'passages of 100 words, or of --corpus, with vectors that cost nothing, or with --model beside the encoder alone.\n\n' +
+    'passages of 100 words, or of --corpus, with vectors that cost nothing, or with --model beside the encoder alone. ' +
+    '`trawl bench serve` puts `trawl serve` and a FastAPI server of the kind Search-R1 is used with under the same loads, in ' +
+    'turns, over the same vectors, from a process of its own, and compares their answers.\n\n' +
     '`trawl bench baselines` makes the Python environment of flat, `trawl bench baselines embed` that of embed (torch: up to ' +
-    '6 GB), once. A baseline that is not there, or does not fit into memory, is left out with a word. bench/README.md ' +
+    '6 GB), `trawl bench baselines serve` that of serve beside it, once. A baseline that is not there, or does not fit into memory, is left out with a word. bench/README.md ' +
     'defines the figures.',
   positionals: {
     usage: '<case> [of]',
     help: {
-      case: 'flat: the search. embed: the encoder. index: the building. baselines: install what they are compared with.',
-      of: 'With baselines: flat (faiss, numpy, usearch; the default) or embed (sentence-transformers).',
+      case: 'flat: the search. embed: the encoder. index: the building. serve: the server. baselines: install what they are compared with.',
+      of: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers) or serve (a FastAPI server).',
     },
     min: 1,
     max: 2,
@@ -59,14 +68,14 @@ export const benchCommand = defineCommand({
     against: {
       kind: 'string',
       value: 'NAME,…',
-      help: `Baselines, or none. Default: all there are, for flat ${BASELINES.join(', ')}, for embed ${EMBED_BASELINES.join(', ')}.`,
+      help: `Baselines, or none. Default: all there are, for flat ${BASELINES.join(', ')}, for embed ${EMBED_BASELINES.join(', ')}, for serve ${SERVE_BASELINES.join(', ')}.`,
     },
     threads: { kind: 'integer', min: 1, help: 'Threads of every engine. Default: the cores of this process.' },
     runs: {
       kind: 'integer',
       default: 5,
       min: 1,
-      help: 'Timed searches, or encodings of all passages, of each. Fewer than 5 are for a look only.',
+      help: 'Timed searches, encodings of all passages, or repetitions of a load, of each. Fewer than 5 are for a look only.',
     },
     vectors: {
       kind: 'string',
@@ -90,7 +99,7 @@ export const benchCommand = defineCommand({
     model: {
       kind: 'string',
       value: 'NAME|DIR',
-      help: 'embed: the encoder, as for `trawl index`; required there. index: in place of one that costs nothing.',
+      help: 'embed, serve: the encoder, as for `trawl index`; required there. index: in place of one that costs nothing.',
     },
     texts: { kind: 'string', value: 'FILE', help: 'embed: a corpus to take passages of. Required there.' },
     sample: { kind: 'integer', default: 2000, min: 1, help: 'embed: passages, drawn at random.' },
@@ -126,7 +135,28 @@ export const benchCommand = defineCommand({
       value: 'GB/S',
       help: 'Reading speed of the memory, 10^9 bytes a second, measured elsewhere; for the record and the roofline.',
     },
-    corpus: { kind: 'list', value: 'FILE', help: 'index: passages to take.' },
+    corpus: {
+      kind: 'list',
+      value: 'FILE',
+      help: 'index: passages to take. serve: one file of JSON lines; default: pool_wiki_dev of ../shared/data.',
+    },
+    index: {
+      kind: 'string',
+      value: 'DIR',
+      help: 'serve: an index of --corpus made with --model. Default: built in the cache, once.',
+    },
+    calls: {
+      kind: 'string',
+      value: 'FILE',
+      help: 'serve: recorded search calls, whose queries are asked. Default: search_calls of ../shared/data.',
+    },
+    loads: { kind: 'string', value: 'NAME,…', help: `serve: of ${SERVE_LOADS.join(', ')}. Default: all.` },
+    seconds: {
+      kind: 'integer',
+      default: 10,
+      min: 1,
+      help: 'serve: how long a repetition of a load goes on that has no end of its own.',
+    },
     out: { kind: 'string', value: 'FILE', help: 'Also write environment, records and what was left out, as JSON.' },
   },
   examples: [
@@ -134,6 +164,7 @@ export const benchCommand = defineCommand({
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
     'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
+    'trawl bench serve --model models/all-MiniLM-L6-v2 --baseline-model ./all-MiniLM-L6-v2 --runs 3 --json',
     'trawl bench embed --model models/e5-base-v2 --texts wiki-18.jsonl --sample 500 --precision float32,int8',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -158,14 +189,21 @@ export const benchCommand = defineCommand({
         await rm(scratch, { recursive: true, force: true });
       }
     }
-    if (name !== 'flat' && name !== 'embed') {
+    if (name !== 'flat' && name !== 'embed' && name !== 'serve') {
       throw new TrawlError(
         'USAGE',
-        `There is no case ${JSON.stringify(name)}; there are flat, embed, index and baselines.`,
+        `There is no case ${JSON.stringify(name)}; there are flat, embed, index, serve and baselines.`,
       );
     }
     const other = name === 'flat' ? 'embed' : 'flat';
-    const foreign = OPTIONS_OF[other].find((option) => given.has(option) && option !== 'model');
+    const foreign =
+      name === 'serve'
+        ? OPTIONS_OF.flat.find((option) => given.has(option))
+        : OPTIONS_OF[other].find((option) => given.has(option) && option !== 'model');
+    const ofServe = SERVE_OPTIONS.find((option) => given.has(option));
+    if (name !== 'serve' && ofServe !== undefined) {
+      throw new TrawlError('USAGE', `--${ofServe} belongs to \`trawl bench serve\`. Leave it out.`);
+    }
     if (positionals.length > 1 || foreign !== undefined) {
       const what = foreign === undefined ? `A second word, ${JSON.stringify(of)},` : `--${foreign}`;
       const place = foreign === undefined ? 'baselines' : other;
@@ -195,6 +233,20 @@ export const benchCommand = defineCommand({
       return EXIT.ok;
     };
     try {
+      if (name === 'serve') {
+        const result = await benchServe({
+          ...common,
+          loads: parseNames('--loads', options.loads, SERVE_LOADS),
+          seconds: options.seconds,
+          model: options.model,
+          baselineModel: options['baseline-model'],
+          index: options.index,
+          corpus: options.corpus[0],
+          calls: options.calls,
+          against: parseNames('--against', options.against, SERVE_BASELINES, { none: true }),
+        });
+        return await report(result, result.records, () => serveReport(result));
+      }
       if (name === 'embed') {
         const result = await benchEmbed({
           ...common,
