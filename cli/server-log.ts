@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { LineWriter } from './line-writer.ts';
 
 const STDERR = 2;
 
@@ -11,19 +12,8 @@ export interface ServerLog {
 /** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
 export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
   if (terminal) return { logger: pino(await prettyLines(STDERR)), flush: () => undefined };
-  const lines = pino.destination({ dest: STDERR, sync: false });
-  // Nobody reads the log any more: the server goes on.
-  lines.on('error', () => undefined);
-  return {
-    logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
-    flush() {
-      try {
-        lines.flushSync();
-      } catch {
-        // The pipe is closed, or nothing was ever written.
-      }
-    },
-  };
+  const lines = new LineWriter(STDERR);
+  return { logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines), flush: () => lines.flush() };
 }
 
 /** Exported for its test: `12:34:56 INFO  64 queries, top 3: 12.1 ms (embed 8.0, search 3.2, fetch 0.6, reply 0.3)`. */

@@ -12,8 +12,6 @@ import type { RetrieverInfo } from './retriever.ts';
 import { SearchRetriever } from './search-retriever.ts';
 
 export interface OpenRetrieverOptions {
-  /** Takes the place of opening one; for measuring what is around it. It is closed with the retriever, its identity is not compared. */
-  readonly encoder?: TextEncoder;
   /** Folder or name of the query encoder; default: where the manifest says that it lay, else the name it has there. */
   readonly model?: string;
   /** Default: the manifest's, or the other float precision of the same checkpoint where there is no such graph. */
@@ -46,13 +44,27 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   const opened: { close(): Promise<void> }[] = [];
   try {
     onProgress(`loading the encoder ${manifest.model.name}`);
-    const encoder = options.encoder ?? (await openQueryEncoder(folder, manifest, options));
+    const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
+      workers: options.encoderThreads,
+      device: options.device,
+      shareWeights: options.shareWeights,
+      precision: options.precision,
+      preferredPrecisions: precisionsFor(manifest.model, options.device),
+      overrides: {
+        queryPrefix: manifest.model.prefixes.query,
+        passagePrefix: manifest.model.prefixes.passage,
+        pooling: manifest.model.pooling,
+        normalize: manifest.model.normalize,
+        maxQueryTokens: manifest.model.maxTokens.query,
+        maxPassageTokens: manifest.model.maxTokens.passage,
+        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
+      },
+    });
     opened.push(encoder);
-    if (options.encoder === undefined) {
-      const precisionAsked = options.precision !== undefined;
-      const remark = checkSameModel(manifest.model, encoder.identity, { precisionAsked });
-      if (remark !== null) options.onWarning?.(remark);
-    }
+    const remark = checkSameModel(manifest.model, encoder.identity, {
+      precisionAsked: options.precision !== undefined,
+    });
+    if (remark !== null) options.onWarning?.(remark);
     onProgress('opening the vectors');
     const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
@@ -75,30 +87,6 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
-}
-
-/** With prefixes, pooling and limits of the manifest. */
-function openQueryEncoder(
-  folder: string,
-  manifest: IndexManifest,
-  options: OpenRetrieverOptions,
-): Promise<TextEncoder> {
-  return openEncoder(options.model ?? recordedModel(folder, manifest), {
-    workers: options.encoderThreads,
-    device: options.device,
-    shareWeights: options.shareWeights,
-    precision: options.precision,
-    preferredPrecisions: precisionsFor(manifest.model, options.device),
-    overrides: {
-      queryPrefix: manifest.model.prefixes.query,
-      passagePrefix: manifest.model.prefixes.passage,
-      pooling: manifest.model.pooling,
-      normalize: manifest.model.normalize,
-      maxQueryTokens: manifest.model.maxTokens.query,
-      maxPassageTokens: manifest.model.maxTokens.passage,
-      ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
-    },
-  });
 }
 
 /** The model's folder where the manifest remembers one and it is still there, else its name. */
