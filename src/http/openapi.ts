@@ -107,7 +107,9 @@ function named(onlyIfNamed: boolean): string {
 
 function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
   const others = dialects.flatMap(({ statuses }) => Object.values(statuses));
-  return Object.fromEntries(others.map((status) => [String(status), 'The request is not understood.']));
+  return Object.fromEntries(
+    others.map((status) => [String(status), status === 501 ? 'Not there yet.' : 'The request is not understood.']),
+  );
 }
 
 function getOperation({ name, summary, parameters = [], reply: _reply }: GetOperation): Json {
@@ -170,5 +172,12 @@ function withOptionalDefaults(node: unknown): unknown {
 
 /** Without what the library keeps beside the keywords of JSON Schema. */
 function plain(schema: TSchema): Json {
-  return JSON.parse(JSON.stringify(schema)) as Json;
+  return JSON.parse(JSON.stringify(schema), (_key, value: unknown) => tuplesOf2020(value)) as Json;
+}
+
+/** The library writes tuples as drafts before 2020-12 had them; OpenAPI 3.1 takes that one. */
+function tuplesOf2020(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('items' in value) || !Array.isArray(value.items)) return value;
+  const { items, additionalItems: _closed, ...rest } = value as { items: unknown[]; additionalItems?: boolean };
+  return { ...rest, prefixItems: items, items: false };
 }
