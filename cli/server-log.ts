@@ -5,15 +5,21 @@ const STDERR = 2;
 
 export interface ServerLog {
   readonly logger: Logger;
+  /** Lines that were dropped, because they could not be written as fast as they came. */
+  readonly dropped: () => number;
   /** Writes what is still held back. */
   flush(): void;
 }
 
 /** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
 export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
-  if (terminal) return { logger: pino(await prettyLines(STDERR)), flush: () => undefined };
+  if (terminal) return { logger: pino(await prettyLines(STDERR)), dropped: () => 0, flush: () => undefined };
   const lines = new LineWriter(STDERR);
-  return { logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines), flush: () => lines.flush() };
+  return {
+    logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
+    dropped: () => lines.dropped,
+    flush: () => lines.flush(),
+  };
 }
 
 /** Exported for its test: `12:34:56 INFO  64 queries, top 3: 12.1 ms (embed 8.0, search 3.2, fetch 0.6, reply 0.3)`. */

@@ -57,6 +57,9 @@ export const ERROR_CODES = {
   METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
   NOT_READY: 'The server is starting or stopping.',
   OVERLOADED: 'The server has more work waiting than it is allowed to hold.',
+  UNAUTHORIZED: 'The server wants a key, and the request has none or a wrong one.',
+  FORBIDDEN: 'The key of the request, or its lack, does not allow this route.',
+  RELOAD_FAILED: 'An index could not be opened anew; the one that was there goes on answering.',
   CANCELLED: 'The caller went away or asked to stop.',
   // The Hugging Face hub
   HUB_NOT_FOUND: 'The hub has no such repository, revision or file, or shows it only to those who have access.',

@@ -1,15 +1,18 @@
-import { isNodeError, TrawlError } from '../../src/errors.ts';
+import { resolve } from 'node:path';
+import type { Server as TlsServer } from 'node:tls';
+import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
-import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { parseExtraListener } from '../extra-listener.ts';
-import { formatCount } from '../format.ts';
-import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { reloadServer } from '../reload-server.ts';
+import { retrieverOptions } from '../retriever-options.ts';
+import { MIB, SERVE_OPTIONS } from '../serve-options.ts';
+import { banner, exposureNotes, startFacts } from '../serve-start.ts';
+import { indexOpener, parseServedIndexes } from '../served-indexes.ts';
+import { readKeys, readTls } from '../server-files.ts';
 
-const MIB = 1024 * 1024;
 /** What parts that are no longer held up by a client get to close, past the grace period. */
 const AFTER_CUT_MS = 500;
 
@@ -20,90 +23,63 @@ export const serveCommand = defineCommand({
     'Answers as the retrieval servers of Search-R1, SkyRL, rLLM, R1-Searcher, ReSearch and others do (docs/dialects.md), ' +
     'with embeddings and a search of its own under /v1 (docs/http-api.md), the API described at /docs, and a search page ' +
     'at /.\n\n' +
-    'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
-    'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
+    'Listens on this machine alone unless --host says otherwise; beyond it, --keys-file and --tls-cert say who may search ' +
+    'and keep it private. SIGTERM and Ctrl-C let running requests end first; SIGHUP opens indexes, keys and certificates ' +
+    'anew while requests go on (docs/operations.md).\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
     '{"url", "pid", "index", …}, says that the server is ready.',
-  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
-  options: {
-    host: {
-      kind: 'string',
-      default: '127.0.0.1',
-      help: 'Address to listen on. 0.0.0.0 is every network of this machine.',
-    },
-    port: {
-      kind: 'integer',
-      min: 0,
-      max: 65_535,
-      default: 8000,
-      help: 'Port to listen on; 0 lets the system choose one.',
-    },
-    listen: {
-      kind: 'list',
-      value: '[HOST:]PORT=DIALECT',
-      help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. May be given several times.',
-    },
-    dialect: {
-      kind: 'list',
-      value: 'NAME',
-      help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. May be given several times, most preferred first. docs/dialects.md has what each one takes.',
-    },
-    topk: {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.topk,
-      help: 'Passages per query for requests that do not say (topk absent, null or 0).',
-    },
-    'max-k': {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.maxK,
-      help: 'Most passages per query a request may ask for; more is refused with 422. Large values make large replies.',
-    },
-    'max-queries': {
-      kind: 'integer',
-      min: 1,
-      default: DEFAULT_SERVER_CONFIG.maxQueries,
-      help: 'Most queries in one request; more is refused with 413.',
-    },
-    'max-body-mib': {
-      kind: 'integer',
-      min: 1,
-      // A body becomes one string, and Node's longest is a little under 512 MiB.
-      max: 511,
-      default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
-      help: 'Largest request body in MiB; a larger one is refused with 413.',
-    },
-    'grace-s': {
-      kind: 'integer',
-      min: 0,
-      max: 3600,
-      default: 30,
-      help: 'Seconds that running requests get to end after SIGTERM or Ctrl-C. Then their connections are cut. A second signal stops at once.',
-    },
-    ...RETRIEVER_OPTIONS,
+  positionals: {
+    usage: '<index> …',
+    help: { index: 'Index directories; the first one answers requests that name none.' },
+    min: 0,
+    max: 1_000,
   },
-  examples: ['trawl serve indexes/sample', 'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3'],
+  options: SERVE_OPTIONS,
+  examples: [
+    'trawl serve indexes/sample',
+    'trawl serve indexes/wiki18 --index news=indexes/news',
+    'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3',
+  ],
   async run({ options, positionals, signal, out, note }) {
     if (options.topk > options['max-k']) {
       throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
     }
+    const keys = readKeys(options['keys-file']);
+    const tls = readTls(options['tls-cert'], options['tls-key']);
+    const indexes = parseServedIndexes([...positionals, ...options.index]);
+    if (indexes.length === 0) {
+      throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+    }
     // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
-    openIndexDirectory(positionals[0]!);
+    for (const { folder } of indexes) openIndexDirectory(folder);
     // Loaded here, so that the other commands start without a web server.
-    const [{ buildApp }, { listen }, { serverLog }] = await Promise.all([
+    const [{ buildApp }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
       import('../../src/http/app.ts'),
       import('../../src/http/listen.ts'),
+      import('../../src/http/server-metrics.ts'),
       import('../server-log.ts'),
     ]);
     const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
-    const holder = new RetrieverHolder();
+    const open = indexOpener({ ...retrieverOptions(options), onWarning: note }, { warm: options.warm, signal });
+    const holder = RetrieverHolder.over(indexes, open);
+    const metrics = new ServerMetrics({ process: true });
+    const recorder = await openRecorder(options, note);
+    if (log !== undefined) metrics.dropped('log', log.dropped);
+    if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
     const config = {
       topk: options.topk,
       maxK: options['max-k'],
       maxQueries: options['max-queries'],
       maxBodyBytes: options['max-body-mib'] * MIB,
       logger: log?.logger ?? null,
+      logEvery: options['log-every'],
+      metrics,
+      record: recorder ?? null,
+      keys,
+      tls,
+      corsOrigins: options['cors-origin'],
+      maxConnections: options['max-connections'],
+      writeStallMs: options['stall-s'] * 1000,
     };
     const extra = options.listen.map((text) => parseExtraListener(text, options.host));
     const app = buildApp(holder, { ...config, dialects: options.dialect });
@@ -112,7 +88,6 @@ export const serveCommand = defineCommand({
       return buildApp(holder, { ...config, dialects: [dialect, ...others] });
     });
     const apps = [app, ...extraApps];
-    let retriever: Retriever | undefined;
     const inTime = endWithin(options['grace-s'] * 1000, signal, {
       // What still runs loses its connection, and with it its reason to run.
       cut() {
@@ -125,17 +100,32 @@ export const serveCommand = defineCommand({
         process.exit(EXIT.ok);
       },
     });
+    // The signal by which servers are told to look at their files again.
+    const files = [
+      () => {
+        if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
+      },
+      () => {
+        const next = readTls(options['tls-cert'], options['tls-key']);
+        if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
+      },
+    ];
+    const onHangUp = (): void => void reloadServer({ holder, metrics, log: log?.logger, files, note });
+    process.on('SIGHUP', onHangUp);
+    signal.addEventListener('abort', () => holder.stop(), { once: true });
     try {
       const url = await listening(listen(app, options), options);
       for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
-      retriever = await openRetriever(positionals[0]!, {
-        ...retrieverOptions(options),
-        onWarning: note,
-        onProgress: (doing) => holder.report(doing),
+      for (const host of new Set([options.host, ...extra.map((each) => each.host)])) {
+        for (const line of exposureNotes(host, { keys: keys !== null, tls: tls !== null })) note(`note: ${line}`);
+      }
+      await holder.open().catch((error: unknown) => {
+        // A start that was told to stop is no failure.
+        if (!signal.aborted) throw error;
       });
-      holder.ready(retriever);
-      if (options.json) out(JSON.stringify(startFacts(url, retriever)));
-      else if (!signal.aborted) for (const line of banner(url, options.host, retriever)) note(line);
+      if (signal.aborted) note('stopping before the start was over');
+      else if (options.json) out(JSON.stringify(startFacts(url, holder)));
+      else for (const line of banner(url, holder, keys !== null)) note(line);
       await aborted(signal);
       note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
       holder.stop();
@@ -145,7 +135,9 @@ export const serveCommand = defineCommand({
       holder.stop();
       for (const each of apps) each.server.closeAllConnections();
       await Promise.all(apps.map((each) => each.close()));
-      await retriever?.close();
+      process.off('SIGHUP', onHangUp);
+      await holder.close();
+      await recorder?.close();
       inTime();
       log?.flush();
     }
@@ -173,31 +165,18 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'the host name cannot be looked up',
 };
 
-/** The one line of `--json`: for a script that starts a server and waits until it is ready. */
-function startFacts(url: string, { info }: Retriever): object {
-  const { index, rows, dimension, metric, generation, model } = info;
-  return { url, pid: process.pid, index, rows, dimension, metric, generation, model: model.name };
-}
-
-/** What a person needs after the start: where it is, a request to copy, what to do next. */
-function banner(url: string, host: string, { info }: Retriever): string[] {
-  const curl = `curl -s ${url}/retrieve -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
-  const lines = [
-    '',
-    `Serving ${info.index} (${formatCount(info.rows)} passages, ${info.model.name}) on ${url}`,
-    '',
-    `  search page   ${url}/`,
-    `  try it        ${curl}`,
-    '  stop          Ctrl-C',
-    '',
-  ];
-  if (!isLoopback(host))
-    lines.push(`  note          ${host}: whoever reaches this machine can search; there is no access control.`, '');
-  return lines;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.');
+async function openRecorder(
+  options: { readonly record: string | undefined; readonly 'record-mib': number; readonly 'record-files': number },
+  note: (text: string) => void,
+): Promise<QueryRecorder | undefined> {
+  if (options.record === undefined) return undefined;
+  return QueryRecorder.open({
+    path: resolve(options.record),
+    maxFileBytes: options['record-mib'] * MIB,
+    keep: options['record-files'],
+    onFailure: (error) =>
+      note(`--record: ${asTrawlError(error).message}; queries are not recorded until it can be written`),
+  });
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -3,6 +3,9 @@ import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { whenAnswerIsOver } from './client-signal.ts';
 
+/** Between the answer and the end of a connection on which nothing can be understood. */
+const CLOSE_WITHIN_MS = 2_000;
+
 /**
  * Answers what is not a request at all: garbage, headers without end, a sender that stalls. These never reach a route and
  * have no error code of ours; Node names them, and HTTP has a status for each.
@@ -17,8 +20,12 @@ export class ConnectionErrors {
   /** Connections on which nothing more can be understood. */
   readonly #broken = new WeakMap<Socket, NodeJS.ErrnoException>();
 
-  constructor(log: FastifyBaseLogger) {
+  readonly #onError: () => void;
+
+  /** `onError`: told of each connection that could not be understood. */
+  constructor(log: FastifyBaseLogger, onError: () => void) {
     this.#log = log;
+    this.#onError = onError;
   }
 
   watch(server: Server): void {
@@ -40,6 +47,7 @@ export class ConnectionErrors {
     if (this.#broken.has(socket)) return;
     this.#broken.set(socket, error);
     this.#log.debug({ reason: error.code, status: statusOf(error.code) }, 'connection error');
+    this.#onError();
     this.#answerInTurn(error, socket);
   }
 
@@ -51,8 +59,13 @@ export class ConnectionErrors {
       socket.destroySoon();
       return;
     }
-    if (socket.writable) socket.end(answerTo(error));
-    else socket.destroySoon();
+    if (!socket.writable) {
+      socket.destroySoon();
+      return;
+    }
+    socket.end(answerTo(error));
+    // A client that never closes its side would keep the connection for ever.
+    socket.setTimeout(CLOSE_WITHIN_MS, () => socket.destroy());
   }
 }
 

@@ -28,11 +28,12 @@ export function sendError(
   error: TrawlError,
   request: FastifyRequest,
   reply: FastifyReply,
-  config: Pick<ServerConfig, 'retryAfterS'>,
+  config: Pick<ServerConfig, 'retryAfterS' | 'metrics'>,
 ): void {
   const dialect = request.dialect ?? null;
   const status = dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
+  config.metrics?.refused(error.code);
   if (status === 503) reply.header('retry-after', config.retryAfterS);
   void reply
     .code(status)
@@ -45,7 +46,7 @@ export function sendError(
 function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {
   if (reply.raw.destroyed || request.raw.socket.destroyed) {
     request.log.info({ code: error.code }, 'the client hung up before its answer');
-  } else if (status === 500) {
+  } else if (status === 500 || error.code === 'RELOAD_FAILED') {
     request.log.error({ err: error, code: error.code, details: error.details }, 'request failed');
   } else {
     request.log.info({ code: error.code, status, reason: error.message }, 'request refused');

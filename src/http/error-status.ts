@@ -15,8 +15,11 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   UNSUPPORTED_MEDIA_TYPE: 415,
   BODY_TOO_LARGE: 413,
   TOO_MANY_QUERIES: 413,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
+  RELOAD_FAILED: 409,
   NOT_READY: 503,
   OVERLOADED: 503,
   // Seen by a client only where the server gave the call up; one that hung up sees nothing.

@@ -1,15 +1,23 @@
 import type { TSchema } from 'typebox';
 import { packageVersion } from '../package-root.ts';
+import type { Access } from './access.ts';
 import type { Dialect } from './dialects/dialect.ts';
 
-/** A GET route that answers with JSON. */
-export interface GetOperation {
+/** A route beside the dialects'. */
+export interface Operation {
+  /** Default: get. */
+  readonly method?: 'get' | 'post';
   /** With parameters in braces, as OpenAPI writes them. */
   readonly path: string;
   readonly name: string;
   readonly summary: string;
+  readonly access: Access;
   readonly parameters?: readonly { readonly name: string; readonly description: string; readonly example: string }[];
-  readonly reply: TSchema;
+  readonly request?: { readonly schema: TSchema; readonly required: boolean; readonly example: object };
+  /** Of the answer's JSON; a text where it is none. */
+  readonly reply: TSchema | 'text';
+  /** Statuses of its own. */
+  readonly errors?: Readonly<Record<string, string>>;
 }
 
 type Json = Record<string, unknown>;
@@ -21,6 +29,18 @@ const ERRORS: Readonly<Record<string, string>> = {
   422: 'The body is not JSON, or a field is missing or has a wrong value.',
   500: 'A defect, or a query that failed.',
   503: 'Starting, stopping or overloaded; retry-after says when to come again.',
+};
+
+const INDEX_PARAMETER: Json = {
+  name: 'index',
+  in: 'query',
+  required: false,
+  schema: { type: 'string' },
+  description: 'Name of the index; absent, the default. /indexes/NAME before the path says the same.',
+};
+
+const KEY_ERRORS: Readonly<Record<string, string>> = {
+  401: 'The server has keys, and the call has none of them.',
 };
 
 const ERROR_SCHEMA: Json = {
@@ -40,16 +60,18 @@ const ERROR_SCHEMA: Json = {
 };
 
 /** The API's description in OpenAPI 3.1, made of the schemas that requests are read by. */
-export function openApiDocument(dialects: readonly Dialect[], gets: readonly GetOperation[]): Json {
+export function openApiDocument(dialects: readonly Dialect[], operations: readonly Operation[]): Json {
   const schemas: Json = { Error: ERROR_SCHEMA };
   for (const { name, request, reply } of dialects) {
     schemas[`${componentName(name)}Request`] = requestSchema(request);
     schemas[`${componentName(name)}Reply`] = plain(reply);
   }
   const paths: Record<string, Json> = {};
-  for (const operation of gets) {
-    schemas[`${componentName(operation.name)}Reply`] = plain(operation.reply);
-    paths[operation.path] = { get: getOperation(operation) };
+  for (const operation of operations) {
+    const { name, request, reply, path, method = 'get' } = operation;
+    if (reply !== 'text') schemas[`${componentName(name)}Reply`] = plain(reply);
+    if (request !== undefined) schemas[`${componentName(name)}Request`] = requestSchema(request.schema);
+    paths[path] = { [method]: otherOperation(operation) };
   }
   for (const path of new Set(dialects.map((dialect) => dialect.path))) {
     paths[path.replace(/:(\w+)/g, '{$1}')] = {
@@ -66,19 +88,26 @@ export function openApiDocument(dialects: readonly Dialect[], gets: readonly Get
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    security: [],
+    // Without keys nothing is asked for.
+    security: [{}, { bearer: [] }],
     paths,
-    components: { schemas },
+    components: {
+      schemas,
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer', description: 'A key of the server, where it was started with keys.' },
+      },
+    },
   };
 }
 
 function postOperation(dialects: readonly Dialect[]): Json {
   const [first] = dialects;
   const parameters = [...(first?.path ?? '').matchAll(/:(\w+)/g)].map(([, name]) => pathParameter(name!, '', 'x'));
+  parameters.push(INDEX_PARAMETER);
   const responses: Json = {
     200: jsonContent('The answer.', anyOf(dialects.map(({ name }) => `${componentName(name)}Reply`))),
   };
-  const statuses = { ...ERRORS, ...otherStatuses(dialects) };
+  const statuses = { ...KEY_ERRORS, 404: 'There is no such index or model.', ...ERRORS, ...otherStatuses(dialects) };
   for (const [status, description] of Object.entries(statuses))
     responses[status] = jsonContent(description, ref('Error'));
   return {
@@ -87,7 +116,7 @@ function postOperation(dialects: readonly Dialect[]): Json {
     description: dialects
       .map(({ name, summary, onlyIfNamed }) => `- ${name}: ${summary}${named(onlyIfNamed)}`)
       .join('\n'),
-    ...(parameters.length === 0 ? {} : { parameters }),
+    parameters,
     requestBody: {
       required: true,
       content: {
@@ -112,19 +141,51 @@ function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
   );
 }
 
-function getOperation({ name, summary, parameters = [], reply: _reply }: GetOperation): Json {
+function otherOperation(operation: Operation): Json {
+  const { name, summary, access, parameters = [], request, reply, errors = {} } = operation;
+  const answer = reply === 'text' ? { type: 'string' } : ref(`${componentName(name)}Reply`);
+  const refusals: Readonly<Record<string, string>> = {
+    ...(access === 'open' ? {} : KEY_ERRORS),
+    ...(access === 'admin' ? { 403: 'The key is not one for administration, or the call needs one.' } : {}),
+    ...(parameters.length === 0 ? {} : { 404: 'There is none.' }),
+    ...(request === undefined ? {} : { 413: ERRORS[413]!, 415: ERRORS[415]!, 422: ERRORS[422]! }),
+    ...errors,
+    503: ERRORS[503]!,
+  };
   return {
     operationId: operationId(name),
     summary,
+    ...(access === 'open' ? { security: [] } : {}),
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.map((each) => pathParameter(each.name, each.description, each.example)) }),
+    ...(request === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: request.required,
+            content: {
+              'application/json': {
+                schema: ref(`${componentName(name)}Request`),
+                examples: { [name]: { value: request.example } },
+              },
+            },
+          },
+        }),
     responses: {
-      200: jsonContent('The answer.', ref(`${componentName(name)}Reply`)),
-      ...(parameters.length === 0 ? {} : { 404: jsonContent('There is none.', ref('Error')) }),
-      503: jsonContent(ERRORS[503]!, name === 'passage' || name === 'indexes' ? ref('Error') : { type: 'object' }),
+      200: reply === 'text' ? textContent('The answer.', answer) : jsonContent('The answer.', answer),
+      ...Object.fromEntries(
+        Object.entries(refusals).map(([status, description]) => [
+          status,
+          jsonContent(description, access === 'open' ? { type: 'object' } : ref('Error')),
+        ]),
+      ),
     },
   };
+}
+
+function textContent(description: string, schema: Json): Json {
+  return { description, content: { 'text/plain': { schema } } };
 }
 
 function pathParameter(name: string, description: string, example: string): Json {

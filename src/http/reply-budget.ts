@@ -15,6 +15,10 @@ export class ReplyBudget {
     this.#maxBytes = maxBytes;
   }
 
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** OVERLOADED where no further reply should be begun. */
   require(): void {
     if (this.#bytes < this.#maxBytes) return;

@@ -1,6 +1,9 @@
 import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TrawlError } from '../errors.ts';
+import type { AccessKeys } from './access-keys.ts';
+import type { QueryRecord } from './observed-retriever.ts';
+import type { ServerMetrics } from './server-metrics.ts';
 
 /** What the HTTP layer can be told. Sizes are limits at which a request is refused, not reservations. */
 export interface ServerConfig {
@@ -20,6 +23,18 @@ export interface ServerConfig {
    */
   readonly maxReplyBytesInFlight: number;
   /**
+   * Bytes of request bodies that are being received, all requests together, beyond which new requests are refused; bodies
+   * that arrive beyond twice as many are cut off.
+   */
+  readonly maxBodyBytesInFlight: number;
+  /** Most connections; further ones are closed as they come. */
+  readonly maxConnections: number;
+  /**
+   * How long a client may read nothing of an answer that is being sent to it, in milliseconds; then its connection is cut.
+   * A client that waits for its answer is not meant.
+   */
+  readonly writeStallMs: number;
+  /**
    * How long an idle connection stays open, in milliseconds. A trainer's connections rest while it updates its weights,
    * often for many minutes; closing one at the moment it is used again is an error that Search-R1's family does not
    * survive. An idle connection costs some kilobytes, so an hour is cheap.
@@ -27,6 +42,8 @@ export interface ServerConfig {
   readonly keepAliveMs: number;
   /** How long a client may take to send its request, in milliseconds. How long an answer takes is not limited. */
   readonly receiveTimeoutMs: number;
+  /** How long a client may take to send the headers of a request, or its first one, in milliseconds. */
+  readonly headersTimeoutMs: number;
   /** Seconds after which a refused client may try again. */
   readonly retryAfterS: number;
   /**
@@ -36,6 +53,23 @@ export interface ServerConfig {
   readonly dialects: readonly string[];
   /** Where log lines go; null for silence. */
   readonly logger: FastifyBaseLogger | null;
+  /** One of so many answers gets a log line; those with failed queries, and all errors, always do. */
+  readonly logEvery: number;
+  /** Where counts go; null for some of the server's own. */
+  readonly metrics: ServerMetrics | null;
+  /** Where queries and what was found for them are kept; null for nowhere. */
+  readonly record: QueryRecord | null;
+  /** The keys that are asked for; null for none. */
+  readonly keys: AccessKeys | null;
+  /** Origins whose pages may read answers; `*` is every one. */
+  readonly corsOrigins: readonly string[];
+  /** Certificate chain and private key in PEM; null for plain HTTP. */
+  readonly tls: TlsFiles | null;
+}
+
+export interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
 }
 
 export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
@@ -45,18 +79,38 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   maxK: 2_048,
   maxHits: 500_000,
   maxReplyBytesInFlight: 1024 ** 3,
+  maxBodyBytesInFlight: 512 * 1024 ** 2,
+  maxConnections: 16_384,
+  writeStallMs: 120_000,
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,
+  headersTimeoutMs: 60_000,
   retryAfterS: 2,
   dialects: Object.freeze([]),
   logger: null,
+  logEvery: 1,
+  metrics: null,
+  record: null,
+  keys: null,
+  corsOrigins: Object.freeze([]),
+  tls: null,
 });
+
+const NOT_NUMBERS: readonly string[] = [
+  'logger',
+  'dialects',
+  'metrics',
+  'record',
+  'keys',
+  'corsOrigins',
+  'tls',
+] satisfies (keyof ServerConfig)[];
 
 /** Defaults filled in, values checked, frozen. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
-    if (name === 'logger' || name === 'dialects') continue;
+    if (NOT_NUMBERS.includes(name)) continue;
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
       throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
     }

@@ -14,14 +14,22 @@ export function installClock(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
     request.arrivedAt = performance.now();
   });
+  app.addHook('onSend', async (request, reply) => {
+    if (!reply.hasHeader('server-timing')) reply.header('server-timing', totalOnly(elapsedMs(request)));
+  });
 }
 
 export function elapsedMs(request: FastifyRequest): number {
   return request.arrivedAt === 0 ? 0 : performance.now() - request.arrivedAt;
 }
 
+/** In the order they are told. */
+export const ANSWER_STAGES = ['parse', ...STAGES, 'reply', 'total'] as const;
+
 /** Milliseconds of one answer. `total` runs from the request's headers to the finished reply, waiting included. */
 export interface AnswerTimings extends StageTimings {
+  /** Parsing the body and reading the request from it. */
+  readonly parse: number;
   /** Writing the reply's JSON. */
   readonly reply: number;
   readonly total: number;
@@ -29,7 +37,7 @@ export interface AnswerTimings extends StageTimings {
 
 /** The header of that name (W3C Server Timing), durations in milliseconds. */
 export function serverTiming(timings: AnswerTimings): string {
-  return [...STAGES, 'reply' as const, 'total' as const].map((name) => entry(name, timings[name])).join(', ');
+  return ANSWER_STAGES.map((name) => entry(name, timings[name])).join(', ');
 }
 
 /** For an answer that never came to the stages. */
@@ -39,9 +47,7 @@ export function totalOnly(totalMs: number): string {
 
 /** The same figures for the log line. */
 export function roundedTimings(timings: AnswerTimings): Record<string, number> {
-  return Object.fromEntries(
-    [...STAGES, 'reply' as const, 'total' as const].map((name) => [`${name}Ms`, Number(timings[name].toFixed(3))]),
-  );
+  return Object.fromEntries(ANSWER_STAGES.map((name) => [`${name}Ms`, Number(timings[name].toFixed(3))]));
 }
 
 function entry(name: string, ms: number): string {

@@ -1,12 +1,14 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import { DIALECT_PATHS } from './dialects/dispatch.ts';
+import { indexPrefix } from './index-choice.ts';
+import { RELOAD_ROUTE } from './routes/admin.ts';
 import { PASSAGE_ROUTE } from './routes/native.ts';
 
 const METHODS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** Routes with a parameter, which `hasRoute` knows by their pattern alone. */
-const PARAMETRIC = [PASSAGE_ROUTE, ...DIALECT_PATHS].flatMap((route) =>
+const PARAMETRIC = [PASSAGE_ROUTE, RELOAD_ROUTE, ...DIALECT_PATHS].flatMap((route) =>
   route.includes(':') ? [{ route, pattern: new RegExp(`^${route.replace(/:\w+/, '[^/]+')}$`) }] : [],
 );
 
@@ -20,7 +22,8 @@ export function installUnknownRoutes(app: FastifyInstance): void {
     const { path, search } = splitUrl(request.url);
     // Only our own paths are ever redirected to, so the location cannot lead to another host.
     const bare = path.replace(/\/+$/, '');
-    if (bare !== path && allowedMethods(app, bare).length > 0) return reply.redirect(`${bare}${search}`, 307);
+    if (bare !== path && allowedMethods(app, bare).length > 0)
+      return reply.redirect(`${indexPrefix(request.raw)}${bare}${search}`, 307);
     const methods = allowedMethods(app, path);
     if (methods.length === 0) {
       throw new TrawlError('NOT_FOUND', 'There is no such route. GET / is the search page; POST /retrieve searches.');

@@ -6,18 +6,29 @@ import type { Socket } from 'node:net';
  * one that a browser opened in advance.
  */
 export class UnusedConnections {
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Map<string, Socket>();
 
   constructor(server: Server) {
-    server.on('connection', (socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
-    server.on('request', (request) => this.#sockets.delete(request.socket));
+    server.on('connection', (socket) => this.#add(socket));
+    // With TLS requests come on a socket of their own, from the same address.
+    server.on('secureConnection', (socket: Socket) => this.#add(socket));
+    server.on('request', ({ socket }) => this.#sockets.delete(addressOf(socket)));
   }
 
   /** Ends those on which nothing has arrived; one whose request is just coming in may finish it. */
   close(): void {
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of this.#sockets.values()) if (socket.bytesRead === 0 || 'encrypted' in socket) socket.destroy();
   }
+
+  #add(socket: Socket): void {
+    const address = addressOf(socket);
+    this.#sockets.set(address, socket);
+    socket.once('close', () => {
+      if (this.#sockets.get(address) === socket) this.#sockets.delete(address);
+    });
+  }
+}
+
+function addressOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }

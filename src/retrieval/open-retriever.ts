@@ -1,17 +1,37 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { openEncoder } from '../embedding/open-encoder.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
+import type { PassageStore } from '../passages/passage-store.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
+import type { RowBitmap } from '../vector-index/row-bitmap.ts';
+import type { VectorIndex } from '../vector-index/vector-index.ts';
+import type { AnswerCache } from './answer-cache.ts';
+import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from './bounded-retriever.ts';
 import { checkSameModel } from './compare-model.ts';
 import { openIndexDirectory } from './index-directory.ts';
-import type { RetrieverInfo } from './retriever.ts';
+import { QueuedIndex } from './queued-index.ts';
+import type { Retriever, RetrieverInfo } from './retriever.ts';
 import { SearchRetriever } from './search-retriever.ts';
+import { SharingRetriever } from './sharing-retriever.ts';
 
-export interface OpenRetrieverOptions {
+/** How the calls of a retriever meet. */
+export interface MeetingOptions {
+  /** Finished answers, kept for queries that come again; may be shared by several retrievers. Absent: none are kept. */
+  readonly answerCache?: AnswerCache | undefined;
+  /** Whether equal queries that are under way at the same time are computed once; default: yes. */
+  readonly singleFlight?: boolean;
+  /**
+   * Bytes of the queries that wait and of their expected answers, beyond which calls are refused with OVERLOADED;
+   * default: 512 MiB. Too little refuses bursts that would be answered in seconds, too much lets them fill the memory.
+   */
+  readonly maxWaitingBytes?: number;
+}
+
+export interface OpenRetrieverOptions extends MeetingOptions {
   /** Folder or name of the query encoder; default: where the manifest says that it lay, else the name it has there. */
   readonly model?: string;
   /** Default: the manifest's, or the other float precision of the same checkpoint where there is no such graph. */
@@ -24,8 +44,10 @@ export interface OpenRetrieverOptions {
   readonly encoderThreads?: number;
   /** Search threads; default: as many as cores. */
   readonly searchThreads?: number;
-  /** Told in a few words what is being done. */
-  readonly onProgress?: (doing: string) => void;
+  /** Name of the index; default: that of its directory. */
+  readonly name?: string;
+  /** Told in a few words what is being done, and at which stage. */
+  readonly onProgress?: (doing: string, stage: 'verifying' | 'loading' | 'mapping') => void;
   /** Told what makes this retriever slower than it could be. */
   readonly onWarning?: (warning: string) => void;
 }
@@ -36,64 +58,97 @@ export interface OpenRetrieverOptions {
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
  */
-export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
-  onProgress('checking the index');
-  const directory = openIndexDirectory(folder);
+  onProgress('checking the index', 'verifying');
+  // By its own path: a link that is turned to another index, or a folder that is renamed, while this one opens would
+  // otherwise give files of two.
+  const directory = openIndexDirectory(realFolder(folder));
   const { manifest } = directory;
   const opened: { close(): Promise<void> }[] = [];
   try {
-    onProgress(`loading the encoder ${manifest.model.name}`);
-    const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
-      workers: options.encoderThreads,
-      device: options.device,
-      shareWeights: options.shareWeights,
-      precision: options.precision,
-      preferredPrecisions: precisionsFor(manifest.model, options.device),
-      overrides: {
-        queryPrefix: manifest.model.prefixes.query,
-        passagePrefix: manifest.model.prefixes.passage,
-        pooling: manifest.model.pooling,
-        normalize: manifest.model.normalize,
-        maxQueryTokens: manifest.model.maxTokens.query,
-        maxPassageTokens: manifest.model.maxTokens.passage,
-        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
+    onProgress(`loading the encoder ${manifest.model.name}`, 'loading');
+    const encoder: TextEncoder = await openEncoder(
+      options.model ?? recordedModel([folder, directory.folder], manifest),
+      {
+        workers: options.encoderThreads,
+        device: options.device,
+        shareWeights: options.shareWeights,
+        precision: options.precision,
+        preferredPrecisions: precisionsFor(manifest.model, options.device),
+        overrides: {
+          queryPrefix: manifest.model.prefixes.query,
+          passagePrefix: manifest.model.prefixes.passage,
+          pooling: manifest.model.pooling,
+          normalize: manifest.model.normalize,
+          maxQueryTokens: manifest.model.maxTokens.query,
+          maxPassageTokens: manifest.model.maxTokens.passage,
+          ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
+        },
       },
-    });
+    );
     opened.push(encoder);
     const remark = checkSameModel(manifest.model, encoder.identity, {
       precisionAsked: options.precision !== undefined,
     });
     if (remark !== null) options.onWarning?.(remark);
-    onProgress('opening the vectors');
+    onProgress('mapping the vectors', 'mapping');
     const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
       ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
     });
     opened.push(index);
-    onProgress('opening the passages');
+    onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
     const info: RetrieverInfo = {
-      index: basename(directory.folder),
+      index: options.name ?? basename(resolve(folder)),
       rows: manifest.rows,
       dimension: manifest.dimension,
       metric: manifest.metric,
       generation: manifest.generation,
       model: manifest.model,
+      memory: {
+        residentBytes: index.residentBytes ?? 0,
+        touchedBytes: index.touchedBytes ?? 0,
+        mappedBytes: index.mappedBytes ?? 0,
+      },
     };
-    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
+    return assembleRetriever(info, { encoder, index, passages, alive: directory.source.alive }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
 }
 
+/** What is not there is said by whoever opens it. */
+function realFolder(folder: string): string {
+  return existsSync(folder) ? realpathSync(folder) : folder;
+}
+
+export interface RetrieverParts {
+  readonly encoder: TextEncoder;
+  readonly index: VectorIndex;
+  readonly passages: PassageStore;
+  /** The rows that have not been removed, where some have. */
+  readonly alive?: RowBitmap | undefined;
+}
+
+/** A retriever from its parts, in which calls meet: equal queries, bounds, and a queue in front of the engine. */
+export function assembleRetriever(
+  info: RetrieverInfo,
+  { encoder, index, passages, alive }: RetrieverParts,
+  { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: MeetingOptions = {},
+): Retriever {
+  const direct = new SearchRetriever(info, encoder, new QueuedIndex(index), passages, alive);
+  return new SharingRetriever(new BoundedRetriever(direct, maxWaitingBytes), { answerCache, singleFlight });
+}
+
 /** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
+function recordedModel(folders: readonly string[], { model, modelLocation }: IndexManifest): string {
   if (modelLocation === undefined) return model.name;
-  const path = resolve(folder, modelLocation);
-  return existsSync(path) ? path : model.name;
+  const paths = folders.map((folder) => resolve(folder, modelLocation));
+  return paths.find((path) => existsSync(path)) ?? model.name;
 }
 
 /** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */

@@ -11,6 +11,7 @@ import type {
   RetrieveResult,
   Retriever,
   RetrieverInfo,
+  RetrieverStatistics,
 } from '../../src/retrieval/retriever.ts';
 
 /** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
@@ -22,10 +23,31 @@ export const FAKE_DOCUMENTS: readonly string[] = [
   '{"id":"4","contents":"\\"<img src=x onerror=alert(1)>\\"\\n<script>alert(1)</script> & co. 💧 naïve Ω"}',
 ];
 
+export const NO_STATISTICS: RetrieverStatistics = {
+  encoder: { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 },
+  search: {
+    waitingQueries: 0,
+    expectedWaitMs: 0,
+    queries: 0,
+    droppedQueries: 0,
+    batches: 0,
+    batchSizes: [],
+    rescoredRows: 0,
+    fullScans: 0,
+  },
+  waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: 0 },
+  sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+};
+
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
+  /** Name and generation of the index; default: fake-sample, generation-1. */
+  readonly index?: string;
+  readonly generation?: string;
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
+  /** What waits; absent, nothing does. */
+  readonly statistics?: () => RetrieverStatistics;
   /** Replaces the answer to one query; undefined keeps the usual one. */
   readonly outcome?: (input: EncoderInput, position: number) => QueryOutcome | undefined;
 }
@@ -33,6 +55,7 @@ export interface FakeRetrieverOptions {
 /** A retriever without a model: the same text always gets the same rows. Remembers what it was asked. */
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
+  closed = false;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -41,11 +64,11 @@ export class FakeRetriever implements Retriever {
     this.#options = options;
     this.#documents = options.documents ?? FAKE_DOCUMENTS;
     this.info = {
-      index: 'fake-sample',
+      index: options.index ?? 'fake-sample',
       rows: this.#documents.length,
       dimension: 4,
       metric: 'inner-product',
-      generation: 'generation-1',
+      generation: options.generation ?? 'generation-1',
       model: {
         name: 'fake-encoder',
         sha256: '0'.repeat(64),
@@ -64,6 +87,7 @@ export class FakeRetriever implements Retriever {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     this.calls.push(call);
+    if (this.closed) throw new TrawlError('NOT_READY', 'The index is being closed.');
     await this.#options.before?.(call);
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
     const outcomes = call.queries.map(
@@ -93,7 +117,13 @@ export class FakeRetriever implements Retriever {
     return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
   }
 
-  async close(): Promise<void> {}
+  statistics(): RetrieverStatistics {
+    return this.#options.statistics?.() ?? NO_STATISTICS;
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
 
   #answer(text: string, k: number): QueryOutcome {
     let hash = 0;

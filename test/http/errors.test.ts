@@ -21,7 +21,7 @@ function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, u
 
 test('every code has a status, and none is 429', () => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
-    assert.ok([400, 404, 405, 413, 415, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
+    assert.ok([400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
   }
 });
 
@@ -80,7 +80,7 @@ test('an answer tells its stages, in the header and in one log line without text
   const header = String(headers['server-timing']);
   assert.match(
     header,
-    /^embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
+    /^parse;dur=\d+\.\d{3}, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
   );
   const line = lines.find((candidate) => candidate.msg === 'retrieved');
   assert.deepEqual(

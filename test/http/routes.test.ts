@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post } from './build.ts';
@@ -116,14 +117,20 @@ test('JSON goes by several names, none included; everything else is a 415 that s
 });
 
 test('/livez answers from the first moment, /readyz when there is an index', async (t) => {
-  const holder = new RetrieverHolder();
+  const slot = new IndexSlot('fake-sample');
+  const holder = new RetrieverHolder([slot]);
   const app = build(t, holder);
   const status = async (url: string): Promise<number> => (await app.inject(url)).statusCode;
   assert.deepEqual([await status('/livez'), await status('/readyz'), await status('/')], [200, 503, 200]);
 
-  holder.report('opening the index, 40 %');
+  const doing = { stage: 'reading', doing: 'reading the index in: 40 %', done: 40, total: 100 } as const;
+  slot.report(doing);
   const starting = await app.inject('/readyz');
-  assert.deepEqual(starting.json(), { status: 'starting', progress: 'opening the index, 40 %' });
+  assert.deepEqual(starting.json(), {
+    status: 'starting',
+    progress: 'reading the index in: 40 %',
+    indexes: [{ name: 'fake-sample', ...doing }],
+  });
   assert.equal(starting.headers['retry-after'], '2');
   const early = await post(app, { queries: ['a'] });
   assert.deepEqual([early.status, early.headers['retry-after']], [503, '2']);
@@ -137,7 +144,8 @@ test('/livez answers from the first moment, /readyz when there is an index', asy
   assert.equal((await post(app, { queries: ['a'] })).status, 200);
 
   holder.stop();
-  assert.deepEqual((await app.inject('/readyz')).json(), { status: 'stopping', progress: 'stopping' });
+  const stopping = (await app.inject('/readyz')).json<Record<string, unknown>>();
+  assert.deepEqual([stopping.status, stopping.progress], ['stopping', 'stopping']);
   const late = await post(app, { queries: ['a'] });
   assert.deepEqual([late.status, late.headers.connection], [503, 'close']);
   assert.equal(await status('/livez'), 200);

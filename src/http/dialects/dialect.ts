@@ -13,6 +13,8 @@ export interface Plan {
   /** For the log: texts of the request, and hits asked for each. */
   readonly queries: number;
   readonly k: number;
+  /** Name of the index, where the request's body can say it; absent, what the URL says, else the default. */
+  readonly index?: string | null;
   run(retriever: Retriever, signal: AbortSignal): Promise<Answer>;
 }
 

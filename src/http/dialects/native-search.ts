@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { TRUNCATE_SIDES } from '../../embedding/text-encoder.ts';
-import { TrawlError } from '../../errors.ts';
+import type { TrawlError } from '../../errors.ts';
 import type { QueryOutcome, Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import { ERROR_STATUS } from '../error-status.ts';
@@ -63,7 +63,7 @@ export const nativeSearch = defineDialect({
         ]),
         { description: 'Texts, or sub-queries with the question they serve.' },
       ),
-      index: nullable(Type.String(), 'Name of the index; absent, the only one.'),
+      index: nullable(Type.String(), 'Name of the index; absent, the one in the URL, else the default.'),
       k: nullable(Type.Integer({ minimum: 1 }), "Hits per list; absent, the server's default."),
       minScore: nullable(Type.Number(), 'Hits below it are left out.'),
       exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
@@ -130,8 +130,8 @@ export const nativeSearch = defineDialect({
     return {
       queries: queries.length,
       k,
+      index: request.index,
       async run(retriever, signal) {
-        checkIndexName(request.index, retriever);
         let depth = firstDepth(selection, request, limits);
         const deepest = deepestDepth(queries.length, k, limits);
         let timings: StageTimings = { embed: 0, search: 0, fetch: 0 };
@@ -184,11 +184,6 @@ function isShort(
 ): boolean {
   if (!outcome.ok || list.length >= k || outcome.hits.length < depth) return false;
   return minScore === null || outcome.hits.at(-1)!.score >= minScore;
-}
-
-function checkIndexName(name: string | null, { info }: Retriever): void {
-  if (name === null || name === info.index) return;
-  throw new TrawlError('NOT_FOUND', `There is no index ${JSON.stringify(name)}; this server has ${info.index}.`);
 }
 
 function sum(a: StageTimings, b: StageTimings): StageTimings {

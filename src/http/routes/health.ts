@@ -1,27 +1,44 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
-import type { GetOperation } from '../openapi.ts';
+import { OPEN_STAGES } from '../index-slot.ts';
+import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 
-export const HEALTH_OPERATIONS: readonly GetOperation[] = [
+export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/livez',
     name: 'livez',
     summary: '200 while the process answers',
+    access: 'open',
     reply: Type.Object({ status: Type.String() }),
   },
   {
     path: '/readyz',
     name: 'readyz',
     summary: 'The facts of the index, or 503 with the progress of the start',
-    reply: Type.Object({ status: Type.String(), index: Type.String(), rows: Type.Integer() }),
+    access: 'open',
+    reply: Type.Object({
+      status: Type.String(),
+      index: Type.String({ description: 'The default index.' }),
+      rows: Type.Integer(),
+      indexes: Type.Array(
+        Type.Object({
+          name: Type.String(),
+          stage: Type.String({ description: OPEN_STAGES.join(', ') }),
+          doing: Type.String({ description: 'The same for a person.' }),
+          done: Type.Optional(Type.Integer({ description: 'Bytes.' })),
+          total: Type.Optional(Type.Integer({ description: 'Bytes.' })),
+        }),
+      ),
+    }),
   },
   {
     path: '/health',
     name: 'health',
     summary: 'Health in one object for the clients of ReSearch, rLLM and SearchAgent-X',
+    access: 'open',
     reply: Type.Object({
       status: Type.String({ description: 'healthy, else starting or stopping with status 503.' }),
       retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
@@ -34,19 +51,20 @@ export const HEALTH_OPERATIONS: readonly GetOperation[] = [
 
 /** `/livez`: the process answers. `/readyz`: it has an index, and which. `/health`: what other servers' clients look at. */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
-  app.get('/livez', async (_request, reply) => {
+  app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
     return { status: 'alive' };
   });
 
-  app.get('/health', async (_request, reply) => {
+  app.get('/health', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
-    const { state, retriever } = holder;
+    const { state, retriever, slots } = holder;
     const ready = state === 'ready' && retriever !== undefined;
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
+    const total = Math.max(1, slots.length);
     return {
       status: ready ? 'healthy' : state,
-      retrievers: { total: 1, available: ready ? 1 : 0 },
+      retrievers: { total, available: ready ? total : 0 },
       index_loaded: ready,
       ...(retriever === undefined
         ? {}
@@ -54,12 +72,17 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     };
   });
 
-  app.get('/readyz', async (_request, reply) => {
+  app.get('/readyz', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
-    const { state, retriever } = holder;
+    const { state, retriever, slots } = holder;
+    const indexes = slots.map(({ name, progress, retriever: open }) => ({
+      name,
+      ...progress,
+      ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
+    }));
     if (state !== 'ready' || retriever === undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
-      return { status: state, progress: holder.progress };
+      return { status: state, progress: holder.progress, indexes };
     }
     const { info } = retriever;
     return {
@@ -75,6 +98,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
+      indexes,
     };
   });
 }

@@ -4,7 +4,8 @@ import { TrawlError } from '../../errors.ts';
 import { withContents } from '../../passages/contents.ts';
 import { clientSignal } from '../client-signal.ts';
 import { Document } from '../dialects/common-fields.ts';
-import type { GetOperation } from '../openapi.ts';
+import { chosenIndex } from '../index-choice.ts';
+import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 
 /** Rows told of an id that several passages have. */
@@ -14,6 +15,7 @@ export const PASSAGE_ROUTE = '/v1/passages/:id';
 
 const IndexFacts = Type.Object({
   name: Type.String(),
+  default: Type.Boolean({ description: 'Whether requests that name none get this one.' }),
   rows: Type.Integer({ description: 'Passages.' }),
   dimension: Type.Integer(),
   metric: Type.String({ description: 'inner-product, cosine or l2.' }),
@@ -26,17 +28,19 @@ const IndexFacts = Type.Object({
   }),
 });
 
-export const NATIVE_OPERATIONS: readonly GetOperation[] = [
+export const NATIVE_OPERATIONS: readonly Operation[] = [
   {
     path: '/v1/indexes',
     name: 'indexes',
     summary: 'The indexes served',
+    access: 'read',
     reply: Type.Object({ indexes: Type.Array(IndexFacts) }),
   },
   {
     path: '/v1/passages/{id}',
     name: 'passage',
     summary: 'A passage by its id',
+    access: 'read',
     parameters: [{ name: 'id', description: 'The id as text; a slash in it is %2F.', example: 's-0001' }],
     reply: Type.Object({
       row: Type.Integer({ description: 'Number of the passage in the index.' }),
@@ -49,19 +53,22 @@ export const NATIVE_OPERATIONS: readonly GetOperation[] = [
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
   app.get('/v1/indexes', async (_request, reply): Promise<{ indexes: Static<typeof IndexFacts>[] }> => {
     reply.header('cache-control', 'no-store');
-    const { index: name, rows, dimension, metric, generation, model } = holder.require().info;
-    const { sha256, prefixes, maxTokens } = model;
-    return {
-      indexes: [
-        { name, rows, dimension, metric, generation, model: { name: model.name, sha256, prefixes, maxTokens } },
-      ],
-    };
+    holder.requireReady();
+    const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
+      if (retriever === undefined) return [];
+      const { rows, dimension, metric, generation, model } = retriever.info;
+      const { sha256, prefixes, maxTokens } = model;
+      const facts = { rows, dimension, metric, generation, model: { name: model.name, sha256, prefixes, maxTokens } };
+      return [{ name, default: i === 0, ...facts }];
+    });
+    return { indexes };
   });
 
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
     const { id } = request.params;
     const signal = clientSignal(request.raw, reply.raw);
-    const { found } = await holder.require().find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal });
+    const { retriever, release } = holder.lease(chosenIndex(request));
+    const { found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }).finally(release);
     const [first, ...others] = found[0]!;
     if (first === undefined) {
       throw new TrawlError('NOT_FOUND', `No passage has the id ${JSON.stringify(id.slice(0, 100))}.`);

@@ -22,7 +22,7 @@ export function registerPage(app: FastifyInstance): void {
   for (const { route, file, type } of PAGE_FILES) {
     const content = readFileSync(join(packageRoot, 'src', 'web', file));
     const etag = `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
-    app.get(route, async (request, reply) => {
+    app.get(route, { config: { access: 'open' } }, async (request, reply) => {
       reply
         .header('etag', etag)
         // Kept, but asked for again each time: after an upgrade nobody sees an old page with a new server.

@@ -1,0 +1,40 @@
+import type { Logger } from 'pino';
+import { asTrawlError } from '../src/errors.ts';
+import type { RetrieverHolder } from '../src/http/retriever-holder.ts';
+import type { ServerMetrics } from '../src/http/server-metrics.ts';
+
+export interface Reloaded {
+  readonly holder: RetrieverHolder;
+  readonly metrics: ServerMetrics;
+  readonly log: Logger | undefined;
+  /** Keys and certificates; throws what is wrong with them. */
+  readonly files: readonly (() => void)[];
+  note(text: string): void;
+}
+
+/** Keys, certificates and every index anew. What cannot be read or opened goes on as it was. */
+export async function reloadServer({ holder, metrics, log, files, note }: Reloaded): Promise<void> {
+  if (holder.state !== 'ready') return;
+  for (const read of files) {
+    try {
+      read();
+    } catch (error) {
+      const { code, message } = asTrawlError(error);
+      log?.error({ code, reason: message }, 'reload failed');
+      note(`keys and certificates go on as they were: ${message} [${code}]`);
+    }
+  }
+  for (const slot of holder.slots) {
+    try {
+      const { generation, rows } = (await slot.load()).info;
+      metrics.reloaded(slot.name, 'done');
+      log?.info({ index: slot.name, generation, rows }, 'index reloaded');
+      note(`${slot.name}: opened anew (generation ${generation})`);
+    } catch (error) {
+      metrics.reloaded(slot.name, 'failed');
+      const { code, message } = asTrawlError(error);
+      log?.error({ index: slot.name, code, reason: message }, 'reload failed');
+      note(`${slot.name}: could not be opened anew, the old one goes on: ${message} [${code}]`);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { TrawlError } from '../../src/errors.ts';
+import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
+import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/retriever.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+const LARGE = 1024 ** 3;
+
+async function answer(call: RetrieveCall): Promise<[RetrieveCall, RetrieveResult]> {
+  return [call, await new FakeRetriever().retrieve(call)];
+}
+
+function linesOf(path: string): Record<string, unknown>[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test('a query becomes a line with what was asked, found and answered by', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const call = { queries: ['line\nbreak "q"', { question: 'Q?', query: 'sub' }], k: 5, truncate: 'question' } as const;
+  recorder.record({ requestId: 'r1', dialect: 'native', index: 'wiki', generation: 'g' }, ...(await answer(call)));
+  await recorder.close();
+  const [first, second] = linesOf(path);
+  const { time, rows, scores, ids, ...rest } = first!;
+  assert.deepEqual(rest, {
+    requestId: 'r1',
+    dialect: 'native',
+    index: 'wiki',
+    generation: 'g',
+    place: 0,
+    query: 'line\nbreak "q"',
+    k: 5,
+    truncate: 'question',
+  });
+  assert.match(String(time), /^\d{4}-\d\d-\d\dT/);
+  assert.deepEqual([(rows as number[]).length, (scores as number[]).length, (ids as unknown[]).length], [5, 5, 5]);
+  assert.deepEqual([second!.question, second!.query, second!.place], ['Q?', 'sub', 1]);
+  // An id beyond 2^53 keeps its digits.
+  assert.match(readFileSync(path, 'utf8'), /9007199254740993/);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+test('a query that failed is kept with its code', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const failed = { ok: false, error: new TrawlError('ENCODING_FAILED', 'x') } as const;
+  recorder.record({}, { queries: ['q'], k: 3 }, { outcomes: [failed], timings: { embed: 0, search: 0, fetch: 0 } });
+  await recorder.close();
+  assert.deepEqual([linesOf(path)[0]!.query, linesOf(path)[0]!.error], ['q', 'ENCODING_FAILED']);
+});
+
+test('a file that is there is gone on with, and at its size a new one begins', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  for (let run = 0; run < 2; run++) {
+    const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+    recorder.record({}, ...(await answer({ queries: [`run ${run}`], k: 1 })));
+    await recorder.close();
+  }
+  assert.deepEqual(
+    linesOf(path).map(({ query }) => query),
+    ['run 0', 'run 1'],
+  );
+  const small = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
+  for (let i = 0; i < 8; i++) {
+    small.record({}, ...(await answer({ queries: [`q${i}`], k: 1 })));
+    // One write each.
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await small.close();
+  assert.equal(small.dropped, 0);
+  assert.ok(!existsSync(`${path}.3`), 'older ones go');
+  const kept = [`${path}.2`, `${path}.1`, path].flatMap((file) => linesOf(file).map(({ query }) => String(query)));
+  assert.deepEqual(kept, Array.from({ length: 8 }, (_, i) => `q${i}`).slice(-kept.length), 'in order, without a gap');
+  assert.ok(kept.length >= 4);
+  for (const file of [`${path}.2`, `${path}.1`, path]) assert.ok(statSync(file).size <= 400);
+});
+
+test('what comes faster than it can be written is dropped and counted, and memory stays bounded', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1, maxWaitingBytes: 20_000 });
+  const [call, result] = await answer({ queries: ['a', 'b'], k: 5 });
+  // In one turn, before anything can be written.
+  for (let i = 0; i < 200; i++) recorder.record({ i }, call, result);
+  assert.ok(recorder.dropped > 0);
+  await recorder.close();
+  assert.equal(linesOf(path).length + recorder.dropped, 400);
+  recorder.record({}, call, result);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(linesOf(path).length + recorder.dropped, 402, 'after its end everything is dropped');
+});
+
+test('a disk without space loses lines, tells it once and stops nothing', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+}, async () => {
+  const failures: unknown[] = [];
+  const recorder = await QueryRecorder.open({
+    path: '/dev/full',
+    maxFileBytes: LARGE,
+    keep: 0,
+    onFailure: (error) => failures.push((error as NodeJS.ErrnoException).code),
+  });
+  for (let i = 0; i < 3; i++) {
+    recorder.record({}, ...(await answer({ queries: ['a', 'b'], k: 2 })));
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await recorder.close();
+  assert.deepEqual([recorder.dropped, failures], [6, ['ENOSPC']]);
+});
+
+test('a file that cannot be written is said at the start', async (t) => {
+  const folder = await tempFolder(t);
+  await mkdir(join(folder, 'taken'));
+  for (const path of [join(folder, 'none', 'x.jsonl'), join(folder, 'taken')]) {
+    await assert.rejects(QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 }), {
+      code: 'OUTPUT_NOT_WRITABLE',
+      message: /--record/,
+    });
+  }
+});
