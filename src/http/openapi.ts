@@ -233,12 +233,5 @@ function withOptionalDefaults(node: unknown): unknown {
 
 /** Without what the library keeps beside the keywords of JSON Schema. */
 function plain(schema: TSchema): Json {
-  return JSON.parse(JSON.stringify(schema), (_key, value: unknown) => tuplesOf2020(value)) as Json;
-}
-
-/** The library writes tuples as drafts before 2020-12 had them; OpenAPI 3.1 takes that one. */
-function tuplesOf2020(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || !('items' in value) || !Array.isArray(value.items)) return value;
-  const { items, additionalItems: _closed, ...rest } = value as { items: unknown[]; additionalItems?: boolean };
-  return { ...rest, prefixItems: items, items: false };
+  return JSON.parse(JSON.stringify(schema)) as Json;
 }
