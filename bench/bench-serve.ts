@@ -24,6 +24,7 @@ import {
   startIdleServer,
   startTrawl,
   startTrivialServer,
+  TRAWL,
 } from './serve-engine.ts';
 import { LOAD_KINDS, type ServeLoad } from './serve-loads.ts';
 
@@ -68,7 +69,6 @@ const SETTLE_MS = 500;
 const WARM_UP_QUERIES = 64;
 /** Options of `trawl serve` that switch off what answers a query without computing it. */
 const WITHOUT = { 'single-flight': ['--no-single-flight'], cache: ['--cache-bytes', '0'] } as const;
-const TRAWL = fileURLToPath(new URL('../cli/trawl.js', import.meta.url));
 const GENERATOR = fileURLToPath(new URL('./load-generator.js', import.meta.url));
 const SHARED = join(packageRoot, '..', 'shared', 'data');
 const SAMPLE_CORPUS = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');

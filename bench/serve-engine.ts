@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { packageVersion } from '../src/package-root.ts';
+import { packageRoot, packageVersion } from '../src/package-root.ts';
 import { openBaselineScript } from './baselines.ts';
 import { EngineUnavailable } from './script-process.ts';
 
@@ -16,7 +17,8 @@ export interface ServeEngine {
   close(): Promise<void>;
 }
 
-const TRAWL = fileURLToPath(new URL('../cli/trawl.js', import.meta.url));
+/** A path, not an import: nothing here depends on the program. */
+export const TRAWL = join(packageRoot, 'dist', 'cli', 'trawl.js');
 const IDLE_SERVER = fileURLToPath(new URL('./idle-server.js', import.meta.url));
 const TRIVIAL_SERVER = fileURLToPath(new URL('./trivial-server.js', import.meta.url));
 /** Characters of its last words that are kept. */
