@@ -1,7 +1,9 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { LineWriter } from './line-writer.ts';
+import { LogLines } from './log-lines.ts';
 
 const STDERR = 2;
+/** Characters of lines that wait to be written: where a disk is full, or nobody reads, further ones are dropped. */
+const MAX_WAITING = 8 * 1024 * 1024;
 
 export interface ServerLog {
   readonly logger: Logger;
@@ -14,7 +16,7 @@ export interface ServerLog {
 /** The log of `trawl serve`, on stderr: lines for a person on a terminal, JSON for a collector elsewhere. */
 export async function serverLog({ terminal }: { readonly terminal: boolean }): Promise<ServerLog> {
   if (terminal) return { logger: pino(await prettyLines(STDERR)), dropped: () => 0, flush: () => undefined };
-  const lines = new LineWriter(STDERR);
+  const lines = new LogLines(STDERR, MAX_WAITING);
   return {
     logger: pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines),
     dropped: () => lines.dropped,

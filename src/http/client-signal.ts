@@ -22,19 +22,30 @@ export function clientSignal(request: IncomingMessage, response: ServerResponse)
  */
 export function whenAnswerIsOver(request: IncomingMessage, response: ServerResponse, callback: () => void): void {
   const { socket } = request;
-  const over = (): void => {
-    waiting.delete(over);
-    response.off('close', over);
-    callback();
-  };
   if (socket.destroyed || response.closed) {
     callback();
     return;
   }
+  const known = callbacksByResponse.get(response);
+  if (known !== undefined) {
+    known.push(callback);
+    return;
+  }
+  const callbacks = [callback];
+  const over = (): void => {
+    waiting.delete(over);
+    response.off('close', over);
+    callbacksByResponse.delete(response);
+    for (const each of callbacks) each();
+  };
+  callbacksByResponse.set(response, callbacks);
   const waiting = waitingFor(socket);
   waiting.add(over);
   response.once('close', over);
 }
+
+/** One listener per response, however many want to know. */
+const callbacksByResponse = new WeakMap<ServerResponse, (() => void)[]>();
 
 /** One listener per connection, however many requests a client sends ahead of their answers. */
 const waitingBySocket = new WeakMap<Socket, Set<() => void>>();

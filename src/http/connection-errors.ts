@@ -64,6 +64,11 @@ export class ConnectionErrors {
       return;
     }
     socket.end(answerTo(error));
+    if (error.code === 'HPE_INVALID_EOF_STATE') {
+      // The client has closed its side in the middle of a request.
+      socket.destroySoon();
+      return;
+    }
     // A client that never closes its side would keep the connection for ever.
     socket.setTimeout(CLOSE_WITHIN_MS, () => socket.destroy());
   }

@@ -1,0 +1,83 @@
+import { write, writeSync } from 'node:fs';
+import { isNodeError } from '../src/errors.ts';
+
+/** Pause before a pipe that is full is tried again, in milliseconds. */
+const RETRY_MS = 50;
+/** Characters written at once. */
+const CHUNK_CHARACTERS = 256 * 1024;
+
+/**
+ * Writes lines to a file descriptor without ever holding up whoever logs. Lines wait up to `maxWaiting` characters; further
+ * ones, and those that cannot be written (a full disk, a closed pipe), are dropped and counted. It is not pino's own
+ * destination because that one, when it flushes, tries a full disk for ever.
+ */
+export class LogLines {
+  readonly #fd: number;
+  readonly #maxWaiting: number;
+  #waiting: string[] = [];
+  #waitingCharacters = 0;
+  /** What is being written. */
+  #chunk: Buffer = Buffer.alloc(0);
+  #chunkLines = 0;
+  #writing = false;
+  #dropped = 0;
+
+  constructor(fd: number, maxWaiting: number) {
+    this.#fd = fd;
+    this.#maxWaiting = maxWaiting;
+  }
+
+  /** Lines. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  write(line: string): void {
+    if (this.#waitingCharacters + line.length > this.#maxWaiting) {
+      this.#dropped++;
+      return;
+    }
+    this.#waiting.push(line);
+    this.#waitingCharacters += line.length;
+    if (!this.#writing) this.#writeNext();
+  }
+
+  /** Tries to write what waits, once. What is being written already is left to the system. */
+  flush(): void {
+    try {
+      if (this.#waiting.length > 0) writeSync(this.#fd, this.#waiting.join(''));
+    } catch {
+      this.#dropped += this.#waiting.length;
+    }
+    this.#waiting = [];
+    this.#waitingCharacters = 0;
+  }
+
+  #writeNext(): void {
+    if (this.#chunk.length === 0) {
+      const lines = this.#take();
+      this.#chunk = Buffer.from(lines.join(''));
+      this.#chunkLines = lines.length;
+    }
+    this.#writing = this.#chunk.length > 0;
+    if (this.#writing) write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
+  }
+
+  #take(): string[] {
+    let characters = 0;
+    let lines = 0;
+    while (lines < this.#waiting.length && characters < CHUNK_CHARACTERS) characters += this.#waiting[lines++]!.length;
+    this.#waitingCharacters -= characters;
+    return this.#waiting.splice(0, lines);
+  }
+
+  #written(error: NodeJS.ErrnoException | null, bytes: number): void {
+    if (isNodeError(error) && error.code === 'EAGAIN') {
+      setTimeout(() => this.#writeNext(), RETRY_MS).unref();
+      return;
+    }
+    if (error !== null) this.#dropped += this.#chunkLines;
+    this.#chunk = error === null ? this.#chunk.subarray(bytes) : Buffer.alloc(0);
+    this.#writeNext();
+  }
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LogLines } from '../../cli/log-lines.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+test('lines come whole and in order, and the last ones with a flush', async (t) => {
+  const path = join(await tempFolder(t), 'log');
+  const file = openSync(path, 'w');
+  const lines = new LogLines(file, 1e9);
+  const expected = Array.from({ length: 20_000 }, (_, i) => `line ${i} ü`);
+  for (const line of expected) lines.write(`${line}\n`);
+  while (readFileSync(path, 'utf8').split('\n').length <= expected.length) await sleep(5);
+  lines.write('last\n');
+  lines.write('very last\n');
+  await sleep(20);
+  lines.flush();
+  assert.deepEqual(readFileSync(path, 'utf8').split('\n'), [...expected, 'last', 'very last', '']);
+  assert.equal(lines.dropped, 0);
+  closeSync(file);
+});
+
+test('a full disk costs lines and nothing else', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+}, async () => {
+  const file = openSync('/dev/full', 'w');
+  const lines = new LogLines(file, 1_000);
+  for (let i = 0; i < 100; i++) {
+    lines.write('x\n');
+    if (i % 10 === 0) await sleep(2);
+  }
+  await sleep(20);
+  lines.write('x\n');
+  lines.flush();
+  await sleep(20);
+  assert.equal(lines.dropped, 101);
+  closeSync(file);
+});
+
+test('a pipe that nobody reads keeps a bounded number of lines, and goes on when it is read again', {
+  skip: process.platform === 'win32' && 'no named pipes',
+}, async (t) => {
+  const path = join(await tempFolder(t), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const lines = new LogLines(writer, 100_000);
+  const line = `${'x'.repeat(99)}\n`;
+  for (let i = 0; i < 10_000; i++) {
+    lines.write(line);
+    if (i % 500 === 0) await sleep(1);
+  }
+  // What a pipe holds, what waits, and one chunk.
+  assert.ok(lines.dropped > 5_000 && lines.dropped < 10_000, `${lines.dropped}`);
+  const buffer = Buffer.alloc(65_536);
+  let text = '';
+  for (let quiet = 0; quiet < 20; ) {
+    let bytes = 0;
+    try {
+      bytes = readSync(reader, buffer);
+    } catch {
+      // Nothing there yet.
+    }
+    text += buffer.toString('latin1', 0, bytes);
+    quiet = bytes === 0 ? quiet + 1 : 0;
+    if (bytes === 0) await sleep(15);
+  }
+  assert.equal(text.length, (10_000 - lines.dropped) * line.length);
+  assert.equal(text, line.repeat(10_000 - lines.dropped));
+  closeSync(reader);
+  closeSync(writer);
+});

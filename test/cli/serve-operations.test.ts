@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { endOf, fileFolder, postJson, runTrawl, SAMPLE_PASSAGES, sampleIndex, serveIndex } from './run-trawl.ts';
+
+const folder = await fileFolder();
+const READ = 'read-key-of-the-test-000';
+const ADMIN = 'admin-key-of-the-test-00';
+let first: string;
+let second: string;
+/** The same rows in an index of its own, with ids that tell it apart. */
+before(async () => {
+  first = await sampleIndex(folder);
+  const rows = readFileSync(SAMPLE_PASSAGES, 'utf8').trimEnd().split('\n');
+  const corpus = join(folder, 'second.jsonl');
+  writeFileSync(corpus, `${rows.map((row) => row.replace(/"id": ?"s-/, '"id":"t-')).join('\n')}\n`);
+  second = join(folder, 'second');
+  const { code, stderr } = await runTrawl(['index', corpus, '--out', second, '--quiet']);
+  assert.equal(code, 0, stderr);
+});
+
+interface Native {
+  readonly index: { readonly name: string; readonly generation: string };
+  readonly results: readonly { readonly hits: readonly { readonly id: string }[] }[];
+}
+
+async function searchNative(url: string, headers: Record<string, string> = {}): Promise<Native> {
+  const response = await fetch(`${url}/v1/search`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ queries: ['designer of the Brooklyn Bridge', 'longest river'], k: 3 }),
+  });
+  assert.equal(response.status, 200);
+  return (await response.json()) as Native;
+}
+
+function prefixes({ results }: Native): string {
+  return [...new Set(results.flatMap(({ hits }) => hits.map(({ id }) => id.slice(0, 2))))].join();
+}
+
+test('an index is exchanged under load by SIGHUP, its folder gone meanwhile, and a failed exchange leaves the old', async (t) => {
+  const link = join(folder, 'current');
+  const copy = join(folder, 'first-copy');
+  renameSync(first, copy);
+  t.after(() => renameSync(`${copy}-away`, first));
+  symlinkSync(copy, link);
+  const { url, child, ended } = await serveIndex(t, link);
+  let stop = false;
+  const seen = new Map<string, Set<string>>();
+  const client = async (): Promise<void> => {
+    while (!stop) {
+      const answer = await searchNative(url);
+      assert.equal(answer.index.name, 'current');
+      const found = seen.get(answer.index.generation) ?? new Set();
+      seen.set(answer.index.generation, found.add(prefixes(answer)));
+      await sleep(2);
+    }
+  };
+  const clients = Promise.all([client(), client(), client()]);
+  await sleep(100);
+  renameSync(copy, `${copy}-away`);
+  await sleep(200);
+  rmSync(link);
+  symlinkSync(second, link);
+  child.kill('SIGHUP');
+  while (seen.size < 2) await sleep(20);
+  rmSync(link);
+  child.kill('SIGHUP');
+  let log = '';
+  child.stderr!.on('data', (text: string) => (log += text));
+  while (!log.includes('could not be opened anew')) await sleep(20);
+  await sleep(50);
+  stop = true;
+  await clients;
+  assert.deepEqual(
+    [...seen.values()].map((found) => [...found]),
+    [['s-'], ['t-']],
+    'never mixed',
+  );
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  assert.match(metrics, /^trawl_index_reloads_total\{index="current",result="done"\} 1$/m);
+  assert.match(metrics, /^trawl_index_reloads_total\{index="current",result="failed"\} 1$/m);
+  assert.match(metrics, /^trawl_index_draining\{index="current"\} 0$/m);
+  assert.match(metrics, /^nodejs_eventloop_lag_p99_seconds /m);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+});
+
+test('two indexes, keys, a record and a warm start in one server', async (t) => {
+  const record = join(folder, 'record.jsonl');
+  const env = { TRAWL_API_KEYS: `read:${READ},admin:${ADMIN}` };
+  const args = ['--index', `other=${second}`, '--warm', '--record', record, '--log-every', '2', '--host', '0.0.0.0'];
+  const { url: bound, child, ended } = await serveIndex(t, first, args, { env });
+  const url = bound.replace('0.0.0.0', '127.0.0.1');
+  assert.equal((await postJson(url, { queries: ['a'] })).status, 401);
+  const reader = { authorization: `Bearer ${READ}` };
+  assert.equal(prefixes(await searchNative(url, reader)), 's-');
+  assert.equal(prefixes(await searchNative(`${url}/indexes/other`, reader)), 't-');
+  const ready = (await (await fetch(`${url}/readyz`)).json()) as { indexes: { name: string; stage: string }[] };
+  assert.deepEqual(
+    ready.indexes.map(({ name, stage }) => `${name} ${stage}`),
+    ['sample ready', 'other ready'],
+  );
+  const reload = async (key: string, body: object): Promise<{ status: number; text: string }> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const target = `${url}/admin/indexes/other/reload`;
+    const response = await fetch(target, { method: 'POST', headers, body: JSON.stringify(body) });
+    return { status: response.status, text: await response.text() };
+  };
+  assert.equal((await reload(READ, {})).status, 403);
+  const failed = await reload(ADMIN, { folder: join(folder, 'nowhere') });
+  assert.equal(failed.status, 409);
+  assert.match(failed.text, /INDEX_NOT_FOUND/);
+  assert.doesNotMatch(failed.text, /nowhere|trawl-test/);
+  assert.equal((await reload(ADMIN, { folder: first })).status, 200);
+  assert.equal(prefixes(await searchNative(`${url}/indexes/other`, reader)), 's-');
+  child.kill('SIGTERM');
+  const { code, stdout, stderr } = await ended;
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(
+    (JSON.parse(stdout) as { indexes: { index: string }[] }).indexes.map(({ index }) => index),
+    ['sample', 'other'],
+  );
+  assert.match(stderr, /note: 0\.0\.0\.0 is every network of this machine, and without TLS .* can be read on the way/);
+  assert.doesNotMatch(stderr, new RegExp(`Brooklyn|${READ}|${ADMIN}`));
+  const lines = readFileSync(record, 'utf8').trimEnd().split('\n');
+  const kept = lines.map(
+    (line) => JSON.parse(line) as { index: string; query: string; ids: string[]; requestId: string },
+  );
+  assert.deepEqual(
+    kept.map(({ index, ids }) => `${index} ${ids[0]!.slice(0, 2)}`),
+    ['sample s-', 'sample s-', 'other t-', 'other t-', 'other s-', 'other s-'],
+  );
+  assert.equal(kept[0]!.query, 'designer of the Brooklyn Bridge');
+});
+
+test('a full disk behind the log stops nothing', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+}, async (t) => {
+  const program = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [program, 'serve', first, '--port', '0', '--json'], {
+    stdio: ['ignore', 'pipe', full],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  let line = '';
+  child.stdout!.on('data', (text: string) => (line += text));
+  while (!line.includes('\n')) await once(child.stdout!, 'data');
+  const { url } = JSON.parse(line) as { url: string };
+  for (let i = 0; i < 200; i++) assert.equal((await postJson(url, { queries: ['a'] })).status, 200);
+  child.kill('SIGTERM');
+  assert.deepEqual([(await ended).code, (await ended).signal], [0, null]);
+});
+
+test('what cannot be served is said before a port is taken', async () => {
+  const bad = join(folder, 'bad.keys');
+  writeFileSync(bad, 'read:short\n');
+  const pem = join(folder, 'no.pem');
+  writeFileSync(pem, 'nothing');
+  const cases: readonly [readonly string[], RegExp][] = [
+    [[], /<index> is missing.*\[USAGE\]/],
+    [[first, '--index', `sample=${second}`], /Two indexes are named sample.*\[USAGE\]/],
+    [[first, '--index', `a b=${second}`], /"a b" cannot be the name of an index.*\[USAGE\]/],
+    [[first, '--index', `x=${folder}/none`], /\[INDEX_NOT_FOUND\]/],
+    [[first, '--keys-file', `${folder}/none`], /--keys-file .* cannot be read.*\[CONFIG_INVALID\]/],
+    [[first, '--keys-file', bad], /bad\.keys, line 1: the key has 5 characters.*\[CONFIG_INVALID\]/],
+    [[first, '--tls-cert', pem], /--tls-cert and --tls-key go together.*\[USAGE\]/],
+    [[first, '--tls-cert', pem, '--tls-key', pem], /cannot be used for TLS.*\[CONFIG_INVALID\]/],
+    [[first, '--record', `${folder}/none/x`], /cannot be written.*--record.*\[OUTPUT_NOT_WRITABLE\]/],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await runTrawl(['serve', ...args, '--port', '0', '--quiet']);
+    assert.ok(code === 1 || code === 2, stderr);
+    assert.match(stderr, message);
+  }
+});
