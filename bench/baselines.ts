@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
 /** Cases with baselines; each has a Python environment of its own, because torch takes 6 GB. */
-export const BASELINE_CASES = ['flat', 'embed'] as const;
+export const BASELINE_CASES = ['flat', 'embed', 'serve'] as const;
 export type BaselineCase = (typeof BASELINE_CASES)[number];
 
 /** The Python scripts and what they need. */
@@ -16,7 +16,11 @@ const FOLDER = join(packageRoot, 'bench', 'baselines');
 const REQUIREMENTS: Readonly<Record<BaselineCase, string>> = {
   flat: join(FOLDER, 'requirements.txt'),
   embed: join(FOLDER, 'requirements-embed.txt'),
+  serve: join(FOLDER, 'requirements-serve.txt'),
 };
+
+/** Cases whose environment also sees the packages of another one: torch is not installed twice. */
+const BUILT_ON: Readonly<Partial<Record<BaselineCase, BaselineCase>>> = { serve: 'embed' };
 
 /**
  * Starts bench/baselines/SCRIPT.py.
@@ -35,13 +39,18 @@ export function openBaselineScript<Reply extends object>(
 
 /** The environment's folder below the cache: a new one for new requirements, shared by all checkouts. */
 export function baselineFolder(cache: string, of: BaselineCase): string {
-  const version = createHash('sha256').update(readFileSync(REQUIREMENTS[of])).digest('hex').slice(0, 12);
+  const hash = createHash('sha256').update(readFileSync(REQUIREMENTS[of]));
+  const base = BUILT_ON[of];
+  if (base !== undefined) hash.update(readFileSync(REQUIREMENTS[base]));
+  const version = hash.digest('hex').slice(0, 12);
   return join(cache, `baselines-${of === 'flat' ? '' : `${of}-`}${version}`);
 }
 
 /** The interpreter of the environment, undefined until `trawl bench baselines` has made it. */
 export function baselinePython(cache: string, of: BaselineCase): string | undefined {
-  if (!existsSync(REQUIREMENTS[of])) return undefined;
+  const base = BUILT_ON[of];
+  if (!existsSync(REQUIREMENTS[of]) || (base !== undefined && baselinePython(cache, base) === undefined))
+    return undefined;
   const folder = baselineFolder(cache, of);
   return existsSync(join(folder, '.complete')) ? join(folder, 'bin', 'python') : undefined;
 }
@@ -61,6 +70,8 @@ export async function installBaselines(
   const requirements = REQUIREMENTS[of];
   if (!existsSync(requirements))
     throw new TrawlError('USAGE', `${requirements} is not there: baselines come with a checkout.`);
+  const base = BUILT_ON[of];
+  const basePython = base === undefined ? undefined : await installBaselines(cache, base, options);
   const folder = baselineFolder(cache, of);
   const python = join(folder, 'bin', 'python');
   const size = of === 'embed' ? '; torch is large: up to 6 GB' : '';
@@ -74,10 +85,18 @@ export async function installBaselines(
     ['-m', 'venv', folder],
     'Python 3 with venv is needed (Debian: apt-get install python3-venv)',
   );
+  if (basePython !== undefined) await shareSitePackages(dirname(dirname(basePython)), folder);
   const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', requirements];
   await run(python, install, 'pip could not install the baselines');
   await writeFile(join(folder, '.complete'), '');
   return python;
+}
+
+/** What is installed in `from` can be imported in `to`, behind what `to` has itself. */
+async function shareSitePackages(from: string, to: string): Promise<void> {
+  const [version] = await readdir(join(to, 'lib'));
+  const sitePackages = (folder: string): string => join(folder, 'lib', version!, 'site-packages');
+  await writeFile(join(sitePackages(to), 'shared.pth'), `${sitePackages(from)}\n`);
 }
 
 async function runCommand(command: string, args: string[], signal: AbortSignal, onFailure: string): Promise<void> {

@@ -4,6 +4,8 @@ import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { openBaselineScript } from './baselines.ts';
 import type { IndexRecord } from './index-record.ts';
 
+export const INDEX_BASELINES = ['flashrag'] as const;
+
 export interface IndexBaseline {
   readonly python: string;
   /** The sentence-transformers checkpoint that the model was made of. */

@@ -1,3 +1,4 @@
+import type { BenchServeResult } from './bench-serve.ts';
 import type { EmbedRecord } from './embed-case.ts';
 import type { Environment, MachineFacts } from './environment.ts';
 import type { FlatRecord } from './flat-case.ts';
@@ -91,6 +92,44 @@ export function embedReport(records: readonly EmbedRecord[], environment: EmbedE
       ? []
       : [`A float32 matrix product reaches ${matmulGflopPerS.toFixed(0)} GFLOP/s on these threads.`]),
     'GFLOP/s: of the matrix products that the texts need. cosine: the smallest to the baseline over 32 passages.',
+  ].join('\n');
+}
+
+/** A table of Markdown. */
+export function serveReport({ records, environment, index, rows, model }: BenchServeResult): string {
+  const header = [
+    'load',
+    'engine',
+    'clients',
+    'queries/s',
+    'p50 ms',
+    'p99 ms',
+    'max ms',
+    'overhead p50 ms',
+    'errors',
+    'wrong',
+    '× baseline',
+  ];
+  const lines = records.map((record) => [
+    record.load,
+    record.engine,
+    String(record.clients),
+    record.queriesPerS.toFixed(record.queriesPerS < 100 ? 1 : 0),
+    formatMs(record.p50Ms),
+    formatMs(record.p99Ms),
+    formatMs(record.maxMs),
+    record.overheadP50Ms === null ? '' : record.overheadP50Ms.toFixed(2),
+    String(record.errors),
+    String(record.wrong),
+    record.ratioToBaseline === null ? '' : record.ratioToBaseline.toFixed(2),
+  ]);
+  return [
+    `${index}: ${rows} passages, ${model}; median of ${records[0]?.runs ?? 0} repetitions`,
+    machineLine(environment),
+    '',
+    ...table(header, lines),
+    '',
+    'p50, p99, max: of a request. overhead: of the server-timing header, all but encoding and search. × baseline: above 1 is better.',
   ].join('\n');
 }
 

@@ -136,7 +136,9 @@ function named(onlyIfNamed: boolean): string {
 
 function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
   const others = dialects.flatMap(({ statuses }) => Object.values(statuses));
-  return Object.fromEntries(others.map((status) => [String(status), 'The request is not understood.']));
+  return Object.fromEntries(
+    others.map((status) => [String(status), status === 501 ? 'Not there yet.' : 'The request is not understood.']),
+  );
 }
 
 function otherOperation(operation: Operation): Json {

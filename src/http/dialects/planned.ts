@@ -45,6 +45,7 @@ function planned({
     request: Type.Object({}),
     reply: Type.Object({}),
     example: {},
+    statuses: { NOT_SUPPORTED: 501 },
     check() {
       throw new TrawlError('NOT_SUPPORTED', `${what}, which this server cannot do yet. POST /retrieve searches.`);
     },

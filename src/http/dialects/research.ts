@@ -22,6 +22,7 @@ export const research = defineDialect({
   request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Documents, pair(Documents, Scores)]),
   example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
+  statuses: { EMPTY_QUERY: 400 },
   errorBody: blankQueryBody,
   plan({ query, top_n, return_score }, limits) {
     if (query.trim() === '') throw new TrawlError('EMPTY_QUERY', BLANK);

@@ -1,0 +1,169 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HttpConnection, type HttpReply } from './http-connection.ts';
+import type { LoadLane, LoadPlan, LoadResult, QueryAnswer } from './load-plan.ts';
+
+/**
+ * Clients in a process of their own, so that they do not share the event loop of what is measured. Requests on standard
+ * input, a line of JSON each, as bench/script-process.ts sends them:
+ *
+ *     {"do": "run", "plan": FILE, "answers": FILE}  ->  LoadResult
+ */
+
+/** Before a client whose request failed tries the next one, so that a dead server is not stormed. */
+const AFTER_ERROR_MS = 20;
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { plan, answers } = JSON.parse(line) as { plan: string; answers: string };
+  let reply: object;
+  try {
+    reply = await run(JSON.parse(readFileSync(plan, 'utf8')) as LoadPlan, answers);
+  } catch (error) {
+    reply = { error: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+
+interface Answered {
+  readonly queries: readonly string[];
+  readonly body: Buffer;
+}
+
+interface Seen {
+  requests: number;
+  queries: number;
+  lastMs: number;
+  readonly latenciesMs: number[];
+  readonly overheadsMs: number[];
+  readonly errors: Record<string, number>;
+  readonly kept: Answered[];
+}
+
+interface ReadyRequest {
+  readonly queries: readonly string[];
+  readonly bytes: Buffer;
+}
+
+async function run(plan: LoadPlan, answersFile: string): Promise<LoadResult> {
+  const lanes = plan.lanes.map((lane) => ({
+    lane,
+    sequences: lane.sequences.map((sequence) => sequence.map((queries) => requestOf(queries, plan.topk, lane))),
+  }));
+  const seen: Seen = { requests: 0, queries: 0, lastMs: 0, latenciesMs: [], overheadsMs: [], errors: {}, kept: [] };
+  const background = new AbortController();
+  const started = performance.now();
+  const running = lanes.map(({ lane, sequences }) => {
+    const sequence = sequencesOf(sequences, lane.seconds);
+    return {
+      lane,
+      ended: Promise.all(
+        Array.from({ length: lane.clients }, () => client(plan, lane, sequence, started, seen, background.signal)),
+      ),
+    };
+  });
+  await Promise.all(running.filter(({ lane }) => lane.timed).map(({ ended }) => ended));
+  background.abort();
+  await Promise.all(running.map(({ ended }) => ended));
+  const { requests, queries, latenciesMs, overheadsMs, errors } = seen;
+  writeFileSync(answersFile, JSON.stringify(seen.kept.flatMap((answered) => answersOf(answered, errors))));
+  return { elapsedMs: seen.lastMs - started, requests, queries, latenciesMs, overheadsMs, errors };
+}
+
+/** The next one for whichever client asks. */
+function* sequencesOf(
+  sequences: readonly (readonly ReadyRequest[])[],
+  seconds: number | null,
+): Generator<readonly ReadyRequest[], void> {
+  do yield* sequences;
+  while (seconds !== null && sequences.length > 0);
+}
+
+async function client(
+  plan: LoadPlan,
+  { keepAlive, seconds, pauseMs, timed }: LoadLane,
+  sequences: Iterator<readonly ReadyRequest[], void>,
+  started: number,
+  seen: Seen,
+  background: AbortSignal,
+): Promise<void> {
+  const connection = new HttpConnection(plan.port);
+  const until = seconds === null ? Number.POSITIVE_INFINITY : started + seconds * 1000;
+  const stop = (): void => connection.close();
+  if (!timed) background.addEventListener('abort', stop, { once: true });
+  try {
+    for (let next = sequences.next(); next.done !== true; next = sequences.next()) {
+      for (const request of next.value) {
+        if (performance.now() >= until || background.aborted) return;
+        const begun = performance.now();
+        let reply: HttpReply;
+        try {
+          reply = await connection.send(request.bytes, { keepAlive });
+        } catch (error) {
+          if (background.aborted) return;
+          note(seen, (error as Error).message);
+          await sleep(AFTER_ERROR_MS);
+          continue;
+        }
+        if (!timed && reply.status === 200) continue;
+        record(seen, request, reply, performance.now() - begun, plan.keepAnswers);
+        if (pauseMs > 0) await sleep(pauseMs);
+      }
+    }
+  } finally {
+    background.removeEventListener('abort', stop);
+    connection.close();
+  }
+}
+
+function record(seen: Seen, { queries }: ReadyRequest, reply: HttpReply, ms: number, keep: boolean): void {
+  if (reply.status !== 200) {
+    note(seen, String(reply.status));
+    return;
+  }
+  seen.requests++;
+  seen.lastMs = performance.now();
+  seen.queries += queries.length;
+  seen.latenciesMs.push(ms);
+  const overhead = overheadOf(reply.head);
+  if (overhead !== undefined) seen.overheadsMs.push(overhead);
+  if (keep) seen.kept.push({ queries, body: reply.body });
+}
+
+function note(seen: Seen, what: string): void {
+  seen.requests++;
+  seen.lastMs = performance.now();
+  seen.errors[what] = (seen.errors[what] ?? 0) + 1;
+}
+
+/** The total of the server-timing header less the embedding and the search. */
+function overheadOf(head: string): number | undefined {
+  const line = /\r\nserver-timing: ([^\r]*)/i.exec(head)?.[1];
+  if (line === undefined) return undefined;
+  const ms = (name: string): number => Number(new RegExp(`\\b${name};dur=([\\d.]+)`).exec(line)?.[1] ?? Number.NaN);
+  const overhead = ms('total') - ms('embed') - ms('search');
+  return Number.isNaN(overhead) ? undefined : overhead;
+}
+
+function requestOf(queries: readonly string[], topk: number, { keepAlive }: LoadLane): ReadyRequest {
+  const body = Buffer.from(JSON.stringify({ queries, topk, return_scores: true }));
+  const head =
+    'POST /retrieve HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\ncontent-type: application/json\r\n' +
+    `connection: ${keepAlive ? 'keep-alive' : 'close'}\r\ncontent-length: ${body.length}\r\n\r\n`;
+  return { queries, bytes: Buffer.concat([Buffer.from(head), body]) };
+}
+
+function answersOf({ queries, body }: Answered, errors: Record<string, number>): QueryAnswer[] {
+  const { result } = JSON.parse(body.toString()) as {
+    result: { document: { id: string | number }; score: number }[][];
+  };
+  if (!Array.isArray(result) || result.length !== queries.length) {
+    errors['an answer of another length'] = (errors['an answer of another length'] ?? 0) + 1;
+    return [];
+  }
+  return result.map((hits, i) => ({
+    query: queries[i]!,
+    ids: hits.map(({ document }) => String(document.id)),
+    scores: hits.map(({ score }) => score),
+  }));
+}

@@ -1,0 +1,125 @@
+// `npm run test:soak`: 20 minutes of full load with clients that hang up, stall, never read and send rubbish, then the torture
+// cases (test/soak/torture.ts). `-- --minutes N`, `--connections N`, `--seed N`, `--only soak` or `torture`, `--out FILE` for the
+// figures as JSON. Linux alone.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fail, root, setup } from './setup.mjs';
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '20' },
+    seed: { type: 'string', default: '1' },
+    connections: { type: 'string', default: '100000' },
+    'torture-seconds': { type: 'string', default: '30' },
+    only: { type: 'string' },
+    out: { type: 'string' },
+  },
+});
+/** The last latencies may be so many times the first ones, and memory may have grown so much, on a machine with other work. */
+const LATENCY_LIMIT = 1.25;
+const GROWTH_LIMIT_MB = 100;
+
+await setup();
+const { soak } = await import('../dist/test/soak/soak.js');
+const { otherPassages, torture } = await import('../dist/test/soak/torture.js');
+const folder = mkdtempSync(join(tmpdir(), 'trawl-soak-'));
+const say = (line) => process.stderr.write(`${line}\n`);
+const table = [];
+const result = {};
+try {
+  const sample = join(root, 'corpus', 'sample', 'passages.jsonl');
+  const [index, otherIndex] = [join(folder, 'index'), join(folder, 'other')];
+  build(sample, index);
+  if (values.only !== 'torture') {
+    const seconds = Number(values.minutes) * 60;
+    result.soak = await soak({
+      index,
+      seconds,
+      goodClients: 16,
+      hostileClients: 24,
+      seed: Number(values.seed),
+      onProgress: say,
+    });
+    table.push(...soakRows(result.soak));
+  }
+  if (values.only !== 'soak') {
+    const passages = join(folder, 'other.jsonl');
+    writeFileSync(passages, await otherPassages(sample));
+    build(passages, otherIndex);
+    result.torture = await torture(
+      {
+        index,
+        otherIndex,
+        folder,
+        seconds: Number(values['torture-seconds']),
+        connections: Number(values.connections),
+      },
+      ({ name, outcome }) => say(`${name}: ${outcome}`),
+    );
+    table.push(...result.torture.map(({ name, outcome, figures }) => [name, outcome, figures]));
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+process.stdout.write('| what | outcome | figures |\n| --- | --- | --- |\n');
+for (const row of table) process.stdout.write(`| ${row.join(' | ')} |\n`);
+if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(result, null, 2)}\n`);
+process.exitCode = table.some(([, outcome]) => outcome === 'failed') ? 1 : 0;
+
+function build(corpus, out) {
+  const program = join(root, 'dist', 'cli', 'trawl.js');
+  const { status } = spawnSync(process.execPath, [program, 'index', corpus, '--out', out, '--quiet'], {
+    stdio: 'inherit',
+  });
+  if (status !== 0) fail(`The index ${out} could not be built.`);
+}
+
+function soakRows({
+  seconds,
+  requests,
+  queries,
+  refused,
+  wrong,
+  hostile,
+  statuses,
+  failures,
+  latencyMs,
+  memory,
+  exit,
+}) {
+  const list = (counts) =>
+    Object.entries(counts)
+      .map(([what, count]) => `${what} ${count}`)
+      .join(', ');
+  const { first, last } = latencyMs;
+  const { warm, end, idleBefore, idleAfter } = memory;
+  const mb = (bytes) => (bytes === null ? 'unknown' : `${Math.round(bytes / 1e6)} MB`);
+  const row = (what, passed, figures) => [what, passed ? 'passed' : 'failed', figures];
+  return [
+    row(
+      `answers of ${(seconds / 60).toFixed(1)} minutes`,
+      Object.keys(wrong).length === 0,
+      `${requests} requests, ${queries} queries, ${refused} refused with 503; wrong: ${list(wrong) || 'none'}`,
+    ),
+    row('bad clients', failures.length === 0, `${list(hostile)}; answers: ${list(statuses)}`),
+    row(
+      'latency of a query',
+      last.p50 <= LATENCY_LIMIT * first.p50,
+      `p50 ${first.p50.toFixed(0)} → ${last.p50.toFixed(0)} ms, p99 ${first.p99.toFixed(0)} → ${last.p99.toFixed(0)} ms (second fifth → last fifth)`,
+    ),
+    row(
+      'memory',
+      end.rssBytes - warm.rssBytes < GROWTH_LIMIT_MB * 1e6,
+      `resident ${mb(warm.rssBytes)} → ${mb(end.rssBytes)}, heap ${mb(warm.heapBytes)} → ${mb(end.heapBytes)} (second fifth → last fifth)`,
+    ),
+    row(
+      'handles and threads',
+      idleAfter.handles <= idleBefore.handles + 2 && end.threads <= warm.threads + 1,
+      `handles ${idleBefore.handles} before, ${warm.handles} → ${end.handles} under load, ${idleAfter.handles} after; threads ${warm.threads} → ${end.threads}`,
+    ),
+    row('SIGTERM', exit === 0, `exit ${exit}`),
+  ];
+}

@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/package-root.ts';
+
+/** What the process holds at a moment. */
+export interface ProcessSample {
+  /** Since the server was started, ms. */
+  readonly atMs: number;
+  readonly rssBytes: number;
+  /** Of V8, as /metrics tells it; null where there is no such route. */
+  readonly heapBytes: number | null;
+  /** Open files and sockets. */
+  readonly handles: number;
+  readonly threads: number;
+}
+
+export interface SoakServer {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** False once the process is gone. */
+  readonly alive: boolean;
+  sample(): Promise<ProcessSample>;
+  /** SIGTERM; resolves to the exit code, or the signal. */
+  stop(): Promise<number | NodeJS.Signals>;
+}
+
+export interface SoakServerOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** File descriptor for its log; without one it is thrown away. */
+  readonly log?: number;
+}
+
+const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
+const START_MS = 60_000;
+
+/** `trawl serve` with its log on, on a port of its own. Linux alone: memory and handles are read in /proc. */
+export async function startSoakServer(index: string, options: SoakServerOptions = {}): Promise<SoakServer> {
+  const { args = [], env = {}, log } = options;
+  const started = performance.now();
+  const child = spawn(process.execPath, [PROGRAM, 'serve', index, '--port', '0', '--json', ...args], {
+    stdio: ['ignore', 'pipe', log ?? 'ignore'],
+    env: { ...process.env, ...env },
+  });
+  let end: number | NodeJS.Signals | undefined;
+  const ended = once(child, 'close').then(([code, signal]) => {
+    end = (code as number | null) ?? (signal as NodeJS.Signals);
+    return end;
+  });
+  const line = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    const timer = setTimeout(() => reject(new Error(`the server was not ready in ${START_MS} ms`)), START_MS);
+    child.stdout!.on('data', (chunk: Buffer) => {
+      text += chunk;
+      if (!text.includes('\n')) return;
+      clearTimeout(timer);
+      resolve(text);
+    });
+    void ended.then((how) => reject(new Error(`the server ended with ${how} before it was ready`)));
+  });
+  const { url } = JSON.parse(line) as { url: string };
+  const pid = child.pid!;
+  return {
+    url,
+    port: Number(new URL(url).port),
+    pid,
+    get alive() {
+      return end === undefined;
+    },
+    async sample() {
+      const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+      const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
+      const handles = readdirSync(`/proc/${pid}/fd`).length;
+      return {
+        atMs: performance.now() - started,
+        rssBytes: field('VmRSS') * 1024,
+        heapBytes: await heapBytes(url),
+        handles,
+        threads: field('Threads'),
+      };
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
+}
+
+/** prom-client's own figure. */
+async function heapBytes(url: string): Promise<number | null> {
+  try {
+    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(2_000) });
+    const text = await response.text();
+    const value = /^nodejs_heap_size_used_bytes(?:\{[^}]*\})? ([\d.e+]+)$/m.exec(text)?.[1];
+    return response.ok && value !== undefined ? Number(value) : null;
+  } catch {
+    return null;
+  }
+}
