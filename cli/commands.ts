@@ -7,6 +7,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   index: async () => (await import('./commands/index.ts')).indexCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,

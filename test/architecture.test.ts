@@ -89,6 +89,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
+  '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
   hyparquet: ['corpus/parquet-worker.ts'],
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
   zstddec: ['corpus/zstd.ts'],

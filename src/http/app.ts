@@ -9,6 +9,7 @@ import { RetrieverHolder } from './retriever-holder.ts';
 import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerMcp } from './routes/mcp.ts';
 import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
@@ -66,6 +67,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerDialects(app, holder, config);
   registerHealth(app, holder, config);
   registerNative(app, holder);
+  registerMcp(app, holder, config);
   registerDocs(app);
   registerPage(app);
   return app;

@@ -34,6 +34,11 @@ export interface ServerConfig {
    * POST /retrieve.
    */
   readonly dialects: readonly string[];
+  /**
+   * Whether POST /mcp is there, for assistants. `hosts` are names, besides those of loopback, by which it may be asked for
+   * and whose pages may ask.
+   */
+  readonly mcp: { readonly hosts: readonly string[] } | null;
   /** Where log lines go; null for silence. */
   readonly logger: FastifyBaseLogger | null;
 }
@@ -49,6 +54,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   receiveTimeoutMs: 300_000,
   retryAfterS: 2,
   dialects: Object.freeze([]),
+  mcp: null,
   logger: null,
 });
 
@@ -56,7 +62,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
-    if (name === 'logger' || name === 'dialects') continue;
+    if (name === 'logger' || name === 'dialects' || name === 'mcp') continue;
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
       throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
     }
