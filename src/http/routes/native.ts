@@ -26,23 +26,27 @@ const IndexFacts = Type.Object({
   }),
 });
 
+export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
+
+export const PassageReply = Type.Object({
+  row: Type.Integer({ description: 'Number of the passage in the index.' }),
+  document: Document,
+  sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with this id, if there are.' })),
+});
+
 export const NATIVE_OPERATIONS: readonly GetOperation[] = [
   {
     path: '/v1/indexes',
     name: 'indexes',
     summary: 'The indexes served',
-    reply: Type.Object({ indexes: Type.Array(IndexFacts) }),
+    reply: IndexesReply,
   },
   {
     path: '/v1/passages/{id}',
     name: 'passage',
     summary: 'A passage by its id',
     parameters: [{ name: 'id', description: 'The id as text; a slash in it is %2F.', example: 's-0001' }],
-    reply: Type.Object({
-      row: Type.Integer({ description: 'Number of the passage in the index.' }),
-      document: Document,
-      sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with this id, if there are.' })),
-    }),
+    reply: PassageReply,
   },
 ];
 
