@@ -50,6 +50,13 @@ const PREFIXES = ['', 'bert.', 'roberta.', '0.auto_model.'];
 export function findEncoderWeights(weights: CheckpointWeights, config: EncoderConfig): EncoderWeights {
   const find = new WeightFinder(weights, encoderPrefix(weights));
   const { hiddenSize: hidden, intermediateSize: inner } = config;
+  if (find.has(`encoder.layer.${config.layers}.output.dense.weight`)) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${weights.files.join(', ')} has weights of layer ${config.layers} (counted from 0), but config.json says ` +
+        `num_hidden_layers ${config.layers}. Fetch the config.json that belongs to these weights.`,
+    );
+  }
   const layer = (name: string): EncoderLayer => ({
     query: find.dense(`${name}.attention.self.query`, hidden, hidden),
     key: find.dense(`${name}.attention.self.key`, hidden, hidden),

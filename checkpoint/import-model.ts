@@ -15,6 +15,7 @@ import {
 } from '../src/embedding/trawl-model-file.ts';
 import { asTrawlError, isNodeError, TrawlError } from '../src/errors.ts';
 import { sha256OfFile } from '../src/file-checksum.ts';
+import { FileLock } from '../src/file-lock.ts';
 import { PRECISIONS, type Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
 import { SUPPORTED_ARCHITECTURES } from './encoder-config.ts';
@@ -74,7 +75,9 @@ export async function importModel(sourceFolder: string, options: ImportOptions):
   await checkFolders(source, out);
   const plan = await makePlan(source, options);
   const partial = `${out}.partial`;
+  let lock: FileLock | undefined;
   try {
+    lock = await lockOutput(out);
     await makeFolder(partial);
     const description = await writeModel(plan, source, partial, options);
     await tryGraphs(partial, description, options);
@@ -83,11 +86,32 @@ export async function importModel(sourceFolder: string, options: ImportOptions):
     await syncFolder(dirname(out));
     return { folder: out, description };
   } catch (error) {
-    await rm(partial, { recursive: true, force: true });
+    if (lock !== undefined) await rm(partial, { recursive: true, force: true });
     throw asTrawlError(error);
   } finally {
+    if (lock !== undefined) {
+      await rm(lockFileOf(out), { force: true });
+      lock.release();
+    }
     await plan.close();
   }
+}
+
+const lockFileOf = (out: string): string => `${out}.lock`;
+
+/** Two imports at once would empty each other's folder. */
+async function lockOutput(out: string): Promise<FileLock> {
+  try {
+    await mkdir(dirname(out), { recursive: true });
+  } catch (error) {
+    throw cannotBeMade(dirname(out), error);
+  }
+  const lock = FileLock.acquire(lockFileOf(out), 'exclusive');
+  if (lock !== undefined) return lock;
+  throw new TrawlError(
+    'OUTPUT_NOT_WRITABLE',
+    `${out} is being made by another process at this moment. Wait for it, stop it, or choose another name.`,
+  );
 }
 
 async function makePlan(source: string, { source: origin, precisions }: ImportOptions): Promise<ModelPlan> {
@@ -221,8 +245,10 @@ async function makeFolder(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
     await mkdir(path, { recursive: true });
   } catch (error) {
-    throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be made: ${(error as Error).message}.`, {
-      cause: error,
-    });
+    throw cannotBeMade(path, error);
   }
+}
+
+function cannotBeMade(path: string, cause: unknown): TrawlError {
+  return new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be made: ${(cause as Error).message}.`, { cause });
 }

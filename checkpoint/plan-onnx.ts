@@ -2,12 +2,11 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
 import { readJsonFile } from '../src/embedding/json-file.ts';
+import { type OnnxFacts, readOnnxFacts } from '../src/embedding/onnx-facts.ts';
 import { readTransformersFacts } from '../src/embedding/transformers-folder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { ModelPlan } from './model-plan.ts';
-import { ONNX_TYPES } from './onnx-graph.ts';
-import { type OnnxSummary, summarizeOnnx } from './onnx-reader.ts';
 import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
 
@@ -28,16 +27,16 @@ export async function planOnnx(
   precisions: readonly Precision[] | undefined,
 ): Promise<ModelPlan> {
   const raw = await readJsonFile(join(folder, 'config.json'));
-  const summary = await summarizeOnnx(graphPath);
-  const unknown = summary.inputs.find((input) => !INPUTS.includes(input));
-  if (unknown !== undefined || !summary.inputs.includes('input_ids')) {
+  const graph = await readOnnxFacts(graphPath);
+  const unknown = graph.inputs.find((input) => !INPUTS.includes(input));
+  if (unknown !== undefined || !graph.inputs.includes('input_ids')) {
     throw new TrawlError(
       'MODEL_INVALID',
-      `${graphPath} wants the inputs ${summary.inputs.join(', ')}; an encoder has input_ids and may have ` +
+      `${graphPath} wants the inputs ${graph.inputs.join(', ')}; an encoder has input_ids and may have ` +
         `${INPUTS.slice(1).join(', ')}. This graph is of another kind, such as a decoder or an encoder-decoder.`,
     );
   }
-  const precision = precisionOf(summary);
+  const { precision } = graph;
   const other = precisions?.find((wanted) => wanted !== precision);
   if (other !== undefined) {
     throw new TrawlError(
@@ -46,22 +45,22 @@ export async function planOnnx(
         `for ${precision}, or add model.safetensors to the folder.`,
     );
   }
-  const externalData = summary.externalData.map((path) => checkedPath(graphPath, path));
+  const externalData = graph.externalData.map((path) => checkedPath(graphPath, path));
   const dataPaths = externalData.map((path) => join(dirname(graphPath), path));
   for (const path of dataPaths) {
     if (!existsSync(path)) {
       throw new TrawlError('MODEL_INVALID', `${path} is missing; ${graphPath} has weights in it. Fetch it too.`);
     }
   }
-  const classifies = isClassifier(raw) && summary.outputs.includes('logits');
+  const classifies = isClassifier(raw) && graph.outputs.includes('logits');
   const vocabularySize = Number.isSafeInteger(raw.vocab_size) ? (raw.vocab_size as number) : null;
   const modelType = String(raw.model_type ?? 'unknown');
   return {
     kind: classifies ? 'cross-encoder' : 'encoder',
     ...(classifies
       ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
-      : await encoderFacts(folder, names, graphPath, summary)),
-    graphs: [{ precision, output: classifies ? 'logits' : outputOf(graphPath, summary), write }],
+      : await encoderFacts(folder, names, graphPath, graph)),
+    graphs: [{ precision, output: classifies ? 'logits' : outputOf(graphPath, graph), write }],
     writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
     weightFiles: [graphPath, ...dataPaths],
     close: async () => {},
@@ -83,15 +82,15 @@ export async function planOnnx(
   }
 }
 
-async function encoderFacts(folder: string, names: readonly string[], path: string, summary: OnnxSummary) {
+async function encoderFacts(folder: string, names: readonly string[], path: string, graph: OnnxFacts) {
   const { identity, maxPositions } = await readTransformersFacts(folder, names);
-  const isPooled = outputOf(path, summary) === 'sentence_embedding';
+  const isPooled = outputOf(path, graph) === 'sentence_embedding';
   const facts = isPooled ? ({ ...identity, pooling: 'none' } as const) : identity;
   return { facts, maxPositions, labels: null, activation: null };
 }
 
 /** Vectors of tokens where the graph gives them, so that the pooling can be chosen; else those of whole texts. */
-function outputOf(path: string, { outputs }: OnnxSummary): string {
+function outputOf(path: string, { outputs }: OnnxFacts): string {
   const known = [...TOKEN_OUTPUTS, 'sentence_embedding'];
   const found = known.find((name) => outputs.includes(name));
   if (found !== undefined) return found;
@@ -100,17 +99,6 @@ function outputOf(path: string, { outputs }: OnnxSummary): string {
     `${path} has the outputs ${outputs.join(', ')}; an encoder has one of ${known.join(', ')}. Export it for feature ` +
       'extraction.',
   );
-}
-
-/** By the type of most of the constants' elements. */
-function precisionOf({ elementsByType }: OnnxSummary): Precision {
-  const count = (type: keyof typeof ONNX_TYPES) => elementsByType.get(ONNX_TYPES[type].code) ?? 0;
-  const counts: readonly [Precision, number][] = [
-    ['float32', count('float32')],
-    ['float16', count('float16')],
-    ['int8', count('int8') + count('uint8')],
-  ];
-  return counts.reduce((most, other) => (other[1] > most[1] ? other : most))[0];
 }
 
 function labelsOf(config: Readonly<Record<string, unknown>>): number {

@@ -14,6 +14,15 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(value < 10 ? 2 : 1)} ${UNITS[unit]}`;
 }
 
+/**
+ * A text that came from elsewhere (a model's card, a path, a server's answer) without what would steer the terminal.
+ * Lines and tabs stay.
+ */
+export function printable(text: string): string {
+  const shown = (char: string): string => `\\u{${char.codePointAt(0)!.toString(16)}}`;
+  return text.replace(/(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu, shown);
+}
+
 /** 21015324 → 21,015,324 */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');

@@ -4,6 +4,7 @@ import { resolveOptions } from '../src/options/resolve-options.ts';
 import { packageVersion } from '../src/package-root.ts';
 import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
+import { printable } from './format.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { isLaunchLine } from './launch-lines.ts';
 import { guardOutputStreams } from './output-streams.ts';
@@ -141,5 +142,5 @@ function report(error: TrawlError, json: boolean): void {
     return;
   }
   const stack = error.code === 'INTERNAL' && error.cause instanceof Error ? `\n${error.cause.stack}` : '';
-  process.stderr.write(`trawl: ${error.message} [${error.code}]${stack}\n`);
+  process.stderr.write(`trawl: ${printable(error.message)} [${error.code}]${stack}\n`);
 }

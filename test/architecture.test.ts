@@ -47,6 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/index.ts': ['src/'],
   'checkpoint/': [
     'src/errors.ts',
+    'src/file-lock.ts',
     'src/file-checksum.ts',
     'src/abort.ts',
     'src/manifest/',

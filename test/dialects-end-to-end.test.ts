@@ -5,9 +5,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import Value from 'typebox/value';
-import { DEFAULT_PASSAGE_TEMPLATE } from '../corpus/passage-template.ts';
-import { buildIndex } from '../indexer/build-index.ts';
-import { openEncoder } from '../src/embedding/open-encoder.ts';
 import { buildApp } from '../src/http/app.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../src/http/dialects/dispatch.ts';
 import { tsvLine } from '../src/http/dialects/r1-searcher.ts';
@@ -17,26 +14,15 @@ import { withContents } from '../src/passages/contents.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Hit, Retriever } from '../src/retrieval/retriever.ts';
-import { fileFolder, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
+import { fileFolder, SAMPLE } from './cli/run-trawl.ts';
+import { buildSampleIndex } from './helpers/sample-index.ts';
 
 const folder = await fileFolder();
 const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
 let retriever: Retriever;
 
 before(async () => {
-  const encoder = await openEncoder('token-average-256');
-  await buildIndex({
-    corpus: [SAMPLE_PASSAGES],
-    corpusOptions: {},
-    encoder,
-    out: join(folder, 'sample'),
-    overwrite: false,
-    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
-    uniqueIds: true,
-    onProgress: () => undefined,
-  });
-  await encoder.close();
-  retriever = await openRetriever(join(folder, 'sample'));
+  retriever = await openRetriever(await buildSampleIndex(folder));
 });
 
 after(async () => {

@@ -3,14 +3,12 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { DEFAULT_PASSAGE_TEMPLATE } from '../corpus/passage-template.ts';
-import { buildIndex } from '../indexer/build-index.ts';
-import { openEncoder } from '../src/embedding/open-encoder.ts';
 import { buildApp } from '../src/http/app.ts';
 import { listen } from '../src/http/listen.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
-import { fileFolder, postJson, SAMPLE, SAMPLE_PASSAGES } from './cli/run-trawl.ts';
+import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
+import { buildSampleIndex } from './helpers/sample-index.ts';
 
 interface SampleQuestion {
   readonly id: string;
@@ -51,19 +49,7 @@ let retriever: Retriever;
 let app: ReturnType<typeof buildApp>;
 
 before(async () => {
-  const encoder = await openEncoder('token-average-256');
-  await buildIndex({
-    corpus: [SAMPLE_PASSAGES],
-    corpusOptions: {},
-    encoder,
-    out: join(folder, 'sample'),
-    overwrite: false,
-    passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
-    uniqueIds: true,
-    onProgress: () => undefined,
-  });
-  await encoder.close();
-  retriever = await openRetriever(join(folder, 'sample'));
+  retriever = await openRetriever(await buildSampleIndex(folder));
   app = buildApp(retriever);
   url = await listen(app, { host: '127.0.0.1', port: 0 });
   port = (app.server.address() as AddressInfo).port;
@@ -148,11 +134,10 @@ test('10,000 queries in one body are answered in order, and the server stays res
   const queries = Array.from({ length: 10_000 }, (_, i) => `${questions[i % questions.length]!.question} (${i})`);
   let done = false;
   const big = postJson<Plain>(url, { queries, topk: 3 }).finally(() => (done = true));
-  const latencies: number[] = [];
+  let answeredMeanwhile = 0;
   while (!done) {
-    const started = performance.now();
     assert.equal((await fetch(`${url}/livez`)).status, 200);
-    latencies.push(performance.now() - started);
+    if (!done) answeredMeanwhile++;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   const { status, body } = await big;
@@ -163,10 +148,7 @@ test('10,000 queries in one body are answered in order, and the server stays res
     const alone = await postJson<Plain>(url, { queries: [queries[i]], topk: 3 });
     assert.deepEqual(alone.body.result[0], body.result[i]);
   }
-  // This process is the client too, and parses the big answer; the bound is loose for that reason.
-  assert.ok(latencies.length >= 5, `${latencies.length} looks`);
-  const worst = Math.max(...latencies);
-  assert.ok(worst < 500, `the slowest /livez took ${worst.toFixed()} ms`);
+  assert.ok(answeredMeanwhile >= 5, `${answeredMeanwhile} answers meanwhile`);
 });
 
 test('a client that hangs up does not disturb the next', async () => {
@@ -180,7 +162,5 @@ test('a client that hangs up does not disturb the next', async () => {
   });
   setTimeout(() => controller.abort(), 100);
   await assert.rejects(gone);
-  const started = performance.now();
   assert.equal((await postJson(url, { queries: ['a river'] })).status, 200);
-  assert.ok(performance.now() - started < 2_000);
 });

@@ -138,7 +138,7 @@ double directions_defect(const float* basis, int64_t directions, int64_t dimensi
                          ThreadPool& pool) {
   const std::vector<double> gram = multiply(basis, directions, Panels(basis, directions, dimension), kernels, pool);
   // The Frobenius norm is at least the spectral one; each entry of the product is off by less than kappa times the
-  // product of two lengths of about 1, and 2^-40 covers that of all of them.
+  // product of two lengths of about 1, and 2^-28 covers that of all of them.
   double square = 0;
   for (int64_t i = 0; i < directions; ++i) {
     for (int64_t k = 0; k < directions; ++k) {

@@ -4,7 +4,8 @@ import type { ModelIdentity, Pooling } from '../manifest/model-identity.ts';
 export interface ModelFamily {
   readonly prefixes: ModelIdentity['prefixes'];
   readonly pooling: Pooling;
-  readonly normalize: true;
+  /** Always, whatever modules.json has; else that decides. */
+  readonly normalize: boolean;
 }
 
 const BGE_ENGLISH = 'Represent this sentence for searching relevant passages: ';
@@ -18,7 +19,8 @@ const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }
   { name: /bge-m3/, family: family('cls', '', '') },
   { name: /bge.*zh/, family: family('cls', BGE_CHINESE, '') },
   { name: /bge/, family: family('cls', BGE_ENGLISH, '') },
-  { name: /minilm/, family: family('mean', '', '') },
+  // Some of them are normalised (all-MiniLM-L6-v2), some are not (msmarco-MiniLM-L-6-v3).
+  { name: /minilm/, family: { ...family('mean', '', ''), normalize: false } },
 ];
 
 /** The family that the first telling name (folder, then the checkpoint's own) belongs to, or null. */

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { basename, isAbsolute, join, normalize as normalizePath, sep } from 'node:path';
+import { basename, isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../errors.ts';
 import type { ModelIdentity, Pooling } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
@@ -40,7 +40,8 @@ export async function readTransformersFolder(folder: string): Promise<Transforme
     );
   }
   const { identity, maxPositions } = await readTransformersFacts(folder);
-  const graph = await readOnnxFacts(graphPath);
+  // onnxruntime, which loads it later, says more of a graph that cannot be made out.
+  const graph = await readOnnxFacts(graphPath).catch(() => null);
   return { identity: graph === null ? identity : ofGraph(identity, graph), maxPositions, graphPath, tokenizerPath };
 }
 
@@ -59,7 +60,7 @@ export async function readTransformersFacts(folder: string, names: readonly stri
   const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
   const modules = await readModules(folder);
   const maxPositions = positionsOf(config);
-  const normalize = family?.normalize === true || modules === null || modules.kinds.includes('Normalize');
+  const normalizes = family?.normalize === true || modules === null || modules.kinds.includes('Normalize');
   const maxTokens = await readMaxTokens(folder, maxPositions);
 
   return {
@@ -68,8 +69,8 @@ export async function readTransformersFacts(folder: string, names: readonly stri
       architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
       dimension: readDimension(folder, config),
       pooling: await readPooling(folder, modules, family),
-      normalize,
-      similarity: await readSimilarity(folder, normalize),
+      normalize: normalizes,
+      similarity: await readSimilarity(folder, normalizes),
       prefixes: await readPrefixes(folder, family),
       maxTokens: {
         query: Math.min(MAX_QUERY_TOKENS, maxTokens),
@@ -127,7 +128,7 @@ async function readModules(folder: string): Promise<Modules | null> {
   }
   const pooling = modules[kinds.indexOf('Pooling')] as { path?: unknown } | undefined;
   if (pooling?.path === undefined) return { kinds, pooling: null };
-  const inner = normalizePath(String(pooling.path));
+  const inner = normalize(String(pooling.path));
   if (isAbsolute(inner) || inner.split(sep)[0] === '..') {
     throw new TrawlError('MODEL_INVALID', `${path}: the path of its Pooling module has to lie inside the folder.`);
   }
@@ -173,14 +174,14 @@ async function readPrefixes(folder: string, family: ModelFamily | null): Promise
   return family?.prefixes ?? { query: '', passage: '' };
 }
 
-async function readSimilarity(folder: string, normalize: boolean): Promise<Metric> {
+async function readSimilarity(folder: string, normalizes: boolean): Promise<Metric> {
   const config = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
   switch (config?.similarity_fn_name) {
     case 'euclidean':
       return 'l2';
     case 'cosine':
       // On unit vectors the two are the same, and the inner product costs less.
-      return normalize ? 'inner-product' : 'cosine';
+      return normalizes ? 'inner-product' : 'cosine';
     default:
       return 'inner-product';
   }

@@ -327,6 +327,13 @@ const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, Err
     /no tensor encoder\.layer\.2\./,
   ],
   [
+    'has more layers than its config says',
+    { config: { num_hidden_layers: 1 } },
+    async () => {},
+    'MODEL_INVALID',
+    /weights of layer 1 .* num_hidden_layers 1\b/,
+  ],
+  [
     'has a wrong shape',
     { tensors: { 'encoder.layer.0.intermediate.dense.weight': [HIDDEN, 24] } },
     async () => {},
@@ -493,6 +500,16 @@ test('what is in the way of the new folder stays; what an ended import left behi
   await assert.rejects(importModel(join(folder, 'no'), { out: join(folder, 'x') }), trawlError('MODEL_NOT_FOUND'));
   const wrong = importModel(folder, { out: `${folder}-2`, precisions: ['int8', 'int8'] });
   await assert.rejects(wrong, trawlError('CONFIG_INVALID', /each once/));
+});
+
+test('of two imports to one place at once the second is refused and the first is whole', async (t) => {
+  const { folder } = await tinyCheckpoint(t);
+  const busy = trawlError('OUTPUT_NOT_WRITABLE', /by another process at this moment/);
+  let second: Promise<void> | undefined;
+  await imported(folder, { onProgress: () => (second ??= assert.rejects(imported(folder), busy)) });
+  await second;
+  await readModelFolder(`${folder}-out`);
+  assert.deepEqual((await readdir(join(folder, '..'))).sort(), ['tiny', 'tiny-out']);
 });
 
 test('a cancelled import leaves nothing, and progress ends where it says', async (t) => {

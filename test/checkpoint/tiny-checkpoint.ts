@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { narrowToFloat16, widenBfloat16, widenFloat16 } from '../../checkpoint/float-formats.ts';
 import { fixture, writeJson } from '../embedding/model-fixtures.ts';
+import { bertShapes } from '../helpers/bert-shapes.ts';
 import { encodeSafetensors, float32Bytes, type TensorToWrite } from '../helpers/safetensors.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -11,6 +12,7 @@ import type { ReferenceTensor } from './reference-encoder.ts';
 /** The fixture tokenizer has 119 tokens. */
 export const VOCABULARY = 120;
 export const HIDDEN = 16;
+const INNER = 24;
 export const LAYERS = 2;
 export const POSITIONS = 40;
 
@@ -66,7 +68,7 @@ export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}):
     hidden_size: HIDDEN,
     num_hidden_layers: LAYERS,
     num_attention_heads: 4,
-    intermediate_size: 24,
+    intermediate_size: INNER,
     hidden_act: 'gelu',
     layer_norm_eps: 1e-5,
     max_position_embeddings: POSITIONS,
@@ -79,30 +81,18 @@ export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}):
 }
 
 function shapes(tokenTypes: number): Record<string, readonly number[]> {
-  const result: Record<string, readonly number[]> = {
-    'embeddings.word_embeddings.weight': [VOCABULARY, HIDDEN],
-    'embeddings.position_embeddings.weight': [POSITIONS, HIDDEN],
-    'embeddings.token_type_embeddings.weight': [tokenTypes, HIDDEN],
-    'embeddings.LayerNorm.weight': [HIDDEN],
-    'embeddings.LayerNorm.bias': [HIDDEN],
+  return {
+    ...bertShapes({
+      hidden: HIDDEN,
+      inner: INNER,
+      layers: LAYERS,
+      vocabulary: VOCABULARY,
+      positions: POSITIONS,
+      tokenTypes,
+    }),
     'pooler.dense.weight': [HIDDEN, HIDDEN],
     'pooler.dense.bias': [HIDDEN],
   };
-  for (let i = 0; i < LAYERS; i++) {
-    const dense = (name: string, outputs: number, inputs: number) => {
-      result[`encoder.layer.${i}.${name}.weight`] = [outputs, inputs];
-      result[`encoder.layer.${i}.${name}.bias`] = [outputs];
-    };
-    for (const part of ['query', 'key', 'value']) dense(`attention.self.${part}`, HIDDEN, HIDDEN);
-    dense('attention.output.dense', HIDDEN, HIDDEN);
-    dense('intermediate.dense', 24, HIDDEN);
-    dense('output.dense', HIDDEN, 24);
-    for (const norm of ['attention.output.LayerNorm', 'output.LayerNorm']) {
-      result[`encoder.layer.${i}.${norm}.weight`] = [HIDDEN];
-      result[`encoder.layer.${i}.${norm}.bias`] = [HIDDEN];
-    }
-  }
-  return result;
 }
 
 /** The bytes of values in a type, and the values that they then are. */

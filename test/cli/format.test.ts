@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatBytes, formatCount, formatDuration } from '../../cli/format.ts';
+import { formatBytes, formatCount, formatDuration, printable } from '../../cli/format.ts';
 
 test('bytes have decimal units and never four digits before the point', () => {
   assert.equal(formatBytes(0), '0 B');
@@ -27,4 +27,9 @@ test('durations have the two units that matter, and carry over', () => {
   assert.equal(formatDuration(119_600), '2 min 0 s');
   assert.equal(formatDuration(3_599_700), '1 h 0 min');
   assert.equal(formatDuration(5_400_000), '1 h 30 min');
+});
+
+test('a text from elsewhere cannot steer the terminal', () => {
+  assert.equal(printable('one\n\ttwo — “三”'), 'one\n\ttwo — “三”');
+  assert.equal(printable('a\u001b[31mred\u009b\r\u202eb'), 'a\\u{1b}[31mred\\u{9b}\\u{d}\\u{202e}b');
 });

@@ -187,17 +187,19 @@ test("a checkpoint's own files go before its name", async (t) => {
   assert.equal(identity.architecture, 'bert');
 });
 
-test('without a Normalize module an unknown model is not normalised, and cosine stays cosine', async (t) => {
-  const folder = await transformersModel(t, 'plain', {
-    'modules.json': [
-      { type: 'sentence_transformers.models.Transformer' },
-      { type: 'sentence_transformers.models.Pooling' },
-    ],
-    'config_sentence_transformers.json': { prompts: { query: '', document: '' }, similarity_fn_name: 'cosine' },
-  });
-  const { identity } = await readModelFolder(folder);
-  assert.equal(identity.normalize, false);
-  assert.equal(identity.similarity, 'cosine');
+test('without a Normalize module an unknown model or a MiniLM is not normalised, and cosine stays cosine', async (t) => {
+  for (const name of ['plain', 'msmarco-MiniLM-L-6-v3']) {
+    const folder = await transformersModel(t, name, {
+      'modules.json': [
+        { type: 'sentence_transformers.models.Transformer' },
+        { type: 'sentence_transformers.models.Pooling' },
+      ],
+      'config_sentence_transformers.json': { prompts: { query: '', document: '' }, similarity_fn_name: 'cosine' },
+    });
+    const { identity } = await readModelFolder(folder);
+    assert.equal(identity.normalize, false);
+    assert.equal(identity.similarity, 'cosine');
+  }
 });
 
 test('what a checkpoint asks for and cannot be followed is refused', async (t) => {

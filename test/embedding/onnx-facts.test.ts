@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { readOnnxFacts } from '../../src/embedding/onnx-facts.ts';
+import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fixture } from './model-fixtures.ts';
@@ -25,12 +26,14 @@ function varint(value: number): Buffer {
 const number = (key: number, value: number) => Buffer.concat([Buffer.from([key * 8]), varint(value)]);
 const tensor = (type: number, ...dims: number[]) =>
   field(5, Buffer.concat([...dims.map((dim) => number(1, dim)), number(2, type), field(9, Buffer.alloc(9000))]));
+const packed = (...values: number[]) => Buffer.concat(values.map(varint));
 const node = (type: string) => field(1, Buffer.concat([field(1, 'x'), field(4, type)]));
+const external = (key: string, value: string) => field(13, Buffer.concat([field(1, key), field(2, value)]));
 const model = (...parts: Buffer[]) =>
   Buffer.concat([
     number(1, 8),
     field(2, 'exporter'),
-    field(7, Buffer.concat([...parts, field(12, field(1, 'sentence_embedding'))])),
+    field(7, Buffer.concat([...parts, field(11, field(1, 'input_ids')), field(12, field(1, 'sentence_embedding'))])),
   ]);
 
 test('the precision and the outputs of a graph are read from its file', async (t) => {
@@ -43,26 +46,44 @@ test('the precision and the outputs of a graph are read from its file', async (t
     ['int8', model(node('Cast'), node('MatMul'), tensor(3, 300, 300), tensor(1, 300))],
   ] as const) {
     await writeFile(path, bytes);
-    assert.deepEqual(await readOnnxFacts(path), { outputs: ['sentence_embedding'], precision });
+    assert.deepEqual(await readOnnxFacts(path), {
+      inputs: ['input_ids'],
+      outputs: ['sentence_embedding'],
+      precision,
+      externalData: [],
+    });
   }
   const exported = await readOnnxFacts(fixture('exported.onnx'));
-  assert.deepEqual(exported, {
-    outputs: ['token_embeddings', 'sentence_embedding', 'pooler_output'],
-    precision: 'float32',
-  });
+  assert.deepEqual(exported.outputs, ['token_embeddings', 'sentence_embedding', 'pooler_output']);
+  assert.equal(exported.precision, 'float32');
 });
 
-test('a file that is no graph, or a part of one, is never more than not understood', async (t) => {
+test('a graph names the files that its weights lie in, each once', async (t) => {
+  const path = join(await tempFolder(t), 'model.onnx');
+  const elsewhere = (name: string) =>
+    field(
+      5,
+      Buffer.concat([field(1, packed(768, 1000)), number(2, 10), external('offset', '0'), external('location', name)]),
+    );
+  await writeFile(path, model(elsewhere('a.data'), elsewhere('b/c.data'), elsewhere('a.data'), tensor(1, 700_000)));
+  const facts = await readOnnxFacts(path);
+  assert.deepEqual(facts.externalData, ['a.data', 'b/c.data']);
+  // Packed dimensions count like others: 3 x 768,000 halves against 700,000 floats.
+  assert.equal(facts.precision, 'float16');
+});
+
+test('a file that is no graph, or a part of one, is refused and never misread', async (t) => {
   const path = join(await tempFolder(t), 'model.onnx');
   const whole = await readFile(fixture('toy.onnx'));
-  assert.equal(await readOnnxFacts(join(packageRoot, 'nowhere.onnx')), null);
+  await assert.rejects(readOnnxFacts(join(packageRoot, 'nowhere.onnx')), { code: 'MODEL_INVALID' });
   await fc.assert(
     fc.asyncProperty(fc.nat(whole.length - 1), fc.nat(whole.length - 1), fc.nat(255), async (cut, at, byte) => {
       const damaged = Buffer.from(whole.subarray(0, cut));
       if (at < damaged.length) damaged[at] = byte;
       await writeFile(path, damaged);
-      const facts = await readOnnxFacts(path);
-      assert.ok(facts === null || ['float32', 'float16', 'int8'].includes(facts.precision));
+      const facts = await readOnnxFacts(path).catch((error: TrawlError) => error);
+      if (facts instanceof TrawlError) assert.equal(facts.code, 'MODEL_INVALID');
+      else assert.ok(['float32', 'float16', 'int8'].includes(facts.precision) && facts.outputs.length > 0);
     }),
     { numRuns: 100 },
   );

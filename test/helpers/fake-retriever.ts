@@ -12,6 +12,7 @@ import type {
   Retriever,
   RetrieverInfo,
 } from '../../src/retrieval/retriever.ts';
+import { modelIdentity } from './model-identity.ts';
 
 /** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
 export const FAKE_DOCUMENTS: readonly string[] = [
@@ -46,19 +47,12 @@ export class FakeRetriever implements Retriever {
       dimension: 4,
       metric: 'inner-product',
       generation: 'generation-1',
-      model: {
+      model: modelIdentity({
         name: 'fake-encoder',
-        sha256: '0'.repeat(64),
-        architecture: 'none',
         dimension: 4,
-        pooling: 'mean',
         normalize: true,
-        similarity: 'inner-product',
-        prefixes: { query: '', passage: '' },
         maxTokens: { query: 256, passage: 256 },
-        precision: 'float32',
-        batchInvariant: true,
-      },
+      }),
     };
   }
 

@@ -9,20 +9,9 @@ import type {
 } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { modelIdentity } from '../helpers/model-identity.ts';
 
-export const FAKE_MODEL: ModelIdentity = {
-  name: 'fake',
-  sha256: 'f'.repeat(64),
-  architecture: 'fake',
-  dimension: 8,
-  pooling: 'mean',
-  normalize: false,
-  similarity: 'inner-product',
-  prefixes: { query: '', passage: '' },
-  maxTokens: { query: 32, passage: 16 },
-  precision: 'float32',
-  batchInvariant: true,
-};
+export const FAKE_MODEL = modelIdentity({ name: 'fake', dimension: 8, maxTokens: { query: 32, passage: 16 } });
 
 export interface FakeEncoderOptions {
   readonly model?: Partial<ModelIdentity>;

@@ -2,20 +2,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { modelIdentity } from '../helpers/model-identity.ts';
 
-const MODEL: IndexManifest['model'] = {
+const MODEL = modelIdentity({
   name: 'a-model',
   sha256: 'a'.repeat(64),
-  architecture: 'bert',
   dimension: 4,
-  pooling: 'mean',
   normalize: true,
   similarity: 'cosine',
   prefixes: { query: 'query: ', passage: '' },
-  maxTokens: { query: 32, passage: 256 },
-  precision: 'float32',
-  batchInvariant: true,
-};
+});
 
 const CORPUS: IndexManifest['corpus'] = {
   files: [{ name: 'corpus.jsonl', bytes: 1000, sha256: 'b'.repeat(64), passages: 9 }],

@@ -1,23 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TrawlError } from '../../src/errors.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { checkSameModel } from '../../src/retrieval/compare-model.ts';
+import { modelIdentity } from '../helpers/model-identity.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
-const MODEL: ModelIdentity = {
+const MODEL = modelIdentity({
   name: 'e5-base-v2',
   sha256: 'a'.repeat(64),
   architecture: 'bert',
   dimension: 768,
-  pooling: 'mean',
   normalize: true,
-  similarity: 'inner-product',
   prefixes: { query: 'query: ', passage: 'passage: ' },
   maxTokens: { query: 64, passage: 256 },
-  precision: 'float32',
-  batchInvariant: true,
-};
+});
 
 test('the same model passes, under another name and wherever else it does not change a vector', () => {
   checkSameModel(MODEL, MODEL);

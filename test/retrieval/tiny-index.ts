@@ -9,6 +9,7 @@ import type { Metric } from '../../src/metric.ts';
 import { type PassageToStore, SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { FlatIndexWriter } from '../../src/vector-index/flat-index-writer.ts';
 import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { modelIdentity } from '../helpers/model-identity.ts';
 import { sha256Of } from './sha256-of.ts';
 
 /**
@@ -56,19 +57,7 @@ export function tinyRows(): Float32Array {
   return values;
 }
 
-const MODEL: IndexManifest['model'] = {
-  name: 'no-model',
-  sha256: '0'.repeat(64),
-  architecture: 'none',
-  dimension: TINY_DIMENSION,
-  pooling: 'mean',
-  normalize: false,
-  similarity: 'inner-product',
-  prefixes: { query: '', passage: '' },
-  maxTokens: { query: 32, passage: 32 },
-  precision: 'float32',
-  batchInvariant: true,
-};
+const MODEL = modelIdentity({ name: 'no-model', dimension: TINY_DIMENSION, maxTokens: { query: 32, passage: 32 } });
 
 export async function writeTinyIndex(folder: string, metric: Metric = 'inner-product'): Promise<void> {
   await mkdir(folder, { recursive: true });

@@ -95,9 +95,7 @@ test('the set-up installs and compiles once, does nothing the second time, and o
   assert.ok(existsSync(join(root, 'dist', 'cli', 'trawl.js')));
 
   const built = stateOf(join(root, 'dist'));
-  const started = performance.now();
   assert.deepEqual(await run(root, 'setup.mjs'), { code: 0, signal: null, stdout: '', stderr: '' });
-  assert.ok(performance.now() - started < 5_000);
   assert.equal(stateOf(join(root, 'dist')), built);
   assert.equal(npmCalls().length, 1);
 

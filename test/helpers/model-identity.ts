@@ -1,0 +1,19 @@
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+
+/** A model that there is not. */
+export function modelIdentity(
+  fields: Partial<ModelIdentity> & Pick<ModelIdentity, 'name' | 'dimension'>,
+): ModelIdentity {
+  return {
+    sha256: '0'.repeat(64),
+    architecture: 'none',
+    pooling: 'mean',
+    normalize: false,
+    similarity: 'inner-product',
+    prefixes: { query: '', passage: '' },
+    maxTokens: { query: 32, passage: 256 },
+    precision: 'float32',
+    batchInvariant: true,
+    ...fields,
+  };
+}
