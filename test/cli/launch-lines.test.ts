@@ -239,7 +239,7 @@ function published(name: string): { launch: string[]; place: string } {
   mkdirSync(place);
   copyFileSync(join(sample, 'shard-00000', 'vectors.faiss'), join(place, 'tiny_Flat.index'));
   symlinkSync(SAMPLE_PASSAGES, join(place, 'wiki.jsonl'));
-  const files = ['--index_path', join(place, 'Tiny_Flat.index'), '--corpus_path', join(place, 'wiki.jsonl')];
+  const files = [`--index_path=${join(place, 'Tiny_Flat.index')}`, '--corpus_path', join(place, 'wiki.jsonl')];
   const model = ['--retriever_name', 'tiny', '--retriever_model', 'token-average-256'];
   return { place, launch: [...files, ...model, '--topk', '2', '--faiss_gpu'] };
 }

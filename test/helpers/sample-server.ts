@@ -1,15 +1,12 @@
-import { join } from 'node:path';
 import { after, before } from 'node:test';
 import type { FastifyInstance } from 'fastify';
-import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
-import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import { fileFolder, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
+import { fileFolder } from '../cli/run-trawl.ts';
+import { buildSampleIndex } from './sample-index.ts';
 
 export interface SampleServer {
   /** Set when the first test runs. */
@@ -21,7 +18,7 @@ export interface SampleServer {
 
 /** The sample index with the model that comes along, on a real socket for all tests of the file. */
 export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<SampleServer> {
-  const folder = join(await fileFolder(), 'sample');
+  const folder = await fileFolder();
   const apps: FastifyInstance[] = [];
   const server = {
     url: '',
@@ -33,19 +30,7 @@ export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<
     },
   };
   before(async () => {
-    const encoder = await openEncoder('token-average-256');
-    await buildIndex({
-      corpus: [SAMPLE_PASSAGES],
-      corpusOptions: {},
-      encoder,
-      out: folder,
-      overwrite: false,
-      passageTemplate: DEFAULT_PASSAGE_TEMPLATE,
-      uniqueIds: true,
-      onProgress: () => undefined,
-    });
-    await encoder.close();
-    server.retriever = await openRetriever(folder);
+    server.retriever = await openRetriever(await buildSampleIndex(folder));
     server.url = await server.serve(config);
   });
   after(async () => {
