@@ -64,6 +64,8 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   qdrant_search_param: { takesValue: true, refused: 'vectors in Qdrant' },
 };
 
+export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS);
+
 /** Whether `trawl serve` was given another server's flags: they have underscores, ours never. */
 export function isLaunchLine(argv: readonly string[]): boolean {
   return argv.some((argument) => /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/.test(argument));
