@@ -23,7 +23,9 @@ export const serveCommand = defineCommand({
     'Listens on this machine alone unless --host says otherwise: there is no access control yet, so with --host 0.0.0.0 ' +
     'everyone who reaches the port can search. SIGTERM and Ctrl-C let running requests end first.\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
-    '{"url", "pid", "index", …}, says that the server is ready.',
+    '{"url", "pid", "index", …}, says that the server is ready.\n\n' +
+    'The command line of Search-R1’s retrieval_server.py (--index_path, --corpus_path, …) is understood too: what is not ' +
+    'imported yet is imported first (docs/agents.md).',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     host: {
