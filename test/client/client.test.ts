@@ -154,15 +154,11 @@ test('an abort ends the wait before a repetition', async (t) => {
 
 test('a server that starts is waited for, as long as was said', async (t) => {
   const holder = new RetrieverHolder();
-  holder.report('mapping vectors');
   const { url } = await serve(t, holder);
   const client = new TrawlClient(url);
-  assert.deepEqual(await client.ready(), {
-    ready: false,
-    status: 'starting',
-    facts: { status: 'starting', progress: 'mapping vectors' },
-  });
-  await assert.rejects(client.waitUntilReady({ timeoutMs: 20, pollMs: 5 }), /not ready after 20 ms: mapping vectors/);
+  const { ready, status, facts } = await client.ready();
+  assert.deepEqual([ready, status, facts.progress], [false, 'starting', 'starting']);
+  await assert.rejects(client.waitUntilReady({ timeoutMs: 20, pollMs: 5 }), /not ready after 20 ms: starting/);
   const waiting = client.waitUntilReady({ pollMs: 5 });
   holder.ready(new FakeRetriever());
   assert.equal((await waiting).facts.index, 'fake-sample');
