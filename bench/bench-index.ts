@@ -4,7 +4,6 @@ import { openCorpus } from '../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE, parseTemplate } from '../corpus/passage-template.ts';
 import { buildIndex } from '../indexer/build-index.ts';
 import { BATCH_PASSAGES } from '../indexer/encode-passages.ts';
-import type { StageTimes } from '../indexer/stage-clock.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import { openEncoder } from '../src/embedding/open-encoder.ts';
 import type { EncodeResult, TextEncoder } from '../src/embedding/text-encoder.ts';
@@ -12,6 +11,8 @@ import { openIndexDirectory, within } from '../src/retrieval/index-directory.ts'
 import { loadKernel } from '../src/vector-index/kernel.ts';
 import { type Environment, environment, loadNow } from './environment.ts';
 import { IdleEncoder } from './idle-encoder.ts';
+import { buildBaseline, type IndexBaseline } from './index-baseline.ts';
+import type { IndexRecord } from './index-record.ts';
 import { Random } from './random.ts';
 
 export interface BenchIndexOptions {
@@ -25,33 +26,10 @@ export interface BenchIndexOptions {
   readonly threads: number;
   readonly seed: number;
   readonly scratch: string;
+  /** Builds the same corpus in FlashRAG's way beside; with a model and a corpus only. */
+  readonly baseline?: IndexBaseline | undefined;
   readonly signal: AbortSignal;
   note(text: string): void;
-}
-
-/** A build measured. */
-export interface IndexRecord {
-  readonly case: 'index';
-  /** `none`: vectors cost nothing. */
-  readonly encoder: string;
-  readonly rows: number;
-  readonly dimension: number;
-  /** Of the corpus. */
-  readonly corpusBytes: number;
-  /** Of the finished index. */
-  readonly indexBytes: number;
-  readonly codes: boolean;
-  /** From the corpus to the finished index, durable on the disk; the model is loaded before. */
-  readonly seconds: number;
-  readonly passagesPerS: number;
-  readonly stageMs: StageTimes;
-  /** Writing as many bytes into one file, with an fsync, on the same disk. */
-  readonly diskSeconds: number;
-  /** The same texts through the encoder alone, just before; null without an encoder. */
-  readonly encodeSeconds: number | null;
-  readonly ratioToEncoding: number | null;
-  /** Most resident memory of this process up to then. */
-  readonly peakMemoryBytes: number;
 }
 
 const WORDS = 100;
@@ -89,6 +67,7 @@ export async function benchIndex(
     await rm(out, { recursive: true });
     const record: IndexRecord = {
       case: 'index',
+      engine: 'trawl',
       encoder: model === undefined ? 'none' : encoder.identity.name,
       rows: manifest.rows,
       dimension: manifest.dimension,
@@ -102,34 +81,25 @@ export async function benchIndex(
       encodeSeconds: model === undefined ? null : encodeSeconds,
       ratioToEncoding: model === undefined ? null : seconds / encodeSeconds,
       peakMemoryBytes: process.resourceUsage().maxRSS * 1024,
+      ratioToBaseline: null,
     };
+    const baseline =
+      options.baseline === undefined
+        ? undefined
+        : await buildBaseline(options.baseline, corpus, encoder.identity, options);
     return {
       environment: environment({ kernel, engines: [], loadBefore, bandwidthGbPerS: null }),
-      records: [record],
+      records:
+        baseline === undefined
+          ? [record]
+          : [
+              { ...record, ratioToBaseline: baseline.seconds / seconds },
+              { ...baseline, corpusBytes: record.corpusBytes },
+            ],
     };
   } finally {
     await encoder.close();
   }
-}
-
-export function indexReport(
-  [record]: readonly IndexRecord[],
-  { processor, cores, isa, loadBefore, date }: Environment,
-): string {
-  if (record === undefined) return 'Nothing was measured.';
-  const { stageMs: ms } = record;
-  const seconds = (value: number): string => `${(value / 1000).toFixed(2)} s`;
-  return [
-    `${record.rows} passages × ${record.dimension} into a finished index, encoder ${record.encoder}${record.codes ? '' : ', without codes'}`,
-    `${date.slice(0, 10)}, ${processor}, ${cores} cores, ${isa}, load before ${loadBefore.toFixed(1)}`,
-    '',
-    `${Math.round(record.passagesPerS)} passages/s: ${record.seconds.toFixed(2)} s (scan ${seconds(ms.scan)}, read ${seconds(ms.read)}, encode and write ${seconds(ms.encode)}, finish ${seconds(ms.finish)})`,
-    `${(record.indexBytes / 1e9).toFixed(3)} GB of index; the disk alone takes ${record.diskSeconds.toFixed(2)} s for as many`,
-    record.encodeSeconds === null
-      ? 'The encoder cost nothing.'
-      : `${record.ratioToEncoding!.toFixed(3)}× the time of the encoder alone (${record.encodeSeconds.toFixed(2)} s)`,
-    `peak memory ${(record.peakMemoryBytes / 1e9).toFixed(2)} GB`,
-  ].join('\n');
 }
 
 async function syntheticCorpus({ rows, seed, scratch, signal }: BenchIndexOptions): Promise<string> {

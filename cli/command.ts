@@ -48,6 +48,11 @@ export interface Command<Table extends OptionTable = OptionTable> {
   readonly positionals: Positionals;
   readonly options: Table;
   readonly examples: readonly string[];
+  /**
+   * It goes on where it was stopped. Schedulers send SIGTERM more than once (Slurm to the step and through srun), which is
+   * then no wish to end at once: that would lose the checkpoint and the exit code.
+   */
+  readonly resumable?: boolean;
   /** Resolves to the exit code. */
   run(context: CommandContext<Table>): Promise<number>;
 }

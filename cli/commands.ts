@@ -3,6 +3,7 @@ import type { Command } from './command.ts';
 /** In the order a newcomer meets them. Each is loaded when it is called: a start pays for one command's libraries alone. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   model: async () => (await import('./commands/model.ts')).modelCommand,
+  pull: async () => (await import('./commands/pull.ts')).pullCommand,
   prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
   index: async () => (await import('./commands/index.ts')).indexCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
@@ -12,6 +13,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
+  export: async () => (await import('./commands/export.ts')).exportCommand,
   verify: async () => (await import('./commands/verify.ts')).verifyCommand,
   doctor: async () => (await import('./commands/doctor.ts')).doctorCommand,
   bench: async () => (await import('./commands/bench.ts')).benchCommand,

@@ -1,12 +1,19 @@
 import { TrawlError } from '../src/errors.ts';
 import type { ListenAddress } from '../src/http/listen.ts';
+import type { ServerConfig } from '../src/http/server-config.ts';
 
 /** A further address on which one dialect is preferred: its clients' port. */
 export interface ExtraListener extends ListenAddress {
   readonly dialect: string;
+  /** How long its requests wait, where that is another time than on the main address. */
+  readonly waiting: Partial<Pick<ServerConfig, 'shedAfterMs' | 'deadlineMs'>>;
 }
 
-const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})=([a-z0-9-]+)$/;
+const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})=([a-z0-9-]+)((?::[a-z-]+=\d{1,9})*)$/;
+const WAITING: Readonly<Record<string, 'shedAfterMs' | 'deadlineMs'>> = {
+  'shed-after-ms': 'shedAfterMs',
+  'deadline-ms': 'deadlineMs',
+};
 
 /**
  * Reads `HOST:PORT=DIALECT` or `PORT=DIALECT`, the host being that of the main address then. Whether there is such a
@@ -15,12 +22,24 @@ const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})=([a-z0-9-]+)$/;
  * @throws TrawlError USAGE.
  */
 export function parseExtraListener(text: string, host: string): ExtraListener {
-  const [, bracketed, plain, port, dialect] = FORM.exec(text) ?? [];
-  if (port === undefined || dialect === undefined || Number(port) > 65_535) {
+  const [, bracketed, plain, port, dialect, settings = ''] = FORM.exec(text) ?? [];
+  const waiting = port === undefined ? undefined : readWaiting(settings);
+  if (port === undefined || dialect === undefined || Number(port) > 65_535 || waiting === undefined) {
     throw new TrawlError(
       'USAGE',
-      `--listen ${JSON.stringify(text)} is not understood; write HOST:PORT=DIALECT or PORT=DIALECT, as in --listen 6002=zerosearch.`,
+      `--listen ${JSON.stringify(text)} is not understood; write HOST:PORT=DIALECT or PORT=DIALECT, as in --listen 6002=zerosearch, with :shed-after-ms=N or :deadline-ms=N behind it where wanted.`,
     );
   }
-  return { host: bracketed ?? plain ?? host, port: Number(port), dialect };
+  return { host: bracketed ?? plain ?? host, port: Number(port), dialect, waiting };
+}
+
+function readWaiting(settings: string): ExtraListener['waiting'] | undefined {
+  const waiting: Partial<Record<'shedAfterMs' | 'deadlineMs', number>> = {};
+  for (const setting of settings.split(':').slice(1)) {
+    const [name = '', value] = setting.split('=');
+    const field = Object.hasOwn(WAITING, name) ? WAITING[name] : undefined;
+    if (field === undefined) return undefined;
+    waiting[field] = Number(value);
+  }
+  return waiting;
 }

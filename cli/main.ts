@@ -89,8 +89,10 @@ function complete(command: Command): Command {
 async function runCommand(command: Command, argv: readonly string[]): Promise<number> {
   const interrupt = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
-    if (interrupt.signal.aborted) process.exit(EXIT.interrupted);
-    interrupt.abort(name);
+    if (!interrupt.signal.aborted) interrupt.abort(name);
+    else if (!(command.resumable === true && name === 'SIGTERM' && interrupt.signal.reason === 'SIGTERM')) {
+      process.exit(EXIT.interrupted);
+    }
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   let json = argv.includes('--json');
@@ -120,6 +122,8 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
     if (resumable && interrupt.signal.reason === 'SIGTERM') return EXIT.resumable;
     return interrupted ? EXIT.interrupted : EXIT.failed;
   } finally {
+    // One that comes again between here and the end would be the end, and the exit code lost.
+    if (interrupt.signal.aborted) process.on(interrupt.signal.reason, () => undefined);
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
 }

@@ -4,6 +4,7 @@ import { createGunzip } from 'node:zlib';
 
 import { TrawlError } from '../src/errors.ts';
 import { type Compression, DamagedDataError, startsLike } from './compression.ts';
+import { onlyMember } from './only-member.ts';
 import { unzstd } from './zstd.ts';
 
 /** Bytes read at once, and bytes unpacked at once. */
@@ -14,16 +15,19 @@ export interface ReadBytesOptions {
   compression: Compression;
   /** Called with each chunk as it lies on disk, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
-  /** Byte to begin at, for plain files. Default 0. */
+  /** Byte to begin at, for plain files that are no archive. Default 0. */
   start?: number | undefined;
+  /** Called when the file turns out to be a tar archive: its text then begins at another byte. */
+  onArchive?: (() => void) | undefined;
 }
 
-/** The bytes of a file, unpacked. Leaving the loop early closes the file. */
+/** The bytes of a file, unpacked, of a tar archive those of its one file. Leaving the loop early closes the file. */
 export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerator<Buffer, void> {
-  const { compression } = options;
+  const { compression, start = 0 } = options;
   const source = fileChunks(path, options);
-  if (compression === 'none') return source;
-  return compression === 'gzip' ? gunzip(source) : unzstd(source);
+  if (start > 0) return source;
+  const unpacked = compression === 'none' ? source : compression === 'gzip' ? gunzip(source) : unzstd(source);
+  return onlyMember(unpacked, options.onArchive);
 }
 
 /** @throws DamagedDataError for what follows the last member, where it is more than padding with zeros. */

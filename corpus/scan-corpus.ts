@@ -18,7 +18,7 @@ export interface ScannedFile extends CorpusFile {
   readonly sha256: string;
   /** Lines of a text file (blank ones and a header count), rows of a Parquet file. */
   readonly positions: number;
-  /** Byte at which line i × LINES_PER_OFFSET + 1 begins. Plain JSONL alone: other files are read through. */
+  /** Byte at which line i × LINES_PER_OFFSET + 1 begins. Plain JSONL alone: other files, and archives, are read through. */
   readonly lineOffsets: readonly number[];
   /** Time of the last change, in milliseconds; tells a file that is being written. */
   readonly modifiedMs: number;
@@ -60,9 +60,13 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
     read += chunk.length;
     onBytes?.(read);
   };
+  let archive = false;
+  const onArchive = (): void => {
+    archive = true;
+  };
   const counter = file.format.startsWith('tsv') ? new SplitCounter() : new LineFeedCounter(file.format === 'jsonl');
   try {
-    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead })) {
+    for await (const chunk of readBytes(file.path, { compression: compressionOf(file.format), onRead, onArchive })) {
       if (file.format !== 'parquet') counter.push(chunk);
     }
   } catch (error) {
@@ -74,7 +78,7 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
     ...file,
     sha256: hash.digest('hex'),
     positions,
-    lineOffsets: file.format === 'jsonl' ? counter.offsets : [],
+    lineOffsets: file.format === 'jsonl' && !archive ? counter.offsets : [],
     modifiedMs: mtimeMs,
   };
 }

@@ -30,7 +30,7 @@ export class PartialFile {
   static async create(path: string, overwrite: boolean): Promise<PartialFile> {
     const final = resolve(path);
     if (existsSync(final) && !overwrite) {
-      throw new TrawlError('OUTPUT_EXISTS', `${final} exists. Choose another --out, or replace it with --overwrite.`);
+      throw new TrawlError('OUTPUT_EXISTS', `${final} exists. Choose another place, or replace it with --overwrite.`);
     }
     try {
       await rm(`${final}.partial`, { force: true });

@@ -10,7 +10,20 @@ import { buildNative, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
 const BUILD_STAMP = join(root, 'dist', '.trawl-build');
-const SOURCE_FOLDERS = ['src', 'hub', 'checkpoint', 'corpus', 'indexer', 'evaluation', 'cli', 'bench', 'test'];
+const SOURCE_FOLDERS = [
+  'src',
+  'hub',
+  'checkpoint',
+  'corpus',
+  'prepare',
+  'embeddings',
+  'indexer',
+  'export',
+  'evaluation',
+  'cli',
+  'bench',
+  'test',
+];
 
 export async function setup() {
   checkNode();

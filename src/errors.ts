@@ -44,6 +44,8 @@ export const ERROR_CODES = {
   NON_FINITE_VECTOR: 'A stored vector holds NaN or infinity; the message has row and column.',
   NON_FINITE_QUERY: 'A query vector holds NaN or infinity; the message has query and column.',
   SCORE_OVERFLOW: 'A returned score is beyond the range of float32.',
+  PICKLE_UNSAFE: "A pickle names a function or class that numpy's plain arrays do not need. Nothing of it was run.",
+  PICKLE_INVALID: 'A pickle is damaged, or holds something other than float32 or float16 arrays (and their ids).',
   // Requests
   INVALID_JSON: 'The body of the request is not valid JSON.',
   INVALID_REQUEST: 'The body of the request has a missing field or a value of the wrong type.',
@@ -52,11 +54,13 @@ export const ERROR_CODES = {
   UNSUPPORTED_MEDIA_TYPE: 'The content type of the request is not supported.',
   BODY_TOO_LARGE: 'The body of the request is larger than the configured limit.',
   TOO_MANY_QUERIES: 'The request holds more queries than the configured limit.',
+  QUERY_TOO_LONG: 'A text of the request is longer than the configured limit.',
   K_TOO_LARGE: 'More results per query were asked for than the configured limit.',
   NOT_FOUND: 'No such route.',
   METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
   NOT_READY: 'The server is starting or stopping.',
   OVERLOADED: 'The server has more work waiting than it is allowed to hold.',
+  DEADLINE_EXCEEDED: 'The time that the client or the server gave the request is over.',
   CANCELLED: 'The caller went away or asked to stop.',
   // The Hugging Face hub
   HUB_NOT_FOUND: 'The hub has no such repository, revision or file, or shows it only to those who have access.',

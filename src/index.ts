@@ -8,6 +8,8 @@ export { RetrieverHolder } from './http/retriever-holder.ts';
 export type { ServerConfig } from './http/server-config.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
+export { AnswerCache } from './retrieval/answer-cache.ts';
+export type { MeetingOptions } from './retrieval/assemble-retriever.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   EmbedCall,
@@ -22,4 +24,7 @@ export type {
   RetrieveResult,
   Retriever,
   RetrieverInfo,
+  RetrieverStatistics,
+  SharingStatistics,
+  WaitingStatistics,
 } from './retrieval/retriever.ts';

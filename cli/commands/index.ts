@@ -109,6 +109,7 @@ export const indexCommand = defineCommand({
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
   ],
+  resumable: true,
   async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
     const corpusOptions: CorpusOptions = {

@@ -1,6 +1,8 @@
 import { isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
+import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
@@ -43,7 +45,7 @@ export const serveCommand = defineCommand({
     listen: {
       kind: 'list',
       value: '[HOST:]PORT=DIALECT',
-      help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. May be given several times.',
+      help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. :shed-after-ms=N and :deadline-ms=N behind it hold for this address alone: 8001=search-r1:deadline-ms=25000. May be given several times.',
     },
     dialect: {
       kind: 'list',
@@ -77,6 +79,12 @@ export const serveCommand = defineCommand({
       default: DEFAULT_SERVER_CONFIG.maxQueries,
       help: 'Most queries in one request; more is refused with 413.',
     },
+    'max-query-chars': {
+      kind: 'integer',
+      min: 1,
+      default: DEFAULT_SERVER_CONFIG.maxQueryChars,
+      help: 'Longest text in a request, in characters; a longer one is refused with 413. What is beyond the limit of the model in tokens is cut, not refused.',
+    },
     'max-body-mib': {
       kind: 'integer',
       min: 1,
@@ -84,6 +92,35 @@ export const serveCommand = defineCommand({
       max: 511,
       default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
       help: 'Largest request body in MiB; a larger one is refused with 413.',
+    },
+    'max-waiting-mib': {
+      kind: 'integer',
+      min: 1,
+      default: DEFAULT_MAX_WAITING_BYTES / MIB,
+      help: 'MiB of waiting queries and their expected answers beyond which requests are refused with 503 and Retry-After. Up to it they wait, however long. Too little refuses bursts that would be answered in seconds; too much lets them fill the memory.',
+    },
+    'shed-after-ms': {
+      kind: 'integer',
+      min: 0,
+      default: DEFAULT_SERVER_CONFIG.shedAfterMs,
+      help: 'Refuse a request with 503 and Retry-After where it would have to wait longer than so many milliseconds. 0: let it wait. For clients that try again; those of Search-R1 and RAG-R1 take any error as the end.',
+    },
+    'deadline-ms': {
+      kind: 'integer',
+      min: 0,
+      default: DEFAULT_SERVER_CONFIG.deadlineMs,
+      help: 'Give a request up with 503 after so many milliseconds, unless its header x-request-timeout-ms names others. 0: it waits until its client hangs up.',
+    },
+    'cache-bytes': {
+      kind: 'integer',
+      min: 0,
+      default: 128 * MIB,
+      help: 'Bytes of finished answers that are kept for queries that come again, at two a character. 0 keeps none.',
+    },
+    'single-flight': {
+      kind: 'flag',
+      default: true,
+      help: 'Compute equal queries that are under way at the same time once. --no-single-flight computes each.',
     },
     'grace-s': {
       kind: 'integer',
@@ -113,15 +150,18 @@ export const serveCommand = defineCommand({
       topk: options.topk,
       maxK: options['max-k'],
       maxQueries: options['max-queries'],
+      maxQueryChars: options['max-query-chars'],
       maxBodyBytes: options['max-body-mib'] * MIB,
       mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
+      shedAfterMs: options['shed-after-ms'],
+      deadlineMs: options['deadline-ms'],
       logger: log?.logger ?? null,
     };
     const extra = options.listen.map((text) => parseExtraListener(text, options.host));
     const app = buildApp(holder, { ...config, dialects: options.dialect });
-    const extraApps = extra.map(({ dialect }) => {
+    const extraApps = extra.map(({ dialect, waiting }) => {
       const others = options.dialect.filter((name) => name !== dialect);
-      return buildApp(holder, { ...config, dialects: [dialect, ...others] });
+      return buildApp(holder, { ...config, ...waiting, dialects: [dialect, ...others] });
     });
     const apps = [app, ...extraApps];
     let retriever: Retriever | undefined;
@@ -142,6 +182,9 @@ export const serveCommand = defineCommand({
       for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
       retriever = await openRetriever(positionals[0]!, {
         ...retrieverOptions(options),
+        answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
+        singleFlight: options['single-flight'],
+        maxWaitingBytes: options['max-waiting-mib'] * MIB,
         onWarning: note,
         onProgress: (doing) => holder.report(doing),
       });

@@ -5,7 +5,7 @@ import type { TextKind } from './text-encoder.ts';
  * Work handed to a worker in one message, by expected time: enough that messages (some 50 µs) do not count, little
  * enough that workers end together, callers share them fairly and an abort costs little.
  */
-const TARGET_MS = 10;
+const TARGET_MS = 5;
 /** The same where texts run in batches: several of them, so that they can be sorted by length. */
 const TARGET_BATCH_MS = 200;
 /** Below this, splitting a small batch among idle workers costs more than it saves. */
@@ -51,9 +51,14 @@ export class ChunkSizer {
     this.#msPerCharacter = before + (measured - before) * WEIGHT_OF_NEWEST;
   }
 
+  /** Expected time of so much weight in milliseconds; 0 before anything was measured. */
+  expectedMs(weight: number): number {
+    return weight * (this.#msPerCharacter ?? 0);
+  }
+
   /**
-   * How much weight the next chunk should have; its last text may exceed it. `remainingWeight`: of the job that it is
-   * taken from, to be shared by `workers`. A single text goes first, to be measured.
+   * How much weight the next chunk should have; its last text may exceed it. `remainingWeight`: of all that waits, to be
+   * shared by `workers`. A single text goes first, to be measured.
    */
   nextWeight(remainingWeight: number, workers: number): number {
     if (this.#msPerCharacter === null) return this.#leastWeight;

@@ -10,15 +10,21 @@ import {
   type TruncateSide,
 } from './text-encoder.ts';
 
-/** A run of texts of one job that one worker has. */
-export interface Chunk {
+/** Neighbouring texts of one job. */
+export interface Piece {
   readonly job: EncodeJob;
   readonly first: number;
   readonly inputs: readonly WorkInput[];
   readonly weight: number;
 }
 
-/** One call of `encode`: hands out its texts in chunks and puts what comes back in its place. */
+/** What one worker has: texts of one job or of several. */
+export interface Chunk {
+  readonly pieces: readonly Piece[];
+  readonly weight: number;
+}
+
+/** One call of `encode`: hands out its texts in pieces and puts what comes back in its place. */
 export class EncodeJob {
   readonly kind: TextKind;
   readonly truncate: TruncateSide;
@@ -28,6 +34,7 @@ export class EncodeJob {
   readonly #sizer: ChunkSizer;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
+  readonly #onDropped: (texts: number, weight: number) => void;
   readonly #vectors: Float32Array;
   readonly #outcomes: EncodeOutcome[];
   #resolve!: (result: EncodeResult) => void;
@@ -37,12 +44,20 @@ export class EncodeJob {
   #remainingWeight = 0;
   #settled = false;
 
-  constructor(inputs: readonly WorkInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
+  /** `onDropped`: told the texts, and their weight, that no worker will have because nobody waits for them any more. */
+  constructor(
+    inputs: readonly WorkInput[],
+    options: EncodeOptions,
+    dimension: number,
+    sizer: ChunkSizer,
+    onDropped: (texts: number, weight: number) => void = () => {},
+  ) {
     this.kind = options.kind;
     this.truncate = options.truncate ?? 'tail';
     this.#inputs = inputs;
     this.#dimension = dimension;
     this.#sizer = sizer;
+    this.#onDropped = onDropped;
     this.#vectors = new Float32Array(inputs.length * dimension);
     this.#outcomes = new Array<EncodeOutcome>(inputs.length);
     for (const input of inputs) this.#remainingWeight += sizer.weight(input, this.kind);
@@ -62,9 +77,24 @@ export class EncodeJob {
     return !this.#settled && this.#next < this.#inputs.length;
   }
 
-  takeChunk(workers: number): Chunk {
+  /** Weight of the texts that no worker has. */
+  get remainingWeight(): number {
+    return this.hasWork ? this.#remainingWeight : 0;
+  }
+
+  /** Texts that no worker has. */
+  get remainingTexts(): number {
+    return this.hasWork ? this.#inputs.length - this.#next : 0;
+  }
+
+  /** True when nobody waits for its texts any more. */
+  get isSettled(): boolean {
+    return this.#settled;
+  }
+
+  /** The next texts, at least one, of about this weight. */
+  takePiece(wanted: number): Piece {
     const first = this.#next;
-    const wanted = this.#sizer.nextWeight(this.#remainingWeight, workers);
     let weight = 0;
     do {
       weight += this.#sizer.weight(this.#inputs[this.#next++]!, this.kind);
@@ -73,30 +103,39 @@ export class EncodeJob {
     return { job: this, first, inputs: this.#inputs.slice(first, this.#next), weight };
   }
 
-  /** A chunk's results. After a cancellation nobody wants them. */
-  accept(chunk: Chunk, encoded: EncodedChunk): void {
+  /** A piece's results, which begin at text `at` of its chunk's. After a cancellation nobody wants them. */
+  accept(piece: Piece, encoded: EncodedChunk, at: number): void {
     if (this.#settled) return;
-    this.#vectors.set(encoded.vectors, chunk.first * this.#dimension);
-    for (let i = 0; i < chunk.inputs.length; i++) {
-      const cut = CUTS[encoded.cuts[i]!]!;
-      this.#outcomes[chunk.first + i] = { ok: true, tokens: encoded.tokens[i]!, truncated: cut !== 'nothing', cut };
+    const { length } = piece.inputs;
+    const values = encoded.vectors.subarray(at * this.#dimension, (at + length) * this.#dimension);
+    this.#vectors.set(values, piece.first * this.#dimension);
+    for (let i = 0; i < length; i++) {
+      const cut = CUTS[encoded.cuts[at + i]!]!;
+      this.#outcomes[piece.first + i] = {
+        ok: true,
+        tokens: encoded.tokens[at + i]!,
+        truncated: cut !== 'nothing',
+        cut,
+      };
     }
     for (const { index, error } of encoded.failures) {
-      this.#outcomes[chunk.first + index] = { ok: false, error: deserializeError(error) };
+      if (index < at || index >= at + length) continue;
+      this.#outcomes[piece.first + index - at] = { ok: false, error: deserializeError(error) };
     }
-    this.#countReturned(chunk.inputs.length);
+    this.#countReturned(length);
   }
 
-  /** All texts of a chunk failed for one reason: its worker died. */
-  fail(chunk: Chunk, error: TrawlError): void {
+  /** All texts of a piece failed for one reason: their worker died. */
+  fail(piece: Piece, error: TrawlError): void {
     if (this.#settled) return;
-    this.#outcomes.fill({ ok: false, error }, chunk.first, chunk.first + chunk.inputs.length);
-    this.#countReturned(chunk.inputs.length);
+    this.#outcomes.fill({ ok: false, error }, piece.first, piece.first + piece.inputs.length);
+    this.#countReturned(piece.inputs.length);
   }
 
   /** Rejects with CANCELLED; texts that a worker has run on, for nobody. */
   cancel(message: string, cause?: unknown): void {
     if (this.#settled) return;
+    this.#onDropped(this.remainingTexts, this.remainingWeight);
     this.#settle();
     this.#reject(new TrawlError('CANCELLED', message, { cause }));
   }

@@ -24,12 +24,17 @@ export interface WorkerSetup {
   readonly gate: SharedArrayBuffer;
 }
 
+/** Texts that are encoded alike. */
+export interface WorkPart {
+  readonly inputs: readonly WorkInput[];
+  readonly kind: TextKind;
+  readonly truncate: TruncateSide;
+}
+
 export type ToWorker =
   | {
       readonly type: 'encode';
-      readonly inputs: readonly WorkInput[];
-      readonly kind: TextKind;
-      readonly truncate: TruncateSide;
+      readonly parts: readonly WorkPart[];
     }
   | { readonly type: 'close' };
 
@@ -40,7 +45,7 @@ export type FromWorker =
   | { readonly type: 'failed'; readonly error: SerializedError }
   | EncodedChunk;
 
-/** The answer to `encode`; the buffers are transferred, not copied. */
+/** The answer to `encode`, for the texts of all parts one after another; the buffers are transferred, not copied. */
 export interface EncodedChunk {
   readonly type: 'encoded';
   /** Row-major, inputs × values per input; zero where one failed. */

@@ -2,11 +2,11 @@ import { bug, TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import { ChunkSizer } from './chunk-size.ts';
 import type { CudaDevices } from './device.ts';
-import { type Chunk, EncodeJob } from './encode-job.ts';
+import { type Chunk, EncodeJob, type Piece } from './encode-job.ts';
 import { valuesPerInput, type WorkerDevice, type WorkInput } from './encoder-messages.ts';
 import { EncoderThread } from './encoder-thread.ts';
 import type { ModelFolder } from './model-folder.ts';
-import type { EncodeOptions, EncodeResult, TextEncoder } from './text-encoder.ts';
+import type { EncodeOptions, EncodeResult, EncoderLoad, TextEncoder } from './text-encoder.ts';
 
 /** Deaths in a row, without a finished chunk between them, after which a place in the pool stays empty. */
 const MAX_DEATHS_IN_A_ROW = 3;
@@ -32,8 +32,10 @@ export interface EncoderPoolOptions {
 
 /**
  * A `TextEncoder` over worker threads, each with one single-threaded session or one CUDA device. On the CPU every text
- * runs alone and unpadded, so its vector has the same bits in any company and with any number of workers. Calls take
- * turns, chunk by chunk.
+ * runs alone and unpadded, so its vector has the same bits in any company and with any number of workers.
+ *
+ * Calls share the workers evenly: a chunk has texts of all that wait, in turn. Small calls so meet in one message, and a big
+ * one does not hold up the others.
  *
  * An idle pool does not keep the process alive. Should the process end with the pool at work, it first waits for the
  * texts in hand (onnxruntime aborts otherwise); `close` is still the proper way, and the only one that frees the memory.
@@ -47,8 +49,15 @@ export class EncoderPool implements TextEncoder {
   /** Null where a thread died too often. */
   readonly #threads: (EncoderThread | null)[];
   readonly #deathsInARow: number[];
-  /** Jobs with texts that no worker has; the first gives the next chunk. */
+  /** Jobs with texts that no worker has; the first gives the next ones. */
   readonly #waiting: EncodeJob[] = [];
+  /** Texts that were in hand when a thread died, to be tried alone: only the one that kills again is lost. */
+  readonly #suspects: Piece[] = [];
+  #waitingWeight = 0;
+  #waitingTexts = 0;
+  #texts = 0;
+  #droppedTexts = 0;
+  #chunks = 0;
   readonly #onProcessExit = () => {
     // All are told to stop before any is waited for, so that they share one deadline.
     for (const thread of this.#threads) thread?.stopAndWait(0);
@@ -102,10 +111,32 @@ export class EncoderPool implements TextEncoder {
   /** Texts; of a cross-encoder pairs, whose vectors are their scores. */
   async encode(inputs: readonly WorkInput[], options: EncodeOptions): Promise<EncodeResult> {
     if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
-    const job = new EncodeJob(inputs, options, this.dimension, this.#sizer);
-    if (job.hasWork) this.#waiting.push(job);
+    const job = new EncodeJob(inputs, options, this.dimension, this.#sizer, (texts, weight) => {
+      this.#count(-texts, -weight);
+      this.#droppedTexts += texts;
+    });
+    if (job.hasWork) {
+      this.#waiting.push(job);
+      this.#count(job.remainingTexts, job.remainingWeight);
+    }
     this.#dispatch();
     return job.result;
+  }
+
+  get load(): EncoderLoad {
+    const threads = Math.max(1, this.#threads.filter((thread) => thread !== null).length);
+    return {
+      waitingTexts: this.#waitingTexts,
+      expectedWaitMs: this.#sizer.expectedMs(this.#waitingWeight) / threads,
+      texts: this.#texts,
+      droppedTexts: this.#droppedTexts,
+      chunks: this.#chunks,
+    };
+  }
+
+  #count(texts: number, weight: number): void {
+    this.#waitingTexts += texts;
+    this.#waitingWeight += weight;
   }
 
   close(): Promise<void> {
@@ -114,22 +145,46 @@ export class EncoderPool implements TextEncoder {
   }
 
   async #close(): Promise<void> {
-    for (const job of this.#waiting.splice(0)) job.cancel('The encoder was closed before all texts had begun.');
+    const waiting = [...this.#waiting.splice(0), ...this.#suspects.splice(0).map(({ job }) => job)];
+    for (const job of waiting) job.cancel('The encoder was closed before all texts had begun.');
     await Promise.all(this.#threads.map((thread) => thread?.close()));
     process.removeListener('exit', this.#onProcessExit);
   }
 
-  /** Gives idle threads chunks, taking turns among jobs. */
+  /** Gives idle threads chunks. */
   #dispatch(): void {
     if (this.#failure !== null) this.#failWaiting(this.#failure);
     for (const thread of this.#threads) {
       if (thread === null || !thread.isIdle) continue;
-      const job = this.#nextJob();
-      if (job === null) return;
-      const chunk = job.takeChunk(this.#threads.length);
-      if (job.hasWork) this.#waiting.push(job);
+      const chunk = this.#suspect() ?? this.#gather();
+      if (chunk === null) return;
+      this.#chunks++;
       thread.encode(chunk);
     }
+  }
+
+  #suspect(): Chunk | null {
+    let piece = this.#suspects.shift();
+    while (piece?.job.isSettled === true) piece = this.#suspects.shift();
+    return piece === undefined ? null : { pieces: [piece], weight: piece.weight };
+  }
+
+  /** A chunk of what waits, the same share of each job as long as there is room. */
+  #gather(): Chunk | null {
+    const wanted = this.#sizer.nextWeight(this.#waitingWeight, this.#threads.length);
+    const share = wanted / this.#waiting.length;
+    const pieces: Piece[] = [];
+    let weight = 0;
+    do {
+      const job = this.#nextJob();
+      if (job === null) break;
+      const piece = job.takePiece(share);
+      if (job.hasWork) this.#waiting.push(job);
+      this.#count(-piece.inputs.length, -piece.weight);
+      pieces.push(piece);
+      weight += piece.weight;
+    } while (weight < wanted);
+    return pieces.length === 0 ? null : { pieces, weight };
   }
 
   #nextJob(): EncodeJob | null {
@@ -155,7 +210,12 @@ export class EncoderPool implements TextEncoder {
       onEncoded: (chunk, encoded) => {
         this.#deathsInARow[place] = 0;
         this.#sizer.observe(chunk.weight, encoded.elapsedMs);
-        chunk.job.accept(chunk, encoded);
+        let at = 0;
+        for (const piece of chunk.pieces) {
+          piece.job.accept(piece, encoded, at);
+          at += piece.inputs.length;
+        }
+        this.#texts += at;
       },
       onDied: (chunk, error) => this.#replace(place, chunk, error),
     });
@@ -164,8 +224,11 @@ export class EncoderPool implements TextEncoder {
 
   #replace(place: number, chunk: Chunk | null, error: TrawlError): void {
     const failure = asEncodingFailure(error);
-    if (chunk !== null) chunk.job.fail(chunk, failure);
     this.#threads[place] = null;
+    const pieces = chunk?.pieces ?? [];
+    const texts = pieces.reduce((sum, { inputs }) => sum + inputs.length, 0);
+    if (texts > 1 && this.#closed === null) this.#suspects.push(...pieces.flatMap(apart));
+    else for (const piece of pieces) piece.job.fail(piece, failure);
     if (this.#closed !== null) return;
     if (!this.#opened) {
       // What goes wrong the first time is the opener's to report, not to try again.
@@ -178,18 +241,26 @@ export class EncoderPool implements TextEncoder {
       this.#failure = failure;
       this.#failWaiting(failure);
     }
+    // Another thread may be idle.
+    this.#dispatch();
   }
 
   /** With no thread left every text fails, as it would one by one. */
   #failWaiting(error: TrawlError): void {
+    for (const piece of this.#suspects.splice(0)) piece.job.fail(piece, error);
     for (const job of this.#waiting.splice(0)) {
-      while (job.hasWork) job.fail(job.takeChunk(1), error);
+      this.#count(-job.remainingTexts, -job.remainingWeight);
+      while (job.hasWork) job.fail(job.takePiece(Number.POSITIVE_INFINITY), error);
     }
   }
 }
 
+function apart({ job, first, inputs, weight }: Piece): Piece[] {
+  return inputs.map((input, i) => ({ job, first: first + i, inputs: [input], weight: weight / inputs.length }));
+}
+
 function asEncodingFailure(error: TrawlError): TrawlError {
-  return new TrawlError('ENCODING_FAILED', `${error.message} The texts it had in hand are lost; send them again.`, {
+  return new TrawlError('ENCODING_FAILED', `${error.message} The text it had in hand is lost; send it again.`, {
     details: error.details,
     cause: error,
   });

@@ -1,9 +1,18 @@
 import { Worker } from 'node:worker_threads';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
 import type { Chunk } from './encode-job.ts';
-import type { EncodedChunk, FromWorker, ToWorker, WorkerDevice, WorkerSetup } from './encoder-messages.ts';
+import type {
+  EncodedChunk,
+  FromWorker,
+  ToWorker,
+  WorkerDevice,
+  WorkerSetup,
+  WorkInput,
+  WorkPart,
+} from './encoder-messages.ts';
 import type { ModelFolder } from './model-folder.ts';
 import { RunGate } from './run-gate.ts';
+import type { TextKind, TruncateSide } from './text-encoder.ts';
 
 export interface EncoderThreadEvents {
   /** The thread has no chunk and takes one. */
@@ -60,7 +69,7 @@ export class EncoderThread {
     this.#chunk = chunk;
     // While there is work the process stays; an idle thread does not keep it.
     this.#worker.ref();
-    this.#post({ type: 'encode', inputs: chunk.inputs, kind: chunk.job.kind, truncate: chunk.job.truncate });
+    this.#post({ type: 'encode', parts: partsOf(chunk) });
   }
 
   /** Asks an idle or starting thread to end; a busy one ends after its chunk. Returns `ended`. */
@@ -117,6 +126,17 @@ export class EncoderThread {
     this.#chunk = null;
     if (!expected) this.#events.onDied(chunk, this.#lastError ?? died(code));
   }
+}
+
+/** Pieces that are encoded alike become one part: a message of a few objects is cheap, one of hundreds is not. */
+function partsOf({ pieces }: Chunk): WorkPart[] {
+  const parts: { inputs: WorkInput[]; kind: TextKind; truncate: TruncateSide }[] = [];
+  for (const { job, inputs } of pieces) {
+    const last = parts.at(-1);
+    if (last !== undefined && last.kind === job.kind && last.truncate === job.truncate) last.inputs.push(...inputs);
+    else parts.push({ inputs: [...inputs], kind: job.kind, truncate: job.truncate });
+  }
+  return parts;
 }
 
 function died(code: number): TrawlError {

@@ -43,7 +43,9 @@ async function handle(message: ToWorker): Promise<void> {
     return;
   }
   const started = performance.now();
-  const { inputs } = message;
+  const inputs = message.parts.flatMap((part) =>
+    part.inputs.map((input) => ({ input, kind: part.kind, truncate: part.truncate })),
+  );
   const vectors = new Float32Array(inputs.length * width);
   const tokens = new Int32Array(inputs.length);
   const cuts = new Uint8Array(inputs.length);
@@ -53,7 +55,8 @@ async function handle(message: ToWorker): Promise<void> {
   };
   const tokenize = (index: number): TokenizedText | null => {
     try {
-      const text = textModel.tokenize(inputs[index]!, message.kind, message.truncate);
+      const { input, kind, truncate } = inputs[index]!;
+      const text = textModel.tokenize(input, kind, truncate);
       tokens[index] = text.ids.length;
       cuts[index] = CUTS.indexOf(text.cut);
       return text;

@@ -72,6 +72,20 @@ export interface EncodeOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What an encoder has to do and has done. */
+export interface EncoderLoad {
+  /** Texts that no worker has begun. */
+  readonly waitingTexts: number;
+  /** Expected milliseconds until those are done; 0 before anything was measured. */
+  readonly expectedWaitMs: number;
+  /** Texts encoded since the start. */
+  readonly texts: number;
+  /** Texts given up before a worker had them, because their caller went away. */
+  readonly droppedTexts: number;
+  /** Messages to workers, each with texts of one call or of several. */
+  readonly chunks: number;
+}
+
 /**
  * Texts in, vectors out. Tokenising is inside. On the CPU a text gives the same bits in any company
  * (`identity.batchInvariant`). Work runs in worker threads; the calling thread is never blocked by it.
@@ -81,6 +95,8 @@ export interface TextEncoder {
   readonly dimension: number;
   /** What stands between a question and its query, a space on each side; null where one space does. */
   readonly separator: string | null;
+  /** Absent where nothing ever waits. */
+  readonly load?: EncoderLoad;
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;
   /** Waits for running texts, then ends the workers. Safe to call twice. */
   close(): Promise<void>;

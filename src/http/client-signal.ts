@@ -1,14 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Deadline } from './deadline.ts';
 
 /**
- * A signal that aborts when the client goes away before its answer is sent.
+ * A signal that aborts when the client goes away before its answer is sent, or when its deadline has passed: then with
+ * the error as its reason.
  *
  * The request's own `close` will not do: Node emits it as soon as the body has been read.
  */
-export function clientSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
+export function clientSignal(request: IncomingMessage, response: ServerResponse, deadline?: Deadline): AbortSignal {
   const controller = new AbortController();
+  const timer =
+    deadline === undefined
+      ? undefined
+      : setTimeout(() => controller.abort(deadline.error), Math.max(0, deadline.at - performance.now()));
   whenAnswerIsOver(request, response, () => {
+    clearTimeout(timer);
     if (!response.writableFinished) controller.abort();
   });
   return controller.signal;

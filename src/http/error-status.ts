@@ -15,10 +15,13 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   UNSUPPORTED_MEDIA_TYPE: 415,
   BODY_TOO_LARGE: 413,
   TOO_MANY_QUERIES: 413,
+  QUERY_TOO_LONG: 413,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
   NOT_READY: 503,
   OVERLOADED: 503,
+  // Clients that set a deadline try again after a 5xx.
+  DEADLINE_EXCEEDED: 503,
   // Seen by a client only where the server gave the call up; one that hung up sees nothing.
   CANCELLED: 503,
   USAGE: 500,
@@ -52,6 +55,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   NON_FINITE_VECTOR: 500,
   NON_FINITE_QUERY: 500,
   SCORE_OVERFLOW: 500,
+  PICKLE_UNSAFE: 500,
+  PICKLE_INVALID: 500,
   HUB_NOT_FOUND: 500,
   HUB_ACCESS_DENIED: 500,
   HUB_OFFLINE: 500,

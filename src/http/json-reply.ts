@@ -4,7 +4,7 @@ import { TrawlError } from '../errors.ts';
 /** Characters put together before they become bytes. */
 const SLICE_CHARACTERS = 128 * 1024;
 /** How long writing may hold the event loop before others get their turn, in milliseconds. */
-const TURN_MS = 8;
+const TURN_MS = 2;
 
 /**
  * The bytes of a reply from its pieces of JSON text. A reply for ten thousand queries is tens of megabytes: it is written

@@ -10,10 +10,14 @@ export interface ServerConfig {
   readonly maxBodyBytes: number;
   /** Most queries in one request. */
   readonly maxQueries: number;
+  /** Longest text in a request, in UTF-16 units. What is beyond the model's limit is cut, not refused. */
+  readonly maxQueryChars: number;
   /** Most hits per query. */
   readonly maxK: number;
   /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
   readonly maxHits: number;
+  /** Bytes of request bodies being received, all requests together, beyond which new requests are refused. */
+  readonly maxBodyBytesInFlight: number;
   /**
    * Bytes of replies waiting to be taken by their clients, all requests together, beyond which new requests are refused.
    * Too little refuses clients that merely read slowly, too much lets them fill the memory.
@@ -27,6 +31,16 @@ export interface ServerConfig {
   readonly keepAliveMs: number;
   /** How long a client may take to send its request, in milliseconds. How long an answer takes is not limited. */
   readonly receiveTimeoutMs: number;
+  /**
+   * Expected wait in milliseconds beyond which a request is refused at once; 0: never. For clients that try again: to
+   * others waiting is better than an error.
+   */
+  readonly shedAfterMs: number;
+  /**
+   * Milliseconds from a request's arrival after which it is given up, unless it names its own in `x-request-timeout-ms`;
+   * 0: it waits until its client hangs up.
+   */
+  readonly deadlineMs: number;
   /** Seconds after which a refused client may try again. */
   readonly retryAfterS: number;
   /**
@@ -47,24 +61,35 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
+  maxQueryChars: 1_000_000,
   maxK: 2_048,
   maxHits: 500_000,
+  maxBodyBytesInFlight: 512 * 1024 * 1024,
   maxReplyBytesInFlight: 1024 ** 3,
   keepAliveMs: 3_600_000,
   receiveTimeoutMs: 300_000,
+  shedAfterMs: 0,
+  deadlineMs: 0,
   retryAfterS: 2,
   dialects: Object.freeze([]),
   mcp: null,
   logger: null,
 });
 
+/** Where zero switches something off. */
+const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs'];
+
 /** Defaults filled in, values checked, frozen. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
     if (name === 'logger' || name === 'dialects' || name === 'mcp') continue;
-    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1) {
-      throw new TrawlError('CONFIG_INVALID', `${name} is ${String(value)}; it must be a whole number of at least 1.`);
+    const least = MAY_BE_ZERO.includes(name) ? 0 : 1;
+    if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
+      throw new TrawlError(
+        'CONFIG_INVALID',
+        `${name} is ${String(value)}; it must be a whole number of at least ${least}.`,
+      );
     }
   }
   if (config.topk > config.maxK) {

@@ -160,6 +160,19 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
+  /** All rows in order with id and line, without holding them. */
+  *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
+    const rows = this.#database
+      .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
+      .safeIntegers()
+      .raw();
+    for (const [row, id, line, document] of rows.iterate() as IterableIterator<
+      [bigint, StoredId | null, bigint, string]
+    >) {
+      yield { row: Number(row), id, line: Number(line), document };
+    }
+  }
+
   /** The documents of rows [first, first + count) that there are. */
   range(first: number, count: number): string[] {
     return this.#reading(() => this.#range.all(first, first + count) as string[]);

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { bug, serializeError } from '../errors.ts';
+import { bug, type SerializedError, serializeError } from '../errors.ts';
 import { PassageFile } from './passage-file.ts';
 import type { FromPassageWorker, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
 
@@ -27,6 +27,29 @@ function documentOf(row: number): string {
   return document;
 }
 
+/** In the order of the rows, which is that of the file, until the time is over. */
+function documentsOf(rows: Float64Array, budgetMs: number): FromPassageWorker {
+  const order = Uint32Array.from(rows.keys()).sort((a, b) => rows[a]! - rows[b]!);
+  const documents = new Array<string | null>(rows.length).fill(null);
+  const failures: { index: number; error: SerializedError }[] = [];
+  const end = performance.now() + budgetMs;
+  let before: number | undefined;
+  for (const index of order) {
+    if (before !== undefined && rows[before] === rows[index]) {
+      documents[index] = documents[before]!;
+      continue;
+    }
+    if (before !== undefined && performance.now() > end) break;
+    try {
+      documents[index] = documentOf(rows[index]!);
+      before = index;
+    } catch (error) {
+      failures.push({ index, error: serializeError(error) });
+    }
+  }
+  return { type: 'documents', documents, failures };
+}
+
 /** Rows of the whole index, ascending; no more than `limit`. */
 function rowsOf({ by, limit }: Extract<ToPassageWorker, { type: 'find' }>, key: string): number[] {
   const rows: number[] = [];
@@ -44,13 +67,10 @@ port.on('message', (message: ToPassageWorker) => {
     return;
   }
   try {
-    if (message.type === 'find') {
-      post({ type: 'found', id: message.id, rows: message.keys.map((key) => rowsOf(message, key)) });
-    } else {
-      post({ type: 'documents', id: message.id, documents: Array.from(message.rows, documentOf) });
-    }
+    if (message.type === 'find') post({ type: 'found', rows: message.keys.map((key) => rowsOf(message, key)) });
+    else post(documentsOf(message.rows, message.budgetMs));
   } catch (error) {
-    post({ type: 'failed', id: message.id, error: serializeError(error) });
+    post({ type: 'failed', error: serializeError(error) });
   }
 });
 post({ type: 'ready' });

@@ -1,74 +1,86 @@
-import { Worker } from 'node:worker_threads';
-import { throwIfCancelled } from '../abort.ts';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
 import { checkPassageFile } from './passage-file.ts';
-import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
+import type { PassageShard } from './passage-protocol.ts';
+import { DocumentsRead, FindRead } from './passage-read.ts';
+import { PassageReader, type PassageReply } from './passage-reader.ts';
 import type { PassageStore } from './passage-store.ts';
 import type { Lookup } from './schema.ts';
 
 /** Rows or keys per message: a big answer comes in pieces, so that unpacking one never holds the event loop for long. */
 const ROWS_PER_MESSAGE = 512;
+/** What a message may take before the reader gives back what it has not read; a row from memory takes microseconds. */
+const MESSAGE_MS = 5;
+/** Most reader threads. They wait for disks, not for cores. */
+const MOST_READERS = 4;
+/** When all readers have been held up for so long, one more is started. */
+const HELD_UP_MS = 20;
 
-interface PendingRead {
-  resolve(answer: string[] | number[][]): void;
-  reject(error: Error): void;
-}
-
-/** Reads passages in a worker thread, so that a cold disk stops nobody but the request that needs it. */
+/**
+ * Reads passages in threads. A message has rows of all reads that wait, in turn, so that small reads meet and a big one
+ * does not hold up the others. Where a row comes from a cold disk, the reader gives back what it had no time for, and
+ * another reader takes that: so the disk is felt by the read that needs it.
+ */
 export class SqlitePassageStore implements PassageStore {
   readonly rows: number;
-  readonly #worker: Worker;
-  readonly #exited: Promise<void>;
-  readonly #running = new Set<Promise<unknown>>();
-  readonly #pending = new Map<number, PendingRead>();
-  #nextId = 0;
+  readonly #shards: readonly PassageShard[];
+  readonly #readers: PassageReader[] = [];
+  /** Reads with rows that no reader has; the first gives the next ones. */
+  readonly #waiting: (DocumentsRead | FindRead)[] = [];
+  /** Those that have no answer yet. */
+  readonly #running = new Set<DocumentsRead | FindRead>();
+  #whenIdle: (() => void) | undefined;
+  #relief: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #failure: Error | undefined;
 
-  private constructor(worker: Worker, rows: number) {
-    this.#worker = worker;
-    this.rows = rows;
-    worker.on('message', (message: FromPassageWorker) => this.#receive(message));
-    worker.once('error', (error) => this.#fail(error));
-    this.#exited = new Promise((resolve) => {
-      worker.once('exit', (code) => {
-        this.#fail(bug(`the passage thread ended with ${code}`));
-        resolve();
-      });
-    });
-    worker.unref();
+  private constructor(shards: readonly PassageShard[]) {
+    this.#shards = shards;
+    this.rows = shards.reduce((sum, shard) => sum + shard.rows, 0);
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
   static async open(shards: readonly PassageShard[]): Promise<SqlitePassageStore> {
     for (const shard of shards) checkPassageFile(shard.path);
-    const workerData: PassageWorkerData = { shards };
-    const worker = new Worker(new URL('./passage-worker.js', import.meta.url), { workerData });
-    await new Promise<void>((resolve, reject) => {
-      worker.once('message', () => resolve());
-      worker.once('error', reject);
-    });
-    worker.removeAllListeners('error');
-    return new SqlitePassageStore(
-      worker,
-      shards.reduce((sum, shard) => sum + shard.rows, 0),
-    );
+    const store = new SqlitePassageStore(shards);
+    await store.#startReader();
+    return store;
   }
 
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
-    return this.#track(() => this.#getMany(rows, signal));
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i]!;
+      if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
+        return Promise.reject(new RangeError(`Row ${row} is not in [0, ${this.rows}).`));
+      }
+    }
+    const refusal = this.#refusal;
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const read = new DocumentsRead(rows, signal);
+    return this.#begin(read, read.result);
   }
 
   find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]> {
-    return this.#track(() => this.#find(by, keys, limit, signal));
+    const refusal = this.#refusal;
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const read = new FindRead({ by, keys, limit }, signal);
+    return this.#begin(read, read.result);
   }
 
-  #track<T>(read: () => Promise<T>): Promise<T> {
-    if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The passages are closed.'));
-    const running = read();
-    const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
-    this.#running.add(settled);
-    return running;
+  get #refusal(): TrawlError | undefined {
+    if (this.#closing !== undefined) return new TrawlError('NOT_READY', 'The passages are closed.');
+    return this.#failure === undefined ? undefined : bug('the passage thread has died', this.#failure);
+  }
+
+  #begin<T>(read: DocumentsRead | FindRead, result: Promise<T>): Promise<T> {
+    const over = (): void => {
+      this.#running.delete(read);
+      if (this.#running.size === 0) this.#whenIdle?.();
+    };
+    this.#running.add(read);
+    result.then(over, over);
+    if (read.hasWork) this.#waiting.push(read);
+    this.#dispatch();
+    return result;
   }
 
   close(): Promise<void> {
@@ -77,76 +89,108 @@ export class SqlitePassageStore implements PassageStore {
   }
 
   async #close(): Promise<void> {
-    await Promise.all(this.#running);
-    this.#worker.ref();
-    this.#send({ type: 'close' });
-    await this.#exited;
+    if (this.#running.size > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    clearTimeout(this.#relief);
+    // A reader that has a message for nobody any more ends after it.
+    await Promise.all(this.#readers.map((reader) => reader.close()));
   }
 
-  async #getMany(rows: ArrayLike<number>, signal: AbortSignal | undefined): Promise<string[]> {
-    for (let i = 0; i < rows.length; i++) {
-      const row = rows[i]!;
-      if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
-        throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
+  #startReader(): Promise<void> {
+    const reader = new PassageReader(this.#shards, (error) => this.#fail(error));
+    this.#readers.push(reader);
+    return reader.ready;
+  }
+
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const reader = this.#readers.find(({ isIdle }) => isIdle);
+      if (reader === undefined) {
+        this.#callRelief();
+        return;
       }
+      const first = this.#waiting[0]!;
+      if (!first.hasWork) this.#waiting.shift();
+      else if (first instanceof FindRead) this.#askFind(reader, first);
+      else this.#askDocuments(reader);
     }
-    const documents: string[] = [];
-    for (let start = 0; start < rows.length; start += ROWS_PER_MESSAGE) {
-      throwIfCancelled(signal);
-      const piece = Float64Array.from(
-        { length: Math.min(ROWS_PER_MESSAGE, rows.length - start) },
-        (_, i) => rows[start + i]!,
+  }
+
+  #askFind(reader: PassageReader, read: FindRead): void {
+    this.#waiting.shift();
+    reader.ask(read.message(ROWS_PER_MESSAGE), (reply) => {
+      read.accept(reply);
+      if (read.hasWork) this.#waiting.push(read);
+      this.#dispatch();
+    });
+  }
+
+  /** Rows of the reads that wait, the same share of each as long as there is room. */
+  #askDocuments(reader: PassageReader): void {
+    const share = Math.max(1, Math.floor(ROWS_PER_MESSAGE / this.#waiting.length));
+    const pieces: { read: DocumentsRead; places: number[] }[] = [];
+    let left = ROWS_PER_MESSAGE;
+    while (left > 0 && this.#waiting[0] instanceof DocumentsRead) {
+      // In no two messages at once, so that one read never holds up several readers.
+      const read = this.#waiting.shift() as DocumentsRead;
+      if (!read.hasWork) continue;
+      // The last one may have what is left.
+      const most = this.#waiting.length === 0 ? left : Math.min(left, share);
+      const places = read.take(most);
+      left -= places.length;
+      pieces.push({ read, places });
+    }
+    if (pieces.length === 0) return;
+    const rows = Float64Array.from(pieces.flatMap(({ read, places }) => places.map((place) => read.row(place))));
+    reader.ask({ type: 'get', rows, budgetMs: MESSAGE_MS }, (reply) => {
+      for (const error of acceptDocuments(pieces, reply)) this.#fail(error);
+      for (const { read } of pieces) if (read.hasWork) this.#waiting.push(read);
+      this.#dispatch();
+    });
+  }
+
+  /** Looks a little later whether the readers are held up by a disk. */
+  #callRelief(): void {
+    if (this.#relief !== undefined || this.#readers.length === MOST_READERS) return;
+    this.#relief = setTimeout(() => {
+      this.#relief = undefined;
+      if (this.#closing !== undefined || this.#failure !== undefined || this.#waiting.length === 0) return;
+      if (!this.#readers.every(({ busyMs }) => busyMs >= HELD_UP_MS)) return this.#dispatch();
+      this.#startReader().then(
+        () => this.#dispatch(),
+        (error: Error) => this.#fail(error),
       );
-      const id = this.#nextId++;
-      for (const document of await this.#ask<string[]>({ type: 'get', id, rows: piece })) documents.push(document);
-    }
-    return documents;
-  }
-
-  async #find(
-    by: Lookup,
-    keys: readonly string[],
-    limit: number,
-    signal: AbortSignal | undefined,
-  ): Promise<number[][]> {
-    const found: number[][] = [];
-    for (let start = 0; start < keys.length; start += ROWS_PER_MESSAGE) {
-      throwIfCancelled(signal);
-      const id = this.#nextId++;
-      const piece = keys.slice(start, start + ROWS_PER_MESSAGE);
-      for (const rows of await this.#ask<number[][]>({ type: 'find', id, by, keys: piece, limit })) found.push(rows);
-    }
-    return found;
-  }
-
-  async #ask<T extends string[] | number[][]>(message: Exclude<ToPassageWorker, { type: 'close' }>): Promise<T> {
-    if (this.#failure !== undefined) throw bug('the passage thread has died', this.#failure);
-    this.#worker.ref();
-    try {
-      return await new Promise<T>((resolve, reject) => {
-        this.#pending.set(message.id, { resolve: (answer) => resolve(answer as T), reject });
-        this.#send(message);
-      });
-    } finally {
-      this.#pending.delete(message.id);
-      if (this.#pending.size === 0) this.#worker.unref();
-    }
-  }
-
-  #send(message: ToPassageWorker): void {
-    this.#worker.postMessage(message);
+    }, HELD_UP_MS);
+    this.#relief.unref();
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    for (const pending of this.#pending.values()) pending.reject(bug('the passage thread has died', error));
+    this.#waiting.splice(0);
+    for (const read of this.#running) read.fail(bug('the passage thread has died', error));
   }
+}
 
-  #receive(message: FromPassageWorker): void {
-    if (message.type === 'ready') return;
-    const pending = this.#pending.get(message.id);
-    if (message.type === 'documents') pending?.resolve(message.documents);
-    else if (message.type === 'found') pending?.resolve(message.rows);
-    else pending?.reject(deserializeError(message.error));
+/** Gives each read its documents; yields what must not happen. */
+function* acceptDocuments(
+  pieces: readonly { readonly read: DocumentsRead; readonly places: readonly number[] }[],
+  reply: PassageReply,
+): Generator<Error> {
+  if (reply.type === 'failed') {
+    for (const { read } of pieces) read.fail(deserializeError(reply.error));
+    return;
+  }
+  if (reply.type === 'found') {
+    yield bug('a passage thread answered a question it was not asked');
+    return;
+  }
+  const failures = new Map(reply.failures.map(({ index, error }) => [index, error]));
+  let at = 0;
+  for (const { read, places } of pieces) {
+    for (const place of places) {
+      const failure = failures.size === 0 ? undefined : failures.get(at);
+      if (failure === undefined) read.accept(place, reply.documents[at]!);
+      else read.fail(deserializeError(failure));
+      at++;
+    }
   }
 }

@@ -40,15 +40,7 @@ export interface IndexDirectory {
 export function openIndexDirectory(path: string): IndexDirectory {
   const folder = resolve(path);
   const manifest = readIndexManifest(folder);
-  const shards = manifest.shards.map((entry): OpenedShard => {
-    const shardFolder = within(folder, entry.path);
-    const shard = readShardManifest(shardFolder);
-    checkBelongs(shardFolder, shard, entry, manifest);
-    for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);
-    checkVectors(shardFolder, shard);
-    checkPassages(shardFolder, shard);
-    return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
-  });
+  const shards = manifest.shards.map((entry) => openShard(folder, manifest, entry));
   if (manifest.model.dimension !== manifest.dimension) {
     throw new TrawlError(
       'INDEX_MANIFEST_INVALID',
@@ -79,6 +71,25 @@ export function openIndexDirectory(path: string): IndexDirectory {
       rows: shard.manifest.rows,
     })),
   };
+}
+
+/**
+ * Reads a shard's manifest and looks at its files' presence, size and header.
+ *
+ * @throws TrawlError as `openIndexDirectory`.
+ */
+export function openShard(
+  folder: string,
+  manifest: IndexManifest,
+  entry: IndexManifest['shards'][number],
+): OpenedShard {
+  const shardFolder = within(folder, entry.path);
+  const shard = readShardManifest(shardFolder);
+  checkBelongs(shardFolder, shard, entry, manifest);
+  for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);
+  checkVectors(shardFolder, shard);
+  checkPassages(shardFolder, shard);
+  return { folder: shardFolder, firstRow: entry.firstRow, manifest: shard };
 }
 
 /** Absolute path of the shard's screen, null where it has none. Codes have to be there too: it is a screen before them. */
@@ -194,7 +205,8 @@ function checkVectors(folder: string, shard: ShardManifest): void {
   }
 }
 
-function readAlive(folder: string, manifest: IndexManifest): RowBitmap {
+/** The rows that are not removed. @throws TrawlError INDEX_FILE_… where the bitmap is not one of these rows. */
+export function readAlive(folder: string, manifest: IndexManifest): RowBitmap {
   const record = manifest.tombstones!;
   const path = within(folder, record.path);
   checkFile(path, record.bytes);

@@ -1,33 +1,16 @@
-import { existsSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
-import { openEncoder } from '../embedding/open-encoder.ts';
-import type { TextEncoder } from '../embedding/text-encoder.ts';
-import type { IndexManifest } from '../manifest/index-manifest.ts';
-import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
+import { basename } from 'node:path';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
-import { checkSameModel } from './compare-model.ts';
+import { assembleRetriever, type MeetingOptions } from './assemble-retriever.ts';
 import { openIndexDirectory } from './index-directory.ts';
-import type { RetrieverInfo } from './retriever.ts';
-import { SearchRetriever } from './search-retriever.ts';
+import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
+import type { Retriever, RetrieverInfo } from './retriever.ts';
 
-export interface OpenRetrieverOptions {
-  /** Folder or name of the query encoder; default: where the manifest says that it lay, else the name it has there. */
-  readonly model?: string;
-  /** Default: the manifest's, or the other float precision of the same checkpoint where there is no such graph. */
-  readonly precision?: Precision;
-  /** `cpu` (default) or CUDA devices (src/embedding/device.ts). */
-  readonly device?: string;
-  /** See `RunOptions` of the encoder. */
-  readonly shareWeights?: boolean | undefined;
-  /** Encoder threads; default: as many as cores. */
-  readonly encoderThreads?: number;
+export interface OpenRetrieverOptions extends IndexEncoderOptions, MeetingOptions {
   /** Search threads; default: as many as cores. */
   readonly searchThreads?: number;
   /** Told in a few words what is being done. */
   readonly onProgress?: (doing: string) => void;
-  /** Told what makes this retriever slower than it could be. */
-  readonly onWarning?: (warning: string) => void;
 }
 
 /**
@@ -36,7 +19,7 @@ export interface OpenRetrieverOptions {
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
  */
-export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<SearchRetriever> {
+export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index');
   const directory = openIndexDirectory(folder);
@@ -44,27 +27,8 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   const opened: { close(): Promise<void> }[] = [];
   try {
     onProgress(`loading the encoder ${manifest.model.name}`);
-    const encoder: TextEncoder = await openEncoder(options.model ?? recordedModel(folder, manifest), {
-      workers: options.encoderThreads,
-      device: options.device,
-      shareWeights: options.shareWeights,
-      precision: options.precision,
-      preferredPrecisions: precisionsFor(manifest.model, options.device),
-      overrides: {
-        queryPrefix: manifest.model.prefixes.query,
-        passagePrefix: manifest.model.prefixes.passage,
-        pooling: manifest.model.pooling,
-        normalize: manifest.model.normalize,
-        maxQueryTokens: manifest.model.maxTokens.query,
-        maxPassageTokens: manifest.model.maxTokens.passage,
-        ...(manifest.model.fullDimension === undefined ? {} : { dimension: manifest.model.dimension }),
-      },
-    });
+    const encoder = await openIndexEncoder(folder, manifest, options);
     opened.push(encoder);
-    const remark = checkSameModel(manifest.model, encoder.identity, {
-      precisionAsked: options.precision !== undefined,
-    });
-    if (remark !== null) options.onWarning?.(remark);
     onProgress('opening the vectors');
     const index = await openEngine(directory.source, {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
@@ -82,23 +46,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       generation: manifest.generation,
       model: manifest.model,
     };
-    return new SearchRetriever(info, encoder, index, passages, directory.source.alive);
+    return assembleRetriever(info, { encoder, index, passages, alive: directory.source.alive }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
-}
-
-/** The model's folder where the manifest remembers one and it is still there, else its name. */
-function recordedModel(folder: string, { model, modelLocation }: IndexManifest): string {
-  if (modelLocation === undefined) return model.name;
-  const path = resolve(folder, modelLocation);
-  return existsSync(path) ? path : model.name;
-}
-
-/** The index's own precision first. The CPU computes float16 slowly or not at all, so float32 goes before it there. */
-function precisionsFor({ precision }: ModelIdentity, device = 'cpu'): readonly Precision[] {
-  if (precision === 'int8') return ['int8'];
-  const own = device === 'cpu' ? 'float32' : precision;
-  return own === 'float32' ? ['float32', 'float16'] : ['float16', 'float32'];
 }

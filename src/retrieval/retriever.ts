@@ -1,8 +1,16 @@
-import type { Cut, EncodeOutcome, EncoderInput, TextKind, TruncateSide } from '../embedding/text-encoder.ts';
+import type {
+  Cut,
+  EncodeOutcome,
+  EncoderInput,
+  EncoderLoad,
+  TextKind,
+  TruncateSide,
+} from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
+import type { SearchLoad } from '../vector-index/vector-index.ts';
 import type { StageTimings } from './timings.ts';
 
 export interface Hit {
@@ -95,6 +103,36 @@ export interface RetrieverInfo {
   readonly model: ModelIdentity;
 }
 
+/** What waits and what was done since the retriever was opened; all numbers, for metrics. */
+export interface RetrieverStatistics {
+  readonly encoder: EncoderLoad;
+  readonly search: SearchLoad;
+  readonly waiting: WaitingStatistics;
+  readonly sharing: SharingStatistics;
+}
+
+export interface WaitingStatistics {
+  /** Calls that are not answered yet, and the bytes of their queries and expected answers. */
+  readonly calls: number;
+  readonly bytes: number;
+  /** Bytes from which on calls are refused. */
+  readonly maxBytes: number;
+  /** Calls refused with OVERLOADED. */
+  readonly refused: number;
+}
+
+export interface SharingStatistics {
+  /** Queries asked for. Each was in the cache, waited for an equal one, or was computed. */
+  readonly queries: number;
+  readonly cached: number;
+  readonly joined: number;
+  readonly computed: number;
+  /** Answers in the cache, their bytes at two a character, and the most there may be. */
+  readonly cacheEntries: number;
+  readonly cacheBytes: number;
+  readonly cacheMaxBytes: number;
+}
+
 /** Text queries in, ranked passages out. */
 export interface Retriever {
   readonly info: RetrieverInfo;
@@ -103,6 +141,7 @@ export interface Retriever {
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */
   find(call: FindCall): Promise<FindResult>;
+  statistics(): RetrieverStatistics;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
 }

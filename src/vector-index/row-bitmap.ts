@@ -17,6 +17,16 @@ export class RowBitmap {
     return ((this.bytes[Math.floor(row / 8)] ?? 0) & (1 << (row % 8))) !== 0;
   }
 
+  /** How many rows are in the set. */
+  count(): number {
+    let count = 0;
+    for (const [index, byte] of this.bytes.entries()) {
+      const beyond = Math.max(0, 8 * (index + 1) - this.rows);
+      for (let bits = byte & (0xff >> beyond); bits !== 0; bits &= bits - 1) count++;
+    }
+    return count;
+  }
+
   add(row: number): void {
     if (!(row >= 0 && row < this.rows)) throw new RangeError(`Row ${row} is not in [0, ${this.rows}).`);
     const index = Math.floor(row / 8);

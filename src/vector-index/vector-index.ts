@@ -39,6 +39,25 @@ export interface CertificateCost {
   readonly fullScans: number;
 }
 
+/** What an engine has to do and has done. */
+export interface SearchLoad {
+  /** Queries that no batch has. */
+  readonly waitingQueries: number;
+  /** Expected milliseconds until those are done; 0 before anything was measured. */
+  readonly expectedWaitMs: number;
+  /** Queries searched since the start. */
+  readonly queries: number;
+  /** Queries given up before a batch had them, because their caller went away. */
+  readonly droppedQueries: number;
+  readonly batches: number;
+  /** Batches by their size: element i counts those of 2^i to 2^(i+1) − 1 queries. */
+  readonly batchSizes: readonly number[];
+  /** Rows scored exactly beside the scans of the codes. */
+  readonly rescoredRows: number;
+  /** Queries for which the codes decided too little, so that every row was scored. */
+  readonly fullScans: number;
+}
+
 /**
  * Exact top-k over the rows of one index. Implementations never depend on the company a query came in: the same query
  * gives the same bits in any batch, with any number of threads or shards.
@@ -48,6 +67,8 @@ export interface VectorIndex {
   /** Rows, tombstones included. */
   readonly rows: number;
   readonly metric: Metric;
+  /** Absent where nothing ever waits. */
+  readonly load?: SearchLoad;
   search(request: SearchRequest): Promise<SearchResult>;
   /** Waits for running searches, then lets go of files and threads. Safe to call twice. */
   close(): Promise<void>;

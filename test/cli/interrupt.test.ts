@@ -96,6 +96,23 @@ test('a second Ctrl-C ends a build at once, without an abort of native code', as
   assert.doesNotMatch(stderr, /terminate|core dumped/);
 });
 
+test('SIGTERM that comes several times, as from a scheduler, still ends a build with a checkpoint and its exit code', async () => {
+  const child = spawnTrawl(['index', 'big.jsonl', '--out', 'third'], { cwd });
+  const ended = endOf(child);
+  await new Promise<void>((resolve) => {
+    child.stderr!.on('data', (text: string) => {
+      if (text.includes('encoding')) resolve();
+    });
+  });
+  for (let i = 0; i < 5; i++) {
+    child.kill('SIGTERM');
+    await new Promise((resolve) => setTimeout(resolve, 3));
+  }
+  const { code, signal, stderr } = await ended;
+  assert.deepEqual([code, signal], [EXIT.resumable, null]);
+  assert.match(stderr, /the same command goes on there\. \[CANCELLED\]\n$/);
+});
+
 for (const args of [
   ['eval', 'old', '--queries', 'questions.jsonl'],
   ['search', 'old', '--queries', 'questions.jsonl', '--out', 'hits.jsonl'],

@@ -69,7 +69,45 @@ test('verify finds nothing wrong with an index as it was written', async () => {
   const { code, stdout, stderr } = await runTrawl(['verify', index]);
   assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
   assert.match(stderr, /checksum of .*vectors\.faiss/);
-  assert.deepEqual(jsonOf(await runTrawl(['verify', index, '--json', '--quiet'])), { folder: index, problems: [] });
+  assert.match(stderr, /32 passages embedded again: 32 with the stored bits\n270 rows in 1 shard\n/);
+  assert.deepEqual(jsonOf(await runTrawl(['verify', index, '--json', '--quiet', '--sample', '5'])), {
+    folder: index,
+    quick: false,
+    problems: [],
+    notChecked: [],
+    rows: 270,
+    shards: 1,
+    sample: { passages: 5, equal: 5, largestDistance: 0 },
+  });
+});
+
+test('verify without the model says so and checks the rest; --require-model stops', async () => {
+  const missing = ['verify', index, '--model', 'no-such-model'];
+  const { code, stdout, stderr } = await runTrawl(missing);
+  assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
+  assert.match(stderr, /passages and vectors belong together was not checked: There is no model named "no-such-model"/);
+  const { notChecked, sample } = jsonOf<{ notChecked: string[]; sample: null }>(await runTrawl([...missing, '--json']));
+  assert.deepEqual([notChecked.length, sample], [1, null]);
+  const required = await runTrawl([...missing, '--require-model']);
+  assert.deepEqual([required.code, required.stdout], [EXIT.failed, '']);
+  assert.match(required.stderr, /\[MODEL_NOT_FOUND\]/);
+  // What is not asked for needs no model.
+  assert.equal((await runTrawl([...missing, '--require-model', '--sample', '0'])).code, 0);
+  assert.equal((await runTrawl([...missing, '--require-model', '--quick'])).code, 0);
+});
+
+test('verify --quick says what it did not look at', async (t) => {
+  const copy = await copyOfIndex(t);
+  flipByte(join(copy, VECTORS), 5_000);
+  const { code, stdout } = await runTrawl(['verify', copy, '--quick']);
+  assert.deepEqual(
+    [code, stdout],
+    [0, `${copy}: manifests, sizes and headers are as they were written; the content was not read\n`],
+  );
+  flipByte(join(copy, VECTORS), 0);
+  const damaged = await runTrawl(['verify', copy, '--quick']);
+  assert.equal(damaged.code, EXIT.problems);
+  assert.match(damaged.stdout, /vectors\.faiss: begins with "HxFI"/);
 });
 
 test('verify finds a flipped byte in the vectors, and names the file', async (t) => {
@@ -77,7 +115,10 @@ test('verify finds a flipped byte in the vectors, and names the file', async (t)
   flipByte(join(copy, VECTORS), 5_000);
   const { code, stdout } = await runTrawl(['verify', copy]);
   assert.equal(code, EXIT.problems);
-  assert.match(stdout, /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\n/);
+  assert.match(
+    stdout,
+    /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\. Copy the file again/,
+  );
   if (loadKernel().ok) assert.match(stdout, /codes\.i8: row \d+: .*bound/, 'the codes no longer bound that row');
 });
 
@@ -99,9 +140,9 @@ test('verify finds a flipped byte in a passage, and names the file', async (t) =
   writeFileSync(join(copy, PASSAGES), bytes);
   const ended = await runTrawl(['verify', copy, '--json']);
   assert.equal(ended.code, EXIT.problems);
-  const { problems } = JSON.parse(ended.stdout) as { problems: string[] };
-  assert.equal(problems.length, 1);
-  assert.match(problems[0]!, /passages\.sqlite: content hash is/);
+  const { problems } = JSON.parse(ended.stdout) as { problems: { file: string; message: string }[] };
+  assert.equal(problems[0]!.file, join(copy, PASSAGES));
+  assert.ok(problems.every(({ message }) => message.startsWith(`${join(copy, PASSAGES)}: `)));
 });
 
 test('verify finds a damaged page of the passage file wherever it is, and names the file', async (t) => {

@@ -196,6 +196,21 @@ test('the limits given as options are those of the server', async (t) => {
   assert.equal((await ended).code, 0);
 });
 
+test('the bounds of waiting given as options are those of the server, and of one address alone where that says so', async (t) => {
+  const port = await freePort();
+  const { url, child, ended } = await serveIndex(t, index, [
+    ...['--max-query-chars', '40', '--cache-bytes', '0', '--no-single-flight', '--max-waiting-mib', '8'],
+    ...['--listen', `${port}=search-r1:deadline-ms=1:shed-after-ms=60000`],
+  ]);
+  assert.equal((await postJson(url, { queries: ['x'.repeat(41)] })).status, 413);
+  const queries = Array.from({ length: 3_000 }, (_, i) => `a text of its own ${i}`);
+  assert.equal((await postJson(url, { queries })).status, 200);
+  const late = await postJson<{ error: { code: string } }>(`http://127.0.0.1:${port}`, { queries });
+  assert.deepEqual([late.status, late.body.error.code], [503, 'DEADLINE_EXCEEDED']);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+});
+
 test('a port that is taken is said with the option that changes it', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   t.after(() => taken.close());
@@ -238,12 +253,17 @@ test('on a terminal the log has lines for a person', { skip: process.platform !=
   assert.doesNotMatch(stdout, /^\{/m);
 });
 
-test('--dialect and --listen put a dialect in front, each on its address', async (t) => {
+async function freePort(): Promise<number> {
   const free = createServer().listen(0, '127.0.0.1');
   await once(free, 'listening');
   const { port } = free.address() as { port: number };
   free.close();
   await once(free, 'close');
+  return port;
+}
+
+test('--dialect and --listen put a dialect in front, each on its address', async (t) => {
+  const port = await freePort();
   const { url, child, ended } = await serveIndex(t, index, ['--listen', `${port}=zerosearch`]);
   const ask = async (at: string): Promise<unknown> => {
     const response = await fetch(`${at}/retrieve`, {
@@ -265,6 +285,8 @@ test('a dialect or address that cannot be is refused with what can', async () =>
     [['--listen', '6002'], /"6002" is not understood; write HOST:PORT=DIALECT.*\[USAGE\]/],
     [['--listen', '99999=rllm'], /not understood/],
     [['--listen', '6002=none'], /"none" is no dialect/],
+    [['--listen', '6002=rllm:deadline=3'], /not understood.*:deadline-ms=N/],
+    [['--listen', '6002=rllm:deadline-ms='], /not understood/],
   ];
   for (const [args, message] of cases) {
     const { code, stderr } = await runTrawl(['serve', index, '--port', '0', '--quiet', ...args]);

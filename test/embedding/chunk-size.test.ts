@@ -11,10 +11,10 @@ test('before anything is measured a chunk is one text', () => {
 test('chunks of a fast model hold many texts, of a slow one few', () => {
   const fast = sizer();
   fast.observe(1000, 1);
-  assert.ok(Math.abs(fast.nextWeight(1e9, 2) - 10_000) < 1);
+  assert.ok(Math.abs(fast.nextWeight(1e9, 2) - 5_000) < 1);
   const slow = sizer();
   slow.observe(1000, 1000);
-  assert.ok(Math.abs(slow.nextWeight(1e9, 2) - 10) < 1);
+  assert.ok(Math.abs(slow.nextWeight(1e9, 2) - 5) < 1);
 });
 
 test('a small batch is shared among workers, but not into crumbs', () => {

@@ -89,6 +89,53 @@ test('texts of a thread that died fail, and the next ones work', async (t) => {
   }
 });
 
+test('a text that kills its thread takes no other text with it, its own call or another', async (t) => {
+  const pool = await fakePool(t, 1);
+  const measured = await pool.encode(['a', 'b'], { kind: 'query' });
+  assert.deepEqual(outcomeCodes(measured), ['ok', 'ok']);
+  const busy = pool.encode(['sleep 30'], { kind: 'query' });
+  const mixed = pool.encode(['bb', 'die', 'ccc'], { kind: 'query' });
+  const others = Array.from({ length: 20 }, (_, i) => pool.encode(['x'.repeat(i)], { kind: 'passage' }));
+  await busy;
+  const result = await mixed;
+  assert.deepEqual(outcomeCodes(result), ['ok', 'ENCODING_FAILED', 'ok']);
+  assert.deepEqual([...result.vectors], [2, 2, 0, 0, 3, 3]);
+  for (const [i, other] of (await Promise.all(others)).entries()) assert.deepEqual([...other.vectors], [i, i]);
+});
+
+test('small calls meet in one message to a worker, and each gets its own results back', async (t) => {
+  const pool = await fakePool(t, 1);
+  await pool.encode(['a', 'b', 'c'], { kind: 'query' });
+  const before = pool.load.chunks;
+  const busy = pool.encode(['sleep 20'], { kind: 'query' });
+  const calls = Array.from({ length: 400 }, (_, i) =>
+    pool.encode(i % 7 === 0 ? ['fail', 'x'.repeat(i)] : ['x'.repeat(i)], { kind: i % 5 === 0 ? 'passage' : 'query' }),
+  );
+  assert.equal(pool.load.waitingTexts, 400 + 58);
+  await busy;
+  for (const [i, result] of (await Promise.all(calls)).entries()) {
+    assert.deepEqual([...result.vectors], i % 7 === 0 ? [0, 0, i, i] : [i, i]);
+    assert.deepEqual(outcomeCodes(result), i % 7 === 0 ? ['ENCODING_FAILED', 'ok'] : ['ok']);
+  }
+  const { chunks, texts, waitingTexts } = pool.load;
+  assert.ok(chunks - before < 200, `${chunks - before} messages for 401 calls`);
+  assert.deepEqual([texts, waitingTexts], [3 + 1 + 458, 0]);
+});
+
+test('texts of a caller that went away are counted as dropped and no longer as waiting', async (t) => {
+  const pool = await fakePool(t, 1);
+  const busy = pool.encode(['sleep 20'], { kind: 'query' });
+  const controller = new AbortController();
+  const left = pool.encode(['a', 'b', 'c'], { kind: 'query', signal: controller.signal });
+  const stayed = pool.encode(['d'], { kind: 'query' });
+  controller.abort();
+  await assert.rejects(left, isCancelled);
+  assert.equal(pool.load.waitingTexts, 1);
+  await Promise.all([busy, stayed]);
+  const { droppedTexts, texts, waitingTexts } = pool.load;
+  assert.deepEqual({ droppedTexts, texts, waitingTexts }, { droppedTexts: 3, texts: 2, waitingTexts: 0 });
+});
+
 test('deaths between successes do not use the pool up', async (t) => {
   const pool = await fakePool(t, 1);
   for (let i = 0; i < 6; i++) {

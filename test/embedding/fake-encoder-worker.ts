@@ -16,7 +16,7 @@ port.on('message', async (message: ToWorker) => {
     return;
   }
   const started = performance.now();
-  const { inputs } = message;
+  const inputs = message.parts.flatMap((part) => part.inputs);
   const vectors = new Float32Array(inputs.length * dimension);
   const failures: { index: number; error: SerializedError }[] = [];
   for (const [index, input] of inputs.entries()) {

@@ -11,6 +11,7 @@ import type {
   RetrieveResult,
   Retriever,
   RetrieverInfo,
+  RetrieverStatistics,
 } from '../../src/retrieval/retriever.ts';
 import { modelIdentity } from './model-identity.ts';
 
@@ -23,10 +24,28 @@ export const FAKE_DOCUMENTS: readonly string[] = [
   '{"id":"4","contents":"\\"<img src=x onerror=alert(1)>\\"\\n<script>alert(1)</script> & co. 💧 naïve Ω"}',
 ];
 
+export const NO_STATISTICS: RetrieverStatistics = {
+  encoder: { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 },
+  search: {
+    waitingQueries: 0,
+    expectedWaitMs: 0,
+    queries: 0,
+    droppedQueries: 0,
+    batches: 0,
+    batchSizes: [],
+    rescoredRows: 0,
+    fullScans: 0,
+  },
+  waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: 0 },
+  sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+};
+
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
+  /** What waits; absent, nothing does. */
+  readonly statistics?: () => RetrieverStatistics;
   /** Replaces the answer to one query; undefined keeps the usual one. */
   readonly outcome?: (input: EncoderInput, position: number) => QueryOutcome | undefined;
 }
@@ -85,6 +104,10 @@ export class FakeRetriever implements Retriever {
         .slice(0, call.limit),
     );
     return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
+  }
+
+  statistics(): RetrieverStatistics {
+    return this.#options.statistics?.() ?? NO_STATISTICS;
   }
 
   async close(): Promise<void> {}

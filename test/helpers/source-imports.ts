@@ -16,7 +16,20 @@ export interface SourceImport {
   readonly typeOnly: boolean;
 }
 
-const FOLDERS = ['src', 'hub', 'checkpoint', 'corpus', 'prepare', 'indexer', 'evaluation', 'cli', 'bench', 'test'];
+const FOLDERS = [
+  'src',
+  'hub',
+  'checkpoint',
+  'corpus',
+  'prepare',
+  'embeddings',
+  'indexer',
+  'export',
+  'evaluation',
+  'cli',
+  'bench',
+  'test',
+];
 
 /** Every TypeScript source with what it imports: static, dynamic and by `new URL` for a worker. */
 export function readSources(): SourceFile[] {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, openSocket, post, serve } from './build.ts';
+import { build, errorOf, openSocket, post, postTo, serve } from './build.ts';
 
 test('more passages per query than allowed are refused with the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 10 });
@@ -32,6 +32,51 @@ test('more queries than allowed are a 413 with the limit', async (t) => {
   assert.equal(errorOf(json).code, 'TOO_MANY_QUERIES');
   assert.match(errorOf(json).message, /at most 3/);
   assert.equal((await post(app, { queries: ['a', 'b', 'c'] })).status, 200);
+});
+
+test('a text longer than allowed is a 413 with the limit, wherever it stands', async (t) => {
+  const app = build(t, new FakeRetriever(), { maxQueryChars: 10 });
+  const long = 'x'.repeat(11);
+  for (const body of [{ queries: ['a', long] }, { query: long, topk: 1 }, { queries: ['a'], questions: [long] }]) {
+    const { status, json } = await post(app, body);
+    assert.equal(status, 413);
+    assert.equal(errorOf(json).code, 'QUERY_TOO_LONG');
+    assert.match(errorOf(json).message, /11 characters.*at most 10/);
+    assert.doesNotMatch(errorOf(json).message, /xx/);
+  }
+  const native = await postTo(app, '/v1/search', { queries: [{ question: 'q', query: long }] });
+  assert.equal(errorOf(native.json).code, 'QUERY_TOO_LONG');
+  assert.equal((await post(app, { queries: ['x'.repeat(10)] })).status, 200);
+});
+
+test('while too many bytes of bodies are being received, further requests are refused, and taken again afterwards', async (t) => {
+  const { url, port } = await serve(t, new FakeRetriever(), { maxBodyBytesInFlight: 1_000_000 });
+  const head =
+    'POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 600000\r\n\r\n{';
+  const sockets = [await openSocket(t, port), await openSocket(t, port)];
+  for (const socket of sockets) socket.write(head);
+  const ask = async (): Promise<Response> =>
+    fetch(`${url}/retrieve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"queries":["a"]}',
+    });
+  let refused = await ask();
+  for (let tries = 0; refused.status === 200 && tries < 100; tries++) {
+    await sleep(5);
+    refused = await ask();
+  }
+  assert.equal(refused.status, 503);
+  assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
+  assert.ok(Number(refused.headers.get('retry-after')) >= 1);
+  for (const socket of sockets) socket.destroy();
+  let taken = await ask();
+  for (let tries = 0; taken.status !== 200 && tries < 100; tries++) {
+    await sleep(5);
+    taken = await ask();
+  }
+  assert.equal(taken.status, 200);
+  for (let i = 0; i < 50; i++) assert.equal((await ask()).status, 200);
 });
 
 test('ten thousand queries in one body are answered', async (t) => {

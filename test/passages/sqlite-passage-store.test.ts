@@ -63,6 +63,43 @@ test('reads at the same time get each their own documents', async (t) => {
   );
 });
 
+test('small reads meet in one message and a big one does not hold them up', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const threads: Worker[] = [];
+  const onWorker = (worker: Worker): number => threads.push(worker);
+  process.on('worker', onWorker);
+  const store = await openForTest(t, shards);
+  process.off('worker', onWorker);
+  const sent: number[] = [];
+  const [thread] = threads;
+  const post = thread!.postMessage.bind(thread);
+  thread!.postMessage = (message: { rows?: Float64Array }) => {
+    if (message.rows !== undefined) sent.push(message.rows.length);
+    post(message);
+  };
+  const ended: string[] = [];
+  const big = store.getMany(Array.from({ length: 20_000 }, (_, i) => i % 600)).then(() => ended.push('big'));
+  const small = Array.from({ length: 200 }, async (_, i) => {
+    assert.deepEqual(await store.getMany([i, i + 1]), [i, i + 1].map(documentOf));
+    ended.push('small');
+  });
+  await Promise.all([big, ...small]);
+  assert.equal(ended.at(-1), 'big');
+  assert.ok(sent.length < 60, `${sent.length} messages for 201 reads`);
+  assert.ok(Math.max(...sent) <= 512);
+});
+
+test('a passage that is missing fails the read that wants it and no other of its message', async (t) => {
+  const [shard] = await writeShards(t, [4]);
+  const store = await openForTest(t, [{ ...shard!, rows: 6 }]);
+  const reads = [[0], [1, 5], [3, 2], [4], [2]].map((rows) => store.getMany(rows));
+  const results = await Promise.allSettled(reads);
+  assert.deepEqual(
+    results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason.code)),
+    [[documentOf(0)], 'INTERNAL', [documentOf(3), documentOf(2)], 'INTERNAL', [documentOf(2)]],
+  );
+});
+
 test('a missing, cut or foreign file is refused at opening, by name', async (t) => {
   const shards = await writeShards(t, [3, 3]);
   truncateSync(shards[1]!.path, 5000);

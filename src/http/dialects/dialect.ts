@@ -6,7 +6,7 @@ import type { ServerConfig } from '../server-config.ts';
 import { type JsonObject, readRequest } from './read-request.ts';
 
 /** What a dialect must know of the server's configuration to read a request. */
-export type RequestLimits = Pick<ServerConfig, 'topk' | 'maxQueries' | 'maxK' | 'maxHits'>;
+export type RequestLimits = Pick<ServerConfig, 'topk' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'>;
 
 /** A request understood: what to ask the retriever, and how to say the answer. */
 export interface Plan {
@@ -88,7 +88,8 @@ export function defineDialect<Request extends TSchema, Reply extends TSchema>(
     request,
     parse(body, limits) {
       check?.(body);
-      return plan(readRequest(request, body, Math.min(maxItems, limits.maxQueries)), limits);
+      const most = { items: Math.min(maxItems, limits.maxQueries), characters: limits.maxQueryChars };
+      return plan(readRequest(request, body, most), limits);
     },
   };
 }

@@ -28,14 +28,21 @@ export function isJsonObject(body: unknown): body is JsonObject {
   return typeof body === 'object' && body !== null && !Array.isArray(body);
 }
 
+export interface ReadLimits {
+  /** Entries of any list. */
+  readonly items: number;
+  /** UTF-16 units of any text. */
+  readonly characters: number;
+}
+
 /**
  * Reads a body by the schema of its dialect, as laxly as pydantic reads it ("2" is an integer), and tells all that is
  * wrong at once in FastAPI's words. A field that is absent takes the schema's `default`; unknown fields are ignored
  * unless the schema says `additionalProperties: false`.
  *
- * @throws RequestError INVALID_REQUEST, or TOO_MANY_QUERIES for a list of more than `maxItems`.
+ * @throws RequestError INVALID_REQUEST, or TOO_MANY_QUERIES and QUERY_TOO_LONG for a list or a text over the limits.
  */
-export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, maxItems: number): Static<Schema> {
+export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, most: ReadLimits): Static<Schema> {
   if (!isJsonObject(body)) {
     throw new RequestError('INVALID_REQUEST', 'The body must be a JSON object.', [
       {
@@ -46,18 +53,18 @@ export function readRequest<Schema extends TSchema>(schema: Schema, body: unknow
     ]);
   }
   const issues = new Issues();
-  const value = new Reader(issues, maxItems).read(schema as Node, body, []);
+  const value = new Reader(issues, most).read(schema as Node, body, []);
   issues.throwIfAny();
   return value as Static<Schema>;
 }
 
 class Reader {
   readonly #issues: Issues;
-  readonly #maxItems: number;
+  readonly #most: ReadLimits;
 
-  constructor(issues: Issues, maxItems: number) {
+  constructor(issues: Issues, most: ReadLimits) {
     this.#issues = issues;
-    this.#maxItems = maxItems;
+    this.#most = most;
   }
 
   read(node: Node, value: unknown, place: Place): unknown {
@@ -69,7 +76,9 @@ class Reader {
       case 'array':
         return this.#list(node, value, place);
       case 'string':
-        return typeof value === 'string' ? value : this.#issue('string_type', 'a valid string', value, place);
+        return typeof value === 'string'
+          ? this.#text(value, place)
+          : this.#issue('string_type', 'a valid string', value, place);
       case 'integer':
         return this.#number(laxInteger(value), node, value, place);
       case 'number':
@@ -81,6 +90,11 @@ class Reader {
       default:
         return value;
     }
+  }
+
+  #text(value: string, place: Place): string {
+    if (value.length > this.#most.characters) throw tooLong(value.length, this.#most.characters, place);
+    return value;
   }
 
   #object(node: Node, value: unknown, place: Place): unknown {
@@ -107,7 +121,7 @@ class Reader {
 
   #list(node: Node, value: unknown, place: Place): unknown {
     if (!Array.isArray(value)) return this.#issue('list_type', 'a valid list', value, place);
-    if (value.length > this.#maxItems) throw tooMany(value.length, this.#maxItems, place);
+    if (value.length > this.#most.items) throw tooMany(value.length, this.#most.items, place);
     if (value.length < (node.minItems ?? 0)) {
       return this.#issue('too_short', `a list of at least ${node.minItems} items`, undefined, place);
     }
@@ -115,7 +129,11 @@ class Reader {
     if (items === undefined) return value;
     // Lists of ten thousand texts are usual: they are looked at and not copied.
     if (items.type === 'string') {
-      for (const [i, item] of value.entries()) if (typeof item !== 'string') this.read(items, item, [...place, i]);
+      const { characters } = this.#most;
+      for (let i = 0; i < value.length; i++) {
+        const item: unknown = value[i];
+        if (typeof item !== 'string' || item.length > characters) this.read(items, item, [...place, i]);
+      }
       return value;
     }
     return value.map((item, i) => this.read(items, item, [...place, i]));
@@ -149,6 +167,13 @@ function fitting(nodes: readonly Node[], value: unknown): Node {
   const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
   const fits = (node: Node): boolean => node.type === type || (type === 'number' && node.type === 'integer');
   return nodes.find(fits) ?? nodes.find((node) => node.type !== 'null')!;
+}
+
+function tooLong(length: number, most: number, place: Place): RequestError {
+  const reason = `${place.join('.')} has ${length} characters; this server takes at most ${most} in a text.`;
+  return new RequestError('QUERY_TOO_LONG', `${reason} Shorten it.`, [
+    { type: 'string_too_long', loc: ['body', ...place], msg: reason },
+  ]);
 }
 
 function tooMany(count: number, most: number, place: Place): RequestError {

@@ -1,6 +1,9 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import { BodyBudget } from '../body-budget.ts';
 import { clientSignal } from '../client-signal.ts';
+import { asDeadline, deadlineOf } from '../deadline.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../error-reply.ts';
@@ -10,6 +13,7 @@ import { ReplyBudget } from '../reply-budget.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
+import { shedIfLate } from '../shedding.ts';
 
 /** Of one request; they are usually all the same. */
 const LOGGED_FAILURES = 3;
@@ -26,20 +30,26 @@ export function registerDialects(app: FastifyInstance, holder: RetrieverHolder, 
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
   const budget = new ReplyBudget(config.maxReplyBytesInFlight);
+  const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   for (const path of DIALECT_PATHS) {
     const dialects = new PathDialects(path, config.dialects);
     app.route({
       method: 'POST',
       url: path,
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
         request.dialect = dialects.only;
         holder.require();
         budget.require();
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
+        bodies.hold(request.raw, reply.raw);
       },
-      handler: (request, reply) => answer(dialects, request, reply, holder, budget, config),
+      handler: (request, reply) => {
+        // What is left of the body then are its texts, which the retriever counts.
+        bodies.release(request.raw);
+        return answer(dialects, request, reply, holder, budget, config);
+      },
     });
   }
 }
@@ -52,25 +62,41 @@ async function answer(
   budget: ReplyBudget,
   config: ServerConfig,
 ): Promise<FastifyReply> {
-  const signal = clientSignal(request.raw, reply.raw);
+  const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
   const body = parseJsonBody(request.body);
   request.body = undefined;
   const dialect = dialects.choose(body);
   request.dialect = dialect;
   const plan = dialect.parse(body, config);
-  const result = await plan.run(holder.require(), signal);
-  // Others may have been answered meanwhile.
-  budget.require();
-  const replyStart = performance.now();
-  const slices = await writeReply(result.pieces, signal);
+  const retriever = holder.require();
+  shedIfLate(retriever, config);
+  const { result, slices, replyMs } = await answered(plan, retriever, budget, signal);
   const timings: AnswerTimings = {
     ...result.timings,
-    reply: performance.now() - replyStart,
+    reply: replyMs,
     total: elapsedMs(request),
   };
   budget.hold(byteLength(slices), request.raw, reply.raw);
   logAnswer(request, dialect, plan, result, timings);
   return send(reply, slices, timings);
+}
+
+async function answered(
+  plan: Plan,
+  retriever: Retriever,
+  budget: ReplyBudget,
+  signal: AbortSignal,
+): Promise<{ result: Answer; slices: Buffer[]; replyMs: number }> {
+  try {
+    const result = await plan.run(retriever, signal);
+    // Others may have been answered meanwhile.
+    budget.require();
+    const replyStart = performance.now();
+    const slices = await writeReply(result.pieces, signal);
+    return { result, slices, replyMs: performance.now() - replyStart };
+  } catch (error) {
+    throw asDeadline(error, signal);
+  }
 }
 
 function send(reply: FastifyReply, slices: readonly Buffer[], timings: AnswerTimings): FastifyReply {

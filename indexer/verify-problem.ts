@@ -1,0 +1,24 @@
+import { TrawlError } from '../src/errors.ts';
+
+/** One thing that is wrong with an index. */
+export interface VerifyProblem {
+  /** Absolute path of the file that is wrong. */
+  readonly file: string;
+  /** A sentence that begins with the file: what was found, what was expected, the way out. */
+  readonly message: string;
+}
+
+const COPY_AGAIN = 'Copy the file again from where it is whole, or build the index again.';
+
+export function problem(file: string, found: string, wayOut: string = COPY_AGAIN): VerifyProblem {
+  return { file, message: `${file}: ${found}. ${wayOut}` };
+}
+
+/** The refusal of a part of an index as a problem; `file` where the message names none. Any other error is thrown. */
+export function problemOf(error: unknown, file: string): VerifyProblem {
+  if (error instanceof TrawlError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL') {
+    const named = /^(\/[^:]+): /.exec(error.message)?.[1];
+    return { file: named ?? file, message: named === undefined ? `${file}: ${error.message}` : error.message };
+  }
+  throw error;
+}

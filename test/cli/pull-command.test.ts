@@ -1,0 +1,384 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { EXIT } from '../../cli/command.ts';
+import { PUBLISHED } from '../../hub/published.ts';
+import { parseRepositoryName } from '../../hub/repository.ts';
+import { commitOf, HubServer } from '../helpers/hub-server.ts';
+import { seededBytes } from '../helpers/seeded-bytes.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { endOf, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
+
+const PASSAGES = Array.from({ length: 20 }, (_, i) => `{"id":"${i}","contents":"\\"T${i}\\"\\npassage number ${i}"}\n`);
+const PARTS = { part_aa: seededBytes(1, 2_500_000), part_ab: seededBytes(2, 700_000) };
+const VECTORS = { type: 'dataset', name: 'PeterJinGo/wiki-18-e5-index', files: PARTS } as const;
+const CORPUS = {
+  type: 'dataset',
+  name: 'PeterJinGo/wiki-18-corpus',
+  files: { 'wiki-18.jsonl.gz': gzipSync(PASSAGES.join('')), 'README.md': Buffer.from('no corpus\n') },
+} as const;
+const OTHER = {
+  type: 'dataset',
+  name: 'org/other',
+  refs: ['v1'],
+  files: {
+    'corpus.jsonl.gz': seededBytes(3, 5000),
+    'data/a.parquet': seededBytes(4, 3000),
+    'data/b.parquet': seededBytes(5, 3000),
+    'README.md': Buffer.from('other\n'),
+  },
+} as const;
+
+interface Pulled {
+  readonly name: string;
+  readonly repositories: readonly {
+    readonly repository: string;
+    readonly type: string;
+    readonly commit: string;
+    readonly folder: string;
+    readonly files: readonly { readonly path: string; readonly bytes: number }[];
+    readonly bytes: number;
+    readonly transferredBytes?: number;
+    readonly missingBytes?: number;
+  }[];
+  readonly next?: readonly string[];
+  readonly remarks: readonly string[];
+  readonly missingBytes?: number;
+  readonly freeBytes?: number;
+  readonly fits?: boolean;
+}
+
+async function start(t: TestContext, repositories: Parameters<typeof HubServer.start> = [VECTORS, CORPUS, OTHER]) {
+  const hub = await HubServer.start(...repositories);
+  t.after(() => hub.close());
+  const cwd = await tempFolder(t);
+  const env = {
+    HF_ENDPOINT: hub.endpoint,
+    HF_HOME: join(cwd, 'no-token'),
+    HF_TOKEN: '',
+    HUGGING_FACE_HUB_TOKEN: '',
+    HF_TOKEN_PATH: '',
+    HF_HUB_OFFLINE: '',
+    TRANSFORMERS_OFFLINE: '',
+  };
+  const pull = (...args: string[]) => runTrawl(['pull', ...args], { cwd, env });
+  /** The command as a process that a signal can be sent to, once so much of a file has been sent. */
+  const stopped = async (signal: NodeJS.Signals, path: string, bytes: number, ...args: string[]) => {
+    const child = spawnTrawl(['pull', ...args], { cwd, env });
+    const ended = endOf(child);
+    const before = hub.sentOf[path] ?? 0;
+    while ((hub.sentOf[path] ?? 0) - before < bytes) await new Promise((resolve) => setTimeout(resolve, 10));
+    child.kill(signal);
+    return ended;
+  };
+  return { hub, cwd, env, pull, stopped };
+}
+
+const at = (cwd: string, ...path: string[]): string => join(cwd, 'downloads', ...path);
+const VECTOR_FOLDER = ['PeterJinGo', 'wiki-18-e5-index'];
+const CORPUS_FOLDER = ['PeterJinGo', 'wiki-18-corpus'];
+
+test('what is known is listed with sizes, where its files are, and as JSON', async (t) => {
+  const { hub, pull } = await start(t);
+  const { code, stdout } = await pull();
+  assert.equal(code, EXIT.ok);
+  assert.match(stdout, /^wiki18 +5\.12 GB +Search-R1's corpus/);
+  assert.match(stdout, /\nwiki18-e5 +69\.7 GB .*\n +PeterJinGo\/wiki-18-e5-index: part_aa, part_ab\n/);
+  assert.equal((await pull('--list')).stdout, stdout);
+  assert.deepEqual(jsonOf<unknown>(await pull('--json')), JSON.parse(JSON.stringify(PUBLISHED)));
+  assert.equal(hub.requests.length, 0);
+});
+
+test('the table is in order: names, repositories, and lengths that the stated rows and dimension give', () => {
+  assert.equal(new Set(PUBLISHED.map(({ name }) => name)).size, PUBLISHED.length);
+  for (const { name, parts, index } of PUBLISHED) {
+    assert.match(name, /^[a-z0-9-]+$/);
+    for (const { repository } of parts) assert.equal(parseRepositoryName(repository), repository);
+    const vectors = parts.filter(({ holds }) => holds === 'vectors').flatMap(({ files }) => files);
+    assert.equal(index === undefined, vectors.length === 0, name);
+    if (index === undefined) continue;
+    const bytes = vectors.reduce((sum, file) => sum + file.bytes!, 0);
+    assert.equal(bytes, 45 + 4 * index.rows * index.dimension, name);
+    assert.equal(parts.filter(({ holds }) => holds === 'corpus').length, 1);
+  }
+});
+
+test('an index and its corpus come whole and as they are, the next commands name them, and a second run fetches nothing', async (t) => {
+  const { hub, cwd, pull } = await start(t);
+  const { code, stdout, stderr } = await pull('wiki18-e5');
+  assert.equal(code, EXIT.ok, stderr);
+  const files = [
+    [at(cwd, ...VECTOR_FOLDER, 'part_aa'), PARTS.part_aa],
+    [at(cwd, ...VECTOR_FOLDER, 'part_ab'), PARTS.part_ab],
+    [at(cwd, ...CORPUS_FOLDER, 'wiki-18.jsonl.gz'), CORPUS.files['wiki-18.jsonl.gz']],
+  ] as const;
+  assert.equal(stdout, files.map(([path]) => `${path}\n`).join(''));
+  for (const [path, content] of files) assert.ok(readFileSync(path).equals(content), path);
+  assert.equal(existsSync(at(cwd, ...CORPUS_FOLDER, 'README.md')), false, 'what is no corpus stays there');
+  const vectors = ['part_aa', 'part_ab'].map((part) => join('downloads', ...VECTOR_FOLDER, part)).join(' ');
+  const corpus = join('downloads', ...CORPUS_FOLDER, 'wiki-18.jsonl.gz');
+  assert.ok(
+    stderr.endsWith(
+      `Next:\n  trawl model add intfloat/e5-base-v2\n  trawl import ${vectors} --corpus ${corpus} --model e5-base-v2 --out indexes/wiki18-e5\n`,
+    ),
+    stderr,
+  );
+  assert.match(stderr, /part_aa has 2,500,000 bytes on the hub and had 42,949,672,960 .*replaced/);
+
+  hub.sentBytes = 0;
+  const again = jsonOf<Pulled>(await pull('wiki18-e5', '--json'));
+  assert.deepEqual(
+    again.repositories.map(({ repository, commit, transferredBytes }) => [repository, commit, transferredBytes]),
+    [
+      [VECTORS.name, commitOf(VECTORS), 0],
+      [CORPUS.name, commitOf(CORPUS), 0],
+    ],
+  );
+  assert.deepEqual([again.next?.length, again.remarks.length, hub.sentBytes], [2, 3, 0]);
+  assert.deepEqual(
+    jsonOf<Pulled>(await pull('wiki18', '--json')).repositories[0]?.transferredBytes,
+    0,
+    'the corpus is shared with the name that has it alone',
+  );
+});
+
+test('a pulled corpus is indexed from where it lies, packed as it is', async (t) => {
+  const { cwd, env, pull } = await start(t);
+  const { next } = jsonOf<Pulled>(await pull('wiki18', '--json', '--out', 'my data'));
+  const [, command] = next!;
+  assert.match(command!, /^trawl index 'my data\/PeterJinGo.*\.gz' --model e5-base-v2 --out indexes\/wiki18$/);
+  const corpus = /'(.*)'/.exec(command!)![1]!;
+  const before = statSync(join(cwd, corpus));
+  const built = jsonOf<{ rows: number }>(await runTrawl(['index', corpus, '--out', 'i', '--json'], { cwd, env }));
+  assert.equal(built.rows, PASSAGES.length);
+  assert.deepEqual(readdirSync(join(cwd, 'my data', ...CORPUS_FOLDER)).sort(), [
+    '.trawl-download.json',
+    '.trawl-download.lock',
+    'wiki-18.jsonl.gz',
+  ]);
+  assert.equal(statSync(join(cwd, corpus)).mtimeMs, before.mtimeMs);
+});
+
+for (const [signal, exit] of [
+  ['SIGINT', EXIT.interrupted],
+  ['SIGTERM', EXIT.resumable],
+  ['SIGKILL', null],
+] as const) {
+  test(`after ${signal} the same command fetches the rest alone`, async (t) => {
+    const { hub, cwd, pull, stopped } = await start(t);
+    hub.behaviour['part_aa'] = { pauseMs: 20, pieceBytes: 100_000 };
+    const { code, stdout, stderr } = await stopped(signal, 'part_aa', 1_000_000, 'wiki18-e5');
+    assert.deepEqual([code, stdout], [exit === EXIT.interrupted ? EXIT.interrupted : exit, '']);
+    if (exit !== null) {
+      assert.match(
+        stderr,
+        /trawl: Stopped\. What has arrived is kept; the same command goes on there\. \[CANCELLED\]\n$/,
+      );
+    }
+    assert.equal(existsSync(at(cwd, ...VECTOR_FOLDER, 'part_aa')), false);
+    const kept = statSync(at(cwd, ...VECTOR_FOLDER, 'part_aa.partial')).size;
+    assert.ok(kept > 0 && kept < PARTS.part_aa.length);
+    // The second part may be there or on its way.
+    const second = ['part_ab', 'part_ab.partial'].map((name) => at(cwd, ...VECTOR_FOLDER, name)).find(existsSync);
+    const keptOfSecond = second === undefined ? 0 : statSync(second).size;
+    const planned = jsonOf<Pulled>(await pull('wiki18-e5', '--dry-run', '--json'));
+    const rest = PARTS.part_aa.length + PARTS.part_ab.length - kept - keptOfSecond;
+    assert.equal(planned.repositories[0]!.missingBytes, rest);
+    hub.behaviour['part_aa'] = {};
+    const { repositories } = jsonOf<Pulled>(await pull('wiki18-e5', '--json'));
+    assert.equal(repositories[0]!.transferredBytes, rest);
+    for (const [name, content] of Object.entries(PARTS)) {
+      assert.ok(readFileSync(at(cwd, ...VECTOR_FOLDER, name)).equals(content), name);
+    }
+  });
+}
+
+test('a connection that breaks in the middle is taken up again', async (t) => {
+  const { hub, cwd, pull } = await start(t);
+  hub.behaviour['part_aa'] = { breakAfter: 1_500_000, breaks: 1 };
+  const { code, stderr } = await pull('wiki18-e5');
+  assert.equal(code, EXIT.ok, stderr);
+  assert.match(stderr, /part_aa: .*trying again in/);
+  assert.ok(hub.requests.some(({ cdn, range }) => cdn && /^bytes=[1-9]/.test(range ?? '')));
+  assert.ok(readFileSync(at(cwd, ...VECTOR_FOLDER, 'part_aa')).equals(PARTS.part_aa));
+});
+
+for (const [what, content] of [
+  ['another checksum', seededBytes(9, PARTS.part_ab.length)],
+  ['another length', PARTS.part_ab.subarray(0, 600_000)],
+] as const) {
+  test(`a file of ${what} than the hub's list has is refused and not left in its place`, async (t) => {
+    const { hub, cwd, pull } = await start(t);
+    hub.behaviour['part_ab'] = { content };
+    const { code, stdout, stderr } = await pull('wiki18-e5');
+    assert.deepEqual([code, stdout], [EXIT.failed, '']);
+    assert.match(stderr, /part_ab.*\[DOWNLOAD_CORRUPT\]\n$/);
+    assert.equal(existsSync(at(cwd, ...VECTOR_FOLDER, 'part_ab')), false);
+    hub.behaviour['part_ab'] = {};
+    assert.equal((await pull('wiki18-e5')).code, EXIT.ok);
+  });
+}
+
+test('what does not fit on the disk is not begun, all repositories counted together', async (t) => {
+  const { hub, cwd, pull } = await start(t, [{ ...OTHER, files: { 'README.md': Buffer.from('x') } }]);
+  const oid = 'a'.repeat(64);
+  hub.extraEntries.push({
+    type: 'file',
+    path: 'huge.bin',
+    size: 9e15,
+    oid,
+    lfs: { oid, size: 9e15, pointerSize: 134 },
+  });
+  const { code, stdout, stderr } = await pull('org/other');
+  assert.deepEqual([code, stdout], [EXIT.failed, '']);
+  assert.match(stderr, /org\/other needs 9000\.0 TB more in .*downloads, and .* are free.*--out\. \[DISK_FULL\]\n$/);
+  assert.equal(existsSync(join(cwd, 'downloads')), false);
+  const dry = await pull('org/other', '--dry-run');
+  assert.equal(dry.code, EXIT.problems);
+  assert.match(dry.stdout, /9000\.0 TB {2}huge\.bin\n9000\.0 TB to fetch, .* free: it does not fit\n$/);
+  const planned = await pull('org/other', '--dry-run', '--json');
+  assert.equal(planned.code, EXIT.problems);
+  assert.equal((JSON.parse(planned.stdout) as Pulled).fits, false);
+});
+
+test('two repositories that fit one by one but not together are not begun', async (t) => {
+  const disk = join(await tempFolder(t), 'disk');
+  mkdirSync(disk);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3300k', 'tmpfs', disk], { encoding: 'utf8' });
+  if (mounted.status !== 0) {
+    t.skip(`a small file system cannot be mounted here: ${mounted.stderr?.trim() || mounted.error?.message}`);
+    return;
+  }
+  try {
+    const big = { ...CORPUS, files: { 'wiki-18.jsonl.gz': seededBytes(7, 900_000) } };
+    const { hub, pull } = await start(t, [VECTORS, big, OTHER]);
+    const { code, stderr } = await pull('wiki18-e5', '--out', disk);
+    assert.equal(code, EXIT.failed);
+    assert.match(stderr, /wiki18-e5 needs 4\.10 MB more in .*disk, and 3\.3\d MB are free.*\[DISK_FULL\]\n$/);
+    assert.deepEqual([hub.sentBytes, readdirSync(disk)], [0, []]);
+    assert.equal((await pull('wiki18', '--out', disk, '--quiet')).code, EXIT.ok);
+  } finally {
+    spawnSync('umount', ['-l', disk]);
+  }
+});
+
+test('a dry run says what would come, from which commit, and writes nothing', async (t) => {
+  const { hub, cwd, pull } = await start(t);
+  const { code, stdout } = await pull('wiki18-e5', '--dry-run');
+  assert.equal(code, EXIT.ok);
+  assert.match(
+    stdout,
+    new RegExp(`^PeterJinGo/wiki-18-e5-index@${commitOf(VECTORS).slice(0, 12)} → ${cwd}/downloads/`),
+  );
+  assert.match(stdout, /\n +2\.50 MB {2}part_aa\n +700\.0 KB {2}part_ab\n/);
+  assert.match(stdout, /3\.20 MB to fetch, [\d.]+ [KMGT]B free: it fits\n$/);
+  const { fits, missingBytes, freeBytes, repositories } = jsonOf<Pulled>(
+    await pull('wiki18-e5', '--dry-run', '--json'),
+  );
+  assert.equal(fits, true);
+  assert.equal(
+    missingBytes,
+    repositories.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
+  assert.ok(freeBytes! > missingBytes!);
+  assert.deepEqual([hub.sentBytes, existsSync(join(cwd, 'downloads'))], [0, false]);
+});
+
+test('a gated repository, and a private one, are refused with the way in, and open with a token', async (t) => {
+  const { cwd, env, pull } = await start(t, [{ ...VECTORS, gated: true }, CORPUS, { ...OTHER, private: true }]);
+  const gated = await pull('wiki18-e5');
+  assert.equal(gated.code, EXIT.failed);
+  assert.match(gated.stderr, /datasets\/PeterJinGo\/wiki-18-e5-index is gated.*HF_TOKEN.*\[HUB_ACCESS_DENIED\]\n$/);
+  assert.match((await pull('org/other')).stderr, /no repository .*datasets\/org\/other.*private.*\[HUB_NOT_FOUND\]\n$/);
+  assert.equal(existsSync(join(cwd, 'downloads')), false);
+  const withToken = { ...env, HF_TOKEN: 'private-hub-token' };
+  for (const name of ['wiki18-e5', 'org/other']) {
+    const opened = await runTrawl(['pull', name, '--quiet'], { cwd, env: withToken });
+    assert.equal(opened.code, EXIT.ok, opened.stderr);
+  }
+});
+
+test('files of any data set are chosen by patterns, at a revision', async (t) => {
+  const { cwd, pull } = await start(t);
+  const chosen = async (...args: string[]) =>
+    jsonOf<Pulled>(await pull(...args, '--json')).repositories[0]!.files.map(({ path }) => path);
+  assert.deepEqual(await chosen('org/other@v1', '--include', '*.parquet', '--exclude', '*b.parquet'), [
+    'data/a.parquet',
+  ]);
+  assert.deepEqual(readdirSync(at(cwd, 'org', 'other', 'data')), ['a.parquet']);
+  assert.deepEqual(await chosen('org/other', '--include', 'corpus*', '--include', 'data/'), [
+    'corpus.jsonl.gz',
+    'data/a.parquet',
+    'data/b.parquet',
+  ]);
+  assert.deepEqual(await chosen('org/other'), Object.keys(OTHER.files));
+  const none = await pull('org/other', '--include', '*.tsv');
+  assert.equal(none.code, EXIT.failed);
+  assert.match(
+    none.stderr,
+    /org\/other has no file that matches \*\.tsv\. It has corpus\.jsonl\.gz, data.*\[HUB_NOT_FOUND\]/,
+  );
+  assert.match((await pull('org/other@v2')).stderr, /no revision "v2".*\[HUB_NOT_FOUND\]/);
+  assert.match((await pull('org/other', '--type', 'model')).stderr, /no repository .*\[HUB_NOT_FOUND\]/);
+});
+
+test('a file of the table that is gone from the hub is named, with what is there', async (t) => {
+  const { cwd, pull } = await start(t, [{ ...VECTORS, files: { part_aa: PARTS.part_aa } }, CORPUS]);
+  const { code, stderr } = await pull('wiki18-e5');
+  assert.equal(code, EXIT.failed);
+  assert.match(stderr, /wiki-18-e5-index has no file part_ab \(any more\)\. It has part_aa\. \[HUB_NOT_FOUND\]\n$/);
+  assert.equal(existsSync(join(cwd, 'downloads')), false);
+});
+
+test("a file that is somebody else's is not overwritten, and the hub's own one is adopted without a transfer", async (t) => {
+  const { hub, cwd, pull } = await start(t);
+  const folder = at(cwd, ...VECTOR_FOLDER);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'part_aa'), PARTS.part_aa);
+  writeFileSync(join(folder, 'part_ab'), 'mine');
+  const refused = await pull('wiki18-e5');
+  assert.equal(refused.code, EXIT.failed);
+  assert.match(
+    refused.stderr,
+    /part_ab is there already and is not the file that the hub has.*\[OUTPUT_NOT_WRITABLE\]\n$/,
+  );
+  assert.equal(readFileSync(join(folder, 'part_ab'), 'utf8'), 'mine');
+  writeFileSync(join(folder, 'part_ab'), PARTS.part_ab);
+  hub.sentBytes = 0;
+  const { repositories } = jsonOf<Pulled>(await pull('wiki18-e5', '--json'));
+  assert.equal(repositories[0]!.transferredBytes, 0);
+  assert.equal(hub.sentBytes, CORPUS.files['wiki-18.jsonl.gz'].length);
+});
+
+test('offline, nothing is asked for', async (t) => {
+  const { hub, cwd, env } = await start(t);
+  const { code, stderr } = await runTrawl(['pull', 'wiki18'], { cwd, env: { ...env, HF_HUB_OFFLINE: '1' } });
+  assert.equal(code, EXIT.failed);
+  assert.match(stderr, /HF_HUB_OFFLINE.*\[HUB_OFFLINE\]\n$/);
+  assert.equal(hub.requests.length, 0);
+});
+
+for (const [args, message] of [
+  [['wiki-18'], /Nothing published is known as "wiki-18"; did you mean wiki18\?/],
+  [['something-else'], /there are wiki18, wiki18-e5/],
+  [['wiki18', '--include', '*'], /--include, --exclude and --type belong to owner\/name/],
+  [['wiki18@main'], /a revision, --include/],
+  [['org/other@'], /behind the @/],
+  [['a/b/c'], /not the name of a repository/],
+  [['../x'], /not the name of a repository/],
+  [['wiki18', '--list'], /--list takes no name/],
+  [['wiki18', 'wiki18-e5'], /Too many arguments/],
+  [['org/other', '--type', 'space'], /--type/],
+  [['org/other', '--concurrency', '0'], /concurrency/],
+] as const) {
+  test(`trawl pull ${args.join(' ')} is a mistake that is explained`, async (t) => {
+    const cwd = await tempFolder(t);
+    const { code, stderr } = await runTrawl(['pull', ...args], { cwd });
+    assert.equal(code, EXIT.usage);
+    assert.match(stderr, message);
+    assert.match(stderr, /\[USAGE\]/);
+  });
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { DamagedDataError } from '../../corpus/compression.ts';
+import { onlyMember } from '../../corpus/only-member.ts';
+import { openCorpus } from '../../corpus/open-corpus.ts';
+import { scanCorpus } from '../../corpus/scan-corpus.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
+
+/** The name that the file in the published wiki-18.jsonl.gz has. */
+const NAME = 'data00/jiajie_jin/flashrag_indexes/wiki_dpr_100w/wiki_dump.jsonl';
+const LINES = Array.from({ length: 3000 }, (_, i) => `{"id":"${i}","contents":"\\"T${i}\\"\\ntext ${i}"}`);
+const TEXT = Buffer.from(LINES.map((line) => `${line}\n`).join(''));
+const END = Buffer.alloc(1024);
+
+/** A member as GNU tar writes it; sizes from 8 GiB on, and here all on demand, in base 256. */
+function member(content: Buffer, { name = NAME, type = '0', base256 = false } = {}): Buffer {
+  const header = Buffer.alloc(512);
+  header.write(name, 0, 100, 'utf8');
+  header.write(`0000644\0${'0001750\0'.repeat(2)}`, 100, 'latin1');
+  if (base256) {
+    header[124] = 0x80;
+    header.writeBigUInt64BE(BigInt(content.length), 128);
+  } else header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124, 'latin1');
+  header.write('14564100000\0', 136, 'latin1');
+  header.write(`        ${type}`, 148, 'latin1');
+  header.write('ustar  \0', 257, 'latin1');
+  const sum = header.reduce((total, byte) => total + byte, 0);
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
+}
+
+async function textOf(bytes: Buffer, cuts: readonly number[] = []): Promise<Buffer> {
+  const source = (async function* () {
+    let from = 0;
+    for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
+      if (cut > from) yield bytes.subarray(from, cut);
+      from = Math.max(from, cut);
+    }
+  })();
+  const chunks: Buffer[] = [];
+  for await (const chunk of onlyMember(source)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+test('wiki-18.jsonl.gz as it was published, a gzipped archive of one file, is read like the file, and so is what gzip -d makes of it', async (t) => {
+  const archive = Buffer.concat([member(TEXT, { base256: true }), END, Buffer.alloc(8192)]);
+  const dir = corpusDir(t);
+  const packed = gzipSync(archive);
+  for (const [name, bytes] of [
+    ['wiki-18.jsonl.gz', packed],
+    ['wiki-18.jsonl', archive],
+  ] as const) {
+    const path = dir.write(name, bytes);
+    const corpus = openCorpus([path]);
+    const documents: string[] = [];
+    for await (const { document } of corpus) documents.push(document);
+    assert.deepEqual(documents, LINES, name);
+    assert.equal(corpus.report.readBytes, bytes.length, 'the checksum is that of the whole file');
+    const scan = await scanCorpus(corpus.files);
+    assert.equal(scan.positions, LINES.length);
+    assert.equal(scan.files[0]!.sha256, corpus.report.files[0]!.sha256);
+  }
+});
+
+test('an archive with more lines than a known offset stands for is read in parts as the file is', async (t) => {
+  const lines = Array.from({ length: 140_000 }, (_, i) => `{"id":${i},"text":"t"}`);
+  const dir = corpusDir(t);
+  const path = dir.write('c.jsonl', Buffer.concat([member(Buffer.from(lines.join('\n'))), END]));
+  const { files } = openCorpus([path]);
+  const scan = await scanCorpus(files);
+  assert.equal(scan.positions, 140_000);
+  const ids: unknown[] = [];
+  for await (const { id } of openCorpus([path], { part: { scan, first: 139_998, end: 140_000 } })) ids.push(id);
+  assert.deepEqual(ids, [139_998, 139_999]);
+});
+
+test('archives that tar writes in each of its formats are read', async (t) => {
+  const folder = await tempFolder(t);
+  // Too long for a plain header, so that every format needs its own way of saying it.
+  const name = `${'long-'.repeat(30)}name.jsonl`;
+  writeFileSync(join(folder, name), TEXT);
+  for (const format of ['ustar', 'gnu', 'posix']) {
+    const out = join(folder, `${format}.tar`);
+    const given = format === 'ustar' ? ['--transform', 's/.*/c.jsonl/', name] : [name];
+    const made = spawnSync('tar', [`--format=${format}`, '-cf', out, ...given], { cwd: folder, encoding: 'utf8' });
+    if (made.error !== undefined || /unrecognized option/.test(made.stderr)) {
+      t.skip(`there is no GNU tar here: ${made.error?.message ?? made.stderr}`);
+      return;
+    }
+    assert.equal(made.status, 0, made.stderr);
+    assert.ok((await textOf(readFileSync(out))).equals(TEXT), format);
+  }
+});
+
+test('folders, links and global headers beside the one file are passed over, and a pax header sets its size', async () => {
+  const size = `${TEXT.length}`;
+  const record = `${` size=${size}\n`.length + 2} size=${size}\n`;
+  const wrong = member(TEXT);
+  wrong.write('00000000000\0', 124, 'latin1');
+  const sum = wrong.subarray(0, 512).reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);
+  wrong.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  const archive = Buffer.concat([
+    member(Buffer.from('19 comment=whatever\n'), { name: 'g', type: 'g' }),
+    member(Buffer.alloc(0), { name: 'data00/', type: '5' }),
+    member(Buffer.from(record), { name: 'x', type: 'x' }),
+    wrong,
+    member(Buffer.alloc(0), { name: 'link', type: '2' }),
+    END,
+  ]);
+  assert.ok((await textOf(archive)).equals(TEXT));
+});
+
+test('an archive is read the same however it is cut into chunks', async () => {
+  const archive = Buffer.concat([member(TEXT), END]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async (cuts) =>
+      assert.ok((await textOf(archive, cuts)).equals(TEXT)),
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test('text that is no archive comes through as it is, a single byte and nothing too', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 2000 }), fc.array(fc.nat(), { maxLength: 9 }), async (bytes, cuts) => {
+      assert.ok((await textOf(Buffer.from(bytes), cuts)).equals(Buffer.from(bytes)));
+    }),
+    { numRuns: 100 },
+  );
+  const like = Buffer.from(`${'x'.repeat(257)}ustar${'y'.repeat(400)}`);
+  assert.ok((await textOf(like)).equals(like), 'the magic without the checksum is text');
+});
+
+test('an archive that ends within its file or a header is cut off', async () => {
+  const archive = Buffer.concat([member(TEXT), member(Buffer.alloc(0), { type: '5' }), END]);
+  const file = 512 + TEXT.length;
+  for (const length of [513, 1000, file - 1, file, member(TEXT).length + 100]) {
+    await assert.rejects(textOf(archive.subarray(0, length)), (error: unknown) => {
+      assert.ok(error instanceof DamagedDataError, `${length}: ${error}`);
+      return /cut off/.test(error.message);
+    });
+  }
+  assert.ok((await textOf(archive.subarray(0, member(TEXT).length))).equals(TEXT), 'the end blocks may be missing');
+});
+
+test('damaged headers, odd sizes and archives of no or several files are errors that name the file', async (t) => {
+  const dir = corpusDir(t);
+  const damaged = Buffer.concat([member(TEXT), member(Buffer.alloc(0), { type: '5' }), END]);
+  damaged[member(TEXT).length + 3]! ^= 1;
+  const huge = member(Buffer.alloc(0), { name: 'x', type: 'x', base256: true });
+  huge.writeBigUInt64BE(2n ** 40n, 128);
+  const negative = member(TEXT, { base256: true });
+  negative[124] = 0xff;
+  for (const header of [huge, negative]) {
+    const sum = header.subarray(0, 512).reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);
+    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  }
+  for (const [name, bytes, message] of [
+    ['two.jsonl', Buffer.concat([member(TEXT), member(TEXT), END]), /more than one file; unpack it/],
+    ['none.jsonl', Buffer.concat([member(Buffer.alloc(0), { type: '5' }), END]), /with no file in it/],
+    ['damaged.jsonl', damaged, /header of the tar archive is damaged/],
+    ['huge.jsonl', Buffer.concat([huge, END]), /has 1099511627776 bytes/],
+    ['negative.jsonl', Buffer.concat([negative, END]), /states a size that is none/],
+    ['sparse.jsonl', Buffer.concat([member(TEXT, { type: 'S' }), END]), /sparse/],
+  ] as const) {
+    const expected = failsWith('CORPUS_BAD_LINE', new RegExp(`${name}:\\d+: .*${message.source}`));
+    await assert.rejects(readAll(dir.write(name, bytes)), expected);
+  }
+});

@@ -1,0 +1,339 @@
+import assert from 'node:assert/strict';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { examineIndex, type VerifyReport } from '../../indexer/verify-index.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
+import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { sha256Of } from '../retrieval/sha256-of.ts';
+import { TINY_ROWS, TINY_TOMBSTONE, writeTinyIndex } from '../retrieval/tiny-index.ts';
+import { build, writeCorpus } from './build.ts';
+import { FakeTextEncoder } from './fake-text-encoder.ts';
+
+const loaded = loadKernel();
+const DIMENSION = 128;
+
+/** The hash of a text is too short for so many values: it is used again, with another sign. */
+class WideEncoder extends FakeTextEncoder {
+  readonly #salt: string;
+
+  constructor(salt = '') {
+    super({ model: { dimension: DIMENSION } });
+    this.#salt = salt;
+  }
+
+  override vectorOf(text: string): Float32Array {
+    const hash = Buffer.from(sha256Of(Buffer.from(this.#salt + text)), 'hex');
+    return Float32Array.from({ length: DIMENSION }, (_, i) => (hash[i % 32]! - 128) / (128 + Math.floor(i / 32)));
+  }
+}
+
+function sentences({ problems }: VerifyReport): string {
+  return problems.map(({ message }) => message).join('\n');
+}
+
+/** Three shards with codes and screens where the engine is there, and removed rows. */
+async function wholeIndex(t: TestContext, corpusRows = 90): Promise<string> {
+  const folder = await tempFolder(t);
+  const rows = Array.from({ length: corpusRows }, (_, id) => ({
+    id: `p-${id}`,
+    title: `Title ${id % 7}`,
+    text: `The passage of row ${id}. `.repeat(1 + (id % 5)),
+    url: `https://example.org/${id}`,
+  }));
+  const out = join(folder, 'index');
+  await build({
+    corpus: writeCorpus(folder, { 'a.jsonl': rows.slice(0, 50), 'b.jsonl.gz': rows.slice(50) }),
+    out,
+    encoder: new WideEncoder(),
+    shardRows: Math.ceil(corpusRows / 3),
+    ...(loaded.ok ? { kernel: loaded.kernel } : {}),
+  });
+  if (loaded.ok) for (const { path } of readIndexManifest(out).shards) await addScreen(join(out, path));
+  remove(out, [3, 40, 41]);
+  return out;
+}
+
+/** So few rows get none by themselves. */
+async function addScreen(folder: string): Promise<void> {
+  assert.ok(loaded.ok);
+  const shard = readShardManifest(folder);
+  const segments = shard.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
+  const path = join(folder, 'screen.i8');
+  const rows = { rows: shard.rows, dtype: 'float32' as const, segments };
+  await loaded.kernel.makeScreen(path, join(folder, 'codes.i8'), rows, DIMENSION, { directions: 64 });
+  const bytes = readFileSync(path);
+  const files = [...shard.files, { path: 'screen.i8', bytes: bytes.length, sha256: sha256Of(bytes) }];
+  rewrite(join(folder, 'shard.json'), { ...shard, files, screen: { path: 'screen.i8', reason: 'for a test' } });
+}
+
+function remove(folder: string, rows: readonly number[]): void {
+  const manifest = readIndexManifest(folder);
+  const bytes = new Uint8Array(Math.ceil(manifest.rows / 8));
+  for (const row of rows) bytes[Math.floor(row / 8)]! |= 1 << (row % 8);
+  writeFileSync(join(folder, 'tombstones.bin'), bytes);
+  const record = { path: 'tombstones.bin', bytes: bytes.length, sha256: sha256Of(bytes), rows: rows.length };
+  rewrite(join(folder, 'manifest.json'), { ...manifest, tombstones: record });
+}
+
+function rewrite(path: string, manifest: object): void {
+  writeFileSync(path, `${JSON.stringify(withChecksum(manifest), null, 2)}\n`);
+}
+
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    statSync(join(folder, path)).isFile(),
+  );
+}
+
+/** What a file means: of a manifest its fields, of a passage file its rows, of any other its bytes. */
+function meaningOf(path: string): unknown {
+  if (path.endsWith('.json')) {
+    const { checksum: _, ...fields } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    return fields;
+  }
+  if (!path.endsWith('.sqlite')) return readFileSync(path);
+  const file = new PassageFile(path);
+  try {
+    const rows = [...file.passages()].map(({ row, id, document }) => ({ row, id, document }));
+    return { rows, found: ['id', 'url', 'title'].map((by) => file.find(by as 'id', 'p-7', 9)), sha256: file.sha256 };
+  } finally {
+    file.close();
+  }
+}
+
+test('an index as it was written has no problem, and a sample of it the stored bits', async (t) => {
+  const folder = await wholeIndex(t);
+  const steps = new Set<string>();
+  let share = 0;
+  const report = await examineIndex(folder, {
+    sample: 20,
+    openEncoder: async () => new WideEncoder(),
+    onProgress: ({ step, doneBytes, totalBytes }) => {
+      steps.add(step.split(' of ')[0]!);
+      assert.ok(doneBytes / totalBytes >= share, 'progress goes on');
+      share = doneBytes / totalBytes;
+    },
+  });
+  assert.deepEqual(report, {
+    problems: [],
+    notChecked: loaded.ok ? [] : report.notChecked,
+    rows: 90,
+    shards: 3,
+    sample: { passages: 20, equal: 20, largestDistance: 0 },
+  });
+  assert.ok(share > 0.9 && share <= 1.001, `${share}`);
+  assert.ok(steps.has('checksum') && steps.has('vectors') && steps.has('passages'));
+});
+
+test('a byte changed anywhere in any file is found and its file named, unless nothing it means has changed', async (t) => {
+  const folder = await wholeIndex(t);
+  const files = filesOf(folder);
+  const kinds = ['manifest.json', 'tombstones.bin', 'shard.json', 'passages.sqlite', 'vectors.faiss'];
+  if (loaded.ok) kinds.push('codes.i8', 'screen.i8');
+  for (const kind of kinds)
+    assert.ok(
+      files.some((path) => path.endsWith(kind)),
+      kind,
+    );
+  const meanings = new Map(files.map((path) => [path, meaningOf(join(folder, path))]));
+  let unseen = 0;
+  const place = fc.nat(2 ** 30);
+  // Each kind of file as often as any other.
+  const file = fc
+    .constantFrom(...kinds)
+    .chain((kind) => fc.constantFrom(...files.filter((path) => path.endsWith(kind))));
+  await fc.assert(
+    fc.asyncProperty(file, place, fc.integer({ min: 1, max: 255 }), async (name, where, change) => {
+      const path = join(folder, name);
+      const whole = readFileSync(path);
+      const changed = Buffer.from(whole);
+      changed[where % whole.length]! ^= change;
+      writeFileSync(path, changed);
+      try {
+        const { problems, notChecked } = await examineIndex(folder);
+        if (notChecked.some((sentence) => sentence.startsWith(`${path}: has no checksum`))) return;
+        if (problems.length === 0) {
+          unseen++;
+          assert.ok(isDeepStrictEqual(meaningOf(path), meanings.get(name)), `${name} means something else`);
+        } else
+          assert.ok(
+            problems.some((found) => found.file === path),
+            problems.map(({ message }) => message).join('\n'),
+          );
+      } finally {
+        writeFileSync(path, whole);
+        // What SQLite may have begun where the header of a file asked for a log.
+        for (const end of ['-wal', '-shm', '-journal']) rmSync(`${path}${end}`, { force: true });
+      }
+    }),
+    { numRuns: 350 },
+  );
+  t.diagnostic(`${unseen} of 350 changes were to bytes that mean nothing`);
+  assert.ok(unseen < 100);
+});
+
+test('every file that is cut short or missing is named, in one run', async (t) => {
+  const folder = await wholeIndex(t);
+  truncateSync(join(folder, 'shard-00000', 'vectors.faiss'), 500);
+  rmSync(join(folder, 'shard-00001', 'passages.sqlite'));
+  truncateSync(join(folder, 'tombstones.bin'), 3);
+  const bytes = readFileSync(join(folder, 'shard-00002', 'vectors.faiss'));
+  bytes[700]! ^= 1;
+  writeFileSync(join(folder, 'shard-00002', 'vectors.faiss'), bytes);
+  const report = await examineIndex(folder);
+  for (const path of [
+    'shard-00000/vectors.faiss',
+    'shard-00001/passages.sqlite',
+    'tombstones.bin',
+    'shard-00002/vectors.faiss',
+  ]) {
+    assert.ok(
+      report.problems.some(({ file }) => file === join(folder, path)),
+      `${path}: ${sentences(report)}`,
+    );
+  }
+  assert.deepEqual(report.notChecked.filter((sentence) => /rest of the shard was not read/.test(sentence)).length, 2);
+});
+
+test('quick sees sizes, headers, manifests and tombstones, and no changed byte within a file', async (t) => {
+  const folder = await wholeIndex(t);
+  assert.deepEqual(await examineIndex(folder, { quick: true }), {
+    problems: [],
+    notChecked: [],
+    rows: 90,
+    shards: 3,
+    sample: null,
+  });
+  const vectors = join(folder, 'shard-00000', 'vectors.faiss');
+  const bytes = readFileSync(vectors);
+  bytes[700]! ^= 1;
+  writeFileSync(vectors, bytes);
+  assert.deepEqual((await examineIndex(folder, { quick: true })).problems, []);
+  assert.match(sentences(await examineIndex(folder)), /vectors\.faiss: sha256 is/);
+  truncateSync(vectors, 700);
+  assert.match(
+    sentences(await examineIndex(folder, { quick: true })),
+    /vectors\.faiss: 700 bytes where the manifest says/,
+  );
+});
+
+test('a bitmap of removed rows with another number of rows, or rows beyond the index, is a problem', async (t) => {
+  const folder = join(await tempFolder(t), 'index');
+  await writeTinyIndex(folder);
+  const manifest = readIndexManifest(folder);
+  const path = join(folder, 'tombstones.bin');
+  const write = (bytes: Uint8Array, rows: number): void => {
+    writeFileSync(path, bytes);
+    const tombstones = { path: 'tombstones.bin', bytes: bytes.length, sha256: sha256Of(bytes), rows };
+    rewrite(join(folder, 'manifest.json'), { ...manifest, tombstones });
+  };
+  write(Uint8Array.of(1 << TINY_TOMBSTONE, 0), 1);
+  assert.deepEqual((await examineIndex(folder)).problems, []);
+  write(Uint8Array.of(1 << TINY_TOMBSTONE, 0), 2);
+  assert.match(sentences(await examineIndex(folder)), /tombstones\.bin: 1 rows are removed, the manifest says 2/);
+  write(Uint8Array.of(1, 0x80), 1);
+  assert.match(
+    sentences(await examineIndex(folder, { quick: true })),
+    new RegExp(`tombstones\\.bin: row 15 is removed, and the index has ${TINY_ROWS} rows`),
+  );
+});
+
+test('vectors of other passages are found by embedding a sample, and the row named', async (t) => {
+  const folder = await wholeIndex(t);
+  const withEncoder = (encoder: FakeTextEncoder, sample: number): Promise<VerifyReport> =>
+    examineIndex(folder, { sample, openEncoder: async () => encoder });
+  const other = await withEncoder(new WideEncoder('another model: '), 30);
+  assert.match(
+    sentences(other),
+    /passages\.sqlite: the passage of row \d+ embedded again is \d\.\d+ of its length away/,
+  );
+  assert.match(sentences(other), /30 of 30 passages embedded again are too far away/);
+  assert.equal(other.problems.length, 6);
+  assert.equal(other.sample!.equal, 0);
+
+  // Two rows of a shard change places, with every checksum made good: only the meaning is wrong.
+  const shardFolder = join(folder, 'shard-00001');
+  const path = join(shardFolder, 'vectors.faiss');
+  const bytes = readFileSync(path);
+  const row = (i: number): Buffer => bytes.subarray(45 + i * 4 * DIMENSION, 45 + (i + 1) * 4 * DIMENSION);
+  const first = Buffer.from(row(5));
+  row(6).copy(bytes, 45 + 5 * 4 * DIMENSION);
+  first.copy(bytes, 45 + 6 * 4 * DIMENSION);
+  writeFileSync(path, bytes);
+  const shard = readShardManifest(shardFolder);
+  const files = shard.files
+    .filter((file) => !file.path.endsWith('.i8'))
+    .map((file) => (file.path === 'vectors.faiss' ? { ...file, sha256: sha256Of(bytes) } : file));
+  const { screen: _, ...rest } = shard;
+  rewrite(join(shardFolder, 'shard.json'), { ...rest, codes: null, files });
+  assert.deepEqual((await examineIndex(folder)).problems, [], 'not seen without the model');
+  const swapped = await withEncoder(new WideEncoder(), 90);
+  assert.deepEqual(
+    swapped.problems.map(({ file, message }) => [file, /of row (\d+)/.exec(message)?.[1]]),
+    [
+      [join(shardFolder, 'passages.sqlite'), '5'],
+      [join(shardFolder, 'passages.sqlite'), '6'],
+    ],
+  );
+  assert.equal(swapped.sample!.equal, 88);
+});
+
+test('where the model is missing that is said and no problem, unless the model is required', async (t) => {
+  const folder = await wholeIndex(t);
+  const openEncoder = async (): Promise<never> => {
+    throw new TrawlError('MODEL_NOT_FOUND', 'There is no model named "fake".');
+  };
+  const report = await examineIndex(folder, { sample: 5, openEncoder });
+  assert.deepEqual(report.problems, []);
+  assert.match(report.notChecked.join('\n'), /passages and vectors belong together was not checked: There is no model/);
+  const steps: string[] = [];
+  const required = examineIndex(folder, {
+    sample: 5,
+    openEncoder,
+    requireEncoder: true,
+    onProgress: ({ step }) => steps.push(step),
+  });
+  await assert.rejects(required, trawlError('MODEL_NOT_FOUND'));
+  assert.deepEqual(steps, [], 'it stops before anything is read');
+});
+
+test('a manifest without a checksum of itself is not vouched for', async (t) => {
+  const folder = join(await tempFolder(t), 'index');
+  await writeTinyIndex(folder);
+  const { problems, notChecked } = await examineIndex(folder);
+  assert.deepEqual(problems, []);
+  assert.equal(notChecked.filter((sentence) => /has no checksum of itself/.test(sentence)).length, 3);
+});
+
+test('no index, and a call that is stopped, are errors and not problems', async (t) => {
+  const folder = await wholeIndex(t);
+  await assert.rejects(examineIndex(join(folder, 'shard-00000')), trawlError('INDEX_NOT_FOUND'));
+  const controller = new AbortController();
+  const stopped = examineIndex(folder, {
+    signal: controller.signal,
+    onProgress: ({ step }) => {
+      if (step.startsWith('vectors')) controller.abort('SIGINT');
+    },
+  });
+  await assert.rejects(stopped, trawlError('CANCELLED'));
+});
+
+test('reading an index changes none of its files and makes no new ones', async (t) => {
+  const folder = await wholeIndex(t);
+  const copy = join(await tempFolder(t), 'copy');
+  cpSync(folder, copy, { recursive: true });
+  await examineIndex(folder, { sample: 10, openEncoder: async () => new WideEncoder() });
+  assert.deepEqual(filesOf(folder).sort(), filesOf(copy).sort());
+  for (const path of filesOf(copy)) assert.deepEqual(readFileSync(join(folder, path)), readFileSync(join(copy, path)));
+  assert.ok(existsSync(join(folder, 'tombstones.bin')));
+  assert.equal(openIndexDirectory(folder).manifest.tombstones!.rows, 3);
+});

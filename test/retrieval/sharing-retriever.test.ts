@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import type { QueryOutcome, RetrieveCall } from '../../src/retrieval/retriever.ts';
+import { type SharingOptions, SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
+import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { turn } from './held-index.ts';
+
+const MIB = 1024 * 1024;
+
+interface Parts {
+  readonly inner: FakeRetriever;
+  readonly shared: SharingRetriever;
+  /** Lets the calls of the inner retriever that wait be answered. */
+  release(): void;
+  /** Texts that the inner retriever was asked, call by call. */
+  asked(): EncoderInput[][];
+}
+
+/** `hold`: the inner retriever answers when it is released, or not at all to a caller that left. */
+function share(options: Partial<SharingOptions> & { hold?: boolean; fake?: FakeRetrieverOptions } = {}): Parts {
+  const waiting = new Set<() => void>();
+  const { hold = false, fake = {}, ...sharing } = options;
+  const before = (call: RetrieveCall): Promise<void> =>
+    new Promise((resolve, reject) => {
+      waiting.add(resolve);
+      call.signal?.addEventListener('abort', () => reject(new TrawlError('CANCELLED', 'left')));
+    });
+  const inner = new FakeRetriever({ ...(hold ? { before } : {}), ...fake });
+  return {
+    inner,
+    shared: new SharingRetriever(inner, { singleFlight: true, ...sharing }),
+    release() {
+      for (const resolve of waiting) resolve();
+      waiting.clear();
+    },
+    asked: () => inner.calls.map((call) => [...call.queries]),
+  };
+}
+
+function rowsOf(outcomes: readonly QueryOutcome[]): number[][] {
+  return outcomes.map((outcome) => (outcome.ok ? outcome.hits.map(({ row }) => row) : []));
+}
+
+test('equal queries under way are computed once, whoever asks, and all get the same answer', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const calls = [['a', 'b'], ['b'], ['a', 'c', 'b'], ['c']].map((queries) => shared.retrieve({ queries, k: 3 }));
+  await turn();
+  assert.deepEqual(asked(), [['a', 'b'], ['c']]);
+  release();
+  const results = await Promise.all(calls);
+  const [a, b, c] = rowsOf((await new FakeRetriever().retrieve({ queries: ['a', 'b', 'c'], k: 3 })).outcomes);
+  assert.deepEqual(
+    results.map(({ outcomes }) => rowsOf(outcomes)),
+    [[a, b], [b], [a, c, b], [c]],
+  );
+  const { queries, joined, computed, cached } = shared.statistics().sharing;
+  assert.deepEqual([queries, computed, joined, cached], [7, 3, 4, 0]);
+});
+
+test('without single flight each is computed', async () => {
+  const { shared, release, asked } = share({ hold: true, singleFlight: false });
+  const calls = [['a', 'a'], ['a']].map((queries) => shared.retrieve({ queries, k: 1 }));
+  await turn();
+  assert.deepEqual(asked(), [['a', 'a'], ['a']]);
+  release();
+  await Promise.all(calls);
+  assert.equal(shared.statistics().sharing.computed, 3);
+});
+
+test('of equal queries in one call one is computed, and the answers stand where the queries stood', async () => {
+  const { shared, asked } = share();
+  const { outcomes } = await shared.retrieve({ queries: ['a', 'b', 'a', 'a', 'b'], k: 2 });
+  assert.deepEqual(asked(), [['a', 'b']]);
+  const direct = await new FakeRetriever().retrieve({ queries: ['a', 'b', 'a', 'a', 'b'], k: 2 });
+  assert.deepEqual(outcomes, direct.outcomes);
+});
+
+test('what may be embedded differently is not equal', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const inputs: { query: EncoderInput; truncate?: 'tail' | 'question' }[] = [
+    { query: 'a [SEP] b' },
+    { query: { question: 'a', query: 'b' } },
+    { query: { question: 'a', query: 'b' }, truncate: 'question' },
+    { query: { question: 'ab', query: '' } },
+    { query: { question: '', query: 'ab' } },
+    { query: 'ab ' },
+  ];
+  const calls = inputs.map(({ query, truncate }) =>
+    shared.retrieve({ queries: [query], k: 1, ...(truncate === undefined ? {} : { truncate }) }),
+  );
+  await turn();
+  assert.equal(asked().length, inputs.length);
+  // A blank question is none, and a plain text is cut at its end either way.
+  const same = [
+    shared.retrieve({ queries: ['ab'], k: 1 }),
+    shared.retrieve({ queries: ['ab'], k: 1, truncate: 'question' }),
+  ];
+  await turn();
+  assert.equal(asked().length, inputs.length);
+  release();
+  await Promise.all([...calls, ...same]);
+});
+
+test('an answer under way for more hits serves for fewer, and not the other way round', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const calls = [3, 2, 3, 5, 4].map((k) => shared.retrieve({ queries: ['a'], k }));
+  await turn();
+  assert.equal(asked().length, 2);
+  release();
+  const lengths = (await Promise.all(calls)).map(({ outcomes }) => rowsOf(outcomes)[0]!.length);
+  assert.deepEqual(lengths, [3, 2, 3, 5, 4]);
+});
+
+test('those who waited for a caller that left ask themselves', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const controller = new AbortController();
+  const leader = shared.retrieve({ queries: ['a', 'b'], k: 1, signal: controller.signal });
+  const followers = [['b'], ['a'], ['a', 'b']].map((queries) => shared.retrieve({ queries, k: 1 }));
+  await turn();
+  assert.deepEqual(asked(), [['a', 'b']]);
+  controller.abort();
+  await assert.rejects(leader, trawlError('CANCELLED'));
+  await turn();
+  assert.deepEqual(asked().slice(1), [['b'], ['a']]);
+  release();
+  const results = await Promise.all(followers);
+  assert.deepEqual(
+    results.map(({ outcomes }) => outcomes.map(({ ok }) => ok)),
+    [[true], [true], [true, true]],
+  );
+  assert.equal(shared.statistics().sharing.computed, 4);
+});
+
+test('a follower that leaves is let go at once, and the leader does not notice', async () => {
+  const { shared, release, inner } = share({ hold: true });
+  const leader = shared.retrieve({ queries: ['a'], k: 1 });
+  const controller = new AbortController();
+  const follower = shared.retrieve({ queries: ['a'], k: 1, signal: controller.signal });
+  await turn();
+  controller.abort();
+  await assert.rejects(follower, trawlError('CANCELLED'));
+  assert.equal(inner.calls[0]!.signal, undefined);
+  release();
+  assert.equal((await leader).outcomes[0]!.ok, true);
+  await assert.rejects(shared.retrieve({ queries: ['a'], k: 1, signal: AbortSignal.abort() }), trawlError('CANCELLED'));
+});
+
+test('an error of a call is not its followers’, and neither errors nor failed queries are kept', async () => {
+  let failures = 1;
+  const fake: FakeRetrieverOptions = {
+    async before() {
+      await turn();
+      if (failures-- > 0) throw new TrawlError('OVERLOADED', 'too much');
+    },
+    outcome: (input) =>
+      input === 'bad' ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'cannot') } : undefined,
+  };
+  const { shared, asked } = share({ fake, answerCache: new AnswerCache(MIB) });
+  const leader = shared.retrieve({ queries: ['a', 'bad'], k: 1 });
+  const follower = shared.retrieve({ queries: ['bad', 'a'], k: 1 });
+  await assert.rejects(leader, trawlError('OVERLOADED'));
+  assert.deepEqual(
+    (await follower).outcomes.map(({ ok }) => ok),
+    [false, true],
+  );
+  assert.deepEqual(asked(), [
+    ['a', 'bad'],
+    ['bad', 'a'],
+  ]);
+  await shared.retrieve({ queries: ['a', 'bad'], k: 1 });
+  assert.deepEqual(asked()[2], ['bad']);
+});
+
+test('a lone query does not wait for a big call that has the same query', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const big = shared.retrieve({ queries: Array.from({ length: 500 }, (_, i) => `query ${i}`), k: 1 });
+  const lone = shared.retrieve({ queries: ['query 7'], k: 1 });
+  await turn();
+  assert.deepEqual(asked()[1], ['query 7']);
+  release();
+  await Promise.all([big, lone]);
+});
+
+test('a finished answer is kept, for as many hits or fewer', async () => {
+  const { shared, asked } = share({ answerCache: new AnswerCache(MIB) });
+  const first = await shared.retrieve({ queries: ['a', 'b'], k: 3 });
+  const again = await shared.retrieve({ queries: ['b', 'c', 'a'], k: 2 });
+  assert.deepEqual(asked(), [['a', 'b'], ['c']]);
+  assert.deepEqual(rowsOf(again.outcomes)[0], rowsOf(first.outcomes)[1]!.slice(0, 2));
+  await shared.retrieve({ queries: ['a'], k: 4 });
+  assert.deepEqual(asked()[2], ['a'], 'more hits than were kept');
+  await shared.retrieve({ queries: ['a'], k: 4 });
+  assert.equal(asked().length, 3);
+  const { cached, computed, cacheEntries } = shared.statistics().sharing;
+  assert.deepEqual([cached, computed, cacheEntries], [3, 4, 3]);
+});
+
+test('an answer with all rows there are serves for any number of hits', async () => {
+  const { shared, asked } = share({ answerCache: new AnswerCache(MIB) });
+  await shared.retrieve({ queries: ['a'], k: 100 });
+  await shared.retrieve({ queries: ['a'], k: 2_000 });
+  assert.equal(asked().length, 1);
+});
+
+test('without a cache nothing is kept', async () => {
+  const { shared, asked } = share();
+  for (let i = 0; i < 3; i++) await shared.retrieve({ queries: ['a'], k: 1 });
+  assert.equal(asked().length, 3);
+  assert.equal(shared.statistics().sharing.cacheMaxBytes, 0);
+});
+
+test('the cache holds no more bytes than it may; the least recently used go first', async () => {
+  const cache = new AnswerCache(20_000);
+  const { shared, asked } = share({ answerCache: cache });
+  for (let i = 0; i < 200; i++) {
+    await shared.retrieve({ queries: ['kept', `query ${i}`], k: 3 });
+    assert.ok(cache.bytes <= 20_000);
+  }
+  assert.ok(cache.entries > 1 && cache.entries < 50, `${cache.entries} entries`);
+  assert.equal(asked().filter((queries) => queries.includes('kept')).length, 1);
+  const before = asked().length;
+  await shared.retrieve({ queries: ['query 0'], k: 3 });
+  assert.equal(asked().length, before + 1);
+});
+
+test('one cache for several retrievers never gives one the answers of another, and forgets those of a closed one', async () => {
+  const cache = new AnswerCache(MIB);
+  const documents = (name: string): string[] => [`{"id":"${name}"}`];
+  const old = share({ answerCache: cache, fake: { documents: documents('old') } });
+  const next = share({ answerCache: cache, fake: { documents: documents('next') } });
+  for (const [{ shared }, name] of [
+    [old, 'old'],
+    [next, 'next'],
+    [old, 'old'],
+  ] as const) {
+    const { outcomes } = await shared.retrieve({ queries: ['a'], k: 1 });
+    assert.deepEqual(outcomes[0]!.ok && outcomes[0]!.hits[0]!.document, documents(name)[0]);
+  }
+  assert.equal(cache.entries, 2);
+  await old.shared.close();
+  assert.equal(cache.entries, 1);
+  await next.shared.retrieve({ queries: ['a'], k: 1 });
+  assert.equal(next.asked().length, 1);
+});
+
+test('vectors and look-ups pass through', async () => {
+  const { shared } = share();
+  assert.equal((await shared.embed({ inputs: ['a'], kind: 'query' })).vectors.length, 4);
+  assert.equal((await shared.find({ by: 'id', keys: ['0'], limit: 1 })).found[0]!.length, 1);
+});
