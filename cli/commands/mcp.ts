@@ -1,3 +1,4 @@
+import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -26,6 +27,7 @@ export const mcpCommand = defineCommand({
       await serveStdio(
         {
           retriever: () => opening,
+          maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },
         AbortSignal.any([signal, failure.signal]),

@@ -114,12 +114,13 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
     outcome: (input) =>
       input === 'bad' ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'secret detail') } : undefined,
   });
-  const { url } = await serve(t, retriever, MCP);
+  const { url } = await serve(t, retriever, { ...MCP, maxQueryChars: 1_000 });
   const client = await connected(t, url);
   const expected = new Map<[string, Record<string, unknown>], RegExp>([
     [['search', {}], /^INVALID_REQUEST: .*query/],
     [['search', { query: 'a', k: 0 }], /^INVALID_REQUEST: .*k/],
     [['search', { query: 'a', k: 101 }], /^K_TOO_LARGE: .*100/],
+    [['search', { query: 'a'.repeat(1_001) }], /^[A-Z_]+: .*1000/],
     [['search', { query: ['a'] }], /^INVALID_REQUEST: .*string/],
     [['search', { query: 'a', limit: 3 }], /^INVALID_REQUEST: .*limit/],
     [['search', { query: 'bad' }], /^ENCODING_FAILED: The server failed/],
@@ -163,6 +164,16 @@ test('an assistant that hangs up ends its search', async (t) => {
   gone.abort();
   await assert.rejects(asked);
   await eventually(() => retriever.calls[0]?.signal?.aborted === true);
+});
+
+test('a deadline that passes is told with the error that the other routes have', async (t) => {
+  const retriever = new FakeRetriever({ before: untilAborted });
+  const app = build(t, retriever, { ...MCP, deadlineMs: 20 });
+  const message = { ...PING, method: 'tools/call', params: { name: 'search', arguments: { query: 'a' } } };
+  const ours = await postTo(app, '/mcp', message, HEADERS);
+  const theirs = await postTo(app, '/v1/search', { queries: ['a'] });
+  assert.deepEqual([ours.status, ours.json], [theirs.status, theirs.json]);
+  assert.ok(ours.status >= 500);
 });
 
 test('the route is there only where it was asked for, and only for POST', async (t) => {

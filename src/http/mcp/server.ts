@@ -14,6 +14,8 @@ export interface McpOptions {
   retriever(): Retriever | Promise<Retriever>;
   /** What a tool failed with, for the log: an assistant is told no details of a defect. */
   onFailure(tool: string, error: TrawlError): void;
+  /** Longest text of an argument, in UTF-16 units. */
+  readonly maxChars: number;
 }
 
 /** Making one compiles nothing, but costs more than a request; it holds no state. */
@@ -52,7 +54,7 @@ async function callTool(
   name: string,
   args: unknown,
   signal: AbortSignal,
-  { retriever, onFailure }: McpOptions,
+  { retriever, onFailure, maxChars }: McpOptions,
 ): Promise<CallToolResult> {
   const tool = TOOLS.find((each) => each.name === name);
   if (tool === undefined) {
@@ -60,7 +62,7 @@ async function callTool(
     return failed(`There is no tool ${JSON.stringify(name)}; there are ${known}.`);
   }
   try {
-    const result = await tool.call(await retriever(), args, signal);
+    const result = await tool.call(await retriever(), args, { signal, maxChars });
     return {
       content: [{ type: 'text', text: JSON.stringify(result) }],
       structuredContent: result as Record<string, unknown>,
@@ -84,16 +86,22 @@ function objectSchema(schema: object): { type: 'object' } & Record<string, unkno
 
 /**
  * Answers one POST of the streamable HTTP transport. Without sessions: any replica can answer any request, and a server
- * that is started again disturbs nobody. Aborting `signal` ends the tool that runs.
+ * that is started again disturbs nobody. Rejects with the reason of
+ * `signal` as soon as that is aborted, and ends the tool that runs.
  */
 export async function answerMcp(request: Request, body: unknown, signal: AbortSignal, options: McpOptions) {
   const server = mcpServer(options);
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
-  const end = (): void => void server.close();
+  let end = (): void => undefined;
+  // Closing the server ends its tools, but answers nobody.
+  const ended = new Promise<never>((_resolve, reject) => {
+    end = () => reject(signal.reason);
+  });
   signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
   try {
-    return await transport.handleRequest(request, { parsedBody: body });
+    return await Promise.race([transport.handleRequest(request, { parsedBody: body }), ended]);
   } finally {
     signal.removeEventListener('abort', end);
     await server.close();

@@ -14,7 +14,13 @@ export interface Tool {
   readonly input: TSchema;
   readonly output: TSchema;
   /** Throws TrawlError; INVALID_REQUEST for arguments that do not fit `input`. */
-  call(retriever: Retriever, args: unknown, signal: AbortSignal): Promise<object>;
+  call(retriever: Retriever, args: unknown, options: ToolCallOptions): Promise<object>;
+}
+
+export interface ToolCallOptions {
+  readonly signal: AbortSignal;
+  /** Longest text of an argument, in UTF-16 units. */
+  readonly maxChars: number;
 }
 
 /** Hits of a search that names no number: what assistants look through before they fetch. */
@@ -126,7 +132,8 @@ interface ToolParts<Input extends TSchema> {
 function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>): Tool {
   return {
     ...parts,
-    call: (retriever, args, signal) => run(retriever, readRequest(parts.input, args, MAX_PASSAGES), signal),
+    call: (retriever, args, { signal, maxChars }) =>
+      run(retriever, readRequest(parts.input, args, { items: MAX_PASSAGES, characters: maxChars }), signal),
   };
 }
 

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientSignal } from '../client-signal.ts';
+import { deadlineOf } from '../deadline.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { elapsedMs } from '../server-timing.ts';
+import { shedIfLate } from '../shedding.ts';
 
 export const MCP_ROUTE = '/mcp';
 
@@ -36,10 +38,13 @@ export function registerMcp(app: FastifyInstance, holder: RetrieverHolder, confi
         requireJsonMediaType(request);
       },
       async handler(request, reply) {
-        const signal = clientSignal(request.raw, reply.raw);
+        const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
         const body = parseJsonBody(request.body);
+        const retriever = holder.require();
+        shedIfLate(retriever, config);
         const answer = await answerMcp(webRequest(request), body, signal, {
-          retriever: () => holder.require(),
+          retriever: () => retriever,
+          maxChars: config.maxQueryChars,
           onFailure: (tool, error) => request.log.info({ tool, code: error.code, err: error }, 'tool failed'),
         });
         request.log.info({ mcp: callOf(body), total: elapsedMs(request) }, 'answered');
