@@ -11,7 +11,9 @@ export function planReport(plan: BuildPlan): string {
       ({ name, bytes: size, lines: count }) => `  ${name}: ${formatBytes(size)}, ${formatCount(count)} lines`,
     ),
     'disk',
-    `  ${files.vectors.padEnd(16)} ${formatBytes(bytes.vectors)}`,
+    plan.vectors?.use === 'adopt'
+      ? `  ${'vectors'.padEnd(16)} none: ${formatCount(plan.vectors.rows)} rows, ${formatBytes(plan.vectors.bytes)}, stay where they lie`
+      : `  ${files.vectors.padEnd(16)} ${formatBytes(bytes.vectors)}`,
     `  ${(files.codes ?? 'no codes').padEnd(16)} ${formatBytes(bytes.codes)}`,
     ...(bytes.screen === 0 ? [] : [`  ${'screen.i8'.padEnd(16)} at most ${formatBytes(bytes.screen)}`]),
     `  ${files.passages.padEnd(16)} ${formatBytes(bytes.passages)}`,
@@ -21,7 +23,9 @@ export function planReport(plan: BuildPlan): string {
     `  ${'searching'.padEnd(16)} ${formatBytes(plan.searchMemoryBytes)} of codes, of ${formatBytes(plan.machineMemoryBytes)}`,
     'time, by a few seconds of trial on this machine',
     `  ${'scan and read'.padEnd(16)} ${about(seconds.scan + seconds.read)}`,
-    `  ${'encode'.padEnd(16)} ${about(seconds.encode)} at ${formatCount(Math.round(plan.passagesPerS))} passages/s of ${formatCount(Math.round(plan.tokensPerPassage))} tokens`,
+    plan.vectors === null
+      ? `  ${'encode'.padEnd(16)} ${about(seconds.encode)} at ${formatCount(Math.round(plan.passagesPerS))} passages/s of ${formatCount(Math.round(plan.tokensPerPassage))} tokens`
+      : `  ${'vectors'.padEnd(16)} ${about(seconds.encode)} at ${formatCount(Math.round(plan.passagesPerS))} rows/s`,
   ];
   if (plan.problems.length > 0) lines.push('does not fit', ...plan.problems.map((problem) => `  ${problem}`));
   return lines.join('\n');

@@ -6,6 +6,7 @@ const LABELS: Readonly<Record<BuildStage, string>> = {
   scan: 'scanning',
   read: 'reading',
   encode: 'encoding',
+  vectors: 'vectors',
   finish: 'finishing',
 };
 /** Between two lines in a log. */

@@ -66,6 +66,13 @@ function times(
   { tokens, resumedRows, stageMs }: { tokens: number; resumedRows: number; stageMs: StageTimes },
   { rows }: Manifest,
 ): string {
+  if (stageMs.vectors !== undefined) {
+    const vectorsS = Math.max(stageMs.vectors, 0.001) / 1000;
+    return (
+      `  read ${formatDuration(stageMs.scan + stageMs.read)}, vectors ${formatDuration(stageMs.vectors)} ` +
+      `(${formatCount(Math.round((rows - resumedRows) / vectorsS))} rows/s), finished ${formatDuration(stageMs.finish)}`
+    );
+  }
   const encodeS = Math.max(stageMs.encode, 0.001) / 1000;
   const resumed = resumedRows === 0 ? '' : `, ${formatCount(resumedRows)} of an earlier run`;
   return (

@@ -6,6 +6,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   pull: async () => (await import('./commands/pull.ts')).pullCommand,
   prepare: async () => (await import('./commands/prepare.ts')).prepareCommand,
   index: async () => (await import('./commands/index.ts')).indexCommand,
+  import: async () => (await import('./commands/import.ts')).importCommand,
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
   mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,

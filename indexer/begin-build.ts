@@ -4,11 +4,19 @@ import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
 import type { Corpus } from '../corpus/open-corpus.ts';
 import { parseTemplate } from '../corpus/passage-template.ts';
 import { type CorpusScan, scanCorpus } from '../corpus/scan-corpus.ts';
+import { adoptShard } from './adopt-shard.ts';
 import type { BuildOptions } from './build-options.ts';
 import { readingRecord } from './build-settings.ts';
-import { type BuiltShard, buildShard, DEFAULT_CHECKPOINT_MS, type ShardContext } from './build-shard.ts';
+import {
+  type BuiltShard,
+  buildShard,
+  DEFAULT_CHECKPOINT_MS,
+  type ShardContext,
+  type ShardProgress,
+} from './build-shard.ts';
+import { shardRows } from './given-vectors.ts';
 import { StageClock } from './stage-clock.ts';
-import { type ShardPlace, storePassages } from './store-passages.ts';
+import { type ShardPlace, storedPassages, storePassages } from './store-passages.ts';
 
 interface EncodePlan {
   readonly scan: CorpusScan | undefined;
@@ -16,11 +24,14 @@ interface EncodePlan {
   readonly rows: number;
   readonly rowsDone: number;
   readonly shards: number;
+  /** Row number of the first row of each place, by the place's index. Of use where vectors are given. */
+  readonly firstRows: ReadonlyMap<number, number>;
 }
 
 /** What a build of the whole and of a shard do alike. The template is looked at first: it costs nothing. */
 export function beginBuild(options: BuildOptions) {
-  const { corpusOptions, encoder, kernel, passageTemplate, onProgress, signal } = options;
+  const { corpusOptions, encoder, kernel, passageTemplate, onProgress, signal, vectors } = options;
+  const stage = vectors === undefined ? 'encode' : 'vectors';
   const template = parseTemplate(passageTemplate);
   const files = listCorpusFiles(options.corpus, corpusOptions.format);
   const times = new StageClock();
@@ -43,7 +54,7 @@ export function beginBuild(options: BuildOptions) {
       return storePassages(places, template, { corpus: options.corpus, corpusOptions, scan, onProgress, signal });
     },
     async encode(places: readonly ShardPlace[], plan: EncodePlan): Promise<BuiltShard[]> {
-      times.start('encode');
+      times.start(stage);
       const { scan, corpus, rows: totalPassages, shards } = plan;
       const context: ShardContext = {
         encoder,
@@ -69,18 +80,24 @@ export function beginBuild(options: BuildOptions) {
           ...(location === undefined ? {} : { modelLocation: location }),
         };
         let tokensBefore: number | undefined;
-        const shard = await buildShard(folder, input, context, (progress) => {
-          times.start(progress.finishing ? 'finish' : 'encode');
+        const onShardProgress = (progress: ShardProgress): void => {
+          times.start(progress.finishing ? 'finish' : stage);
           tokensBefore ??= progress.tokens;
           onProgress({
-            stage: 'encode',
+            stage,
             passages: before + progress.rows,
             totalPassages,
-            tokens: tokens + progress.tokens - tokensBefore,
+            ...(vectors === undefined ? { tokens: tokens + progress.tokens - tokensBefore } : {}),
             shard: index,
             shards,
           });
-        });
+        };
+        const rows = vectors && shardRows(vectors, plan.firstRows.get(index)!, storedPassages(folder)!.rows);
+        const given = vectors && { vectors, rows: rows! };
+        const shard =
+          given?.vectors.use === 'adopt'
+            ? await adoptShard(folder, input, context, given, onShardProgress)
+            : await buildShard(folder, input, context, onShardProgress, given);
         before += shard.manifest.rows;
         tokens += shard.tokens;
         built.push(shard);

@@ -1,8 +1,8 @@
 /**
  * The stages of a build, in order. `scan`: checksums and lines of the corpus; `read`: passages into the passage files;
- * `encode`: vectors; `finish`: what is complete is made durable and joined.
+ * `encode`: vectors; `vectors`: in its place, vectors that are there already; `finish`: what is complete is made durable and joined.
  */
-export const BUILD_STAGES = ['scan', 'read', 'encode', 'finish'] as const;
+export const BUILD_STAGES = ['scan', 'read', 'encode', 'vectors', 'finish'] as const;
 export type BuildStage = (typeof BUILD_STAGES)[number];
 
 /** What a build says of its progress; the command line turns it into a bar, log lines or JSON. */

@@ -28,7 +28,7 @@ export async function failedBuild(error: unknown, { folder, final, keep, discard
     return failure;
   }
   const embedded = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
-  const mend = failure instanceof TrawlError && /^(CORPUS|TEMPLATE)_|^USAGE$/.test(failure.code);
+  const mend = failure instanceof TrawlError && /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(failure.code);
   const kept = embedded || (!mend && holds(folder, [PASSAGES_RECORD_FILE]));
   if (kept) keep();
   else await discard();

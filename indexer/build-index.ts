@@ -9,7 +9,9 @@ import { beginBuild, modelLocation } from './begin-build.ts';
 import { failedBuild } from './build-failure.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
 import { buildDiffers, buildRecord, claimFolder } from './build-settings.ts';
+import { checkVectors } from './check-vectors.ts';
 import { checkRoom, checkRoomForVectors } from './disk-room.ts';
+import { checkRows } from './given-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from './index-files.ts';
 import { emptyCorpus, joinShards, repeatedIds } from './join-shards.ts';
 import { OutputFolder } from './output-folder.ts';
@@ -35,6 +37,10 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const scan = await begun.scan();
     const shards = scan === undefined ? 1 : shardCount(scan.positions, options.shardRows ?? DEFAULT_SHARD_ROWS);
     const record = buildRecord({ ...options, model: options.encoder.identity, shards, scan });
+    const { vectors } = options;
+    // A corpus of fewer lines than vectors needs no reading to be the wrong one.
+    if (vectors !== undefined && scan !== undefined && scan.positions < vectors.set.rows)
+      checkRows(vectors, scan.positions, 'the corpus has at most');
     if (!existsSync(join(output.partial, BUILD_FILE)) && existsSync(join(output.partial, shardFolderName(0)))) {
       if (options.restart !== true) throw buildDiffers(output.partial, ['it has shards of jobs (--shard i/n)']);
     }
@@ -54,6 +60,12 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
     const rowsDone = done.reduce((sum, { rows }) => sum + rows, 0);
     const rows = stored.reduce((sum, shard) => sum + shard.rows, rowsDone);
     if (rows === 0) throw emptyCorpus();
+    const firstRows = new Map<number, number>();
+    let before = 0;
+    for (const { index, folder } of places) {
+      firstRows.set(index, before);
+      before += (storedPassages(folder) ?? readShardManifest(folder)).rows;
+    }
     // Before anything is embedded, which may take days.
     if (options.uniqueIds) {
       const duplicates = duplicateIds(
@@ -62,8 +74,12 @@ export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
       );
       if (duplicates.count > 0) throw repeatedIds(duplicates);
     }
+    if (vectors !== undefined) {
+      checkRows(vectors, rows);
+      await checkVectors(vectors, places, firstRows, options);
+    }
     await checkRoomForVectors(output, options, open, rows - rowsDone);
-    const built = await begun.encode(open, { scan, corpus, rows, rowsDone, shards });
+    const built = await begun.encode(open, { scan, corpus, rows, rowsDone, shards, firstRows });
     begun.times.start('finish');
     options.onProgress({ stage: 'finish', passages: rows, totalPassages: rows });
     const { manifest, duplicates, passagesWithoutId } = await joinShards(output.partial, {

@@ -2,6 +2,7 @@ import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { OnProgress } from './build-events.ts';
+import type { GivenVectors } from './given-vectors.ts';
 import type { StageTimes } from './stage-clock.ts';
 
 export interface BuildOptions {
@@ -9,6 +10,8 @@ export interface BuildOptions {
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
   readonly encoder: TextEncoder;
+  /** Vectors that are there already: nothing is embedded then, and the encoder says whose they are. */
+  readonly vectors?: GivenVectors | undefined;
   /** Folder of the encoder's model where it was given as a path, for who opens the index. */
   readonly modelFolder?: string | undefined;
   /** The engine that makes the first-pass codes; without it the index has none. */

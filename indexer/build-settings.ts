@@ -6,6 +6,7 @@ import { TrawlError } from '../src/errors.ts';
 import { BUILD_FILE, BuildRecord, type ReadingRecord, readRecord } from '../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
+import { type GivenVectors, vectorsRecord } from './given-vectors.ts';
 
 export interface BuildSettings {
   readonly model: ModelIdentity;
@@ -14,10 +15,18 @@ export interface BuildSettings {
   readonly shards: number;
   /** Undefined for a corpus that can be read only once. */
   readonly scan: CorpusScan | undefined;
+  readonly vectors?: GivenVectors | undefined;
 }
 
 /** Everything that decides what a build makes: two builds with equal records make equal indexes. */
-export function buildRecord({ model, passageTemplate, corpusOptions, shards, scan }: BuildSettings): BuildRecord {
+export function buildRecord({
+  model,
+  passageTemplate,
+  corpusOptions,
+  shards,
+  scan,
+  vectors,
+}: BuildSettings): BuildRecord {
   return {
     format: 'trawl-build',
     version: 1,
@@ -26,6 +35,7 @@ export function buildRecord({ model, passageTemplate, corpusOptions, shards, sca
     reading: readingRecord(corpusOptions),
     shards,
     corpus: scan === undefined ? null : corpusFiles(scan),
+    ...(vectors === undefined ? {} : { vectors: vectorsRecord(vectors) }),
   };
 }
 
@@ -55,7 +65,15 @@ export function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[
     ...fieldsDiffer('option', begun.reading, wanted.reading),
     ...valuesDiffer('number of shards', begun.shards, wanted.shards),
     ...corpusDiffers(begun.corpus, wanted.corpus),
+    ...vectorsDiffer(begun.vectors, wanted.vectors),
   ];
+}
+
+function vectorsDiffer(begun: BuildRecord['vectors'], wanted: BuildRecord['vectors']): string[] {
+  if (begun === undefined || wanted === undefined) {
+    return begun === wanted ? [] : ['vectors: the one embeds them, the other takes them from files'];
+  }
+  return fieldsDiffer('vectors', begun, wanted);
 }
 
 type Files = readonly Readonly<{ name: string; bytes: number; sha256: string }>[];

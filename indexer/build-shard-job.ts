@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
+import { cutSegments } from '../embeddings/embedding-set.ts';
 import { TrawlError } from '../src/errors.ts';
 import { BUILD_FILE } from '../src/manifest/build-records.ts';
 import { readShardManifest } from '../src/manifest/read-manifest.ts';
@@ -20,7 +21,9 @@ import {
   readingRecord,
   valuesDiffer,
 } from './build-settings.ts';
+import { checkVectors } from './check-vectors.ts';
 import { checkRoom, checkRoomForVectors } from './disk-room.ts';
+import type { GivenVectors } from './given-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from './index-files.ts';
 import { repeatedIds } from './join-shards.ts';
 import { OutputFolder } from './output-folder.ts';
@@ -67,6 +70,8 @@ export async function buildShardJob(
         'A corpus that comes through a pipe cannot be cut into shards. Write it to a file.',
       );
     }
+    const { vectors } = options;
+    if (vectors !== undefined) checkEveryLine(vectors, scan.positions);
     const place: ShardPlace = { ...cutPositions(scan.positions, of)[index]!, folder };
     const complete = (): number =>
       Array.from({ length: of }, (_, i) => join(output.partial, shardFolderName(i), SHARD_MANIFEST_FILE)).filter(
@@ -104,8 +109,21 @@ export async function buildShardJob(
       const duplicates = duplicateIds([join(folder, PASSAGES_FILE)], options);
       if (duplicates.count > 0) throw repeatedIds(duplicates);
     }
+    const firstRows = new Map([[index, place.first]]);
+    if (vectors !== undefined) {
+      const left = place.end - place.first - stored.rows;
+      checkEveryLine(vectors, scan.positions - left);
+      await checkVectors(partOf(vectors, place), [place], new Map([[index, 0]]), options);
+    }
     await checkRoomForVectors(output, options, [place], stored.rows);
-    const [built] = await begun.encode([place], { scan, corpus, rows: stored.rows, rowsDone: 0, shards: of });
+    const [built] = await begun.encode([place], {
+      scan,
+      corpus,
+      rows: stored.rows,
+      rowsDone: 0,
+      shards: of,
+      firstRows,
+    });
     await finishJobFolder(folder);
     begun.times.stop();
     release();
@@ -133,6 +151,23 @@ export async function buildShardJob(
       },
     });
   }
+}
+
+/** A job sees its own passages alone: which vector is its first is known only where every line is a passage. */
+function checkEveryLine(vectors: GivenVectors, lines: number): void {
+  if (vectors.set.rows === lines) return;
+  throw new TrawlError(
+    'VECTORS_MISMATCH',
+    `${vectors.set.rows} vectors for ${lines} lines of the corpus: a job can take its part of the vectors only where every ` +
+      'line is a passage (no header, no blank line, none left out). Where those are the difference, leave out --shard; ' +
+      'otherwise name the corpus that the vectors were made from.',
+  );
+}
+
+function partOf(vectors: GivenVectors, { first, end }: ShardPlace): GivenVectors {
+  const { set } = vectors;
+  const segments = cutSegments(set, first, end - first);
+  return { ...vectors, set: { ...set, segments, rows: end - first, ids: set.ids?.slice(first, end) } };
 }
 
 async function finishJobFolder(folder: string): Promise<void> {

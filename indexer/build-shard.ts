@@ -1,27 +1,19 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PassageTemplate } from '../corpus/passage-template.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { bug } from '../src/errors.ts';
-import {
-  CHECKPOINT_FILE,
-  CheckpointRecord,
-  PASSAGES_RECORD_FILE,
-  type PassagesRecord,
-  readRecord,
-} from '../src/manifest/build-records.ts';
-import { generationOf } from '../src/manifest/generation.ts';
-import { withChecksum } from '../src/manifest/manifest-checksum.ts';
-import type { CorpusRecord } from '../src/manifest/schemas.ts';
-import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, type ShardManifest } from '../src/manifest/shard-manifest.ts';
-import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
-import { duplicateIds } from '../src/passages/duplicate-ids.ts';
+import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../src/manifest/build-records.ts';
+import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
+import { writeJsonDurably } from '../src/manifest/write-json.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
+import { copyVectors } from './copy-vectors.ts';
 import { encodePassages } from './encode-passages.ts';
+import type { GivenVectors, ShardRows } from './given-vectors.ts';
 import { PASSAGES_FILE } from './index-files.ts';
-import { ShardVectors, type WrittenShardVectors } from './shard-vectors.ts';
+import { writeShardManifest } from './shard-manifest.ts';
+import { ShardVectors } from './shard-vectors.ts';
 import { storedPassages } from './store-passages.ts';
 
 /** Time between two checkpoints where nothing else is asked for: what a killed build does again. */
@@ -62,19 +54,23 @@ export interface BuiltShard {
  * Embeds the stored passages of a shard and completes it. Vectors are made durable now and then, with a note of how far
  * they go; a process that takes the shard up again goes on there. The shard counts from the moment its manifest is in
  * place, and is never changed after that.
+ *
+ * @param given vectors to copy in place of embedding.
  */
 export async function buildShard(
   folder: string,
   input: ShardManifest['input'],
   context: ShardContext,
   onProgress: (progress: ShardProgress) => void,
+  given?: { readonly vectors: GivenVectors; readonly rows: ShardRows },
 ): Promise<BuiltShard> {
   const { encoder, kernel, template, checkpointMs, signal } = context;
   const stored = storedPassages(folder);
   if (stored === undefined) throw bug(`${folder} has no passages`);
   const begun = performance.now();
   const note = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
-  const { dimension, similarity: metric } = encoder.identity;
+  const { dimension, similarity } = encoder.identity;
+  const metric = given?.vectors.metric ?? similarity;
   const shape = { rows: stored.rows, dimension, metric };
   const passages = new PassageFile(join(folder, PASSAGES_FILE), { mapped: false });
   let vectors: ShardVectors | undefined;
@@ -104,7 +100,9 @@ export async function buildShard(
       if (performance.now() - savedAt >= checkpointMs) await save();
     };
     try {
-      await encodePassages(passages, { from: resumedRows, rows: shape.rows }, template, encoder, { onBatch, signal });
+      if (given !== undefined) await copyVectors(given.rows, dimension, { from: resumedRows, onBatch, signal });
+      else
+        await encodePassages(passages, { from: resumedRows, rows: shape.rows }, template, encoder, { onBatch, signal });
     } catch (error) {
       // What was embedded is worth keeping, whatever ended it; where the disk is what failed, this fails too.
       if (opened.rowsWritten > savedRows) await save().catch(() => undefined);
@@ -115,11 +113,7 @@ export async function buildShard(
     if (shape.rows > savedRows) await save();
     throwIfCancelled(signal);
     const written = await opened.finish(signal);
-    const corpus = corpusRecord(folder, stored, truncatedPassages, context);
-    const manifest = shardManifest(shape, encoder, corpus, stored.sha256, written, input);
-    await syncFolder(folder);
-    await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
-    await removeNotes(folder);
+    const manifest = await writeShardManifest(folder, { shape, stored, truncatedPassages, written, input, context });
     return {
       manifest,
       tokens: tokens - tokensBefore,
@@ -133,56 +127,4 @@ export async function buildShard(
   } finally {
     passages.close();
   }
-}
-
-/** What a complete shard does not need any more. */
-export async function removeNotes(folder: string): Promise<void> {
-  for (const name of [CHECKPOINT_FILE, PASSAGES_RECORD_FILE]) await rm(join(folder, name), { force: true });
-}
-
-function corpusRecord(
-  folder: string,
-  stored: PassagesRecord,
-  truncatedPassages: number,
-  { corpusFiles, passageTemplate, signal }: ShardContext,
-): CorpusRecord {
-  return {
-    files: corpusFiles.map(({ name, bytes, sha256 }, i) => ({
-      name,
-      bytes,
-      sha256,
-      passages: stored.passagesByFile[i] ?? 0,
-    })),
-    skippedLines: stored.skippedLines,
-    duplicateIds: duplicateIds([join(folder, PASSAGES_FILE)], { exampleCount: 0, signal }).count,
-    truncatedPassages,
-    passageTemplate,
-  };
-}
-
-function shardManifest(
-  { rows, dimension, metric }: Pick<ShardManifest, 'rows' | 'dimension' | 'metric'>,
-  encoder: TextEncoder,
-  corpus: CorpusRecord,
-  passagesSha256: string,
-  written: WrittenShardVectors,
-  input: ShardManifest['input'],
-): ShardManifest {
-  const model = encoder.identity;
-  return {
-    format: 'trawl-shard',
-    version: SHARD_MANIFEST_VERSION,
-    generation: generationOf([rows, dimension, metric, model, corpus.passageTemplate, passagesSha256, written.sha256]),
-    rows,
-    dimension,
-    metric,
-    model,
-    corpus,
-    vectors: written.vectors,
-    codes: written.codes,
-    ...(written.screen === undefined ? {} : { screen: written.screen }),
-    passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
-    files: [...written.files],
-    ...(input === undefined ? {} : { input }),
-  };
 }

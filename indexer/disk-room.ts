@@ -14,6 +14,7 @@ interface RoomOptions {
   readonly corpusOptions: CorpusOptions;
   readonly encoder: TextEncoder;
   readonly kernel?: object | undefined;
+  readonly vectors?: { readonly use: 'adopt' | 'copy' } | undefined;
 }
 
 /** Bytes that can still be written where `path` is or will be. */
@@ -31,7 +32,7 @@ export async function freeBytes(path: string): Promise<number> {
  */
 export async function checkRoom(
   output: OutputFolder,
-  { corpus, corpusOptions, encoder, kernel }: RoomOptions,
+  { corpus, corpusOptions, encoder, kernel, vectors: given }: RoomOptions,
   scan: CorpusScan | undefined,
   places: readonly ShardPlace[],
 ): Promise<void> {
@@ -46,19 +47,21 @@ export async function checkRoom(
     codes: kernel !== undefined,
     sample,
   });
-  await refuseWithoutRoom(output, places, vectors + codes + screen + passages, `about ${rows} passages`);
+  const own = given?.use === 'adopt' ? 0 : vectors;
+  await refuseWithoutRoom(output, places, own + codes + screen + passages, `about ${rows} passages`);
 }
 
 /** The same when the number of rows is known, before anything is embedded. */
 export async function checkRoomForVectors(
   output: OutputFolder,
-  { encoder, kernel }: RoomOptions,
+  { encoder, kernel, vectors: given }: RoomOptions,
   places: readonly ShardPlace[],
   rows: number,
 ): Promise<void> {
   const { vectors, codes, screen } = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined });
   const there = places.reduce((sum, { folder }) => sum + bytesOf(join(folder, 'passages.sqlite')), 0);
-  await refuseWithoutRoom(output, places, vectors + codes + screen + there, `${rows} passages`);
+  const own = given?.use === 'adopt' ? 0 : vectors;
+  await refuseWithoutRoom(output, places, own + codes + screen + there, `${rows} passages`);
 }
 
 async function refuseWithoutRoom(

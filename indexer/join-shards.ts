@@ -14,8 +14,8 @@ import { PassageFile } from '../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
 import { removeLockFiles } from './build-lock.ts';
 import { corpusDiffers, fieldsDiffer, valuesDiffer } from './build-settings.ts';
-import { removeNotes } from './build-shard.ts';
 import { shardFolderName } from './index-files.ts';
+import { removeNotes } from './shard-manifest.ts';
 
 export interface FinishedShard {
   /** Name of its folder within the index. */

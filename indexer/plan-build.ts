@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { basename, resolve } from 'node:path';
@@ -9,7 +10,9 @@ import { TrawlError } from '../src/errors.ts';
 import type { BuildOptions } from './build-options.ts';
 import { freeBytes } from './disk-room.ts';
 import { type CorpusSample, expectedBytes, sampleCorpus } from './expected-size.ts';
+import type { GivenVectors } from './given-vectors.ts';
 import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from './index-files.ts';
+import { readSegments } from './read-segments.ts';
 import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
 
 /** How long the encoder is tried. */
@@ -35,6 +38,8 @@ export interface BuildPlan {
   };
   /** File of each of `bytes` within a shard. */
   readonly files: { readonly vectors: string; readonly codes: string | null; readonly passages: string };
+  /** Vectors from files: how many, and their bytes where they lie. Null where passages are embedded. */
+  readonly vectors: { readonly rows: number; readonly bytes: number; readonly use: 'adopt' | 'copy' } | null;
   readonly freeBytes: number;
   /** Resident memory of this process with the model loaded and at work: a build stays near it, however long it is. */
   readonly buildMemoryBytes: number;
@@ -76,9 +81,11 @@ export async function planBuild(
   const sample = await sampleCorpus(options.corpus, options.corpusOptions, { scan, ...range });
   const rows = Math.round((range.end - range.first) * sample.passagesPerPosition);
   const { dimension } = encoder;
-  const bytes = expectedBytes(rows, { dimension, codes: kernel !== undefined, sample });
+  const expected = expectedBytes(rows, { dimension, codes: kernel !== undefined, sample });
+  const given = options.vectors;
+  const bytes = given?.use === 'adopt' ? { ...expected, vectors: 0 } : expected;
   const bytesTotal = bytes.vectors + bytes.codes + bytes.screen + bytes.passages;
-  const speed = await trial(encoder, sample, options);
+  const speed = given === undefined ? await trial(encoder, sample, options) : await vectorsTrial(given, signal);
   const plan = {
     folder: resolve(options.out),
     rows,
@@ -91,6 +98,10 @@ export async function planBuild(
     })),
     bytes: { ...bytes, total: bytesTotal },
     files: { vectors: VECTORS_FILE, codes: kernel === undefined ? null : CODES_FILE, passages: PASSAGES_FILE },
+    vectors:
+      given === undefined
+        ? null
+        : { rows: given.set.rows, bytes: sum(given.set.segments.map((segment) => segment.bytes)), use: given.use },
     freeBytes: await freeBytes(resolve(options.out)),
     buildMemoryBytes: process.memoryUsage().rss,
     searchMemoryBytes: bytes.codes,
@@ -105,16 +116,40 @@ export async function planBuild(
   return { ...plan, problems: problemsOf(plan) };
 }
 
+/** How fast the files of vectors are read and hashed, by their first blocks: codes are made meanwhile. */
+async function vectorsTrial(
+  { set }: GivenVectors,
+  signal: AbortSignal | undefined,
+): Promise<{ passagesPerS: number; tokensPerPassage: number }> {
+  const begun = performance.now();
+  let rows = 0;
+  for await (const { count, pieces } of readSegments(set.segments, set.dimension, { signal })) {
+    for (const { bytes } of pieces) createHash('sha256').update(bytes);
+    rows += count;
+    if (performance.now() - begun > TRIAL_MS / 4) break;
+  }
+  return { passagesPerS: rows / ((performance.now() - begun) / 1000), tokensPerPassage: 0 };
+}
+
 function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
   const { bytes, freeBytes: free, searchMemoryBytes, machineMemoryBytes, rows } = plan;
+  const lines = plan.corpus.reduce((sum, file) => sum + file.lines, 0);
   const gigabytes = (count: number): string => `${(count / 1e9).toFixed(count < 1e8 ? 4 : 2)} GB`;
   return [
     rows > 0 ? '' : 'The corpus holds no passage.',
+    // Blank lines are known by a sample alone; more vectors than lines there cannot be.
+    plan.vectors === null || plan.vectors.rows <= lines
+      ? ''
+      : `There are ${plan.vectors.rows} vectors, and the corpus has ${lines} lines.`,
     bytes.total <= free ? '' : `The index takes ${gigabytes(bytes.total)} of disk, and ${gigabytes(free)} are free.`,
     searchMemoryBytes <= machineMemoryBytes
       ? ''
       : `Searching wants ${gigabytes(searchMemoryBytes)} of codes in memory, and this machine has ${gigabytes(machineMemoryBytes)}.`,
   ].filter((problem) => problem !== '');
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 async function trial(

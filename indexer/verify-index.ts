@@ -182,6 +182,18 @@ class Examination {
         this.problems.push(problem(path, `sha256 is ${sha256}, the manifest says ${file.sha256}`));
       }
     }
+    for (const segment of shard.manifest.vectors) {
+      const { adopted, offset, bytes } = segment;
+      if (adopted === undefined) continue;
+      const path = within(shard.folder, segment.path);
+      const part = `bytes ${offset} to ${offset + bytes}`;
+      this.#begin(`checksum of ${part} of ${path}`);
+      const sha256 = await sha256OfFile(path, signal, (count) => this.#add(count), segment);
+      if (sha256 !== adopted.sha256) {
+        const found = `sha256 of ${part} is ${sha256}, and was ${adopted.sha256} when the file was adopted`;
+        this.problems.push(problem(path, found));
+      }
+    }
     this.#begin(`vectors of ${shard.folder}`);
     await this.#vectors(shard);
     if (shard.manifest.codes !== null) {
@@ -321,6 +333,7 @@ function bytesToRead(shard: OpenedShard): number {
   const vectors = vectorBytes(shard);
   return (
     manifest.files.reduce((sum, { bytes }) => sum + bytes, 0) +
+    manifest.vectors.reduce((sum, { adopted, bytes }) => sum + (adopted === undefined ? 0 : bytes), 0) +
     vectors +
     (codes === null ? 0 : vectors + size(codes)) +
     (screen === null ? 0 : vectors + size(screen)) +

@@ -28,6 +28,7 @@ export async function passageProblems(
     const bytes = statSync(path).size;
     const damaged = file.integrityProblems();
     onBytes(bytes / 2);
+    if (damaged.length === 0) damaged.push(...file.brokenLookups());
     if (damaged.length > 0) return damaged.map((found) => problem(path, found.replaceAll('\n', ' ')));
     return await contentProblems(file, path, shard, { bytes: bytes / 2, onBytes, signal });
   } catch (error) {

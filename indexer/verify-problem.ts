@@ -16,9 +16,10 @@ export function problem(file: string, found: string, wayOut: string = COPY_AGAIN
 
 /** The refusal of a part of an index as a problem; `file` where the message names none. Any other error is thrown. */
 export function problemOf(error: unknown, file: string): VerifyProblem {
-  if (error instanceof TrawlError && error.code !== 'CANCELLED' && error.code !== 'INTERNAL') {
-    const named = /^(\/[^:]+): /.exec(error.message)?.[1];
-    return { file: named ?? file, message: named === undefined ? `${file}: ${error.message}` : error.message };
-  }
-  throw error;
+  if (!(error instanceof TrawlError) || error.code === 'CANCELLED' || error.code === 'INTERNAL') throw error;
+  const named = /^(\/[^:]+): /.exec(error.message)?.[1];
+  const found = named === undefined ? `${file}: ${error.message}` : error.message;
+  // What is refused while it is opened may have several ways out, and then names none.
+  const hasWayOut = /\b(again|[Rr]estore|Use the program)\b/.test(found);
+  return { file: named ?? file, message: hasWayOut ? found : `${found} ${COPY_AGAIN}` };
 }

@@ -44,6 +44,14 @@ export const ERROR_CODES = {
   NON_FINITE_VECTOR: 'A stored vector holds NaN or infinity; the message has row and column.',
   NON_FINITE_QUERY: 'A query vector holds NaN or infinity; the message has query and column.',
   SCORE_OVERFLOW: 'A returned score is beyond the range of float32.',
+  // Vectors made elsewhere
+  VECTORS_NOT_FOUND: 'A file of vectors that should be adopted does not exist or cannot be read.',
+  VECTORS_INVALID: 'A file of vectors is damaged, or has another size than its header says.',
+  VECTORS_UNSUPPORTED: 'A file of vectors is of a kind that is not read; the message says how to write one that is.',
+  VECTORS_MISMATCH:
+    'Vectors do not belong to the corpus or the model: another number of rows, dimension, metric or id.',
+  VECTORS_OF_ANOTHER_MODEL:
+    'Passages embedded again give other vectors than the files hold; the message has the similarities and what fits best.',
   PICKLE_UNSAFE: "A pickle names a function or class that numpy's plain arrays do not need. Nothing of it was run.",
   PICKLE_INVALID: 'A pickle is damaged, or holds something other than float32 or float16 arrays (and their ids).',
   // Requests

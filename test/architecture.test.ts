@@ -64,7 +64,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'corpus/',
     'indexer/write-failure.ts',
   ],
-  'embeddings/': ['src/errors.ts', 'src/vector-index/vector-segments.ts'],
   'export/': [
     'src/errors.ts',
     'src/metric.ts',
@@ -79,6 +78,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/disk-room.ts',
   ],
   'evaluation/': ['src/errors.ts'],
+  'embeddings/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/file-checksum.ts',
     'src/file-lock.ts',
@@ -92,6 +92,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'src/retrieval/',
     'corpus/',
+    'embeddings/',
   ],
   'cli/': [
     'src/',

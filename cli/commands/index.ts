@@ -1,24 +1,23 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CORPUS_FORMATS } from '../../corpus/corpus-format.ts';
-import type { CorpusOptions } from '../../corpus/open-corpus.ts';
-import { DEFAULT_PASSAGE_TEMPLATE, parseTemplate } from '../../corpus/passage-template.ts';
-import { TSV_ID_TYPES } from '../../corpus/read-tsv.ts';
-import { TSV_LAYOUTS } from '../../corpus/tsv-layout.ts';
+import { parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/build-index.ts';
 import type { BuildOptions } from '../../indexer/build-options.ts';
 import { buildShardJob } from '../../indexer/build-shard-job.ts';
 import { currentIndex } from '../../indexer/is-current.ts';
 import { planBuild } from '../../indexer/plan-build.ts';
+import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { type Kernel, loadKernel } from '../../src/vector-index/kernel.ts';
+import { codesEngine } from '../build-engine.ts';
 import { BUILD_OPTIONS, parseShard } from '../build-options.ts';
 import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
 import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
 import {
   asUsage,
   DEVICE_OPTION,
@@ -29,6 +28,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model-options.ts';
+import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -62,33 +62,7 @@ export const indexCommand = defineCommand({
       kind: 'flag',
       help: 'Do nothing when the index at OUT was made from the same files with the same model and options; otherwise replace it.',
     },
-    'passage-template': {
-      kind: 'string',
-      value: 'TEMPLATE',
-      default: DEFAULT_PASSAGE_TEMPLATE,
-      help: 'The text to embed, from the columns of a row: \'{title} {text}\'. {contents} is the column contents, or "title", newline, text where there is none.',
-    },
-    format: { kind: 'choice', choices: CORPUS_FORMATS, help: 'Kind of the files, where their names do not tell.' },
-    'tsv-layout': {
-      kind: 'choice',
-      choices: TSV_LAYOUTS,
-      default: 'auto',
-      help: 'Order of the columns of TSV files: by header, DPR (id, text, title) or R1-Searcher (id, contents).',
-    },
-    'tsv-id-type': {
-      kind: 'choice',
-      choices: TSV_ID_TYPES,
-      default: 'auto',
-      help: 'Type of the ids of TSV files in replies. auto: integers for R1-Searcher files, strings for others.',
-    },
-    'skip-bad-lines': {
-      kind: 'flag',
-      help: 'Leave out lines that cannot be used, and count them, instead of stopping at the first.',
-    },
-    'unique-ids': {
-      kind: 'flag',
-      help: 'Stop when two passages have the same id. Without it they are counted and reported.',
-    },
+    ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
     precision: {
       ...PRECISION_OPTION,
@@ -102,6 +76,12 @@ export const indexCommand = defineCommand({
       max: 1024,
       help: 'Encoder threads on the CPU. Default: the cores this process may use.',
     },
+    'from-embeddings': {
+      kind: 'list',
+      value: 'FILE',
+      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
+    },
+    ...VECTOR_FILE_OPTIONS,
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -112,32 +92,40 @@ export const indexCommand = defineCommand({
   resumable: true,
   async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
-    const corpusOptions: CorpusOptions = {
-      format: options.format,
-      tsvLayout: options['tsv-layout'],
-      tsvIdType: options['tsv-id-type'],
-      skipBadLines: options['skip-bad-lines'],
-    };
+    const reading = corpusOptions(options);
     parseTemplate(options['passage-template']);
     const shard = parseShard(options.shard);
     if (shard !== undefined && given.has('shard-rows')) {
       throw new TrawlError('USAGE', '--shard says how many shards there are; leave out --shard-rows.');
     }
-    const encoder = await asUsage(
-      openEncoder(options.model, {
-        workers: options.workers,
-        device: options.device,
-        shareWeights: shareWeights(options['share-weights']),
-        precision: options.precision,
-        overrides: modelOverrides(options),
-      }),
-    );
+    const overrides = modelOverrides(options);
+    const open = (changed: ModelOverrides): Promise<TextEncoder> =>
+      asUsage(
+        openEncoder(options.model, {
+          workers: options.workers,
+          device: options.device,
+          shareWeights: shareWeights(options['share-weights']),
+          precision: options.precision,
+          overrides: { ...overrides, ...changed },
+        }),
+      );
+    const fromFiles = options['from-embeddings'].length > 0;
+    if (fromFiles && options['if-changed']) {
+      throw new TrawlError(
+        'USAGE',
+        '--if-changed compares corpus and model, not vectors; use --overwrite with --from-embeddings.',
+      );
+    }
+    const encoder = await open({});
     const progress = buildProgress({ silent: options.quiet, json: options.json });
     try {
+      const vectors = fromFiles
+        ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder, reopen: open })
+        : undefined;
       if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
         const current = await currentIndex(folder, {
           corpus: positionals,
-          corpusOptions,
+          corpusOptions: reading,
           uniqueIds: options['unique-ids'],
           model: encoder.identity,
           passageTemplate: options['passage-template'],
@@ -150,10 +138,11 @@ export const indexCommand = defineCommand({
       }
       const build: BuildOptions = {
         corpus: positionals,
-        corpusOptions,
+        corpusOptions: reading,
         encoder,
+        vectors,
         modelFolder: folderOfPath(options.model),
-        kernel: engine(note),
+        kernel: codesEngine(note),
         out: folder,
         overwrite: options.overwrite || options['if-changed'],
         restart: options.restart,
@@ -203,14 +192,4 @@ async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> 
     if (!(error instanceof TrawlError) || error.code !== 'BUILD_DIFFERS') throw error;
     return buildIndex({ ...build, restart: true });
   }
-}
-
-/** The engine that makes the codes; without one an index is complete but slow to search. */
-function engine(note: (text: string) => void): Kernel | undefined {
-  const loaded = loadKernel();
-  if (loaded.ok) return loaded.kernel;
-  note(
-    `The native engine is not there (${loaded.reason}): the index gets no search codes; \`trawl optimize\` makes them later.`,
-  );
-  return undefined;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import Type from 'typebox';
 import Value from 'typebox/value';
 import { isNodeError } from '../errors.ts';
-import { Count, ModelRecord, Sha256 } from './schemas.ts';
+import { Count, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 /**
  * Notes that a build makes for its own resumption. They stand beside what they describe, are written durably (a
@@ -34,6 +34,16 @@ export const BuildRecord = Type.Object({
     Type.Array(Type.Object({ name: Type.String(), bytes: Count, sha256: Sha256, positions: Count })),
     Type.Null(),
   ]),
+  /** Where vectors are not embedded but taken from files: how, and from which. */
+  vectors: Type.Optional(
+    Type.Object({
+      use: Type.Enum(['adopt', 'copy']),
+      metric: MetricName,
+      dtype: Type.Enum(['float32', 'float16']),
+      rows: Count,
+      files: Type.Array(Type.Object({ path: Type.String(), bytes: Count, modifiedMs: Type.Number() })),
+    }),
+  ),
 });
 export type BuildRecord = Type.Static<typeof BuildRecord>;
 

@@ -31,6 +31,11 @@ export const ShardManifest = Type.Object({
       offset: Count,
       bytes: Count,
       dtype: Type.Enum(['float32', 'float16']),
+      /**
+       * Of a file that was adopted where it lies: its size as a whole, SHA-256 over these bytes, and the checksum of a sample
+       * of them (src/vector-index/sample-checksum.ts), which is looked at whenever the index is opened.
+       */
+      adopted: Type.Optional(Type.Object({ fileBytes: Count, sha256: Sha256, sample: Sha256 })),
     }),
   ),
   /** The first-pass codes; null where they were not made. Their mean vector stands in the file's own header. */

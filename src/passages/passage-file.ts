@@ -1,7 +1,14 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../errors.ts';
-import { LOOKUP_KEYS, type Lookup, lookupIndex, PASSAGE_APPLICATION_ID, PASSAGE_SCHEMA_VERSION } from './schema.ts';
+import {
+  LOOKUP_KEYS,
+  LOOKUPS,
+  type Lookup,
+  lookupIndex,
+  PASSAGE_APPLICATION_ID,
+  PASSAGE_SCHEMA_VERSION,
+} from './schema.ts';
 
 /** Fields of SQLite's own 100-byte file header (sqlite.org/fileformat2.html, "The Database Header"). */
 const HEADER_BYTES = 100;
@@ -160,6 +167,12 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
+  /** The id of every row in row order, null where it has none, without holding them. */
+  *ids(): Generator<StoredId | null, void> {
+    const ids = this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers();
+    yield* ids.iterate() as IterableIterator<StoredId | null>;
+  }
+
   /** All rows in order with id and line, without holding them. */
   *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
     const rows = this.#database
@@ -202,6 +215,20 @@ export class PassageFile {
       .safeIntegers()
       .raw();
     for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
+  }
+
+  /** Look-ups that cannot be made, with the reason: SQLite finds an index sound whose expression is not the one looked for. */
+  brokenLookups(): string[] {
+    return LOOKUPS.flatMap((by) => {
+      try {
+        this.find(by, '', 1);
+        return [];
+      } catch (error) {
+        // Files of the first release have a look-up by id alone.
+        if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
+        return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
+      }
+    });
   }
 
   /** SQLite's own check of every page; the problems found, empty when there are none. */

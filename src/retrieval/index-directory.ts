@@ -11,6 +11,7 @@ import { decodeFlatHeader, FAISS_HEADER_BYTES, faissMetric } from '../vector-ind
 import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../vector-index/faiss-fp16-format.ts';
 import type { IndexSource } from '../vector-index/index-source.ts';
 import { RowBitmap } from '../vector-index/row-bitmap.ts';
+import { sampleChecksum } from '../vector-index/sample-checksum.ts';
 
 export interface OpenedShard {
   /** Absolute folder. */
@@ -182,8 +183,10 @@ function checkVectors(folder: string, shard: ShardManifest): void {
           'the index again.',
       );
     }
+    if (segment.adopted !== undefined) checkAdopted(path, segment, segment.adopted, found);
   }
-  if (first === undefined) return;
+  // What was adopted was looked at as a whole; its header counts the rows of all shards.
+  if (first === undefined || first.adopted !== undefined) return;
   const path = within(folder, first.path);
   const header =
     first.dtype === 'float32' && first.offset === FAISS_HEADER_BYTES
@@ -202,6 +205,22 @@ function checkVectors(folder: string, shard: ShardManifest): void {
       `${path}: holds ${header.rows} rows of ${header.dimension} (${header.metric}), the shard has ${shard.rows} of ` +
         `${shard.dimension} (${shard.metric}).`,
     );
+  }
+}
+
+type Segment = ShardManifest['vectors'][number];
+
+/** A file that is not ours may be replaced by one of the same size: some of its content is looked at. */
+function checkAdopted(path: string, segment: Segment, adopted: NonNullable<Segment['adopted']>, found: number): void {
+  const wayOut = 'Put the adopted file back, or import the vectors again with --overwrite.';
+  if (found !== adopted.fileBytes) {
+    throw new TrawlError(
+      'INDEX_FILE_TRUNCATED',
+      `${path}: ${found} bytes, and had ${adopted.fileBytes} when it was adopted. ${wayOut}`,
+    );
+  }
+  if (sampleChecksum(path, segment) !== adopted.sample) {
+    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: holds other values than when it was adopted. ${wayOut}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
@@ -19,26 +19,43 @@ before(async () => {
   assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'old', '--quiet'], { cwd })).code, 0);
 });
 
-/** Runs until stderr says `after` (at once where that is ''), waits a little, and sends the signal. */
+/** Runs until stderr says `after` (where that is null: until the index is open), waits a little, and sends the signal. */
 async function interrupted(
   args: readonly string[],
-  after: string,
+  after: string | null,
   signal: NodeJS.Signals,
   waitMs = 150,
 ): Promise<Ended> {
   const child = spawnTrawl(args, { cwd });
   const ended = endOf(child);
-  let seen = '';
-  await new Promise<void>((resolve) => {
-    child.stderr!.on('data', (text: string) => {
-      seen += text;
-      if (seen.includes(after)) resolve();
+  if (after === null) await indexOpened(child.pid!);
+  else {
+    let seen = '';
+    await new Promise<void>((resolve) => {
+      child.stderr!.on('data', (text: string) => {
+        seen += text;
+        if (seen.includes(after)) resolve();
+      });
     });
-    if (after === '') resolve();
-  });
+  }
   await new Promise((resolve) => setTimeout(resolve, waitMs));
   child.kill(signal);
   return ended;
+}
+
+/** Commands that say nothing are asked by the files that they hold open. */
+async function indexOpened(pid: number): Promise<void> {
+  const files = `/proc/${pid}/fd`;
+  if (!existsSync('/proc/self/fd')) return void (await new Promise((resolve) => setTimeout(resolve, 3_000)));
+  const holds = (): boolean => {
+    try {
+      return readdirSync(files).some((file) => readlinkSync(join(files, file)).endsWith('passages.sqlite'));
+    } catch {
+      // A file that was closed meanwhile.
+      return false;
+    }
+  };
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 for (const [stage, signal, exit] of [
@@ -118,14 +135,14 @@ for (const args of [
   ['search', 'old', '--queries', 'questions.jsonl', '--out', 'hits.jsonl'],
 ]) {
   test(`trawl ${args[0]} stopped by Ctrl-C ends with ${EXIT.interrupted} and one line`, async () => {
-    const { code, signal, stdout, stderr } = await interrupted(args, '', 'SIGINT', 1_500);
+    const { code, signal, stdout, stderr } = await interrupted(args, null, 'SIGINT');
     assert.deepEqual([code, signal, stdout, stderr], [EXIT.interrupted, null, '', 'trawl: Interrupted. [CANCELLED]\n']);
   });
 }
 
 test('an interruption is JSON too with --json', async () => {
   const args = ['eval', 'old', '--queries', 'questions.jsonl', '--json'];
-  const { code, stderr } = await interrupted(args, '', 'SIGTERM', 1_500);
+  const { code, stderr } = await interrupted(args, null, 'SIGTERM');
   assert.equal(code, EXIT.interrupted);
   assert.deepEqual(JSON.parse(stderr), { error: { code: 'CANCELLED', message: 'Interrupted.', details: {} } });
 });

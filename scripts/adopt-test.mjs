@@ -1,0 +1,271 @@
+// `npm run test:adopt -- --rows 21000000 --dimension 64`: makes a FAISS file of random unit vectors and a corpus of as many
+// short passages, imports them (stopped by SIGTERM where the passages are stored, then gone on with), and measures time,
+// memory and bytes; searches rows before and past 2^31 bytes and 2^24 rows and compares with a scan of the file made here;
+// starts a server. `--folder F` keeps what is made, and `--steps generate,passages,vectors,search,serve` runs a part.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import { root, setup } from './setup.mjs';
+
+const STEPS = ['generate', 'passages', 'vectors', 'search', 'serve'];
+const HEADER_BYTES = 45;
+const BLOCK_ROWS = 65_536;
+const K = 10;
+const { values: args } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '21000000' },
+    dimension: { type: 'string', default: '64' },
+    folder: { type: 'string' },
+    steps: { type: 'string', default: STEPS.join() },
+  },
+});
+const [rows, dimension] = [Number(args.rows), Number(args.dimension)];
+const rowBytes = 4 * dimension;
+const steps = args.steps.split(',');
+await setup();
+const { encodeFlatHeader } = await import('../dist/src/vector-index/faiss-format.js');
+const { openIndexDirectory } = await import('../dist/src/retrieval/index-directory.js');
+const { openEngine } = await import('../dist/src/vector-index/open-engine.js');
+
+const folder = args.folder ?? mkdtempSync(join(tmpdir(), 'trawl-adopt-'));
+mkdirSync(folder, { recursive: true });
+const [faiss, corpus, index] = [join(folder, 'flat.faiss'), join(folder, 'corpus.jsonl'), join(folder, 'index')];
+const model = dimension <= 256 ? ['--model', 'token-average-256', '--dimension', String(dimension)] : [];
+if (model.length === 0)
+  throw new Error('The encoder that comes along has 256 dimensions: --dimension is at most that.');
+const result = { rows, dimension, fileBytes: HEADER_BYTES + rows * rowBytes };
+try {
+  for (const step of STEPS) {
+    if (!steps.includes(step)) continue;
+    process.stderr.write(`${step}\n`);
+    Object.assign(result, await { generate, passages, vectors, search, serve }[step]());
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+} finally {
+  if (args.folder === undefined) rmSync(folder, { recursive: true });
+}
+
+async function generate() {
+  const begun = performance.now();
+  const file = await open(faiss, 'w');
+  await file.write(encodeFlatHeader({ rows, dimension, metric: 'inner-product' }));
+  const text = await open(corpus, 'w');
+  let state = 1;
+  for (let first = 0; first < rows; first += BLOCK_ROWS) {
+    const count = Math.min(BLOCK_ROWS, rows - first);
+    const block = new Float32Array(count * dimension);
+    for (let i = 0; i < block.length; i += dimension) {
+      let sum = 0;
+      for (let j = i; j < i + dimension; j++) {
+        state ^= state << 13;
+        state ^= state >>> 17;
+        state ^= state << 5;
+        block[j] = state / 2 ** 31;
+        sum += block[j] * block[j];
+      }
+      const norm = Math.sqrt(sum);
+      for (let j = i; j < i + dimension; j++) block[j] /= norm;
+    }
+    await file.write(new Uint8Array(block.buffer));
+    await text.write(
+      Array.from({ length: count }, (_, i) => `{"id":${first + i},"contents":"p${first + i}"}\n`).join(''),
+    );
+  }
+  await file.sync();
+  await file.close();
+  await text.close();
+  return { generateS: seconds(begun), corpusBytes: statSync(corpus).size };
+}
+
+function importing() {
+  const options = [
+    '--corpus',
+    corpus,
+    ...model,
+    '--check-model',
+    '0',
+    '--metric',
+    'inner-product',
+    '--out',
+    index,
+    '--json',
+  ];
+  return start('import', faiss, ...options);
+}
+
+/** Up to the stage of the vectors, where SIGTERM ends it. */
+async function passages() {
+  const begun = performance.now();
+  const child = importing();
+  for await (const line of createInterface(child.process.stderr)) {
+    if (line.includes('"stage":"vectors"')) child.process.kill('SIGTERM');
+    else process.stderr.write(`${line}\n`);
+  }
+  const { code, peakBytes } = await child.ended;
+  if (code !== 75) throw new Error(`import was stopped and ended with ${code}`);
+  return { passagesS: seconds(begun), passagesPeakBytes: peakBytes };
+}
+
+async function vectors() {
+  const cat = async () => {
+    const begun = performance.now();
+    const child = spawn('cat', [faiss], { stdio: ['ignore', 'ignore', 'inherit'] });
+    await once(child, 'close');
+    return seconds(begun);
+  };
+  await forget(faiss);
+  const catS = await cat();
+  await forget(faiss);
+  const begun = performance.now();
+  const child = importing();
+  child.process.stderr.pipe(process.stderr);
+  let text = '';
+  child.process.stdout.on('data', (data) => (text += data));
+  const { code, peakBytes } = await child.ended;
+  if (code !== 0) throw new Error(`import ended with ${code}`);
+  const importS = seconds(begun);
+  const { stageMs, shards } = JSON.parse(text);
+  const vectorsS = Number((stageMs.vectors / 1000).toFixed(1));
+  return {
+    catS,
+    vectorsS,
+    shareOfCat: Number((catS / vectorsS).toFixed(2)),
+    importS,
+    finishS: Number((stageMs.finish / 1000).toFixed(1)),
+    shards,
+    importPeakBytes: peakBytes,
+    indexBytes: bytesBelow(index),
+  };
+}
+
+/** Out of the page cache, so that what follows reads the disk. */
+async function forget(path) {
+  await once(spawn('dd', [`if=${path}`, 'iflag=nocache', 'count=0'], { stdio: 'ignore' }), 'close');
+}
+
+async function search() {
+  const wanted = [
+    0,
+    2 ** 23,
+    2 ** 24 - 1,
+    2 ** 24,
+    2 ** 24 + 1,
+    Math.ceil((2 ** 31 - HEADER_BYTES) / rowBytes),
+    rows - 1,
+  ]
+    .filter((row) => row < rows)
+    .sort((a, b) => a - b);
+  const file = await open(faiss, 'r');
+  const queries = new Float32Array(wanted.length * dimension);
+  for (const [i, row] of wanted.entries()) {
+    const bytes = new Uint8Array(queries.buffer, i * rowBytes, rowBytes);
+    await file.read(bytes, 0, rowBytes, HEADER_BYTES + row * rowBytes);
+  }
+  const openedAt = performance.now();
+  const engine = await openEngine(openIndexDirectory(index).source);
+  const openMs = Math.round(performance.now() - openedAt);
+  const searchedAt = performance.now();
+  const found = await engine.search({ queries, count: wanted.length, k: K });
+  const searchMs = Math.round(performance.now() - searchedAt);
+  await engine.close();
+  const expected = await scanFile(file, queries, wanted.length);
+  await file.close();
+  for (const [i, best] of expected.entries()) {
+    const rowsFound = [...found.rows.subarray(i * K, (i + 1) * K)];
+    const scores = [...found.scores.subarray(i * K, (i + 1) * K)];
+    if (rowsFound[0] !== wanted[i]) throw new Error(`row ${wanted[i]} is not its own nearest: ${rowsFound}`);
+    if (`${rowsFound}` !== `${best.map(({ row }) => row)}`)
+      throw new Error(`query ${i}: ${rowsFound} for ${JSON.stringify(best)}`);
+    if (scores.some((score, j) => score !== best[j].score)) throw new Error(`query ${i}: scores ${scores}`);
+  }
+  return { queriesCompared: wanted.length, rowsAsked: wanted, openMs, searchMs };
+}
+
+/** The definition: float64 sums in index order over every row, ties to the lower row. */
+async function scanFile(file, queries, count) {
+  const best = Array.from({ length: count }, () => []);
+  const block = new Float32Array(BLOCK_ROWS * dimension);
+  for (let first = 0; first < rows; first += BLOCK_ROWS) {
+    const here = Math.min(BLOCK_ROWS, rows - first);
+    await file.read(
+      new Uint8Array(block.buffer, 0, here * rowBytes),
+      0,
+      here * rowBytes,
+      HEADER_BYTES + first * rowBytes,
+    );
+    for (let q = 0; q < count; q++) {
+      const list = best[q];
+      let least = list.length < K ? -Infinity : list[K - 1].score;
+      for (let i = 0; i < here; i++) {
+        let score = 0;
+        for (let j = 0; j < dimension; j++) score += queries[q * dimension + j] * block[i * dimension + j];
+        if (score <= least) continue;
+        list.push({ row: first + i, score });
+        list.sort((a, b) => b.score - a.score || a.row - b.row);
+        list.length = Math.min(list.length, K);
+        least = list.length < K ? -Infinity : list[K - 1].score;
+      }
+    }
+  }
+  return best;
+}
+
+async function serve() {
+  const begun = performance.now();
+  const child = start('serve', index, '--port', '0', '--json');
+  child.process.stderr.resume();
+  const [line] = await once(createInterface(child.process.stdout), 'line');
+  const readyMs = Math.round(performance.now() - begun);
+  const readyBytes = memoryOf(child.process.pid, 'VmHWM');
+  const { url } = JSON.parse(line);
+  const reply = await fetch(`${url}/retrieve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ queries: ['what is exact retrieval'], topk: 3, return_scores: true }),
+  });
+  const { result: answers } = await reply.json();
+  if (answers[0].length !== 3) throw new Error(`the server answered ${JSON.stringify(answers)}`);
+  child.process.kill('SIGTERM');
+  await child.ended;
+  return { readyMs, readyBytes };
+}
+
+function start(...words) {
+  const child = spawn(process.execPath, [join(root, 'dist', 'cli', 'trawl.js'), ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let peakBytes = 0;
+  const timer = setInterval(() => (peakBytes = Math.max(peakBytes, memoryOf(child.pid, 'VmHWM'))), 200);
+  const ended = once(child, 'close').then(([code]) => {
+    clearInterval(timer);
+    return { code, peakBytes };
+  });
+  return { process: child, ended };
+}
+
+/** Bytes by /proc; 0 where there is none. */
+function memoryOf(pid, field) {
+  try {
+    const [, kilobytes] = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return 1024 * Number(kilobytes ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
+function bytesBelow(path) {
+  if (!existsSync(path)) return 0;
+  return readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
+    const below = join(path, entry.name);
+    return sum + (entry.isDirectory() ? bytesBelow(below) : statSync(below).size);
+  }, 0);
+}
+
+function seconds(begun) {
+  return Number(((performance.now() - begun) / 1000).toFixed(1));
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { parseTemplate } from '../../corpus/passage-template.ts';
+import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
+import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { fileBytes } from '../embeddings/vector-files.ts';
+import { importedMiniLm } from '../helpers/minilm.ts';
+import { withoutMiniLm } from '../helpers/peers.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from './build.ts';
+
+const ROWS = 40;
+const miniLm = importedMiniLm();
+const skip = withoutMiniLm() || withoutSharedData('squad_v11_dev');
+
+/** Builds from vectors that the model gave with `made`, stated to be made with its own settings. */
+async function importMadeWith(
+  t: TestContext,
+  made: ModelOverrides,
+  template = '{contents}',
+  shift = 0,
+): Promise<string[]> {
+  const folder = await tempFolder(t);
+  const model = await miniLm();
+  const lines = readFileSync(sharedData('squad_v11_dev/corpus.jsonl'), 'utf8').split('\n').slice(0, ROWS);
+  const documents = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const render = parseTemplate(template);
+  const maker = await openEncoder(model, { overrides: made });
+  const { vectors } = await maker.encode(
+    documents.map((document) => render(document)),
+    { kind: 'passage' },
+  );
+  await maker.close();
+  const path = join(folder, 'emb.npy');
+  writeFileSync(path, fileBytes('npy', vectors, maker.dimension));
+  const corpus = writeCorpus(folder, { 'corpus.jsonl': [...documents.slice(shift), ...documents.slice(0, shift)] });
+  const encoder = await openEncoder(model);
+  t.after(() => encoder.close());
+  const notes: string[] = [];
+  const set = openEmbeddings([path], { dimension: encoder.dimension });
+  const check = { rows: 16, reopen: (overrides: ModelOverrides) => openEncoder(model, { overrides }) };
+  await build({
+    corpus,
+    out: join(folder, 'index'),
+    encoder,
+    vectors: { set, use: 'adopt', metric: encoder.identity.similarity, check },
+    onNote: (text) => notes.push(text),
+  });
+  return notes;
+}
+
+test('vectors of the stated model are told so, with the similarities', { skip }, async (t) => {
+  const notes = await importMadeWith(t, {});
+  assert.match(
+    notes.join('\n'),
+    /^16 passages embedded again with all-MiniLM-L6-v2: similarity to their vectors (1\.0|0\.9999)/,
+  );
+});
+
+const WRONG: readonly [string, ModelOverrides, string, RegExp][] = [
+  [
+    'pooling',
+    { pooling: 'cls' },
+    '{contents}',
+    /look like pooling cls: similarity 1\.0000\. Set it with --pooling cls\./,
+  ],
+  [
+    'prefix',
+    { passagePrefix: 'passage: ' },
+    '{contents}',
+    /look like prefix "passage: ".*--passage-prefix 'passage: '/,
+  ],
+  [
+    'template',
+    {},
+    '{title} {text}',
+    /look like template "\{title\} \{text\}".*--passage-template '\{title\} \{text\}'/,
+  ],
+  ['limit', { maxPassageTokens: 128 }, '{contents}', /look like 128 tokens.*--max-passage-tokens 128/],
+];
+for (const [what, made, template, message] of WRONG) {
+  test(`another ${what} than the stated one is named`, { skip }, async (t) => {
+    await assert.rejects(importMadeWith(t, made, template), trawlError('VECTORS_OF_ANOTHER_MODEL', message));
+  });
+}
+
+test('a corpus that is a row apart from its vectors is told so', { skip }, async (t) => {
+  await assert.rejects(
+    importMadeWith(t, {}, '{contents}', 1),
+    trawlError('VECTORS_OF_ANOTHER_MODEL', /fit the vectors of the row after \(median 1\.0000\).*a row apart/),
+  );
+});

@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { buildShardJob } from '../../indexer/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/merge-index.ts';
+import { optimizeIndex } from '../../indexer/optimize-index.ts';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { fileBytes, KINDS } from '../embeddings/vector-files.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from './build.ts';
+import { corpusAndVectors, DIMENSION, encoder, given, out } from './given-vectors.ts';
+
+const loaded = loadKernel();
+const kernel = loaded.ok ? loaded.kernel : undefined;
+const quietly = { float16: false, onStep: () => undefined };
+
+async function search(folder: string): Promise<{ rows: number[]; scores: number[] }> {
+  const index = await openEngine(openIndexDirectory(folder).source);
+  try {
+    const { rows, scores } = await index.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
+    return { rows: [...rows], scores: [...scores] };
+  } finally {
+    await index.close();
+  }
+}
+
+for (const kind of KINDS) {
+  test(`${kind} that is adopted, in shards and pieces, answers as the index that was embedded`, async (t) => {
+    // The second cut is within a row.
+    const made = await corpusAndVectors(t, { kind, cuts: [1500, 4001] });
+    const { folder: built } = await build({ corpus: made.corpus, out: out(made, 'built'), kernel });
+    const vectors = given(made.paths, 'adopt', { kind });
+    for (const shardRows of [1000, 77]) {
+      const index = out(made, `adopted-${shardRows}`);
+      const { manifest } = await build({ corpus: made.corpus, out: index, vectors, shardRows, kernel });
+      assert.deepEqual([manifest.rows, manifest.shards.length], [500, Math.ceil(500 / shardRows)]);
+      assert.deepEqual(await search(index), await search(built));
+      assert.deepEqual(await verifyIndex(index, quietly), []);
+      assert.deepEqual(
+        readdirSync(join(index, 'shard-00000')).filter((name) => /vectors/.test(name)),
+        [],
+        'nothing is copied',
+      );
+      if (shardRows === 1000 && kernel !== undefined) {
+        const codes = (folder: string): Buffer => readFileSync(join(folder, 'shard-00000', 'codes.i8'));
+        assert.deepEqual(codes(index), codes(built));
+      }
+    }
+  });
+
+  test(`${kind} that is copied gives, byte for byte, the index that was embedded`, async (t) => {
+    const made = await corpusAndVectors(t, { kind, cuts: [1501] });
+    await build({ corpus: made.corpus, out: out(made, 'built'), kernel, shardRows: 200 });
+    const vectors = given(made.paths, 'copy', { kind });
+    await build({ corpus: made.corpus, out: out(made, 'copied'), vectors, kernel, shardRows: 200 });
+    for (const shard of ['shard-00000', 'shard-00001', 'shard-00002']) {
+      for (const name of readdirSync(join(made.folder, 'built', shard)).filter((file) => !file.endsWith('.sqlite'))) {
+        const read = (index: string): Buffer => readFileSync(join(made.folder, index, shard, name));
+        assert.ok(read('copied').equals(read('built')), `${shard}/${name}`);
+      }
+    }
+    for (const path of made.paths) rmSync(path);
+    assert.deepEqual(await verifyIndex(out(made, 'copied'), quietly), []);
+  });
+}
+
+test('jobs adopt their parts, and the merged index answers as the one of one process', async (t) => {
+  const made = await corpusAndVectors(t, { cuts: [2000] });
+  const options = {
+    corpus: made.corpus,
+    corpusOptions: {},
+    encoder,
+    kernel,
+    vectors: given(made.paths),
+    overwrite: false,
+    passageTemplate: '{contents}',
+    uniqueIds: false,
+    onProgress: () => undefined,
+  };
+  await build({ ...options, out: out(made, 'one') });
+  for (const index of [2, 0, 1]) await buildShardJob({ ...options, out: out(made), shard: { index, of: 3 } });
+  await mergeIndex(out(made), { overwrite: false, uniqueIds: false });
+  assert.deepEqual(await search(out(made)), await search(out(made, 'one')));
+  const blank = writeCorpus(made.folder, { 'blank.jsonl': `\n${readFileSync(made.corpus[0]!, 'utf8')}` });
+  await assert.rejects(
+    buildShardJob({ ...options, corpus: blank, out: out(made, 'blank'), shard: { index: 0, of: 3 } }),
+    trawlError('VECTORS_MISMATCH', /500 vectors for 501 lines.*leave out --shard/),
+  );
+  await build({ ...options, corpus: blank, out: out(made, 'blank') });
+  assert.deepEqual(await search(out(made, 'blank')), await search(out(made, 'one')));
+});
+
+test('an index with relative paths can be moved with its vectors', async (t) => {
+  const made = await corpusAndVectors(t);
+  const vectors = given(made.paths, 'adopt', { relativePaths: true });
+  await build({ corpus: made.corpus, out: join(made.folder, 'a', 'index'), vectors });
+  const moved = `${made.folder}-moved`;
+  t.after(() => rmSync(moved, { recursive: true, force: true }));
+  renameSync(made.folder, moved);
+  assert.equal(openIndexDirectory(join(moved, 'a', 'index')).source.shards[0]!.segments[0]!.path, join(moved, 'emb'));
+});
+
+test('an adopted file that is missing, cut, replaced or changed is an error that names it', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40_000, kind: 'npy' });
+  await build({ corpus: made.corpus, out: out(made), vectors: given(made.paths), kernel });
+  const [path] = made.paths as [string];
+  const bytes = readFileSync(path);
+  const opened = (): unknown => openIndexDirectory(out(made));
+  opened();
+  writeFileSync(path, bytes.subarray(0, bytes.length - 4));
+  assert.throws(opened, trawlError('INDEX_FILE_TRUNCATED', /emb: .* bytes, but its rows end at byte/));
+  writeFileSync(path, Buffer.concat([bytes, Buffer.alloc(4)]));
+  assert.throws(opened, trawlError('INDEX_FILE_TRUNCATED', /emb: 1280132 bytes, and had 1280128 when it was adopted/));
+  writeFileSync(path, Buffer.concat([bytes.subarray(0, 128), Buffer.alloc(bytes.length - 128, 1)]));
+  assert.throws(opened, trawlError('INDEX_FILE_FOREIGN', /emb: holds other values than when it was adopted/));
+  const changed = Buffer.from(bytes);
+  // Between two pieces of the sample.
+  changed[128 + 6000]! ^= 1;
+  writeFileSync(path, changed);
+  opened();
+  const problems = await verifyIndex(out(made), quietly);
+  assert.match(problems.join('\n'), /emb: sha256 of bytes 128 to 1280128 is .* when the file was adopted/);
+  rmSync(path);
+  assert.throws(opened, trawlError('INDEX_FILE_MISSING', /emb: cannot be read/));
+  writeFileSync(path, bytes);
+  opened();
+});
+
+test('vectors that do not belong are refused with both numbers, and nothing that opens is left', async (t) => {
+  const made = await corpusAndVectors(t);
+  const refused = async (vectors: ReturnType<typeof given>, message: RegExp, corpus = made.corpus): Promise<void> => {
+    await assert.rejects(build({ corpus, out: out(made), vectors }), trawlError('VECTORS_MISMATCH', message));
+    assert.ok(!existsSync(out(made)) && !existsSync(`${out(made)}.partial`));
+  };
+  const rows = (count: number): object[] =>
+    Array.from({ length: count }, (_, id) => ({ id, contents: `passage ${id}` }));
+  const [short, long] = writeCorpus(made.folder, { 'short.jsonl': rows(499), 'long.jsonl': rows(501) });
+  await refused(given(made.paths), /500 vectors, and the corpus has at most 499 passages/, [short!]);
+  await refused(given(made.paths), /500 vectors, and the corpus has 501 passages/, [long!]);
+  const raw = join(made.folder, 'emb_e5.memmap');
+  writeFileSync(raw, Buffer.alloc(500 * DIMENSION * 2));
+  await refused(given([raw]), /250 vectors, and the corpus has 500 passages.*--dtype float16/);
+  const set = { ...given(made.paths).set, ids: Array.from({ length: 500 }, (_, i) => String(i === 321 ? 322 : i)) };
+  await refused({ set, use: 'adopt', metric: 'inner-product' }, /Row 321: .* id "322", the corpus has "321"/);
+  const wide = fileBytes('npy', new Float32Array(500 * 4), 4);
+  writeFileSync(join(made.folder, 'wide.npy'), wide);
+  assert.throws(
+    () => given([join(made.folder, 'wide.npy')]),
+    trawlError('VECTORS_MISMATCH', /4 dimensions, and fake gives 8/),
+  );
+});
+
+test('the metric of the file and of the model have to agree, unless one is named', async (t) => {
+  const made = await corpusAndVectors(t);
+  const bytes = readFileSync(made.paths[0]!);
+  bytes.write('IxF2');
+  bytes.writeInt32LE(1, 33);
+  writeFileSync(made.paths[0]!, bytes);
+  assert.throws(
+    () => given(made.paths),
+    trawlError(
+      'VECTORS_MISMATCH',
+      /metric l2, and vectors of fake are compared by inner-product.*--metric l2 or --metric inner-product/,
+    ),
+  );
+  for (const metric of ['l2', 'inner-product', 'cosine'] as const) {
+    const index = out(made, metric);
+    await build({ corpus: made.corpus, out: index, vectors: given(made.paths, 'adopt', { metric }), kernel });
+    assert.equal(openIndexDirectory(index).manifest.metric, metric);
+    assert.equal((await search(index)).rows.length, 20);
+    assert.deepEqual(await verifyIndex(index, quietly), []);
+  }
+});
+
+for (const withEngine of kernel === undefined ? [false] : [true, false]) {
+  test(`a value that is not finite is named with file, row and column (${withEngine ? 'with' : 'without'} the engine)`, async (t) => {
+    for (const kind of ['npy', 'memmap-fp16', 'faiss'] as const) {
+      for (const use of ['adopt', 'copy'] as const) {
+        const made = await corpusAndVectors(t, { kind, cuts: [900] });
+        const width = kind.endsWith('fp16') ? 2 : 4;
+        const whole = Buffer.concat(made.paths.map((path) => readFileSync(path)));
+        const header = whole.length - 500 * DIMENSION * width;
+        const at = header + (321 * DIMENSION + 5) * width;
+        if (width === 2) whole.writeUInt16LE(0x7c00, at);
+        else whole.writeFloatLE(Number.NaN, at);
+        writeFileSync(made.paths[1]!, whole.subarray(900));
+        const vectors = given(made.paths, use, { kind });
+        await assert.rejects(
+          build({
+            corpus: made.corpus,
+            out: out(made),
+            vectors,
+            shardRows: 200,
+            kernel: withEngine ? kernel : undefined,
+          }),
+          trawlError(
+            'NON_FINITE_VECTOR',
+            new RegExp(`part_ab: the vector of row 321 holds (NaN|Infinity) in column 5 \\(byte ${at - 900}\\)`),
+          ),
+        );
+        assert.equal(existsSync(out(made)), false);
+      }
+    }
+  });
+}
+
+test('an import that is stopped goes on with what is complete; changed vectors are refused', async (t) => {
+  const made = await corpusAndVectors(t);
+  // Whole seconds, which can be set again.
+  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
+  const vectors = given(made.paths);
+  await build({ corpus: made.corpus, out: out(made, 'whole'), vectors, shardRows: 100, kernel });
+  const stop = new AbortController();
+  const onProgress = ({ stage, shard }: { stage: string; shard?: number }): void => {
+    if (stage === 'vectors' && shard === 3) stop.abort('SIGTERM');
+  };
+  const options = { corpus: made.corpus, out: out(made), shardRows: 100, kernel };
+  await assert.rejects(
+    build({ ...options, vectors, signal: stop.signal, onProgress }),
+    trawlError('CANCELLED', /the same command goes on there/),
+  );
+  const first = statSync(join(`${out(made)}.partial`, 'shard-00000', 'shard.json')).mtimeMs;
+  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_001);
+  await assert.rejects(
+    build({ ...options, vectors: given(made.paths) }),
+    trawlError('BUILD_DIFFERS', /vectors files: .*--restart/),
+  );
+  utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
+  const { manifest, resumedRows } = await build({ ...options, vectors });
+  assert.equal(resumedRows, 300);
+  assert.equal(statSync(join(out(made), 'shard-00000', 'shard.json')).mtimeMs, first);
+  assert.equal(manifest.generation, openIndexDirectory(out(made, 'whole')).manifest.generation);
+});
+
+test('codes and float16 rows are made of adopted vectors later, and the files are left alone', {
+  skip: kernel === undefined && 'no native engine',
+}, async (t) => {
+  const made = await corpusAndVectors(t, { kind: 'npy' });
+  await build({ corpus: made.corpus, out: out(made), vectors: given(made.paths) });
+  const before = await search(out(made));
+  const summary = await optimizeIndex(out(made), kernel!, { ...quietly, float16: true });
+  assert.deepEqual([summary.codesMade, summary.rewritten], [1, 1]);
+  assert.deepEqual(await search(out(made)), before);
+  assert.ok(existsSync(made.paths[0]!));
+  rmSync(made.paths[0]!);
+  assert.deepEqual(await verifyIndex(out(made), quietly), []);
+});
+
+test('lengths far from 1 are remarked on where the model normalises', async (t) => {
+  const made = await corpusAndVectors(t);
+  const notes: string[] = [];
+  const normalising = { ...encoder, identity: { ...encoder.identity, normalize: true }, dimension: DIMENSION };
+  await build({
+    corpus: made.corpus,
+    out: out(made),
+    vectors: given(made.paths),
+    encoder: normalising as typeof encoder,
+    onNote: (text) => notes.push(text),
+  });
+  assert.match(
+    notes.join('\n'),
+    /rows 0 to 500: fake makes vectors of length 1, these have lengths from \d\.\d+ to \d\.\d+/,
+  );
+});

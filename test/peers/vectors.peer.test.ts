@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
+import { verifyIndex } from '../../indexer/verify-index.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { runPeer, withoutPeers } from '../helpers/peers.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from '../indexer/build.ts';
+import { encoder, given } from '../indexer/given-vectors.ts';
+
+const skip = withoutPeers();
+const loaded = loadKernel();
+
+test('what faiss and numpy write is adopted row for row, and other kinds are refused', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  await runPeer('vectors_write.py', { folder });
+  const rows = readFileSync(join(folder, 'rows.f32'));
+  const expected = new Float32Array(rows.buffer.slice(rows.byteOffset, rows.byteOffset + rows.length));
+  const corpus = writeCorpus(folder, {
+    'corpus.jsonl': Array.from({ length: 500 }, (_, id) => ({ id, contents: `passage ${id}` })),
+  });
+  const found: unknown[] = [];
+  const files = ['flat-ip.index', 'sq-fp16.index', 'f4.npy', 'f2.npy', 'f4-v2.npy', 'f4-v3.npy', 'emb_e5.memmap'];
+  for (const name of files) {
+    const path = join(folder, name);
+    const set = openEmbeddings([path], { dimension: 8 });
+    const reader = new SegmentReader(set.segments, 8);
+    const read = new Float32Array(expected.length);
+    reader.read(0, 500, read);
+    reader.close();
+    assert.deepEqual(read, expected, name);
+    const out = join(folder, `${name}-adopted`);
+    await build({ corpus, out, vectors: given([path]), shardRows: 150, kernel: loaded.ok ? loaded.kernel : undefined });
+    assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), [], name);
+    const engine = await openEngine(openIndexDirectory(out).source);
+    const { rows: hits, scores } = await engine.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
+    await engine.close();
+    found.push([[...hits], [...scores]]);
+  }
+  for (const hits of found) assert.deepEqual(hits, found[0]);
+  const l2 = openEmbeddings([join(folder, 'flat-l2.index')], { dimension: 8 });
+  assert.deepEqual([l2.metric, l2.rows], ['l2', 500]);
+  for (const [name, message] of [
+    ['f8.npy', /float64/],
+    ['big-endian.npy', /big-endian/],
+    ['fortran.npy', /Fortran order/],
+    ['objects.npy', /Python objects/],
+    ['cube.npy', /shape \(10, 50, 8\)/],
+  ] as const) {
+    const path = join(folder, name);
+    assert.throws(() => openEmbeddings([path], { dimension: 8 }), trawlError('VECTORS_UNSUPPORTED', message));
+  }
+});
