@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { locateModelFolder } from '../src/embedding/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../src/embedding/trawl-model-file.ts';
@@ -78,6 +78,8 @@ function modified(path: string): number | undefined {
 export interface LaunchModel {
   readonly model: string;
   readonly add: { readonly source: string; readonly name: string } | undefined;
+  /** Positions of a checkpoint, where its config.json says them. */
+  readonly positions?: number;
 }
 
 /**
@@ -95,7 +97,23 @@ export async function findModel(text: string): Promise<LaunchModel> {
   }
   if (existsSync(join(source.folder, TRAWL_MODEL_FILE))) return { model: source.folder, add: undefined };
   const name = `${source.name.replaceAll(/[^\w.-]/g, '-')}-${(await weightsChecksum(source.folder)).slice(0, 12)}`;
-  return { model: name, add: known(name) ? undefined : { source: source.folder, name } };
+  const positions = positionsOf(source.folder);
+  return {
+    model: name,
+    add: known(name) ? undefined : { source: source.folder, name },
+    ...(positions === undefined ? {} : { positions }),
+  };
+}
+
+/** A config.json that cannot be read is for `trawl model add` to say. */
+function positionsOf(folder: string): number | undefined {
+  try {
+    const config: unknown = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
+    const { max_position_embeddings: positions } = config as { max_position_embeddings?: unknown };
+    return typeof positions === 'number' ? positions : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function known(name: string): boolean {

@@ -12,6 +12,8 @@ export interface LaunchLine {
   readonly model: string;
   /** Where the index goes; undefined for beside the vectors. */
   readonly out: string | undefined;
+  /** Longest query in tokens, where the model takes as many. */
+  readonly maxQueryTokens: number;
   /** Further options for `trawl import`. */
   readonly importOptions: readonly string[];
   /** Options for `trawl serve`. */
@@ -91,6 +93,7 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
     corpus,
     model: values.get('retriever_model') ?? DEFAULT_MODEL,
     out: values.get('out'),
+    maxQueryTokens: MAX_QUERY_TOKENS,
     importOptions: options,
     serveOptions: passedOn,
     remarks: remark === undefined ? remarks : [...remarks, remark],
@@ -148,7 +151,7 @@ function unknownFlag(name: string): TrawlError {
 
 /**
  * How Search-R1's server embeds queries, which it decides by parts of `--retriever_name`: prefixes, whether vectors are
- * divided by their length, 256 tokens. It pools every model by mean; its index builder pools BGE by its first token, so
+ * divided by their length. It pools every model by mean; its index builder pools BGE by its first token, so
  * queries and passages of BGE do not fit there, which is not copied.
  */
 function encoding(name: string): { options: string[]; remark: string | undefined } {
@@ -161,7 +164,6 @@ function encoding(name: string): { options: string[]; remark: string | undefined
       `--passage-prefix=${e5 ? 'passage: ' : ''}`,
       `--pooling=${bge ? 'cls' : 'mean'}`,
       `--normalize=${name.includes('dpr') ? 'no' : 'yes'}`,
-      `--max-query-tokens=${MAX_QUERY_TOKENS}`,
     ],
     remark: bge
       ? 'Queries are pooled by their first token, as BGE’s passages were; the original server takes the mean.'

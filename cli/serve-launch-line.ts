@@ -1,5 +1,3 @@
-import { TrawlError } from '../src/errors.ts';
-import { COMMAND_NAMES } from './commands.ts';
 import { findCorpus, findModel, findVectors, indexFolderOf, isImported } from './launch-files.ts';
 import { translateLaunchLine } from './launch-lines.ts';
 
@@ -19,18 +17,14 @@ export async function planLaunchLine(argv: readonly string[]): Promise<LaunchPla
   const line = translateLaunchLine(argv);
   const vectors = findVectors(line.vectors);
   const corpus = findCorpus(line.corpus);
-  const { model, add } = await findModel(line.model);
+  const { model, add, positions = line.maxQueryTokens } = await findModel(line.model);
   const out = line.out ?? indexFolderOf(line.vectors);
   const steps: [string, ...string[]][] = [];
+  if (add !== undefined) steps.push(['model', 'add', add.source, '--name', add.name]);
   if (!isImported(out, [...vectors.paths, ...corpus.paths])) {
-    if (!COMMAND_NAMES.includes('import')) {
-      throw new TrawlError('NOT_SUPPORTED', 'An existing FAISS index cannot be imported by this version yet.');
-    }
-    if (add !== undefined) steps.push(['model', 'add', add.source, '--name', add.name]);
     const inputs = ['--corpus', corpus.paths[0]!, '--model', model, '--out', out, '--overwrite'];
-    steps.push(['import', ...inputs, ...line.importOptions, '--', ...vectors.paths]);
-  } else if (add !== undefined) {
-    steps.push(['model', 'add', add.source, '--name', add.name]);
+    const limit = `--max-query-tokens=${Math.min(line.maxQueryTokens, positions)}`;
+    steps.push(['import', ...inputs, ...line.importOptions, limit, '--', ...vectors.paths]);
   }
   steps.push(['serve', '--model', model, ...line.serveOptions, '--', out]);
   return { steps, remarks: [...line.remarks, ...[vectors.remark, corpus.remark].filter((each) => each !== undefined)] };

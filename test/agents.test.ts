@@ -122,3 +122,33 @@ test('an index of one iteration is refused with the retriever of another', async
   assert.equal(code, 1);
   assert.match(stderr, /MODEL_MISMATCH/);
 });
+
+test('Agentic-R’s launch line takes a checkpoint as its model, and the vectors are found to be its', async (t) => {
+  const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
+  const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'launched'];
+  const model = ['--retriever_name', 'e5', '--retriever_model', './checkpoints/step-1'];
+  const port = await freePort();
+  const child = spawnTrawl(['serve', ...files, ...model, '--faiss_gpu', '--port', String(port)], { cwd: folder });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  const client = new TrawlClient(`http://127.0.0.1:${port}`);
+  const ready = client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
+  await Promise.race([ready, ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
+  const [index] = await client.indexes();
+  assert.match(index!.model.name, /^step-1-[0-9a-f]{12}$/);
+  assert.deepEqual(index!.model.prefixes, { query: 'query: ', passage: 'passage: ' });
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  assert.equal(code, 0);
+  assert.match(stderr, /^trawl model add .*\/checkpoints\/step-1 --name step-1-/m);
+  assert.match(stderr, /^trawl import --corpus /m);
+});
+
+test('a launch line with another model than the vectors were made with is refused', async () => {
+  const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
+  const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'refused'];
+  const args = ['serve', ...files, '--retriever_name', 'e5', '--retriever_model', './checkpoints/step-2'];
+  const { code, stderr } = await runTrawl(args, { cwd: folder });
+  assert.equal(code, 1);
+  assert.match(stderr, /\[VECTORS_MISMATCH\]/);
+});

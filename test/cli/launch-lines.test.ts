@@ -11,7 +11,6 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { before, test } from 'node:test';
-import { COMMAND_NAMES } from '../../cli/commands.ts';
 import { findCorpus, findModel, findVectors, indexFolderOf, isImported } from '../../cli/launch-files.ts';
 import { isLaunchLine, translateLaunchLine } from '../../cli/launch-lines.ts';
 import { planLaunchLine, shownCommand } from '../../cli/serve-launch-line.ts';
@@ -42,13 +41,8 @@ test('Search-R1’s launch line says vectors, corpus, model, and how its server 
     corpus: '/data/wiki-18.jsonl',
     model: 'intfloat/e5-base-v2',
     out: undefined,
-    importOptions: [
-      '--query-prefix=query: ',
-      '--passage-prefix=passage: ',
-      '--pooling=mean',
-      '--normalize=yes',
-      '--max-query-tokens=256',
-    ],
+    maxQueryTokens: 256,
+    importOptions: ['--query-prefix=query: ', '--passage-prefix=passage: ', '--pooling=mean', '--normalize=yes'],
     serveOptions: ['--topk', '3'],
   });
   assert.match(remarks.join('\n'), /--faiss_gpu means nothing here/);
@@ -57,7 +51,7 @@ test('Search-R1’s launch line says vectors, corpus, model, and how its server 
 
 test('prefixes follow the retriever’s name as the original reads it', () => {
   const options = (name: string): readonly string[] =>
-    translateLaunchLine(withOptions('--retriever_name', name)).importOptions.slice(0, 4);
+    translateLaunchLine(withOptions('--retriever_name', name)).importOptions;
   const bge = 'Represent this sentence for searching relevant passages: ';
   assert.deepEqual(options('E5-base-v2'), options('e5'));
   assert.deepEqual(options('Agentic-R_e5'), options('e5'));
@@ -226,7 +220,6 @@ test('commands are shown as a person would type them', () => {
 });
 
 const folder = await fileFolder();
-const withoutImport = COMMAND_NAMES.includes('import') ? false : 'trawl import is not there yet';
 let sample = '';
 
 before(async () => {
@@ -244,9 +237,7 @@ function published(name: string): { launch: string[]; place: string } {
   return { place, launch: [...files, ...model, '--topk', '2', '--faiss_gpu'] };
 }
 
-test('a launch line imports what is not there yet and serves it, and the next time only serves', {
-  skip: withoutImport,
-}, async (t) => {
+test('a launch line imports what is not there yet and serves it, and the next time only serves', async (t) => {
   const { place, launch } = published('served');
   const [first, ...rest] = launch;
   for (const round of [1, 2]) {
@@ -269,7 +260,7 @@ test('a launch line imports what is not there yet and serves it, and the next ti
   assert.ok(!existsSync(join(place, 'Tiny_Flat.trawl', 'shard-00000', 'vectors.faiss')));
 });
 
-test('a launch line whose files are not there ends with the reason', { skip: withoutImport }, async () => {
+test('a launch line whose files are not there ends with the reason', async () => {
   const { launch, place } = published('broken');
   const missing = launch.map((text) => (basename(text) === 'wiki.jsonl' ? join(place, 'none.jsonl') : text));
   const { code, stderr } = await runTrawl(['serve', ...missing]);
@@ -277,7 +268,7 @@ test('a launch line whose files are not there ends with the reason', { skip: wit
   assert.match(stderr, /none\.jsonl.*\[CORPUS_NOT_FOUND\]/);
 });
 
-test('the plan of a launch line is commands of ours', { skip: withoutImport }, async () => {
+test('the plan of a launch line is commands of ours', async () => {
   const { launch, place } = published('planned');
   const { steps } = await planLaunchLine(launch);
   assert.deepEqual(
