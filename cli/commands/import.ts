@@ -28,6 +28,7 @@ export const importCommand = defineCommand({
     'Checked are header, metric, sizes, the number of rows against the corpus, that all values are finite, and with ' +
     '--check-model that the model gives these vectors. It is resumed, sharded and stopped as `trawl index` is.\n\n' +
     'With --json: as `trawl index`.',
+  resumable: true,
   positionals: {
     usage: '<vectors...>',
     help: { 'vectors...': 'Files in the order of their rows, folders, or quoted patterns.' },
