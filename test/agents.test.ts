@@ -150,5 +150,5 @@ test('a launch line with another model than the vectors were made with is refuse
   const args = ['serve', ...files, '--retriever_name', 'e5', '--retriever_model', './checkpoints/step-2'];
   const { code, stderr } = await runTrawl(args, { cwd: folder });
   assert.equal(code, 1);
-  assert.match(stderr, /\[VECTORS_MISMATCH\]/);
+  assert.match(stderr, /\[VECTORS_OF_ANOTHER_MODEL\]/);
 });
