@@ -10,6 +10,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   merge: async () => (await import('./commands/merge.ts')).mergeCommand,
   remove: async () => (await import('./commands/remove.ts')).removeCommand,
   serve: async () => (await import('./commands/serve.ts')).serveCommand,
+  mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,

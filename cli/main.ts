@@ -6,7 +6,9 @@ import { COMMON_OPTIONS, type Command, EXIT } from './command.ts';
 import { COMMAND_NAMES, loadCommand, loadCommands } from './commands.ts';
 import { printable } from './format.ts';
 import { commandHelp, programHelp } from './help.ts';
+import { isLaunchLine } from './launch-lines.ts';
 import { guardOutputStreams } from './output-streams.ts';
+import { planLaunchLine, shownCommand } from './serve-launch-line.ts';
 
 /** Runs the command line and resolves to the exit code. Ending the process is left to the caller. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -38,7 +40,30 @@ export async function main(argv: readonly string[]): Promise<number> {
     process.stdout.write(`${commandHelp(command)}\n`);
     return EXIT.ok;
   }
+  if (name === 'serve' && isLaunchLine(rest)) return runLaunchLine(rest, json);
   return runCommand(command, rest);
+}
+
+/** Another server's command line: our commands that do the same, as far as their work is not done yet. */
+async function runLaunchLine(argv: readonly string[], json: boolean): Promise<number> {
+  const quiet = argv.includes('--quiet');
+  try {
+    const { steps, remarks } = await planLaunchLine(argv);
+    const say = (text: string): void => void (quiet || process.stderr.write(`${text}\n`));
+    for (const remark of remarks) say(remark);
+    for (const [i, [name, ...rest]] of steps.entries()) {
+      say(shownCommand([name!, ...rest]));
+      // Only the last one's result is what was asked for on standard output.
+      const flags = [...(i === steps.length - 1 ? [] : ['--no-json']), ...(quiet ? ['--quiet'] : [])];
+      const code = await runCommand(complete((await loadCommand(name!))!), [...flags, ...rest]);
+      if (code !== EXIT.ok) return code;
+    }
+    return EXIT.ok;
+  } catch (error) {
+    const known = asTrawlError(error);
+    report(known, json);
+    return known.code === 'USAGE' ? EXIT.usage : EXIT.failed;
+  }
 }
 
 /** Before a `--`: what stands behind it is an argument, whatever it looks like. */

@@ -38,6 +38,15 @@ export const SERVE_OPTIONS = {
     value: 'NAME',
     help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. May be given several times, most preferred first. docs/dialects.md has what each one takes.',
   },
+  mcp: {
+    kind: 'flag',
+    help: 'Also answer assistants at /mcp (Model Context Protocol, streamable HTTP) with the tools search and fetch.',
+  },
+  'mcp-host': {
+    kind: 'list',
+    value: 'NAME',
+    help: 'With --mcp: a host name, besides localhost, by which /mcp may be asked for through a proxy, and whose pages may ask. May be given several times.',
+  },
   topk: {
     kind: 'integer',
     min: 1,

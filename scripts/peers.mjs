@@ -1,27 +1,22 @@
 // `npm run test:peers`: makes Python environments with the peers we compare with, then runs those tests. The environments
-// live in the user's cache folder, named after their requirements, so that they are made once. There are two: a small one,
-// and that of `trawl bench embed`, which has torch. `npm run test:peers -- --without-torch` leaves the second out.
+// live in the user's cache folder, named after their requirements, so that they are made once. There are three: that of
+// the peers, a small one of other projects' clients, and that of `trawl bench embed`, which has torch.
+// `npm run test:peers -- --without-torch` leaves the last out.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fail, filesBelow, root, setup } from './setup.mjs';
 
 await setup();
-const { PEER_REQUIREMENTS, peerCache, peerFolder, peerMarker, peerPython, withoutTorch } = await import(
-  '../dist/test/helpers/peers.js'
-);
-if (!existsSync(peerMarker())) {
-  process.stderr.write(`Installing the Python peers into ${peerFolder()} (once)\n`);
-  rmSync(peerFolder(), { recursive: true, force: true });
-  mkdirSync(dirname(peerFolder()), { recursive: true });
-  run('python3', ['-m', 'venv', peerFolder()], 'Python 3 with venv is needed (Debian: apt-get install python3-venv).');
-  run(
-    peerPython(),
-    ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', PEER_REQUIREMENTS],
-    'pip could not install the peers.',
-  );
-  writeFileSync(peerMarker(), '');
-}
+const peers = await import('../dist/test/helpers/peers.js');
+const { PEER_REQUIREMENTS, peerCache, withoutTorch } = peers;
+environment(peers.peerFolder(), peers.peerMarker(), 'the Python peers', (python) => {
+  pip(python, ['-r', PEER_REQUIREMENTS]);
+});
+environment(peers.clientFolder(), peers.clientMarker(), "other projects' clients", (python) => {
+  pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
+  pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
+});
 const torchMissing = !process.argv.includes('--without-torch') && withoutTorch() !== false && !installTorch();
 const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js').sort();
 const tests = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...files], {
@@ -36,6 +31,22 @@ function installTorch() {
   const program = join(root, 'dist', 'cli', 'trawl.js');
   const args = ['bench', 'baselines', 'embed', '--cache', peerCache()];
   return spawnSync(process.execPath, [program, ...args], { cwd: root, stdio: 'inherit' }).status === 0;
+}
+
+/** Made once; one that was not finished is made anew. */
+function environment(folder, marker, what, install) {
+  if (existsSync(marker)) return;
+  process.stderr.write(`Installing ${what} into ${folder} (once)\n`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(dirname(folder), { recursive: true });
+  run('python3', ['-m', 'venv', folder], 'Python 3 with venv is needed (Debian: apt-get install python3-venv).');
+  install(join(folder, 'bin', 'python'));
+  writeFileSync(marker, '');
+}
+
+function pip(python, args) {
+  const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...args];
+  run(python, install, 'pip could not install the peers.');
 }
 
 function run(command, args, onFailure) {

@@ -42,6 +42,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/contents.ts',
     'src/passages/document-fields.ts',
   ],
+  // Types alone: see the test below.
+  'src/client/': ['src/http/dialects/native-search.ts', 'src/http/routes/native.ts'],
   'src/index.ts': ['src/'],
   'checkpoint/': [
     'src/errors.ts',
@@ -116,6 +118,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
+  '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
   hyparquet: ['corpus/parquet-worker.ts'],
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
   'hyparquet-writer': ['export/write-parquet.ts'],
@@ -188,6 +191,17 @@ test('the environment is read in src/options, and the process is ended and signa
 function withoutComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '');
 }
+
+test('the client runs on what every JavaScript runtime has', () => {
+  const files = sources.filter(({ path }) => path.startsWith('src/client/'));
+  assert.ok(files.length > 3);
+  for (const { path, imports, text } of files) {
+    for (const { target, typeOnly } of imports) {
+      assert.ok(typeOnly || target.startsWith('src/client/'), `${path} needs ${target} to run`);
+    }
+    assert.doesNotMatch(withoutComments(text), /\b(?:Buffer|process|require)\b/, path);
+  }
+});
 
 test('errors know no HTTP', () => {
   const errors = sources.find((file) => file.path === 'src/errors.ts')!;

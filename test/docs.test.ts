@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { COMMON_OPTIONS } from '../cli/command.ts';
 import { loadCommands } from '../cli/commands.ts';
 import { commandHelp } from '../cli/help.ts';
+import { isLaunchLine, LAUNCH_FLAGS } from '../cli/launch-lines.ts';
 import { ERROR_CODES } from '../src/errors.ts';
 import { buildApp } from '../src/http/app.ts';
 import { RetrieverHolder } from '../src/http/retriever-holder.ts';
@@ -65,6 +66,8 @@ test('every trawl command in a code line exists, with its options', () => {
       for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx )trawl ([a-z]+)([^|;&)]*)/g)) {
         const command = COMMANDS.find((candidate) => candidate.name === name);
         assert.ok(command, `${path}: there is no command trawl ${name} (${line})`);
+        seen++;
+        if (name === 'serve' && isLaunchLine(rest!.split(/\s+/))) continue;
         for (const [, option] of rest!.matchAll(/(?:^|\s)--([a-z][a-z0-9-]*)/g)) {
           const known = { ...command.options, ...COMMON_OPTIONS, help: true };
           assert.ok(
@@ -72,7 +75,6 @@ test('every trawl command in a code line exists, with its options', () => {
             `${path}: trawl ${name} has no option --${option}`,
           );
         }
-        seen++;
       }
     }
   }
@@ -90,8 +92,8 @@ test('every option, environment variable and npm script that a page names exists
     // Their options are those of other programs.
     if (path.startsWith('models/') || path.startsWith('native/')) continue;
     for (const code of inlineCode) {
-      const [, option] = /^--([a-z][a-zA-Z0-9-]*)/.exec(code) ?? [];
-      if (option !== undefined)
+      const [, option] = /^--([a-z][a-zA-Z0-9_-]*)/.exec(code) ?? [];
+      if (option !== undefined && !LAUNCH_FLAGS.includes(option))
         assert.ok(
           options.has(option.replace(/^no-/, '')) || option === 'help' || option === 'no-NAME',
           `${path}: no option --${option}`,
@@ -107,7 +109,7 @@ test('every option, environment variable and npm script that a page names exists
 });
 
 test('every route that a page names exists', async () => {
-  const app = buildApp(new RetrieverHolder());
+  const app = buildApp(new RetrieverHolder(), { mcp: { hosts: [] } });
   await app.ready();
   let seen = 0;
   for (const { path, codeLines, inlineCode } of pages) {

@@ -28,7 +28,9 @@ export const serveCommand = defineCommand({
     'and keep it private. SIGTERM and Ctrl-C let running requests end first; SIGHUP opens indexes, keys and certificates ' +
     'anew while requests go on (docs/operations.md).\n\n' +
     'The log goes to stderr: lines for a person on a terminal, JSON elsewhere. With --json one line of JSON on stdout, ' +
-    '{"url", "pid", "index", …}, says that the server is ready.',
+    '{"url", "pid", "index", …}, says that the server is ready.\n\n' +
+    'The command line of Search-R1’s retrieval_server.py (--index_path, --corpus_path, …) is understood too: what is not ' +
+    'imported yet is imported first (docs/agents.md).',
   positionals: {
     usage: '<index> …',
     help: { index: 'Index directories; the first one answers requests that name none.' },
@@ -81,6 +83,7 @@ export const serveCommand = defineCommand({
       maxQueries: options['max-queries'],
       maxQueryChars: options['max-query-chars'],
       maxBodyBytes: options['max-body-mib'] * MIB,
+      mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
       shedAfterMs: options['shed-after-ms'],
       deadlineMs: options['deadline-ms'],
       logger: log?.logger ?? null,

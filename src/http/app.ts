@@ -15,6 +15,7 @@ import { registerAdmin } from './routes/admin.ts';
 import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerMcp } from './routes/mcp.ts';
 import { registerMetrics } from './routes/metrics.ts';
 import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
@@ -94,6 +95,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerNative(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);
+  registerMcp(app, holder, config);
   registerDocs(app);
   registerPage(app);
   return app;

@@ -63,6 +63,11 @@ export interface ServerConfig {
    * POST /retrieve.
    */
   readonly dialects: readonly string[];
+  /**
+   * Whether POST /mcp is there, for assistants. `hosts` are names, besides those of loopback, by which it may be asked for
+   * and whose pages may ask.
+   */
+  readonly mcp: { readonly hosts: readonly string[] } | null;
   /** Where log lines go; null for silence. */
   readonly logger: FastifyBaseLogger | null;
   /** One of so many answers gets a log line; those with failed queries, and all errors, always do. */
@@ -102,6 +107,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   deadlineMs: 0,
   retryAfterS: 2,
   dialects: Object.freeze([]),
+  mcp: null,
   logger: null,
   logEvery: 1,
   metrics: null,
@@ -114,6 +120,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 const NOT_NUMBERS: readonly string[] = [
   'logger',
   'dialects',
+  'mcp',
   'metrics',
   'record',
   'keys',

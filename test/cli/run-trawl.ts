@@ -24,6 +24,8 @@ export interface Ended {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** `pipe` leaves standard input open. */
+  readonly stdin?: 'ignore' | 'pipe';
 }
 
 /** Without settings of the person who runs the tests. */
@@ -32,11 +34,14 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 }
 
 /** The program as a child process. */
-export function spawnTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: RunOptions = {}): ChildProcess {
+export function spawnTrawl(
+  args: readonly string[],
+  { env = {}, cwd = tmpdir(), stdin = 'ignore' }: RunOptions = {},
+): ChildProcess {
   return spawn(process.execPath, [PROGRAM, ...args], {
     cwd,
     env: { ...cleanEnvironment(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin, 'pipe', 'pipe'],
   });
 }
 

@@ -29,6 +29,39 @@ export function peerPython(): string {
   return join(peerFolder(), 'bin', 'python');
 }
 
+/** Other projects' clients of a retrieval server, with what they need to run, and the tools that check our Python package. */
+export const CLIENT_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-clients.txt');
+
+/** Training libraries, unpacked without their dependencies: their configuration is read, and their clients are run. */
+export const LIBRARY_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-libraries.txt');
+
+/** The environment of both. */
+export function clientFolder(): string {
+  const hash = createHash('sha256');
+  for (const file of [CLIENT_REQUIREMENTS, LIBRARY_REQUIREMENTS]) hash.update(readFileSync(file));
+  return join(peerCache(), `clients-${hash.digest('hex').slice(0, 12)}`);
+}
+
+export function clientMarker(): string {
+  return join(clientFolder(), '.complete');
+}
+
+export function clientPython(): string {
+  return join(clientFolder(), 'bin', 'python');
+}
+
+/** Where the training libraries lie, outside of the environment's path. */
+export function libraryFolder(): string {
+  return join(clientFolder(), 'libraries');
+}
+
+/** For the `skip` option of a test: false where they are there, else the reason. */
+export function withoutClients(): string | false {
+  return existsSync(clientMarker())
+    ? false
+    : "other projects' clients are not installed: npm run test:peers installs and runs them";
+}
+
 /** For the `skip` option of a test: false where the peers are there, else the reason. */
 export function withoutPeers(): string | false {
   return existsSync(peerMarker())
@@ -82,10 +115,24 @@ export async function runTorchPeer(script: string, input: unknown): Promise<unkn
   return runScript(torchPython(), script, input);
 }
 
-async function runScript(python: string, script: string, input: unknown): Promise<unknown> {
+/** As `runPeer`, with other projects' clients at hand. */
+export async function runClientPeer(
+  script: string,
+  input: unknown,
+  env: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
+  return runScript(clientPython(), script, input, env);
+}
+
+async function runScript(
+  python: string,
+  script: string,
+  input: unknown,
+  env: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
   const child = spawn(python, [join(packageRoot, 'test', 'peers', script)], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, HF_HUB_OFFLINE: '1' },
+    env: { ...process.env, HF_HUB_OFFLINE: '1', ...env },
   });
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -57,9 +57,13 @@ export interface Dialect {
   errorBody?(error: TrawlError, status: number): string | undefined;
 }
 
-type DialectParts<Request extends TSchema> = Pick<Dialect, 'name' | 'path' | 'summary' | 'reply' | 'example'> &
+type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
+  Dialect,
+  'name' | 'path' | 'summary' | 'example'
+> &
   Partial<Pick<Dialect, 'onlyIfNamed' | 'claims' | 'statuses' | 'errorBody'>> & {
     readonly request: Request;
+    readonly reply: Reply;
     /** Most entries of any list, where that is less than the server's limit. */
     readonly maxItems?: number;
     /** Refuses what the schema cannot say, before it is read. */
@@ -67,8 +71,16 @@ type DialectParts<Request extends TSchema> = Pick<Dialect, 'name' | 'path' | 'su
     plan(request: Static<Request>, limits: RequestLimits): Plan;
   };
 
+/** A dialect that keeps the types of its schemas, for clients of ours. */
+export type TypedDialect<Request extends TSchema, Reply extends TSchema> = Dialect & {
+  readonly request: Request;
+  readonly reply: Reply;
+};
+
 /** A dialect from its parts: alone on its path, and with the usual errors, unless they say otherwise. */
-export function defineDialect<Request extends TSchema>(parts: DialectParts<Request>): Dialect {
+export function defineDialect<Request extends TSchema, Reply extends TSchema>(
+  parts: DialectParts<Request, Reply>,
+): TypedDialect<Request, Reply> {
   const { request, plan, check, maxItems = Number.POSITIVE_INFINITY, ...rest } = parts;
   return {
     onlyIfNamed: false,

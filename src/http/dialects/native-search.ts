@@ -23,7 +23,7 @@ const HitFields = {
 };
 
 const QueryResult = Type.Object({
-  ok: Type.Boolean(),
+  ok: Type.Literal(true),
   embedded: Type.Object({
     text: Type.String({ description: 'What was embedded, prefix included, before the limit cut it.' }),
     tokens: Type.Integer({ description: 'Tokens embedded, special tokens included.' }),
@@ -39,7 +39,7 @@ const QueryResult = Type.Object({
 });
 
 const FailedQuery = Type.Object({
-  ok: Type.Boolean(),
+  ok: Type.Literal(false),
   error: Type.Object({ code: Type.String(), message: Type.String() }),
 });
 

@@ -29,13 +29,21 @@ const IndexFacts = Type.Object({
   }),
 });
 
+export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
+
+export const PassageReply = Type.Object({
+  row: Type.Integer({ description: 'Number of the passage in the index.' }),
+  document: Document,
+  sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with this id, if there are.' })),
+});
+
 export const NATIVE_OPERATIONS: readonly Operation[] = [
   {
     path: '/v1/indexes',
     name: 'indexes',
     summary: 'The indexes served',
     access: 'read',
-    reply: Type.Object({ indexes: Type.Array(IndexFacts) }),
+    reply: IndexesReply,
   },
   {
     path: '/v1/passages/{id}',
@@ -43,11 +51,7 @@ export const NATIVE_OPERATIONS: readonly Operation[] = [
     summary: 'A passage by its id',
     access: 'read',
     parameters: [{ name: 'id', description: 'The id as text; a slash in it is %2F.', example: 's-0001' }],
-    reply: Type.Object({
-      row: Type.Integer({ description: 'Number of the passage in the index.' }),
-      document: Document,
-      sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with this id, if there are.' })),
-    }),
+    reply: PassageReply,
   },
 ];
 

@@ -1,0 +1,187 @@
+"""The client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from . import _protocol
+from ._errors import TrawlConnectionError
+from ._protocol import Json, QueryLike
+from ._retry import REPEATABLE, Retry
+from ._types import (
+    Deduplication,
+    Fusion,
+    IndexInfo,
+    Passage,
+    PassageId,
+    Readiness,
+    SearchResponse,
+    TextKind,
+    TruncateSide,
+)
+
+
+class TrawlClient:
+    """A client with a pool of connections; one serves any number of threads.
+
+    ``timeout_s`` is the longest wait for a part of an answer (None: for ever); connecting has ten seconds. A busy
+    server lets requests wait rather than refuse them, so it should be generous. 503 and lost connections are repeated
+    as ``retry`` says. Errors are ``TrawlResponseError`` (the server refused) and ``TrawlConnectionError`` (no answer).
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        api_key: str | None = None,
+        timeout_s: float | None = 120.0,
+        retry: Retry | None = None,
+        max_connections: int = 256,
+        verify: Any = True,
+    ) -> None:
+        self._retry = retry if retry is not None else Retry()
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"),
+            headers=_protocol.headers(api_key),
+            timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
+            limits=httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
+            verify=verify,
+        )
+        self._model: str | None = None
+
+    def search(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        index: str | None = None,
+        k: int | None = None,
+        min_score: float | None = None,
+        exclude: Iterable[PassageId] = (),
+        fuse: Fusion = "none",
+        deduplicate: Deduplication | None = None,
+        candidates: int | None = None,
+        max_chars: int | None = None,
+        documents: bool = False,
+        truncate: TruncateSide = "tail",
+    ) -> SearchResponse:
+        """Searches for several queries at once; each a text, or a ``Query`` with the question it serves.
+
+        ``exclude`` leaves out passages by id, such as those an agent has seen; the lists are filled from further down.
+        ``fuse`` makes one list of all queries'. ``max_chars`` cuts each text to the part around the query's words. A
+        query that fails does so alone, in its result. docs/http-api.md of the server has every field.
+        """
+        body = _protocol.search_body(
+            queries,
+            index=index,
+            k=k,
+            min_score=min_score,
+            exclude=exclude,
+            fuse=fuse,
+            deduplicate=deduplicate,
+            candidates=candidates,
+            max_chars=max_chars,
+            documents=documents,
+            truncate=truncate,
+        )
+        return _protocol.search_response(self._post("/v1/search", body))
+
+    def retrieve(
+        self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
+    ) -> list[list[dict[str, Any]]]:
+        """Search-R1's request: for each query its ``{"document", "score"}``, best first."""
+        result: list[list[dict[str, Any]]] = self._post("/retrieve", _protocol.retrieve_body(queries, topk, questions))[
+            "result"
+        ]
+        return result
+
+    def passage(self, passage_id: PassageId) -> Passage:
+        """A passage by its id; ``TrawlResponseError`` with ``NOT_FOUND`` where there is none."""
+        return _protocol.passage(self._get(_protocol.passage_path(passage_id)))
+
+    def indexes(self) -> list[IndexInfo]:
+        """The indexes that the server has."""
+        return _protocol.indexes(self._get("/v1/indexes"))
+
+    def embed(self, texts: Sequence[str], *, kind: TextKind = "query", model: str | None = None) -> list[list[float]]:
+        """Vectors of texts, with the prefix and the limit of queries or of passages. ``model``: the only one."""
+        vectors: list[list[float]] = []
+        for batch in _protocol.embedding_batches(texts):
+            name = model if model is not None else self._only_model()
+            body = _protocol.embeddings_body(batch, name, kind)
+            vectors += _protocol.vectors(self._post("/v1/embeddings", body))
+        return vectors
+
+    def ready(self) -> Readiness:
+        """Whether the server answers requests, asked once."""
+        try:
+            return _protocol.readiness(self._http.get("/readyz"))
+        except httpx.TransportError as error:
+            raise self._no_answer(error) from error
+
+    def wait_until_ready(self, timeout_s: float = 600.0, *, poll_s: float = 0.5) -> Readiness:
+        """Waits until the server is ready, also for one that does not listen yet, or ``TrawlConnectionError``."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                readiness = self.ready()
+                if readiness.ready:
+                    return readiness
+                last = str(readiness.facts.get("progress", readiness.status))
+            except TrawlConnectionError as error:
+                last = str(error)
+            if time.monotonic() + poll_s > deadline:
+                raise TrawlConnectionError(f"{self._http.base_url} is not ready after {timeout_s:g} s: {last}")
+            time.sleep(poll_s)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._http.close()
+
+    def __enter__(self) -> TrawlClient:
+        """The client, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the connections."""
+        self.close()
+
+    def _only_model(self) -> str:
+        if self._model is None:
+            self._model = _protocol.the_only_model(self.indexes())
+        return self._model
+
+    def _get(self, path: str) -> Json:
+        return self._answered("GET", path, None)
+
+    def _post(self, path: str, body: Json) -> Json:
+        return self._answered("POST", path, body)
+
+    def _answered(self, method: str, path: str, body: Json | None) -> Json:
+        attempt = 0
+        while True:
+            last = attempt == self._retry.attempts - 1
+            try:
+                response = self._http.request(method, path, json=body)
+            except REPEATABLE as error:
+                if last:
+                    raise self._no_answer(error) from error
+                wait_s = self._retry.wait_s(attempt, None)
+            except httpx.TransportError as error:
+                raise self._no_answer(error) from error
+            else:
+                if response.status_code != 503 or last:
+                    _protocol.raise_for_error(response)
+                    return _protocol.json_object(response)
+                wait_s = self._retry.wait_s(attempt, response.headers.get("retry-after"))
+            time.sleep(wait_s)
+            attempt += 1
+
+    def _no_answer(self, error: httpx.TransportError) -> TrawlConnectionError:
+        return TrawlConnectionError(f"No answer from {self._http.base_url}: {type(error).__name__} {error}".rstrip())

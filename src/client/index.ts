@@ -1,0 +1,17 @@
+/** A client of a Trawl server: `import { TrawlClient } from 'trawl-retrieval/client'`. */
+
+export { type CallOptions, type ClientOptions, TrawlClient } from './client.ts';
+export { TrawlConnectionError, TrawlResponseError } from './errors.ts';
+export type { RetryOptions } from './retry.ts';
+export type {
+  FusedHit,
+  Hit,
+  IndexInfo,
+  Passage,
+  Query,
+  QueryResult,
+  Readiness,
+  ScoredDocument,
+  SearchReply,
+  SearchRequest,
+} from './types.ts';

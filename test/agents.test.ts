@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { TrawlClient } from '../src/client/index.ts';
+import { packageRoot } from '../src/package-root.ts';
+import { endOf, fileFolder, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from './cli/run-trawl.ts';
+import { type DocExample, docExamples } from './helpers/doc-examples.ts';
+import { sampleServer } from './helpers/sample-server.ts';
+import { tinyCheckpoint } from './helpers/tiny-checkpoint.ts';
+
+/** docs/agents.md: its JavaScript and its command lines; the Python examples run with `npm run test:peers`. */
+const EXAMPLES = docExamples('agents.md');
+const server = await sampleServer();
+const folder = await fileFolder();
+
+test('the page has an example for each loop, and what each prints', () => {
+  const shown = EXAMPLES.filter(({ language }) => language === 'python' || language === 'js');
+  assert.ok(shown.length >= 9, `${shown.length}`);
+  for (const { section, output } of shown) assert.ok(output !== undefined && output.length > 5, section);
+});
+
+test('the JavaScript example prints what the page says', async (t) => {
+  const [example] = EXAMPLES.filter(({ language }) => language === 'js');
+  // Within the package, so that its own name leads to its exports, as in a project that has it installed.
+  const file = join(packageRoot, 'dist', `example-${process.pid}.mjs`);
+  t.after(() => rmSync(file, { force: true }));
+  writeFileSync(file, example!.code.replaceAll('http://127.0.0.1:8000', server.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [file]);
+  assert.equal(stdout, example!.output);
+});
+
+/** The words of the `trawl` lines of a section. */
+function commandLines(section: string): string[][] {
+  const isOurs = ({ section: of, language }: DocExample): boolean => of === section && language === '';
+  return EXAMPLES.filter(isOurs)
+    .flatMap(({ code }) => code.replaceAll('\\\n', ' ').split('\n'))
+    .filter((line) => line.startsWith('trawl '))
+    .map((line) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!).slice(1));
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+/** Makes a checkpoint and its index by the lines of Agentic-R's section; gives the line that serves it. */
+async function iterate(step: number, port: number): Promise<string[]> {
+  const checkpoint = join(folder, 'checkpoints', `step-${step}`);
+  for (const [name, content] of Object.entries(tinyCheckpoint(step))) {
+    mkdirSync(dirname(join(checkpoint, name)), { recursive: true });
+    writeFileSync(join(checkpoint, name), content);
+  }
+  const changed = (words: readonly string[]): string[] =>
+    words.map((word) =>
+      word === 'wiki-18.jsonl.gz'
+        ? SAMPLE_PASSAGES
+        : word === '8000'
+          ? String(port)
+          : word.replace('100', String(step)),
+    );
+  const [add, index, serve] = commandLines('Agentic-R: a retriever in training').map(changed);
+  for (const line of [add!, index!]) {
+    const { code, stderr } = await runTrawl(line, { cwd: folder });
+    assert.equal(code, 0, stderr);
+  }
+  return serve!;
+}
+
+function serving(t: TestContext, line: readonly string[]): { stop(): Promise<number | null> } {
+  const child = spawnTrawl(line, { cwd: folder });
+  const ended = endOf(child);
+  t.after(() => child.kill('SIGKILL'));
+  return {
+    async stop() {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+  };
+}
+
+test('Agentic-R’s loop: a client goes on while the next iteration’s index takes the server’s place', async (t) => {
+  const port = await freePort();
+  const first = serving(t, await iterate(1, port));
+  const client = new TrawlClient(`http://127.0.0.1:${port}`, { retry: { attempts: 200, maxWaitMs: 100 } });
+  const { facts } = await client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
+  assert.deepEqual([facts.index, facts.model], ['agentic-r-1', 'agentic-r-1']);
+  const seen = new Set<string>();
+  let goOn = true;
+  const searching = (async () => {
+    while (goOn) {
+      const { index, results } = await client.search([{ question: 'Where is it?', query: 'a bridge' }]);
+      assert.ok(results[0]?.ok === true);
+      assert.equal(results[0].embedded.text, 'query: Where is it? [SEP] a bridge');
+      seen.add(index.name);
+    }
+  })();
+  // Made while the old one is served.
+  const line = await iterate(2, port);
+  assert.equal(await first.stop(), 0);
+  serving(t, line);
+  await client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
+  while (!seen.has('agentic-r-2')) await Promise.race([searching, new Promise((resolve) => setTimeout(resolve, 20))]);
+  goOn = false;
+  await searching;
+  assert.deepEqual([...seen], ['agentic-r-1', 'agentic-r-2']);
+});
+
+test('an index of one iteration is refused with the retriever of another', async () => {
+  cpSync(join(folder, 'indexes', 'agentic-r-1'), join(folder, 'copied'), { recursive: true });
+  const { code, stderr } = await runTrawl(['serve', 'copied', '--model', 'agentic-r-2', '--port', '0'], {
+    cwd: folder,
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /MODEL_MISMATCH/);
+});
+
+test('Agentic-R’s launch line takes a checkpoint as its model, and the vectors are found to be its', async (t) => {
+  const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
+  const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'launched'];
+  const model = ['--retriever_name', 'e5', '--retriever_model', './checkpoints/step-1'];
+  const port = await freePort();
+  const child = spawnTrawl(['serve', ...files, ...model, '--faiss_gpu', '--port', String(port)], { cwd: folder });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  const client = new TrawlClient(`http://127.0.0.1:${port}`);
+  const ready = client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
+  await Promise.race([ready, ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
+  const [index] = await client.indexes();
+  assert.match(index!.model.name, /^step-1-[0-9a-f]{12}$/);
+  assert.deepEqual(index!.model.prefixes, { query: 'query: ', passage: 'passage: ' });
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  assert.equal(code, 0);
+  assert.match(stderr, /^trawl model add .*\/checkpoints\/step-1 --name step-1-/m);
+  assert.match(stderr, /^trawl import --corpus /m);
+});
+
+test('a launch line with another model than the vectors were made with is refused', async () => {
+  const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
+  const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'refused'];
+  const args = ['serve', ...files, '--retriever_name', 'e5', '--retriever_model', './checkpoints/step-2'];
+  const { code, stderr } = await runTrawl(args, { cwd: folder });
+  assert.equal(code, 1);
+  assert.match(stderr, /\[VECTORS_OF_ANOTHER_MODEL\]/);
+});

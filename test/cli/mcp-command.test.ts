@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, type TestContext, test } from 'node:test';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { packageRoot } from '../../src/package-root.ts';
+import { endOf, fileFolder, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
+
+const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
+const folder = await fileFolder();
+let index = '';
+
+before(async () => {
+  index = await sampleIndex(folder);
+});
+
+interface Searched {
+  readonly results: readonly { readonly id: string; readonly title: string }[];
+}
+
+async function searchAndFetch(t: TestContext, transport: Transport): Promise<void> {
+  const client = new Client({ name: 'test', version: '1' });
+  t.after(() => client.close());
+  await client.connect(transport);
+  await client.listTools();
+  const found = await client.callTool({
+    name: 'search',
+    arguments: { query: 'who designed the Brooklyn Bridge', k: 2 },
+  });
+  const { results } = found.structuredContent as unknown as Searched;
+  assert.deepEqual([results.length, results[0]!.title], [2, 'Brooklyn Bridge']);
+  const fetched = await client.callTool({ name: 'fetch', arguments: { id: results[0]!.id } });
+  assert.match((fetched.structuredContent as { text: string }).text, /John A\. Roebling/);
+}
+
+test('an assistant that starts trawl mcp searches the index over standard input and output', async (t) => {
+  await searchAndFetch(t, new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp', index] }));
+});
+
+test('an assistant searches a server that was started with --mcp', async (t) => {
+  const { url } = await serveIndex(t, index, ['--mcp']);
+  await searchAndFetch(t, new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
+});
+
+test('trawl mcp ends with its input, and writes nothing but the protocol on standard output', async () => {
+  // Standard input is closed from the start.
+  const { code, stdout } = await endOf(spawnTrawl(['mcp', index]));
+  assert.deepEqual([code, stdout], [0, '']);
+});
+
+test('a path that is no index ends trawl mcp at once', async () => {
+  const { code, stdout, stderr } = await runTrawl(['mcp', join(folder, 'none')]);
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /INDEX_NOT_FOUND/);
+});
+
+test('an index that cannot be opened ends trawl mcp with the reason', async () => {
+  const args = ['mcp', index, '--model', join(folder, 'no-model')];
+  // Its input stays open: only the failure ends it.
+  const { code, stderr } = await endOf(spawnTrawl(args, { stdin: 'pipe' }));
+  assert.equal(code, 1);
+  assert.match(stderr, /MODEL_NOT_FOUND/);
+});

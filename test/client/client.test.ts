@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src/client/index.ts';
+import { waitMs } from '../../src/client/retry.ts';
+import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
+import { eventually, serve } from '../http/build.ts';
+import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
+
+const SHORT = { retry: { attempts: 4, firstWaitMs: 1 } };
+const INDEXES: ScriptedAnswer = { status: 200, body: { indexes: [] } };
+
+function refusal(status: number, code: string, retryAfter?: string): ScriptedAnswer {
+  const headers = { 'x-request-id': 'r-1', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) };
+  return { status, headers, body: { error: { code, message: 'Not now.' } } };
+}
+
+test('the package has the client as an entry of its own', async () => {
+  const entry = (await import('trawl-retrieval/client' as string)) as { TrawlClient: unknown };
+  assert.equal(entry.TrawlClient, TrawlClient);
+});
+
+test('a search has a typed result for each query, and a failing query fails alone', async (t) => {
+  const retriever = new FakeRetriever({
+    outcome: (input) => (input === 'bad' ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'x') } : undefined),
+  });
+  const { url } = await serve(t, retriever);
+  const client = new TrawlClient(url);
+  const queries: readonly Query[] = ['a', 'bad', { query: 'b', question: 'c' }, { query: 'd' }];
+  const reply: SearchReply = await client.search({ queries, k: 2, documents: true });
+  assert.deepEqual(
+    reply.results.map((result) => (result.ok ? result.embedded.text : result.error.code)),
+    ['a', 'ENCODING_FAILED', 'c [SEP] b', 'd'],
+  );
+  const [first] = reply.results;
+  assert.ok(first?.ok === true);
+  const hits: Hit[] = first.hits ?? [];
+  assert.equal(hits.length, 2);
+  assert.ok(hits[0]!.score >= hits[1]!.score);
+  assert.equal(hits[0]!.document?.id, hits[0]!.id);
+  assert.equal(reply.hits, undefined);
+  assert.deepEqual((await client.search(['a'])).results.length, 1);
+});
+
+test('queries are fused without what was seen', async (t) => {
+  const { url } = await serve(t, new FakeRetriever());
+  const reply = await new TrawlClient(url).search({ queries: ['a', 'b'], k: 3, fuse: 'rrf', exclude: ['0', 3] });
+  const hits: FusedHit[] = reply.hits ?? [];
+  assert.equal(hits.length, 3);
+  assert.ok(hits.every(({ id, from }) => id !== '0' && id !== 3 && from.length > 0));
+});
+
+test('passages, indexes, vectors and Search-R1’s request come as the server has them', async (t) => {
+  const { url } = await serve(t, new FakeRetriever());
+  const client = new TrawlClient(`${url}/`);
+  assert.equal((await client.passage('s-1')).document.contents, '"Brooklyn Bridge"\nA bridge in New York.');
+  assert.equal((await client.passage(3)).row, 3);
+  const [index] = await client.indexes();
+  assert.deepEqual(
+    [index!.name, index!.model.name, index!.model.maxTokens.query],
+    ['fake-sample', 'fake-encoder', 256],
+  );
+  const [query, text] = await client.embed(['one', 'ä']);
+  assert.deepEqual([...query!], [10, 'q'.charCodeAt(0), 'u'.charCodeAt(0), 'e'.charCodeAt(0)]);
+  assert.equal(text![0], 8);
+  const [passage] = await client.embed(['one'], { kind: 'passage', model: 'fake-encoder' });
+  assert.equal(passage![1], 'p'.charCodeAt(0));
+  assert.deepEqual(await client.embed([]), []);
+  assert.equal((await client.embed(Array.from({ length: 2_050 }, () => 'x'))).length, 2_050);
+  const [documents] = await client.retrieve(['a'], { topk: 2, questions: ['b'] });
+  assert.deepEqual(
+    documents!.map((hit) => Object.keys(hit)),
+    [
+      ['document', 'score'],
+      ['document', 'score'],
+    ],
+  );
+  assert.deepEqual(await client.retrieve([]), []);
+});
+
+test('a refusal has its status, its code and the request’s id, and is not repeated', async (t) => {
+  const { url } = await serve(t, new FakeRetriever());
+  const client = new TrawlClient(url);
+  const refused = (status: number, code: string) => (error: unknown) => {
+    assert.ok(error instanceof TrawlResponseError);
+    assert.deepEqual([error.status, error.code, typeof error.requestId], [status, code, 'string']);
+    return true;
+  };
+  await assert.rejects(client.passage('no/such?'), refused(404, 'NOT_FOUND'));
+  await assert.rejects(client.search({ queries: ['a'], k: 100_000 }), refused(422, 'K_TOO_LARGE'));
+  await assert.rejects(client.search({ queries: ['a'], maxChars: 1 }), refused(422, 'INVALID_REQUEST'));
+  await assert.rejects(client.embed(['a'], { model: 'other' }), refused(404, 'model_not_found'));
+  for (const status of [400, 404, 422, 429, 500, 501]) {
+    const { url: scripted, requests } = await scriptedServer(t, refusal(status, 'ANY'));
+    await assert.rejects(new TrawlClient(scripted, SHORT).indexes(), refused(status, 'ANY'));
+    assert.equal(requests.length, 1);
+  }
+});
+
+test('a 503 and a lost connection are repeated, as often as was said', async (t) => {
+  for (const [answers, requests, error] of [
+    [[refusal(503, 'NOT_READY'), refusal(503, 'OVERLOADED', '0'), INDEXES], 3, undefined],
+    [[{ status: 0 }, { ...INDEXES, half: true }, INDEXES], 3, undefined],
+    [[refusal(503, 'OVERLOADED', '0')], 4, TrawlResponseError],
+    [[{ status: 0 }], 4, TrawlConnectionError],
+  ] as const) {
+    const scripted = await scriptedServer(t, ...answers);
+    const asked = new TrawlClient(scripted.url, SHORT).indexes();
+    if (error === undefined) assert.deepEqual(await asked, []);
+    else await assert.rejects(asked, error);
+    assert.equal(scripted.requests.length, requests);
+  }
+});
+
+test('waits are those the server asks for, and no longer than allowed', () => {
+  const retry = { attempts: 1, firstWaitMs: 500, maxWaitMs: 4_000 };
+  assert.equal(waitMs(0, '3', retry), 3_000);
+  assert.equal(waitMs(0, '600', retry), 4_000);
+  assert.equal(waitMs(5, '0', retry), 0);
+  assert.equal(waitMs(0, new Date(Date.now() - 60_000).toUTCString(), retry), 0);
+  assert.equal(waitMs(0, new Date(Date.now() + 60_000).toUTCString(), retry), 4_000);
+  for (const strange of ['soon', '-1', '', '²', '1e3', '1.5']) assert.ok(waitMs(0, strange, retry) <= 500, strange);
+  for (const [attempt, longest] of [500, 1_000, 2_000, 4_000, 4_000].entries()) {
+    const wait = waitMs(attempt, null, retry);
+    assert.ok(wait >= longest / 2 && wait <= longest);
+  }
+  assert.ok(waitMs(100_000, null, retry) <= 4_000);
+});
+
+test('an aborted call rejects with its reason, ends the server’s work and is not repeated', async (t) => {
+  const retriever = new FakeRetriever({ before: untilAborted });
+  const { url } = await serve(t, retriever);
+  const gone = new AbortController();
+  const asked = new TrawlClient(url, SHORT).search(['a'], { signal: gone.signal });
+  await eventually(() => retriever.calls.length === 1);
+  const reason = new Error('no longer wanted');
+  gone.abort(reason);
+  await assert.rejects(asked, reason);
+  await eventually(() => retriever.calls[0]?.signal?.aborted === true);
+  assert.equal(retriever.calls.length, 1);
+});
+
+test('an abort ends the wait before a repetition', async (t) => {
+  const { url, requests } = await scriptedServer(t, refusal(503, 'OVERLOADED', '30'));
+  const gone = new AbortController();
+  const asked = new TrawlClient(url).indexes({ signal: gone.signal });
+  await eventually(() => requests.length === 1);
+  gone.abort();
+  await assert.rejects(asked, { name: 'AbortError' });
+  assert.equal(requests.length, 1);
+});
+
+test('a server that starts is waited for, as long as was said', async (t) => {
+  const holder = new RetrieverHolder();
+  const { url } = await serve(t, holder);
+  const client = new TrawlClient(url);
+  const { ready, status, facts } = await client.ready();
+  assert.deepEqual([ready, status, facts.progress], [false, 'starting', 'starting']);
+  await assert.rejects(client.waitUntilReady({ timeoutMs: 20, pollMs: 5 }), /not ready after 20 ms: starting/);
+  const waiting = client.waitUntilReady({ pollMs: 5 });
+  holder.ready(new FakeRetriever());
+  assert.equal((await waiting).facts.index, 'fake-sample');
+  const nowhere = new TrawlClient('http://127.0.0.1:9', SHORT);
+  await assert.rejects(nowhere.waitUntilReady({ timeoutMs: 20, pollMs: 5 }), TrawlConnectionError);
+});
+
+test('the key is sent with each request, and an own fetch is used', async (t) => {
+  const { url, requests } = await scriptedServer(t, INDEXES);
+  const seen: unknown[] = [];
+  const client = new TrawlClient(url, {
+    apiKey: 'k-1',
+    fetch: (...args) => {
+      seen.push(args[0]);
+      return fetch(...args);
+    },
+  });
+  await client.indexes();
+  assert.equal(requests[0]!.headers.authorization, 'Bearer k-1');
+  assert.deepEqual(seen, [`${url}/v1/indexes`]);
+});
+
+test('what is no Trawl server is told as that', async (t) => {
+  for (const body of ['<html>', '[1]', 'null']) {
+    const { url } = await scriptedServer(t, { status: 200, body });
+    await assert.rejects(new TrawlClient(url).indexes(), /is it a Trawl server/);
+  }
+  const { url } = await scriptedServer(t, { status: 502, body: '<html>' });
+  await assert.rejects(new TrawlClient(url).indexes(), { status: 502, code: 'UNKNOWN' });
+  assert.throws(() => new TrawlClient('nonsense'), TypeError);
+  assert.throws(() => new TrawlClient(url, { retry: { attempts: 0 } }), /attempts is 0/);
+});

@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../src/package-root.ts';
+
+export interface DocExample {
+  /** The headings above it, the nearest one last. */
+  readonly section: string;
+  /** Of the fence: `python`, `sh`, '' for none. */
+  readonly language: string;
+  readonly code: string;
+  /** The `text` block behind it: what it prints. */
+  readonly output: string | undefined;
+}
+
+/** The fenced blocks of a page of docs/, in order; a `text` block belongs to the one before it. */
+export function docExamples(page: string): DocExample[] {
+  const text = readFileSync(join(packageRoot, 'docs', page), 'utf8');
+  const examples: DocExample[] = [];
+  let section = '';
+  for (const match of text.matchAll(/^(#+) (.*)$|^```(\w*)\n([\s\S]*?)^```$/gm)) {
+    const [, , heading, language, code] = match;
+    if (heading !== undefined) section = heading;
+    else if (language === 'text') examples[examples.length - 1] = { ...examples.at(-1)!, output: code! };
+    else examples.push({ section, language: language!, code: code!, output: undefined });
+  }
+  return examples;
+}

@@ -1,0 +1,44 @@
+import { after, before } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { buildApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/listen.ts';
+import type { ServerConfig } from '../../src/http/server-config.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { fileFolder } from '../cli/run-trawl.ts';
+import { buildSampleIndex } from './sample-index.ts';
+
+export interface SampleServer {
+  /** Set when the first test runs. */
+  readonly url: string;
+  readonly retriever: Retriever;
+  /** A further server over the same index. */
+  serve(config: Partial<ServerConfig>): Promise<string>;
+}
+
+/** The sample index with the model that comes along, on a real socket for all tests of the file. */
+export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<SampleServer> {
+  const folder = await fileFolder();
+  const apps: FastifyInstance[] = [];
+  const server = {
+    url: '',
+    retriever: undefined as unknown as Retriever,
+    async serve(other: Partial<ServerConfig>): Promise<string> {
+      const app = buildApp(server.retriever, other);
+      apps.push(app);
+      return listen(app, { host: '127.0.0.1', port: 0 });
+    },
+  };
+  before(async () => {
+    server.retriever = await openRetriever(await buildSampleIndex(folder));
+    server.url = await server.serve(config);
+  });
+  after(async () => {
+    for (const app of apps) {
+      app.server.closeAllConnections();
+      await app.close();
+    }
+    await server.retriever.close();
+  });
+  return server;
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { packageRoot } from '../../src/package-root.ts';
+import { docExamples } from '../helpers/doc-examples.ts';
+import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { sampleServer } from '../helpers/sample-server.ts';
+
+/** docs/agents.md against the projects' own packages. */
+const skip = withoutClients();
+const server = await sampleServer();
+const EXAMPLES = docExamples('agents.md');
+const QUERIES = ['who designed the Brooklyn Bridge', 'longest river of the Czech Republic'];
+
+function library(path: string): string {
+  return readFileSync(join(libraryFolder(), path), 'utf8');
+}
+
+function exampleOf(section: string): string {
+  const found = EXAMPLES.find((example) => example.section === section);
+  assert.ok(found, section);
+  return found.code;
+}
+
+test('every Python example prints what the page says', { skip }, async () => {
+  const examples = EXAMPLES.filter(({ language }) => language === 'python');
+  const env = { ...process.env, PYTHONPATH: join(packageRoot, 'clients', 'python', 'src'), PYTHONUTF8: '1' };
+  const printed = await Promise.all(
+    examples.map(async ({ code, section }) => {
+      const program = code.replaceAll('http://127.0.0.1:8000', server.url);
+      const { stdout } = await promisify(execFile)(clientPython(), ['-c', program], { env });
+      return { section, stdout };
+    }),
+  );
+  assert.deepEqual(
+    printed,
+    examples.map(({ section, output }) => ({ section, stdout: output })),
+  );
+});
+
+test('SkyRL’s and verl’s own clients read the answers', { skip }, async () => {
+  const answer = (await runClientPeer('library_clients.py', {
+    url: `${server.url}/retrieve`,
+    libraries: libraryFolder(),
+    queries: QUERIES,
+    tool: exampleOf('verl'),
+  })) as Record<string, unknown>;
+  const { outcomes } = await server.retriever.retrieve({ queries: QUERIES, k: 2 });
+  const contents = outcomes.map((outcome) => {
+    assert.ok(outcome.ok);
+    return outcome.hits.map(({ document }) => {
+      const { title, text } = JSON.parse(document) as { title: string; text: string };
+      return [`"${title}"`, text] as const;
+    });
+  });
+  const skyrl = contents[0]!.map(([title, text], i) => `Doc ${i + 1}: ${title}\n${text}\n`).join('');
+  const [, observed] = /^\n<information>(.*)<\/information>\n$/.exec(String(answer.skyrl)) ?? [];
+  assert.deepEqual(JSON.parse(observed!), { result: skyrl });
+  const verl = contents.map((hits) =>
+    hits
+      .map(([title, text], i) => `Doc ${i + 1} (Title: ${title})\n${text}\n\n`)
+      .join('')
+      .trim(),
+  );
+  assert.equal(answer.verl, verl.join('\n---\n'));
+  assert.deepEqual([answer.verl_status, answer.verl_total, answer.verl_refused], ['success', 4, 'api_error']);
+});
+
+test('verl’s tool is configured as its class reads it', { skip }, async () => {
+  const { tool, type } = (await runClientPeer('verl_tool.py', {
+    libraries: libraryFolder(),
+    yaml: exampleOf('verl'),
+  })) as { tool: { class_name: string; config: Record<string, unknown> }; type: string };
+  assert.equal(type, 'function');
+  const source = library(`${tool.class_name.split('.').slice(0, -1).join('/')}.py`);
+  assert.match(source, new RegExp(`^class ${tool.class_name.split('.').at(-1)}\\(BaseTool\\)`, 'm'));
+  for (const key of Object.keys(tool.config)) assert.ok(source.includes(`config.get("${key}"`), key);
+  assert.match(library('verl/trainer/config/rollout/rollout.yaml'), /^ *tool_config_path:/m);
+});
+
+test('SkyRL’s settings are fields of its configuration', { skip }, () => {
+  const config = library('skyrl/train/config/config.py');
+  const field = (className: string, name: string): string => {
+    const body = config.split(`class ${className}(BaseConfig):`)[1]?.split('\n@dataclass')[0] ?? '';
+    const [, type] = new RegExp(`^    ${name}: (\\w+)`, 'm').exec(body) ?? [];
+    assert.ok(type, `${className} has no ${name}`);
+    return type;
+  };
+  assert.match(config, /^ {4}environment: EnvironmentConfig/m);
+  const settings = exampleOf('SkyRL').trim().split('\n');
+  assert.equal(settings.length, 4);
+  for (const setting of settings) {
+    const path = setting.split('=')[0]!.split('.').slice(1);
+    let className = 'EnvironmentConfig';
+    // The search environment's own fields are skyrl-gym's.
+    for (const name of path.slice(0, 2)) className = field(className, name);
+    if (path.length > 2) {
+      assert.equal(className, 'SearchEnvConfig');
+      assert.match(library('skyrl-gym/skyrl_gym/envs/search/env.py'), new RegExp(`^    ${path[2]}: `, 'm'));
+    }
+  }
+  const agent = library('skyrl-agent/skyrl_agent/tools/local_search.py');
+  for (const name of ['LOCAL_SEARCH_URL', 'LOCAL_SEARCH_TOP_K']) assert.ok(agent.includes(name), name);
+});
+
+test('FlashRAG’s pipelines take a retriever and read its topk from the configuration', { skip }, () => {
+  const pipeline = library('flashrag/pipeline/pipeline.py');
+  assert.match(pipeline, /def __init__\(self, config, prompt_template=None, retriever=None, generator=None\)/);
+  const retriever = library('flashrag/retriever/retriever.py');
+  for (const key of ['retrieval_topk', 'retrieval_batch_size']) assert.ok(retriever.includes(`config["${key}"]`), key);
+});
+
+for (const [project, why] of [
+  ['slime', 'PyPI’s slime is another package (mixed models)'],
+  ['rLLM', 'it is not on PyPI'],
+  ['Search-R1', 'it is not on PyPI'],
+  ['Agentic-R', 'it is not on PyPI'],
+] as const) {
+  test(`${project}’s settings are compared with its package`, { skip: `${why}; the page says so` }, () => undefined);
+}
+
+test('the versions that the page names are those compared', () => {
+  const page = readFileSync(join(packageRoot, 'docs', 'agents.md'), 'utf8');
+  const pinned = ['requirements-clients.txt', 'requirements-libraries.txt']
+    .map((file) => readFileSync(join(packageRoot, 'test', 'peers', file), 'utf8'))
+    .join('\n');
+  for (const [, name, version] of pinned.matchAll(/^(verl|skyrl|skyrl-gym|flashrag-dev)==(.*)$/gm)) {
+    assert.ok(page.includes(`${name} ${version}`), `${name} ${version}`);
+  }
+  assert.ok(skip !== false || existsSync(libraryFolder()));
+});

@@ -1,0 +1,52 @@
+"""FlashRAG's own SequentialPipeline over our retriever; its generator here answers with the first document's title."""
+
+import contextlib
+import json
+import sys
+
+request = json.load(sys.stdin)
+sys.path.append(request["libraries"])
+
+with contextlib.redirect_stdout(sys.stderr):
+    from flashrag.dataset.dataset import Dataset, Item
+    from flashrag.pipeline import SequentialPipeline
+    from trawl_client import FlashRAGRetriever
+
+    class Prompts:
+        """In place of a language model's prompt: what the pipeline gives it."""
+
+        def get_string(self, question, retrieval_result):
+            return (question, retrieval_result)
+
+    class FirstTitle:
+        """In place of a language model."""
+
+        def generate(self, prompts):
+            return [documents[0]["title"] for _, documents in prompts]
+
+    class Config(dict):
+        """FlashRAG's Config gives None for what it does not have."""
+
+        def __getitem__(self, key):
+            return self.get(key)
+
+    config = Config(
+        retrieval_topk=3,
+        retrieval_batch_size=2,
+        remote_retriever_url=request["url"],
+        save_retrieval_cache=True,
+        metrics=["em"],
+    )
+    retriever = FlashRAGRetriever.from_config(config)
+    pipeline = SequentialPipeline(config, Prompts(), retriever=retriever, generator=FirstTitle())
+    data = [Item({"id": i, **item, "output": {}}) for i, item in enumerate(request["items"])]
+    dataset = pipeline.run(Dataset(config=config, data=data))
+
+json.dump(
+    {
+        "pred": dataset.pred,
+        "contents": [[document["contents"] for document in documents] for documents in dataset.retrieval_result],
+        "em": [item.output["metric_score"]["em"] for item in dataset],
+    },
+    sys.stdout,
+)

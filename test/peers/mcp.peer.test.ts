@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { packageRoot } from '../../src/package-root.ts';
+import { fileFolder, sampleIndex } from '../cli/run-trawl.ts';
+import { runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { sampleServer } from '../helpers/sample-server.ts';
+
+const skip = withoutClients();
+const server = await sampleServer({ mcp: { hosts: [] } });
+const folder = await fileFolder();
+let index = '';
+
+before(async () => {
+  if (skip === false) index = await sampleIndex(folder);
+});
+
+interface Answer {
+  readonly tools: string[];
+  readonly results: { readonly id: string; readonly title: string }[];
+  readonly text: string;
+  readonly missing: { readonly error: boolean; readonly text: string };
+}
+
+test('the official Python client finds the same over HTTP and over standard input and output', { skip }, async () => {
+  const command = [process.execPath, join(packageRoot, 'dist', 'cli', 'trawl.js'), 'mcp', index];
+  const answers = (await runClientPeer('mcp_client.py', {
+    url: `${server.url}/mcp`,
+    command,
+    query: 'who designed the Brooklyn Bridge',
+  })) as { http: Answer; stdio: Answer };
+  assert.deepEqual(answers.http, answers.stdio);
+  const { tools, results, text, missing } = answers.http;
+  assert.deepEqual(tools, ['search', 'fetch']);
+  assert.deepEqual([results.length, results[0]!.title], [3, 'Brooklyn Bridge']);
+  assert.match(text, /John A\. Roebling/);
+  assert.equal(missing.error, true);
+  assert.match(missing.text, /^NOT_FOUND/);
+});

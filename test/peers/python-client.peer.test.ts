@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { packageRoot } from '../../src/package-root.ts';
+import { fileFolder } from '../cli/run-trawl.ts';
+import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
+import { sampleServer } from '../helpers/sample-server.ts';
+
+const skip = withoutClients();
+const project = join(packageRoot, 'clients', 'python');
+const installed = join(await fileFolder(), 'site');
+const server = await sampleServer();
+
+/** A tool of the environment in the project's folder; rejects with its output where it fails. */
+async function python(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const { stdout, stderr } = await promisify(execFile)(clientPython(), [...args], {
+    cwd: project,
+    env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1', ...env },
+  }).catch((error: { stdout: string; stderr: string }) => {
+    throw new Error(`${args.join(' ')}\n${error.stdout}\n${error.stderr}`);
+  });
+  return stdout + stderr;
+}
+
+before(async () => {
+  if (skip !== false) return;
+  // Built by the backend that pyproject.toml names, as pip builds it from a checkout.
+  const options = [
+    '--quiet',
+    '--disable-pip-version-check',
+    '--no-deps',
+    '--no-build-isolation',
+    '--target',
+    installed,
+  ];
+  await python(['-m', 'pip', 'install', ...options, project]);
+});
+
+test('the Python package installs with its types', { skip }, () => {
+  assert.ok(existsSync(join(installed, 'trawl_client', 'py.typed')));
+});
+
+test('the Python client passes its tests against a real server', { skip }, async () => {
+  const output = await python(['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
+    SERVER_URL: server.url,
+    PYTHONPATH: installed,
+  });
+  assert.match(output, /Ran (\d{2,}) tests in [\s\S]*\nOK\n/);
+});
+
+test('the Python package is clean by mypy --strict and ruff', { skip }, async () => {
+  const cache = await fileFolder();
+  assert.match(await python(['-m', 'mypy', '--cache-dir', cache]), /no issues found/);
+  await python(['-m', 'ruff', 'check', '--no-cache', '.']);
+  await python(['-m', 'ruff', 'format', '--no-cache', '--check', '.']);
+});
+
+test('FlashRAG’s own pipeline runs over the retriever', { skip }, async () => {
+  const items = [
+    { question: 'which bridge did John A. Roebling design', golden_answers: ['Brooklyn Bridge'] },
+    { question: 'what is the longest river of the Czech Republic', golden_answers: ['Vltava'] },
+    { question: 'which city is the capital of Finland', golden_answers: ['none of them'] },
+  ];
+  const { outcomes } = await server.retriever.retrieve({ queries: items.map(({ question }) => question), k: 3 });
+  const titles = outcomes.map((outcome) => {
+    assert.ok(outcome.ok);
+    return (JSON.parse(outcome.hits[0]!.document) as { title: string }).title;
+  });
+  const answer = (await runClientPeer(
+    'flashrag_pipeline.py',
+    { url: server.url, libraries: libraryFolder(), items },
+    { PYTHONPATH: installed },
+  )) as { pred: string[]; contents: string[][]; em: number[] };
+  assert.deepEqual(answer.pred, titles);
+  assert.deepEqual(
+    answer.contents.map((documents) => documents.length),
+    [3, 3, 3],
+  );
+  assert.deepEqual(
+    answer.em,
+    titles.map((title, i) => (items[i]!.golden_answers[0] === title ? 1 : 0)),
+  );
+});
