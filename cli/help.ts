@@ -16,7 +16,8 @@ export function programHelp(commands: readonly Command[], version: string): stri
     '`trawl <command> --help` tells more. Every option can also be set by an environment variable (--max-k: TRAWL_MAX_K)',
     'or in trawl.config.json; a flag wins over the environment, the environment over the file.',
     '',
-    'Exit codes: 0 done, 1 failed, 2 command line not understood, 3 a check found problems, 130 interrupted.',
+    'Exit codes: 0 done, 1 failed, 2 command line not understood, 3 a check found problems, 75 stopped by SIGTERM and',
+    'resumed by the same command, 130 interrupted.',
   ].join('\n');
 }
 

@@ -58,7 +58,7 @@ export const prepareCommand = defineCommand({
     columns: {
       kind: 'flag',
       default: true,
-      help: 'Columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section); --no-columns leaves them away.',
+      help: 'Leave out the columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section).',
     },
     format: { kind: 'choice', choices: DOCUMENT_FORMATS, help: 'Kind of the files, where their names do not tell.' },
     'skip-bad-lines': {
