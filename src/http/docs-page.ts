@@ -94,7 +94,10 @@ function described(field: Json): string {
 function typeName(field: Json): string {
   if (Array.isArray(field.enum)) return field.enum.map((each) => text(JSON.stringify(each))).join(' or ');
   if (Array.isArray(field.anyOf)) return (field.anyOf as Json[]).map(typeName).join(' or ');
-  if (field.type === 'array') return `list of ${typeName((field.items ?? {}) as Json)}`;
+  if (field.type === 'array') {
+    const items = typeName((field.items ?? {}) as Json);
+    return `list of ${items.includes(' or ') ? `(${items})` : items}`;
+  }
   return text(String(field.type ?? 'any'));
 }
 
