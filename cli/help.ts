@@ -1,5 +1,6 @@
 import { environmentName, type OptionSpec } from '../src/options/option-spec.ts';
 import type { Command } from './command.ts';
+import { wrapParagraph } from './wrap.ts';
 
 const WIDTH = 100;
 
@@ -61,16 +62,7 @@ function optionText(name: string, spec: OptionSpec): string {
 
 /** Paragraphs (separated by a blank line) broken into lines. */
 function wrap(text: string, indent: number): string[] {
-  const margin = ' '.repeat(indent);
-  return text.split('\n\n').flatMap((paragraph, i) => {
-    const lines: string[] = i === 0 ? [] : [''];
-    let line = '';
-    for (const word of paragraph.split(/\s+/)) {
-      if (line !== '' && indent + line.length + 1 + word.length > WIDTH) {
-        lines.push(margin + line);
-        line = word;
-      } else line = line === '' ? word : `${line} ${word}`;
-    }
-    return [...lines, margin + line];
-  });
+  return text
+    .split('\n\n')
+    .flatMap((paragraph, i) => [...(i === 0 ? [] : ['']), ...wrapParagraph(paragraph, { indent, width: WIDTH })]);
 }

@@ -50,7 +50,7 @@ export const inspectCommand = defineCommand({
         `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
         `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
         `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
-        `    same bits   ${model.batchInvariant ? 'whatever the batch' : 'not guaranteed between batches'}`,
+        `    batches     a text's vector has ${model.batchInvariant ? 'the same bits in any batch' : 'other last bits in another batch'}`,
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
         ...corpus.files.map(
           (file) => `    ${file.name}  ${formatNumberOf(file.passages, 'passage')}, ${formatBytes(file.bytes)}`,
