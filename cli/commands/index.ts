@@ -79,7 +79,7 @@ export const indexCommand = defineCommand({
     'from-embeddings': {
       kind: 'list',
       value: 'FILE',
-      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
+      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
     },
     ...VECTOR_FILE_OPTIONS,
     ...BUILD_OPTIONS,
