@@ -2,7 +2,16 @@
 // nothing but Node's own modules, because it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildNative, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
@@ -97,15 +106,52 @@ async function compile() {
   const wanted = digest([...inputs, ...sources].flatMap((file) => [relative(root, file), readFileSync(file)]));
   if (readText(BUILD_STAMP) === wanted) return;
   const started = announce('Compiling');
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], {
-    onFailure: 'The sources do not compile.',
-  });
+  // Beside what is there: another set-up, or a program that runs, may be reading it.
+  const made = join(root, `dist.${process.pid}`);
+  removeLeftovers();
+  await run(
+    process.execPath,
+    [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--noEmitOnError', '--outDir', made],
+    {
+      onFailure: 'The sources do not compile.',
+    },
+  );
   // npx and `npm install -g` set this bit once, on a file that the next build replaces.
-  chmodSync(join(root, 'dist', 'cli', 'trawl.js'), 0o755);
+  chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
+  replaceFolder(made, join(root, 'dist'));
   mkdirSync(dirname(BUILD_STAMP), { recursive: true });
   writeFileSync(BUILD_STAMP, wanted);
   done(started);
+}
+
+/** What set-ups that were killed have left. */
+function removeLeftovers() {
+  for (const name of readdirSync(root)) {
+    const [, pid] = /^dist\.(?:old\.)?(\d+)$/.exec(name) ?? [];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(root, name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+/** `made` takes the place of `folder`, unless another set-up has just put its own there, which is made of the same sources. */
+function replaceFolder(made, folder) {
+  const old = `${folder}.old.${process.pid}`;
+  if (existsSync(folder)) renameSync(folder, old);
+  try {
+    renameSync(made, folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error;
+    rmSync(made, { recursive: true, force: true });
+  }
+  rmSync(old, { recursive: true, force: true });
 }
 
 /** Runs a command in the root; its output is shown only when it fails. */

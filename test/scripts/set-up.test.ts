@@ -86,6 +86,20 @@ function stateOf(folder: string): string {
   return hash.digest('hex');
 }
 
+test('two set-ups at once both end well, and what killed ones left goes', async (t) => {
+  const { root } = await checkout(t);
+  mkdirSync(join(root, 'dist.99999999'));
+  assert.equal((await run(root, 'setup.mjs')).code, 0);
+  writeFileSync(join(root, 'src', 'added.ts'), 'export const added = 1;\n');
+  const both = await Promise.all([run(root, 'setup.mjs'), run(root, 'setup.mjs')]);
+  for (const { code, stderr } of both) assert.equal(code, 0, stderr);
+  assert.ok(existsSync(join(root, 'dist', 'src', 'added.js')));
+  assert.deepEqual(
+    readdirSync(root).filter((name) => name.startsWith('dist')),
+    ['dist'],
+  );
+});
+
 test('the set-up installs and compiles once, does nothing the second time, and only what a change needs afterwards', async (t) => {
   const { root, npmCalls } = await checkout(t);
   const first = await run(root, 'setup.mjs');
