@@ -107,14 +107,13 @@ async function answer(
     // Others may have been answered meanwhile.
     replies.require();
     const replyStart = performance.now();
-    const slices = await writeReply(result.pieces, signal);
+    const slices = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
     const timings: AnswerTimings = {
       parse,
       ...result.timings,
       reply: performance.now() - replyStart,
       total: elapsedMs(request),
     };
-    replies.hold(byteLength(slices), request.raw, reply.raw);
     const { truncated, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
     log(request, index, dialect, plan, result, timings);
