@@ -90,12 +90,13 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const replies = new ReplyBudget(config.maxReplyBytesInFlight);
   const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   metrics.watch(holder, { replyBytes: () => replies.bytes, bodyBytes: () => bodies.bytes, server: app.server });
-  registerDialects(app, { holder, config, metrics, replies, bodies });
+  const routes = { holder, config, metrics, replies, bodies };
+  registerDialects(app, routes);
   registerHealth(app, holder, config);
   registerNative(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);
-  registerMcp(app, holder, config);
+  registerMcp(app, routes);
   registerDocs(app);
   registerPage(app);
   return app;

@@ -188,6 +188,8 @@ test('a configuration that cannot work is refused', () => {
     { topk: 20, maxK: 10 },
     { maxBodyBytes: Number.NaN },
     { maxBodyBytes: 2 ** 32 },
+    { deadlineMs: 2 ** 31 },
+    { keepAliveMs: 1e12 },
   ]) {
     assert.throws(() => resolveServerConfig(bad), { code: 'CONFIG_INVALID' });
   }
