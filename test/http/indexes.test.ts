@@ -113,6 +113,13 @@ test('the routes of facts tell all indexes', async (t) => {
   );
   const health = (await app.inject('/health')).json<{ retrievers: object }>();
   assert.deepEqual(health.retrievers, { total: 2, available: 2 });
+  const named = async (url: string): Promise<unknown> => (await app.inject(url)).json<{ index: string }>().index;
+  assert.deepEqual(
+    [await named('/indexes/news/readyz'), await named('/readyz?index=news'), await named('/readyz')],
+    ['news', 'news', 'wiki'],
+  );
+  assert.equal((await app.inject('/indexes/news/health')).statusCode, 200);
+  for (const route of ['readyz', 'health']) assert.equal((await app.inject(`/indexes/no/${route}`)).statusCode, 404);
 });
 
 test('readiness waits for a query that each index has really answered', async (t) => {
