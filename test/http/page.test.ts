@@ -129,8 +129,8 @@ test('a server with keys is asked with the one that a person types, kept for the
   await shoot(page, 'key-wanted');
   for (const wrong of ['a wrong key 💧', 'read-key-of-another-server']) {
     await page.fill('#key', wrong);
-    await page.keyboard.press('Enter');
-    await page.waitForFunction("document.getElementById('answer').getAttribute('aria-busy') === null");
+    await Promise.all([page.waitForResponse('**/retrieve'), page.keyboard.press('Enter')]);
+    await page.waitForSelector('#error:not([hidden])');
     assert.match(await textOf(page, '#error'), /UNAUTHORIZED/);
   }
   await page.fill('#key', key);
