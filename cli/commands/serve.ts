@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
-import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
+import { isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
@@ -199,7 +199,7 @@ async function openRecorder(
     maxFileBytes: options['record-mib'] * MIB,
     keep: options['record-files'],
     onFailure: (error) =>
-      note(`--record: ${asTrawlError(error).message}; queries are not recorded until it can be written`),
+      note(`--record: ${(error as Error).message}; queries are not recorded until it can be written`),
   });
 }
 
