@@ -72,7 +72,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   app.server.maxConnections = config.maxConnections;
   app.server.on('drop', () => metrics.cut('too-many'));
   const unused = new UnusedConnections(app.server);
-  app.addHook('preClose', async () => unused.close());
+  app.addHook('preClose', () => unused.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');

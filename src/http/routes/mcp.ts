@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clientSignal } from '../client-signal.ts';
 import { deadlineOf } from '../deadline.ts';
+import { ERROR_STATUS } from '../error-status.ts';
 import { chosenIndex } from '../index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { observed } from '../observed-retriever.ts';
@@ -55,7 +56,11 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
           answer = await answerMcp(webRequest(request), body, signal, {
             retriever: () => observed(retriever, { requestId: request.id, dialect: 'mcp' }, routes),
             maxChars: config.maxQueryChars,
-            onFailure: (tool, error) => request.log.info({ tool, code: error.code, err: error }, 'tool failed'),
+            onFailure(tool, error) {
+              // The message of what an assistant did wrong may repeat what it asked for, which stays out of the log.
+              if (ERROR_STATUS[error.code] !== 500) request.log.info({ tool, code: error.code }, 'tool refused');
+              else request.log.error({ tool, code: error.code, err: error, details: error.details }, 'tool failed');
+            },
           });
         } finally {
           release();
