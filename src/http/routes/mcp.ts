@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { isLoopback } from '../access.ts';
 import { clientSignal } from '../client-signal.ts';
 import { deadlineOf } from '../deadline.ts';
 import { ERROR_STATUS } from '../error-status.ts';
@@ -98,7 +99,8 @@ function foreignName(request: FastifyRequest, hosts: readonly string[]): string 
     return `Requests of pages of ${origin.slice(0, 200)} are not answered; --mcp-host names sites that may ask.`;
   }
   // A name that was made to lead to this machine (DNS rebinding) is the one way for a page to get here as its own origin.
-  const local = isLoopbackAddress(request.raw.socket.localAddress);
+  const { localAddress } = request.raw.socket;
+  const local = localAddress === undefined || isLoopback(localAddress);
   if (local && !known(hostName(`http://${host ?? ''}`))) {
     return `This server is asked for as ${String(host).slice(0, 200)}; on loopback it answers to localhost and to what --mcp-host names.`;
   }
@@ -115,10 +117,6 @@ function hostName(url: string): string | undefined {
 
 function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(name);
-}
-
-function isLoopbackAddress(address: string | undefined): boolean {
-  return address === undefined || address === '::1' || /^(?:::ffff:)?127\./.test(address);
 }
 
 /** Methods and tools alone: arguments are queries and stay out of the log. */
