@@ -38,3 +38,41 @@ export async function reloadServer({ holder, metrics, log, files, note }: Reload
     }
   }
 }
+
+/**
+ * SIGHUP, by which servers are told to look at their files again. It is listened to from the making on, since by itself it
+ * ends a process. What comes during the start is done at its end, and what comes during a reload once more after it.
+ */
+export class HangUps {
+  #asked = false;
+  #running = false;
+  #reload: (() => Promise<void>) | undefined;
+  readonly #onSignal = (): void => {
+    this.#asked = true;
+    void this.#run();
+  };
+
+  constructor() {
+    process.on('SIGHUP', this.#onSignal);
+  }
+
+  /** From here on a signal reloads. */
+  answerBy(reload: () => Promise<void>): void {
+    this.#reload = reload;
+    void this.#run();
+  }
+
+  close(): void {
+    process.off('SIGHUP', this.#onSignal);
+  }
+
+  async #run(): Promise<void> {
+    if (this.#running || this.#reload === undefined) return;
+    this.#running = true;
+    while (this.#asked) {
+      this.#asked = false;
+      await this.#reload();
+    }
+    this.#running = false;
+  }
+}

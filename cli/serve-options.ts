@@ -88,12 +88,14 @@ export const SERVE_OPTIONS = {
   'shed-after-ms': {
     kind: 'integer',
     min: 0,
+    max: 999_999_999,
     default: DEFAULT_SERVER_CONFIG.shedAfterMs,
     help: 'Refuse a request with 503 and Retry-After where it would have to wait longer than so many milliseconds. 0: let it wait. For clients that try again; those of Search-R1 and RAG-R1 take any error as the end.',
   },
   'deadline-ms': {
     kind: 'integer',
     min: 0,
+    max: 999_999_999,
     default: DEFAULT_SERVER_CONFIG.deadlineMs,
     help: 'Give a request up with 503 after so many milliseconds, unless its header x-request-timeout-ms names others. 0: it waits until its client hangs up.',
   },

@@ -35,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/http/': [
     'src/errors.ts',
+    'src/abort.ts',
     'src/package-root.ts',
     'src/retrieval/retriever.ts',
     'src/retrieval/timings.ts',

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
-import { asTrawlError, isNodeError, TrawlError } from '../../src/errors.ts';
+import { isNodeError, TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { parseExtraListener } from '../extra-listener.ts';
-import { reloadServer } from '../reload-server.ts';
+import { HangUps, reloadServer } from '../reload-server.ts';
 import { retrieverOptions } from '../retriever-options.ts';
 import { MIB, SERVE_OPTIONS } from '../serve-options.ts';
 import { banner, exposureNotes, startFacts } from '../serve-start.ts';
@@ -43,121 +43,130 @@ export const serveCommand = defineCommand({
     'trawl serve indexes/wiki18 --index news=indexes/news',
     'trawl serve indexes/wiki18 --host 0.0.0.0 --port 8123 --topk 3',
   ],
-  async run({ options, positionals, signal, out, note }) {
-    if (options.topk > options['max-k']) {
-      throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
-    }
-    const keys = readKeys(options['keys-file']);
-    const tls = readTls(options['tls-cert'], options['tls-key']);
-    const indexes = parseServedIndexes([...positionals, ...options.index]);
-    if (indexes.length === 0) {
-      throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
-    }
-    // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
-    for (const { folder } of indexes) openIndexDirectory(folder);
-    // Loaded here, so that the other commands start without a web server.
-    const [{ buildApp }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
-      import('../../src/http/app.ts'),
-      import('../../src/http/listen.ts'),
-      import('../../src/http/server-metrics.ts'),
-      import('../server-log.ts'),
-    ]);
-    const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
-    const retrieving = {
-      ...retrieverOptions(options),
-      // Shared by all indexes; a reload begins with none of the old answers.
-      answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
-      singleFlight: options['single-flight'],
-      maxWaitingBytes: options['max-waiting-mib'] * MIB,
-      onWarning: note,
-    };
-    const open = indexOpener(retrieving, { warm: options.warm, signal });
-    const holder = RetrieverHolder.over(indexes, open);
-    const metrics = new ServerMetrics({ process: true });
-    const recorder = await openRecorder(options, note);
-    if (log !== undefined) metrics.dropped('log', log.dropped);
-    if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
-    const config = {
-      topk: options.topk,
-      maxK: options['max-k'],
-      maxQueries: options['max-queries'],
-      maxQueryChars: options['max-query-chars'],
-      maxBodyBytes: options['max-body-mib'] * MIB,
-      mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
-      shedAfterMs: options['shed-after-ms'],
-      deadlineMs: options['deadline-ms'],
-      logger: log?.logger ?? null,
-      logEvery: options['log-every'],
-      metrics,
-      record: recorder ?? null,
-      keys,
-      tls,
-      corsOrigins: options['cors-origin'],
-      maxConnections: options['max-connections'],
-      writeStallMs: options['stall-s'] * 1000,
-    };
-    const extra = options.listen.map((text) => parseExtraListener(text, options.host));
-    const app = buildApp(holder, { ...config, dialects: options.dialect });
-    const extraApps = extra.map(({ dialect, waiting }) => {
-      const others = options.dialect.filter((name) => name !== dialect);
-      return buildApp(holder, { ...config, ...waiting, dialects: [dialect, ...others] });
-    });
-    const apps = [app, ...extraApps];
-    const inTime = endWithin(options['grace-s'] * 1000, signal, {
-      // What still runs loses its connection, and with it its reason to run.
-      cut() {
-        for (const each of apps) each.server.closeAllConnections();
-      },
-      end() {
-        note('stopping: not everything could be closed in time');
-        log?.flush();
-        // The encoder's threads have their own short wait for this.
-        process.exit(EXIT.ok);
-      },
-    });
-    // The signal by which servers are told to look at their files again.
-    const files = [
-      () => {
-        if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
-      },
-      () => {
-        const next = readTls(options['tls-cert'], options['tls-key']);
-        if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
-      },
-    ];
-    const onHangUp = (): void => void reloadServer({ holder, metrics, log: log?.logger, files, note });
-    process.on('SIGHUP', onHangUp);
-    signal.addEventListener('abort', () => holder.stop(), { once: true });
+  async run(context) {
+    const hangUps = new HangUps();
     try {
-      const url = await listening(listen(app, options), options);
-      for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
-      for (const host of new Set([options.host, ...extra.map((each) => each.host)])) {
-        for (const line of exposureNotes(host, { keys: keys !== null, tls: tls !== null })) note(`note: ${line}`);
-      }
-      await holder.open().catch((error: unknown) => {
-        // A start that was told to stop is no failure.
-        if (!signal.aborted) throw error;
-      });
-      if (signal.aborted) note('stopping before the start was over');
-      else if (options.json) out(JSON.stringify(startFacts(url, holder)));
-      else for (const line of banner(url, holder, keys !== null)) note(line);
-      await aborted(signal);
-      note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
-      holder.stop();
-      await Promise.all(apps.map((each) => each.close()));
-      return EXIT.ok;
+      return await serve(context, hangUps);
     } finally {
-      holder.stop();
-      for (const each of apps) each.server.closeAllConnections();
-      await Promise.all(apps.map((each) => each.close()));
-      process.off('SIGHUP', onHangUp);
-      await holder.close();
-      await recorder?.close();
-      inTime();
-      log?.flush();
+      hangUps.close();
     }
   },
 });
+
+async function serve(
+  { options, positionals, signal, out, note }: CommandContext<typeof SERVE_OPTIONS>,
+  hangUps: HangUps,
+): Promise<number> {
+  if (options.topk > options['max-k']) {
+    throw new TrawlError('USAGE', `--topk ${options.topk} is more than --max-k ${options['max-k']} allows.`);
+  }
+  const keys = readKeys(options['keys-file']);
+  const tls = readTls(options['tls-cert'], options['tls-key']);
+  const indexes = parseServedIndexes([...positionals, ...options.index]);
+  if (indexes.length === 0) {
+    throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+  }
+  // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
+  for (const { folder } of indexes) openIndexDirectory(folder);
+  // Loaded here, so that the other commands start without a web server.
+  const [{ buildApp }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
+    import('../../src/http/app.ts'),
+    import('../../src/http/listen.ts'),
+    import('../../src/http/server-metrics.ts'),
+    import('../server-log.ts'),
+  ]);
+  const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
+  const retrieving = {
+    ...retrieverOptions(options),
+    // Shared by all indexes; a reload begins with none of the old answers.
+    answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
+    singleFlight: options['single-flight'],
+    maxWaitingBytes: options['max-waiting-mib'] * MIB,
+    onWarning: note,
+  };
+  const open = indexOpener(retrieving, { warm: options.warm, signal });
+  const holder = RetrieverHolder.over(indexes, open);
+  const metrics = new ServerMetrics({ process: true });
+  const recorder = await openRecorder(options, note);
+  if (log !== undefined) metrics.dropped('log', log.dropped);
+  if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
+  const config = {
+    topk: options.topk,
+    maxK: options['max-k'],
+    maxQueries: options['max-queries'],
+    maxQueryChars: options['max-query-chars'],
+    maxBodyBytes: options['max-body-mib'] * MIB,
+    mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
+    shedAfterMs: options['shed-after-ms'],
+    deadlineMs: options['deadline-ms'],
+    logger: log?.logger ?? null,
+    logEvery: options['log-every'],
+    metrics,
+    record: recorder ?? null,
+    keys,
+    tls,
+    corsOrigins: options['cors-origin'],
+    maxConnections: options['max-connections'],
+    writeStallMs: options['stall-s'] * 1000,
+  };
+  const extra = options.listen.map((text) => parseExtraListener(text, options.host));
+  const app = buildApp(holder, { ...config, dialects: options.dialect });
+  const extraApps = extra.map(({ dialect, waiting }) => {
+    const others = options.dialect.filter((name) => name !== dialect);
+    return buildApp(holder, { ...config, ...waiting, dialects: [dialect, ...others] });
+  });
+  const apps = [app, ...extraApps];
+  const inTime = endWithin(options['grace-s'] * 1000, signal, {
+    // What still runs loses its connection, and with it its reason to run.
+    cut() {
+      for (const each of apps) each.server.closeAllConnections();
+    },
+    end() {
+      note('stopping: not everything could be closed in time');
+      log?.flush();
+      // The encoder's threads have their own short wait for this.
+      process.exit(EXIT.ok);
+    },
+  });
+  const files = [
+    () => {
+      if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
+    },
+    () => {
+      const next = readTls(options['tls-cert'], options['tls-key']);
+      if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
+    },
+  ];
+  signal.addEventListener('abort', () => holder.stop(), { once: true });
+  try {
+    const url = await listening(listen(app, options), options);
+    for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
+    for (const host of new Set([options.host, ...extra.map((each) => each.host)])) {
+      for (const line of exposureNotes(host, { keys: keys !== null, tls: tls !== null })) note(`note: ${line}`);
+    }
+    await holder.open().catch((error: unknown) => {
+      // A start that was told to stop is no failure.
+      if (!signal.aborted) throw error;
+    });
+    if (signal.aborted) note('stopping before the start was over');
+    else if (options.json) out(JSON.stringify(startFacts(url, holder)));
+    else for (const line of banner(url, holder, keys !== null)) note(line);
+    hangUps.answerBy(() => reloadServer({ holder, metrics, log: log?.logger, files, note }));
+    await aborted(signal);
+    note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
+    holder.stop();
+    await Promise.all(apps.map((each) => each.close()));
+    return EXIT.ok;
+  } finally {
+    holder.stop();
+    for (const each of apps) each.server.closeAllConnections();
+    await Promise.all(apps.map((each) => each.close()));
+    await holder.close();
+    await recorder?.close();
+    inTime();
+    log?.flush();
+  }
+}
 
 /** Where it cannot listen for other reasons than a port that is taken, the address given is wrong. */
 async function listening(attempt: Promise<string>, { host, port }: { host: string; port: number }): Promise<string> {
@@ -190,7 +199,7 @@ async function openRecorder(
     maxFileBytes: options['record-mib'] * MIB,
     keep: options['record-files'],
     onFailure: (error) =>
-      note(`--record: ${asTrawlError(error).message}; queries are not recorded until it can be written`),
+      note(`--record: ${(error as Error).message}; queries are not recorded until it can be written`),
   });
 }
 

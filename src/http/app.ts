@@ -72,7 +72,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   app.server.maxConnections = config.maxConnections;
   app.server.on('drop', () => metrics.cut('too-many'));
   const unused = new UnusedConnections(app.server);
-  app.addHook('preClose', async () => unused.close());
+  app.addHook('preClose', () => unused.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
@@ -90,12 +90,13 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const replies = new ReplyBudget(config.maxReplyBytesInFlight);
   const bodies = new BodyBudget(config.maxBodyBytesInFlight);
   metrics.watch(holder, { replyBytes: () => replies.bytes, bodyBytes: () => bodies.bytes, server: app.server });
-  registerDialects(app, { holder, config, metrics, replies, bodies });
+  const routes = { holder, config, metrics, replies, bodies };
+  registerDialects(app, routes);
   registerHealth(app, holder, config);
   registerNative(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);
-  registerMcp(app, holder, config);
+  registerMcp(app, routes);
   registerDocs(app);
   registerPage(app);
   return app;

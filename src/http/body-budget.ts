@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { preParsingHookHandler } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import { whenAnswerIsOver } from './client-signal.ts';
 
@@ -24,8 +25,14 @@ export class BodyBudget {
     if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
   }
 
+  /** The hook of a route that takes bodies. */
+  readonly count: preParsingHookHandler = (request, reply, payload, done) => {
+    this.#watch(request.raw, reply.raw);
+    done(null, payload);
+  };
+
   /** Counts a body as it arrives. One that arrives beyond the limit is given up with its connection. */
-  watch(request: IncomingMessage, response: ServerResponse): void {
+  #watch(request: IncomingMessage, response: ServerResponse): void {
     this.#held.set(request, 0);
     request.on('data', (chunk: Buffer) => {
       const held = this.#held.get(request);

@@ -1,5 +1,6 @@
 import { type DocumentFields, documentFields } from '../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../retrieval/retriever.ts';
+import type { EventLoopTurn } from './event-loop-turn.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
 export type Fusion = (typeof FUSIONS)[number];
@@ -38,16 +39,19 @@ export interface Fused {
  * The hits of each query that stay, best first, at most `length`; none of a query that failed. With
  * `acrossLists` what counts as one stays in the first list that has it, else in every list once.
  */
-export function select(
+export async function select(
   outcomes: readonly QueryOutcome[],
   { minScore, excluded, deduplicate }: Selection,
   { length, acrossLists }: { readonly length: number; readonly acrossLists: boolean },
-): readonly (readonly Candidate[])[] {
+  turn: EventLoopTurn,
+): Promise<readonly (readonly Candidate[])[]> {
   let seen = new Set<unknown>();
-  return outcomes.map((outcome) => {
-    if (!outcome.ok) return [];
-    if (!acrossLists) seen = new Set();
+  const lists: (readonly Candidate[])[] = [];
+  for (const outcome of outcomes) {
     const list: Candidate[] = [];
+    lists.push(list);
+    if (!outcome.ok) continue;
+    if (!acrossLists) seen = new Set();
     for (const hit of outcome.hits) {
       if (list.length === length || (minScore !== null && hit.score < minScore)) break;
       const candidate = { hit, fields: documentFields(hit.document) };
@@ -57,16 +61,18 @@ export function select(
       seen.add(key);
       list.push(candidate);
     }
-    return list;
-  });
+    if (turn.isOver) await turn.next();
+  }
+  return lists;
 }
 
 /** One list of at most `k` from several. Equal scores are ordered by the better hit, then by the lower row. */
-export function fuse(
+export async function fuse(
   lists: readonly (readonly Candidate[])[],
   fusion: Exclude<Fusion, 'none'>,
   { k, deduplicate }: Selection,
-): Fused[] {
+  turn: EventLoopTurn,
+): Promise<Fused[]> {
   const groups = new Map<unknown, { best: Candidate; rrf: number; from: Fused['from'][number][] }>();
   for (const [query, list] of lists.entries()) {
     for (const [position, candidate] of list.entries()) {
@@ -78,15 +84,13 @@ export function fuse(
       group.from.push({ query, rank, score: candidate.hit.score });
       groups.set(key, group);
     }
+    if (turn.isOver) await turn.next();
   }
   return [...groups.values()]
-    .map(({ best, rrf, from }) => ({
-      best,
-      score: fusion === 'rrf' ? rrf : best.hit.score,
-      from: from.sort((a, b) => b.score - a.score || a.query - b.query),
-    }))
+    .map(({ best, rrf, from }) => ({ best, score: fusion === 'rrf' ? rrf : best.hit.score, from }))
     .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
-    .slice(0, k);
+    .slice(0, k)
+    .map(({ from, ...fused }) => ({ ...fused, from: from.sort((a, b) => b.score - a.score || a.query - b.query) }));
 }
 
 function isBetter(a: Hit, b: Hit): boolean {

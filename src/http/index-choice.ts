@@ -2,6 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { RequestError } from './request-error.ts';
 
+/** The form of a URL that proxies are sent (RFC 9112, section 3.2.2), which every server has to take. */
+const ORIGIN = /^https?:\/\/[^/?#]*(?=\/)/i;
+
 /** `/indexes/NAME` before any route: for clients whose base URL is all that can be set. */
 const PREFIX = /^\/indexes\/([^/?#]+)(?=\/)/;
 
@@ -9,7 +12,7 @@ const prefixes = new WeakMap<IncomingMessage, { readonly text: string; readonly 
 
 /** The URL that is routed: without the prefix that names an index, which is remembered. */
 export function takeIndexPrefix(request: IncomingMessage): string {
-  const url = request.url ?? '/';
+  const url = (request.url ?? '/').replace(ORIGIN, '');
   const [text, encoded] = PREFIX.exec(url) ?? [];
   if (text === undefined || encoded === undefined) return url;
   try {

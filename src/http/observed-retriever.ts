@@ -1,4 +1,5 @@
 import type { RetrieveCall, RetrieveResult, Retriever } from '../retrieval/retriever.ts';
+import type { ServerMetrics } from './server-metrics.ts';
 
 /** Keeps what was asked and found. It must not throw and not wait. */
 export interface QueryRecord {
@@ -12,16 +13,24 @@ export interface RecordedRequest {
   readonly generation: string;
 }
 
-/** The same retriever, with a look at each search it answers. */
+interface Observers {
+  readonly metrics: Pick<ServerMetrics, 'retrieved'>;
+  readonly config: { readonly record: QueryRecord | null };
+}
+
+/** The same retriever, each of whose searches is counted, and kept where the server keeps queries. */
 export function observed(
   retriever: Retriever,
-  onRetrieve: (call: RetrieveCall, result: RetrieveResult) => void,
+  request: Pick<RecordedRequest, 'requestId' | 'dialect'>,
+  { metrics, config: { record } }: Observers,
 ): Retriever {
+  const { index, generation } = retriever.info;
   return {
     info: retriever.info,
     async retrieve(call) {
       const result = await retriever.retrieve(call);
-      onRetrieve(call, result);
+      metrics.retrieved(result);
+      record?.record({ ...request, index, generation }, call, result);
       return result;
     },
     embed: (call) => retriever.embed(call),

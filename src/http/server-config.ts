@@ -131,6 +131,9 @@ const NOT_NUMBERS: readonly string[] = [
 /** Where zero switches something off. */
 const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs'];
 
+/** A timer of more milliseconds fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Defaults filled in, values checked, frozen. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
@@ -143,6 +146,13 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
         `${name} is ${String(value)}; it must be a whole number of at least ${least}.`,
       );
     }
+  }
+  for (const name of ['writeStallMs', 'keepAliveMs', 'receiveTimeoutMs', 'headersTimeoutMs', 'deadlineMs'] as const) {
+    if (config[name] <= LONGEST_TIMER_MS) continue;
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${name} is ${config[name]}; it must be at most ${LONGEST_TIMER_MS} (24 days).`,
+    );
   }
   if (config.topk > config.maxK) {
     throw new TrawlError('CONFIG_INVALID', `topk is ${config.topk}, which is more than maxK allows (${config.maxK}).`);

@@ -10,6 +10,8 @@ const SECONDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120,
 ];
 const QUERIES = [1, 2, 4, 8, 16, 64, 256, 512, 1_024, 4_096, 16_384];
+/** As `SearchLoad.batchSizes` counts them: a batch has at most 1,024 queries. */
+const BATCH_SIZES = [1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023];
 const ROWS = [0, 4, 8, 16, 32, 64, 128, 256, 1_024, 4_096, 65_536, 1_048_576];
 
 export interface AnsweredRequest {
@@ -259,23 +261,10 @@ export class ServerMetrics {
 
   /** What the retrievers count themselves. A reload begins anew at 0, which Prometheus takes for a restart. */
   #statistics(): void {
-    const add = (name: string, help: string, type: 'counter' | 'gauge', values: Values): void => {
-      const get = async (): Promise<object> => ({
-        name,
-        help,
-        type,
-        aggregator: 'sum',
-        values: (this.#holder?.slots ?? []).flatMap(({ name: index, retriever }) =>
-          retriever === undefined
-            ? []
-            : Object.entries(values(retriever.statistics())).map(([key, value]) => ({
-                value,
-                labels: { index, ...(key === '' ? {} : { stage: key }) },
-              })),
-        ),
-      });
-      this.#registry.registerMetric({ name, get } as unknown as Metric);
-    };
+    const add = (name: string, help: string, type: 'counter' | 'gauge', values: Values): void =>
+      this.#tell(name, help, type, (statistics) =>
+        Object.entries(values(statistics)).map(([stage, value]) => ({ value, labels: stage === '' ? {} : { stage } })),
+      );
     add('trawl_queue_queries', 'Queries that wait, by what they wait for.', 'gauge', ({ encoder, search }) => ({
       embed: encoder.waitingTexts,
       search: search.waitingQueries,
@@ -292,6 +281,19 @@ export class ServerMetrics {
       embed: encoder.texts,
       search: search.queries,
     }));
+    const batches = 'trawl_search_batch_queries';
+    this.#tell(batches, 'Queries of one batch of the engine.', 'histogram', ({ search }) => {
+      let count = 0;
+      return [
+        ...BATCH_SIZES.map((le, i) => {
+          count += search.batchSizes[i] ?? 0;
+          return { metricName: `${batches}_bucket`, value: count, labels: { le } };
+        }),
+        { metricName: `${batches}_bucket`, value: search.batches, labels: { le: '+Inf' } },
+        { metricName: `${batches}_sum`, value: search.queries, labels: {} },
+        { metricName: `${batches}_count`, value: search.batches, labels: {} },
+      ];
+    });
     add(
       'trawl_abandoned_queries_total',
       'Queries dropped before they cost anything.',
@@ -325,6 +327,34 @@ export class ServerMetrics {
       '': sharing.cacheBytes,
     }));
   }
+
+  /** A metric read from the statistics of all indexes when it is asked for. */
+  #tell(
+    name: string,
+    help: string,
+    type: 'counter' | 'gauge' | 'histogram',
+    lines: (statistics: RetrieverStatistics) => readonly Line[],
+  ): void {
+    const get = async (): Promise<object> => ({
+      name,
+      help,
+      type,
+      aggregator: 'sum',
+      values: (this.#holder?.slots ?? []).flatMap(({ name: index, retriever }) =>
+        retriever === undefined
+          ? []
+          : lines(retriever.statistics()).map(({ labels, ...line }) => ({ ...line, labels: { index, ...labels } })),
+      ),
+    });
+    this.#registry.registerMetric({ name, get } as unknown as Metric);
+  }
+}
+
+/** A line of a metric, but for the label `index`. */
+interface Line {
+  readonly metricName?: string;
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number>>;
 }
 
 /** Values by stage; the empty name for one that has none. */

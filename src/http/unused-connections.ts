@@ -1,5 +1,9 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/** In these a connection that has come is accepted, and what has come on it read, however busy the server was. */
+const TURNS_TO_READ = 3;
 
 /**
  * Connections that have not sent a request yet. Node counts them as busy, so a graceful stop would wait a minute for each
@@ -16,7 +20,8 @@ export class UnusedConnections {
   }
 
   /** Ends those on which nothing has arrived; one whose request is just coming in may finish it. */
-  close(): void {
+  async close(): Promise<void> {
+    for (let turn = 0; turn < TURNS_TO_READ; turn++) await nextTurn();
     for (const socket of this.#sockets.values()) if (socket.bytesRead === 0 || 'encrypted' in socket) socket.destroy();
   }
 

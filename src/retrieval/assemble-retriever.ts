@@ -37,5 +37,6 @@ export function assembleRetriever(
   { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: MeetingOptions = {},
 ): Retriever {
   const direct = new SearchRetriever(info, encoder, new QueuedIndex(index), passages, alive);
-  return new SharingRetriever(new BoundedRetriever(direct, maxWaitingBytes), { answerCache, singleFlight });
+  // Calls that wait for an equal query of another hold their own queries and get as large an answer.
+  return new BoundedRetriever(new SharingRetriever(direct, { answerCache, singleFlight }), maxWaitingBytes);
 }

@@ -83,9 +83,7 @@ export class QueryRecorder {
     const call = { queries, k, ...(truncate === undefined ? {} : { truncate }) };
     this.#waiting.push({ time: new Date().toISOString(), request, call, outcomes, bytes });
     this.#waitingBytes += bytes;
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined;
-    });
+    this.#writing ??= this.#write();
   }
 
   /** Writes what waits. */
@@ -121,6 +119,8 @@ export class QueryRecorder {
         lines = 0;
       }
     }
+    // In the same turn as the last look: what is recorded from here on begins anew.
+    this.#writing = undefined;
   }
 
   async #append(text: string, lines: number): Promise<void> {
@@ -142,15 +142,23 @@ export class QueryRecorder {
   async #rotate(): Promise<void> {
     const { path, keep } = this.#options;
     const nameOf = (age: number): string => (age === 0 ? path : `${path}.${age}`);
-    for (let age = keep - 1; age >= 0; age--) {
-      await rename(nameOf(age), nameOf(age + 1)).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== 'ENOENT') throw error;
-      });
+    // Before anything is renamed: tried again and again on a full disk, it would push all files that are kept out.
+    const next = `${path}.next`;
+    const file = await open(next, 'w', MODE);
+    try {
+      for (let age = keep - 1; age >= 0; age--) {
+        await rename(nameOf(age), nameOf(age + 1)).catch((error: NodeJS.ErrnoException) => {
+          if (error.code !== 'ENOENT') throw error;
+        });
+      }
+      await rename(next, path);
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      throw error;
     }
-    const file = await open(path, keep === 0 ? 'w' : 'a', MODE);
     await this.#file.close().catch(() => undefined);
     this.#file = file;
-    this.#fileBytes = (await file.stat()).size;
+    this.#fileBytes = 0;
   }
 }
 

@@ -23,15 +23,22 @@ const form = byId('form');
 const question = byId('question');
 const sub = byId('sub');
 const topk = byId('topk');
+const key = byId('key');
+/** `/indexes/NAME` where the page of a further index is open. */
+const base = /^(?:\/indexes\/[^/]+)?(?=\/$)/.exec(location.pathname)?.[0] ?? '';
+/** Of this tab alone, until it is closed. */
+const KEY_NAME = 'trawl-key';
 let running = null;
 
 form.addEventListener('submit', (event) => {
   event.preventDefault();
+  if (!byId('key-field').hidden) sessionStorage.setItem(KEY_NAME, key.value.trim());
   remember();
   search();
 });
 window.addEventListener('popstate', readLink);
 byId('copy').addEventListener('click', copyCurl);
+if (savedKey() !== '') askForKey();
 showExamples();
 showFacts();
 readLink();
@@ -51,7 +58,7 @@ function remember() {
   if (question.value !== '') link.set('q', question.value);
   if (sub.value !== '') link.set('s', sub.value);
   if (topk.value !== '5') link.set('k', topk.value);
-  const address = link.size === 0 ? '/' : `/?${link}`;
+  const address = link.size === 0 ? `${base}/` : `${base}/?${link}`;
   if (address !== location.pathname + location.search) history.pushState(null, '', address);
 }
 
@@ -78,14 +85,15 @@ async function search() {
   say('Searching');
   const start = performance.now();
   try {
-    const response = await fetch('/retrieve', {
+    const response = await fetch(`${base}/retrieve`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...keyHeader() },
       body: JSON.stringify(body),
       signal: mine.signal,
     });
     const text = await response.text();
     const roundTripMs = performance.now() - start;
+    if (response.status === 401 && running === mine) askForKey().focus();
     if (!response.ok) throw refusal(response.status, text);
     showAnswer(parseKeepingBigIntegers(text), body, response.headers.get('server-timing') ?? '', roundTripMs);
   } catch (error) {
@@ -93,6 +101,21 @@ async function search() {
   } finally {
     if (running === mine) byId('answer').removeAttribute('aria-busy');
   }
+}
+
+function savedKey() {
+  return sessionStorage.getItem(KEY_NAME) ?? '';
+}
+
+/** What is no key of any server could not stand in a header. */
+function keyHeader() {
+  return /^[\x21-\x7e]+$/.test(savedKey()) ? { authorization: `Bearer ${savedKey()}` } : {};
+}
+
+function askForKey() {
+  byId('key-field').hidden = false;
+  key.value = savedKey();
+  return key;
 }
 
 /** Ids beyond 2^53 would lose digits as numbers; where the browser shows a number's source, that is kept. */
@@ -183,7 +206,8 @@ function milliseconds(value) {
 /** For a POSIX shell: in single quotes nothing is special but the quote itself. */
 function curlLine(body) {
   const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-  return `curl -s ${quoted(`${location.origin}/retrieve`)} -H 'content-type: application/json' --data-raw ${quoted(JSON.stringify(body))}`;
+  const ownKey = savedKey() === '' ? '' : " -H 'authorization: Bearer KEY'";
+  return `curl -s ${quoted(`${location.origin}${base}/retrieve`)}${ownKey} -H 'content-type: application/json' --data-raw ${quoted(JSON.stringify(body))}`;
 }
 
 async function copyCurl() {
@@ -223,7 +247,7 @@ function showExamples() {
 /** The index in the header; while the server starts, how far it is, asked again until it is ready. */
 async function showFacts() {
   try {
-    const response = await fetch('/readyz', { cache: 'no-store' });
+    const response = await fetch(`${base}/readyz`, { cache: 'no-store' });
     const facts = await response.json();
     if (facts.status !== 'ready') {
       showFactList([['server', `${facts.status}: ${facts.progress}`]]);

@@ -1,12 +1,22 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { endOf, fileFolder, postJson, runTrawl, SAMPLE_PASSAGES, sampleIndex, serveIndex } from './run-trawl.ts';
+import {
+  endOf,
+  fileFolder,
+  postJson,
+  runTrawl,
+  SAMPLE_PASSAGES,
+  sampleIndex,
+  serveIndex,
+  spawnTrawl,
+} from './run-trawl.ts';
 
 const folder = await fileFolder();
 const READ = 'read-key-of-the-test-000';
@@ -87,6 +97,40 @@ test('an index is exchanged under load by SIGHUP, its folder gone meanwhile, and
   assert.match(metrics, /^trawl_index_reloads_total\{index="current",result="failed"\} 1$/m);
   assert.match(metrics, /^trawl_index_draining\{index="current"\} 0$/m);
   assert.match(metrics, /^nodejs_eventloop_lag_p99_seconds /m);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+});
+
+test('SIGHUP during the start is done at its end, and several during a reload are one more', async (t) => {
+  const keys = join(folder, 'keys.fifo');
+  execFileSync('mkfifo', [keys]);
+  const child = spawnTrawl(['serve', first, '--port', '0', '--json', '--keys-file', keys]);
+  t.after(() => child.kill('SIGKILL'));
+  const ended = endOf(child);
+  const started = once(child.stdout!, 'data');
+  let log = '';
+  child.stderr!.on('data', (text: string) => (log += text));
+  const reloaded = async (times: number): Promise<void> => {
+    while (log.split('opened anew').length <= times) await sleep(5);
+  };
+  // A pipe can be opened once the server reads it, and the server stands still until it is written.
+  const giveKeys = async (meanwhile = (): void => {}): Promise<void> => {
+    const pipe = await open(keys, 'w');
+    meanwhile();
+    await pipe.writeFile(`read:${READ}\n`);
+    await pipe.close();
+  };
+  const hangUp = (): void => {
+    for (let i = 0; i < 3; i++) child.kill('SIGHUP');
+  };
+  await giveKeys(hangUp);
+  const { url } = JSON.parse(String((await started)[0])) as { url: string };
+  await giveKeys(hangUp);
+  await reloaded(1);
+  await giveKeys();
+  await reloaded(2);
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${READ}` } });
+  assert.match(await metrics.text(), /^trawl_index_reloads_total\{index="sample",result="done"\} 2$/m);
   child.kill('SIGTERM');
   assert.equal((await ended).code, 0);
 });

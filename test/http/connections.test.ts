@@ -202,6 +202,18 @@ test('closing lets a running request end, refuses new ones and leaves idle conne
   await assert.rejects(fetch(`${url}/livez`));
 });
 
+test('a request that was sent before the stop, and not read yet, is answered', async (t) => {
+  const { app, port } = await serve(t);
+  const socket = await openSocket(t, port);
+  await eventually(() => app.server.listening);
+  const received = readToEnd(socket);
+  // In one turn of the event loop, as on a server that is busy when it is told to stop.
+  socket.write('GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+  const closed = app.close();
+  assert.match(await received, /^HTTP\/1\.1 200 OK/);
+  await closed;
+});
+
 test('a taken port is an error with the way out', async (t) => {
   const { port } = await serve(t);
   const second = build(t);

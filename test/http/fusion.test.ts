@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { EventLoopTurn } from '../../src/http/event-loop-turn.ts';
 import { excerpt } from '../../src/http/excerpt.ts';
 import { fuse, type Selection, select } from '../../src/http/fusion.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
@@ -25,33 +26,35 @@ function found(...hits: readonly [row: number, score: number, title?: string][])
   };
 }
 
-const rowsOf = (lists: ReturnType<typeof select>): number[][] => lists.map((list) => list.map(({ hit }) => hit.row));
+const turn = new EventLoopTurn(new AbortController().signal);
+const rowsOf = async (lists: ReturnType<typeof select>): Promise<number[][]> =>
+  (await lists).map((list) => list.map(({ hit }) => hit.row));
 
-test('what is excluded by id or lies below the score is left out', () => {
+test('what is excluded by id or lies below the score is left out', async () => {
   const outcomes = [found([1, 0.9], [2, 0.8], [3, 0.7], [4, 0.6])];
   const selection = { ...ALL, excluded: new Set(['p2', 'none']), minScore: 0.65 };
-  assert.deepEqual(rowsOf(select(outcomes, selection, APART)), [[1, 3]]);
-  assert.deepEqual(rowsOf(select(outcomes, ALL, { length: 2, acrossLists: false })), [[1, 2]]);
+  assert.deepEqual(await rowsOf(select(outcomes, selection, APART, turn)), [[1, 3]]);
+  assert.deepEqual(await rowsOf(select(outcomes, ALL, { length: 2, acrossLists: false }, turn)), [[1, 2]]);
 });
 
-test('a passage or a title comes once in all lists, in the first that has it', () => {
+test('a passage or a title comes once in all lists, in the first that has it', async () => {
   const outcomes = [found([1, 0.9, 'A'], [2, 0.8, 'A'], [3, 0.7]), found([2, 0.9, 'A'], [3, 0.8], [4, 0.7, 'B'])];
   const apart = { length: 100, acrossLists: true };
-  assert.deepEqual(rowsOf(select(outcomes, ALL, apart)), [
+  assert.deepEqual(await rowsOf(select(outcomes, ALL, apart, turn)), [
     [1, 2, 3],
     [2, 3, 4],
   ]);
-  assert.deepEqual(rowsOf(select(outcomes, { ...ALL, deduplicate: 'passage' }, apart)), [[1, 2, 3], [4]]);
-  assert.deepEqual(rowsOf(select(outcomes, { ...ALL, deduplicate: 'title' }, apart)), [[1, 3], [4]]);
-  assert.deepEqual(rowsOf(select(outcomes, { ...ALL, deduplicate: 'title' }, APART)), [
+  assert.deepEqual(await rowsOf(select(outcomes, { ...ALL, deduplicate: 'passage' }, apart, turn)), [[1, 2, 3], [4]]);
+  assert.deepEqual(await rowsOf(select(outcomes, { ...ALL, deduplicate: 'title' }, apart, turn)), [[1, 3], [4]]);
+  assert.deepEqual(await rowsOf(select(outcomes, { ...ALL, deduplicate: 'title' }, APART, turn)), [
     [1, 3],
     [2, 3, 4],
   ]);
 });
 
-test('reciprocal rank fusion adds 1 / (60 + rank)', () => {
-  const lists = select([found([1, 0.9], [2, 0.8]), found([2, 0.5], [3, 0.4])], ALL, APART);
-  const fused = fuse(lists, 'rrf', { ...ALL, deduplicate: 'passage' });
+test('reciprocal rank fusion adds 1 / (60 + rank)', async () => {
+  const lists = await select([found([1, 0.9], [2, 0.8]), found([2, 0.5], [3, 0.4])], ALL, APART, turn);
+  const fused = await fuse(lists, 'rrf', { ...ALL, deduplicate: 'passage' }, turn);
   assert.deepEqual(
     fused.map(({ best, score }) => [best.hit.row, score]),
     [
@@ -66,9 +69,9 @@ test('reciprocal rank fusion adds 1 / (60 + rank)', () => {
   ]);
 });
 
-test('max fusion orders by the best score, equal ones by the lower row', () => {
-  const lists = select([found([5, 0.9], [2, 0.8]), found([2, 0.95], [4, 0.9])], ALL, APART);
-  const fused = fuse(lists, 'max', { ...ALL, k: 3 });
+test('max fusion orders by the best score, equal ones by the lower row', async () => {
+  const lists = await select([found([5, 0.9], [2, 0.8]), found([2, 0.95], [4, 0.9])], ALL, APART, turn);
+  const fused = await fuse(lists, 'max', { ...ALL, k: 3 }, turn);
   assert.deepEqual(
     fused.map(({ best, score }) => [best.hit.row, score]),
     [
@@ -79,17 +82,17 @@ test('max fusion orders by the best score, equal ones by the lower row', () => {
   );
 });
 
-test('passages of one title are fused into the best of them; those without a title stay apart', () => {
+test('passages of one title are fused into the best of them; those without a title stay apart', async () => {
   const selection: Selection = { ...ALL, deduplicate: 'title' };
-  const lists = select([found([1, 0.5, 'A'], [7, 0.4]), found([2, 0.9, 'A'], [8, 0.4])], selection, APART);
-  const fused = fuse(lists, 'rrf', selection);
+  const lists = await select([found([1, 0.5, 'A'], [7, 0.4]), found([2, 0.9, 'A'], [8, 0.4])], selection, APART, turn);
+  const fused = await fuse(lists, 'rrf', selection, turn);
   assert.deepEqual(
     fused.map(({ best }) => best.hit.row),
     [2, 7, 8],
   );
 });
 
-test('fusing is the same in any order of the queries', () => {
+test('fusing is the same in any order of the queries', async () => {
   const list = fc
     .uniqueArray(fc.integer({ min: 0, max: 12 }), { maxLength: 8 })
     .chain((rows) =>
@@ -97,24 +100,42 @@ test('fusing is the same in any order of the queries', () => {
         .array(fc.integer({ min: 0, max: 5 }), { minLength: rows.length, maxLength: rows.length })
         .map((scores) => rows.map((row, i): [number, number] => [row, scores[i]! / 5]).sort((a, b) => b[1] - a[1])),
     );
-  fc.assert(
-    fc.property(fc.array(list, { maxLength: 4 }), fc.constantFrom('rrf' as const, 'max' as const), (lists, fusion) => {
-      const order = (each: typeof lists) =>
-        fuse(
-          select(
-            each.map((hits) => found(...hits)),
-            ALL,
-            APART,
-          ),
-          fusion,
-          ALL,
-        ).map(({ best }) => best.hit.row);
-      const forwards = order(lists);
-      assert.equal(new Set(forwards).size, forwards.length);
-      if (fusion === 'max') assert.deepEqual(order([...lists].reverse()), forwards);
-      assert.deepEqual([...order([...lists].reverse())].sort(), [...forwards].sort());
-    }),
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(list, { maxLength: 4 }),
+      fc.constantFrom('rrf' as const, 'max' as const),
+      async (lists, fusion) => {
+        const order = async (each: typeof lists): Promise<number[]> => {
+          const outcomes = each.map((hits) => found(...hits));
+          const fused = await fuse(await select(outcomes, ALL, APART, turn), fusion, ALL, turn);
+          return fused.map(({ best }) => best.hit.row);
+        };
+        const forwards = await order(lists);
+        const backwards = await order([...lists].reverse());
+        assert.equal(new Set(forwards).size, forwards.length);
+        if (fusion === 'max') assert.deepEqual(backwards, forwards);
+        assert.deepEqual([...backwards].sort(), [...forwards].sort());
+      },
+    ),
   );
+});
+
+test('others get their turn while many lists are fused, and a client that left ends it', async () => {
+  const hits = Array.from({ length: 25 }, (_, i): [number, number] => [i, 1 - i / 100]);
+  const outcomes = new Array<QueryOutcome>(4_000).fill(found(...hits));
+  let turns = 0;
+  let working = true;
+  const others = (): void => {
+    turns++;
+    if (working) setImmediate(others);
+  };
+  setImmediate(others);
+  await fuse(await select(outcomes, ALL, APART, turn), 'rrf', ALL, turn);
+  working = false;
+  assert.ok(turns >= 10, `${turns} turns`);
+  const controller = new AbortController();
+  setImmediate(() => controller.abort());
+  await assert.rejects(select(outcomes, ALL, APART, new EventLoopTurn(controller.signal)), { code: 'CANCELLED' });
 });
 
 test('an excerpt shows where most words of the query stand together', () => {

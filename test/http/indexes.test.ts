@@ -4,7 +4,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
-import { build, errorOf, eventually, post, postTo, serve } from './build.ts';
+import { build, errorOf, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
 function documentsOf(name: string): string[] {
   return Array.from({ length: 5 }, (_, i) => JSON.stringify({ id: `${name}-${i}`, text: 'x' }));
@@ -113,6 +113,18 @@ test('the routes of facts tell all indexes', async (t) => {
   );
   const health = (await app.inject('/health')).json<{ retrievers: object }>();
   assert.deepEqual(health.retrievers, { total: 2, available: 2 });
+  const named = async (url: string): Promise<unknown> => (await app.inject(url)).json<{ index: string }>().index;
+  assert.deepEqual(
+    [await named('/indexes/news/readyz'), await named('/readyz?index=news'), await named('/readyz')],
+    ['news', 'news', 'wiki'],
+  );
+  assert.equal((await app.inject('/indexes/news/health')).statusCode, 200);
+  // With a scheme and a host before the path.
+  const socket = await openSocket(t, (await serve(t, holder)).port);
+  const received = readToEnd(socket);
+  socket.write('GET http://any.host/indexes/news/readyz HTTP/1.1\r\nhost: any.host\r\nconnection: close\r\n\r\n');
+  assert.match(await received, /"index":"news"/);
+  for (const route of ['readyz', 'health']) assert.equal((await app.inject(`/indexes/no/${route}`)).statusCode, 404);
 });
 
 test('readiness waits for a query that each index has really answered', async (t) => {

@@ -157,6 +157,25 @@ test('where replies wait for slow clients, new requests are told to come later',
   await answered.arrayBuffer();
 });
 
+test('replies that are written at the same time are counted as they grow', async (t) => {
+  const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(10_000) })];
+  const { url } = await serve(t, new FakeRetriever({ documents }), { maxReplyBytesInFlight: 15_000_000 });
+  const ask = async (queries: number): Promise<number> => {
+    const response = await fetch(`${url}/retrieve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ queries: new Array(queries).fill('q'), topk: 1 }),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  // 10 MB each.
+  const statuses = await Promise.all(Array.from({ length: 4 }, () => ask(1_000)));
+  assert.ok(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
+  // One that is alone may be larger than the limit.
+  assert.equal(await ask(2_000), 200);
+});
+
 test('answered replies give their bytes back', async (t) => {
   const app = build(t, new FakeRetriever(), { maxReplyBytesInFlight: 1 });
   for (let i = 0; i < 5; i++) assert.equal((await post(app, { queries: ['a'] })).status, 200);
@@ -169,6 +188,8 @@ test('a configuration that cannot work is refused', () => {
     { topk: 20, maxK: 10 },
     { maxBodyBytes: Number.NaN },
     { maxBodyBytes: 2 ** 32 },
+    { deadlineMs: 2 ** 31 },
+    { keepAliveMs: 1e12 },
   ]) {
     assert.throws(() => resolveServerConfig(bad), { code: 'CONFIG_INVALID' });
   }

@@ -3,8 +3,11 @@ import { request as httpRequest } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { pino } from 'pino';
 import { TrawlError } from '../../src/errors.ts';
+import type { RecordedRequest } from '../../src/http/observed-retriever.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import type { QueryOutcome, RetrieveCall } from '../../src/retrieval/retriever.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
 
@@ -91,6 +94,40 @@ test('what search names, fetch gives whole', async (t) => {
   assert.deepEqual(metadata, { source: 'a book', index: 'fake-sample', generation: 'generation-1', rows: '5' });
   const byUrl = await call(client, 'fetch', { id: 'https://example.org/b' });
   assert.equal(byUrl.structuredContent!.title, 'Brooklyn Bridge');
+});
+
+test('searches are counted and recorded like those of other clients', async (t) => {
+  const recorded: unknown[] = [];
+  const record = { record: (request: object, { queries, k }: RetrieveCall) => recorded.push([request, queries, k]) };
+  const { url, app } = await serve(t, new FakeRetriever(), { ...MCP, record });
+  await call(await connected(t, url), 'search', { query: 'bridge', k: 2 });
+  const [[request, queries, k]] = recorded as [[RecordedRequest, string[], number]];
+  assert.deepEqual(
+    [request.dialect, request.index, request.generation, queries, k],
+    ['mcp', 'fake-sample', 'generation-1', ['bridge'], 2],
+  );
+  const { payload } = await app.inject('/metrics');
+  assert.match(payload, /^trawl_requests_total\{dialect="mcp",status="200"\} [1-9]/m);
+  assert.match(payload, /^trawl_query_rescored_rows_count 1$/m);
+});
+
+test('the log says which tool failed with which code, and nothing of what it was asked', async (t) => {
+  const lines: string[] = [];
+  const logger = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
+  const outcome = (): QueryOutcome => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'a defect') });
+  const { url } = await serve(t, new FakeRetriever({ outcome }), { ...MCP, logger });
+  const client = await connected(t, url);
+  await call(client, 'fetch', { id: 'whatwaslookedfor' });
+  await call(client, 'search', { query: 'whatwaslookedfor' });
+  const told = lines.map((line) => JSON.parse(line) as { level: number; tool?: string; code?: string });
+  assert.deepEqual(
+    told.flatMap(({ level, tool, code }) => (tool === undefined ? [] : [[level, tool, code]])),
+    [
+      [30, 'fetch', 'NOT_FOUND'],
+      [50, 'search', 'ENCODING_FAILED'],
+    ],
+  );
+  assert.ok(!lines.join('').includes('whatwaslookedfor'));
 });
 
 test('passages that share a title are fetched together by it', async (t) => {

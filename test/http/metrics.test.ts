@@ -139,7 +139,14 @@ test('what the retrievers count is told by index and stage', async (t) => {
     statistics: () => ({
       ...zero,
       encoder: { ...zero.encoder, waitingTexts: 7, texts: 40, chunks: 4 },
-      search: { ...zero.search, waitingQueries: 3, queries: 30, batches: 2, expectedWaitMs: 250 },
+      search: {
+        ...zero.search,
+        waitingQueries: 3,
+        queries: 1_050,
+        batches: 4,
+        batchSizes: [1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1],
+        expectedWaitMs: 250,
+      },
       sharing: { ...zero.sharing, cached: 11, joined: 12, computed: 13 },
     }),
   });
@@ -147,7 +154,13 @@ test('what the retrievers count is told by index and stage', async (t) => {
   const at = (name: string, stage?: string): number | undefined =>
     values.get(`${name}{index="fake-sample"${stage === undefined ? '' : `,stage="${stage}"`}}`);
   assert.deepEqual([at('trawl_queue_queries', 'embed'), at('trawl_queue_queries', 'search')], [7, 3]);
-  assert.deepEqual([at('trawl_batches_total', 'embed'), at('trawl_batch_queries_total', 'search')], [4, 30]);
+  assert.deepEqual([at('trawl_batches_total', 'embed'), at('trawl_batch_queries_total', 'search')], [4, 1_050]);
+  const size = (part: string): number | undefined => values.get(`trawl_search_batch_queries_${part}}`);
+  assert.deepEqual(
+    ['1', '3', '7', '15', '31', '1023', '+Inf'].map((le) => size(`bucket{index="fake-sample",le="${le}"`)),
+    [1, 1, 2, 2, 3, 3, 4],
+  );
+  assert.deepEqual([size('sum{index="fake-sample"'), size('count{index="fake-sample"')], [1_050, 4]);
   assert.equal(at('trawl_queue_expected_wait_seconds', 'search'), 0.25);
   assert.deepEqual(
     ['cached', 'joined', 'computed'].map((what) => at(`trawl_${what}_queries_total`)),

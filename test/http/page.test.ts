@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { AccessKeys } from '../../src/http/access-keys.ts';
+import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
@@ -40,7 +42,7 @@ async function open(t: TestContext, url: string, options: BrowserContextOptions 
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (message) => {
-    if (message.type() === 'error' && !message.text().includes('status of 422')) faults.push(message.text());
+    if (message.type() === 'error' && !/status of (401|422)/.test(message.text())) faults.push(message.text());
   });
   t.after(async () => {
     await context.close();
@@ -114,6 +116,64 @@ test('the deep link fills the form and sends question and sub-query apart', { sk
   const phoneEmpty = await open(t, url, narrow);
   await phoneEmpty.waitForSelector('#facts dd');
   await shoot(phoneEmpty, 'empty-narrow');
+});
+
+test('a server with keys is asked with the one that a person types, kept for the tab alone', { skip }, async (t) => {
+  const retriever = new FakeRetriever();
+  const key = 'read-key-of-the-page-test';
+  const { url } = await serve(t, retriever, { keys: AccessKeys.parse(`read:${key}`, 'test') });
+  const page = await open(t, `${url}/?q=bridge`);
+  await page.waitForSelector('#error:not([hidden])');
+  assert.match(await textOf(page, '#error'), /wants a key.*UNAUTHORIZED · HTTP 401/);
+  assert.equal(retriever.calls.length, 0);
+  await shoot(page, 'key-wanted');
+  for (const wrong of ['a wrong key 💧', 'read-key-of-another-server']) {
+    await page.fill('#key', wrong);
+    await Promise.all([page.waitForResponse('**/retrieve'), page.keyboard.press('Enter')]);
+    await page.waitForSelector('#error:not([hidden])');
+    assert.match(await textOf(page, '#error'), /UNAUTHORIZED/);
+  }
+  await page.fill('#key', key);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#results li');
+  assert.ok(!page.url().includes(key));
+  const line = await textOf(page, '#curl');
+  assert.ok(line.includes("-H 'authorization: Bearer KEY'") && !line.includes(key));
+  await page.reload();
+  await page.waitForSelector('#results li');
+  const other = await open(t, `${url}/?q=bridge`);
+  await other.waitForSelector('#error:not([hidden])');
+});
+
+test('a server without keys asks for none', { skip }, async (t) => {
+  const { url } = await serve(t);
+  const page = await open(t, `${url}/?q=bridge`);
+  await page.waitForSelector('#results li');
+  assert.equal(await page.isVisible('#key'), false);
+});
+
+test('the page under the name of an index searches that one', { skip }, async (t) => {
+  const [wiki, news] = ['wiki', 'news'].map((index) => new FakeRetriever({ index }));
+  const holder = RetrieverHolder.over(
+    [
+      { name: 'wiki', folder: '/wiki' },
+      { name: 'news', folder: '/news' },
+    ],
+    async (name) => (name === 'wiki' ? wiki! : news!),
+  );
+  await holder.open();
+  const { url } = await serve(t, holder);
+  const page = await open(t, `${url}/indexes/news/`);
+  await page.waitForSelector('#facts dd');
+  assert.match(await textOf(page, '#facts'), /news/);
+  const asked = wiki!.calls.length;
+  await page.fill('#question', 'bridge');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#results li');
+  assert.equal(page.url(), `${url}/indexes/news/?q=bridge`);
+  assert.match(await textOf(page, '#curl'), /\/indexes\/news\/retrieve'/);
+  assert.equal(wiki!.calls.length, asked);
+  assert.deepEqual(news!.calls.at(-1)!.queries, ['bridge']);
 });
 
 test('the curl line works in a shell, whatever the question holds', { skip }, async (t) => {

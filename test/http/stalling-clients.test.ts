@@ -131,27 +131,29 @@ test('a client that keeps its side open after being given up is cut all the same
   await untilConnections(app, 0);
 });
 
-test('bodies that many clients leave unfinished are bounded, and their bytes come back', async (t) => {
-  const { app, port, url } = await serve(t, new FakeRetriever(), { maxBodyBytesInFlight: 1_000_000 });
-  const stalled: Socket[] = [];
-  for (let i = 0; i < 4; i++) {
-    const socket = await openSocket(t, port);
-    socket.write(`POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n${'x'.repeat(300_000)}`);
-    stalled.push(socket);
-  }
-  for (let held = 0; held < 1_200_000; held = await metric(app, 'trawl_body_bytes')) await sleep(5);
-  const headers = { 'content-type': 'application/json' };
-  const refused = await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE });
-  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2']);
-  assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
-  // What goes on arriving beyond twice the limit is cut off.
-  for (const socket of stalled) socket.write('x'.repeat(300_000));
-  await Promise.race(stalled.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve))));
-  for (const socket of stalled) socket.destroy();
-  await untilConnections(app, 1);
-  assert.equal(await metric(app, 'trawl_body_bytes'), 0);
-  assert.equal((await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE })).status, 200);
-});
+for (const path of ['/retrieve', '/mcp'])
+  test(`bodies that many clients of ${path} leave unfinished are bounded, and their bytes come back`, async (t) => {
+    const config = { maxBodyBytesInFlight: 1_000_000, mcp: { hosts: ['x'] } };
+    const { app, port, url } = await serve(t, new FakeRetriever(), config);
+    const stalled: Socket[] = [];
+    for (let i = 0; i < 4; i++) {
+      const socket = await openSocket(t, port);
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n${'x'.repeat(300_000)}`);
+      stalled.push(socket);
+    }
+    for (let held = 0; held < 1_200_000; held = await metric(app, 'trawl_body_bytes')) await sleep(5);
+    const headers = { 'content-type': 'application/json' };
+    const refused = await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE });
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2']);
+    assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
+    // What goes on arriving beyond twice the limit is cut off.
+    for (const socket of stalled) socket.write('x'.repeat(300_000));
+    await Promise.race(stalled.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve))));
+    for (const socket of stalled) socket.destroy();
+    await untilConnections(app, 1);
+    assert.equal(await metric(app, 'trawl_body_bytes'), 0);
+    assert.equal((await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE })).status, 200);
+  });
 
 test('connections over the limit are closed as they come, and those that were there go on', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });

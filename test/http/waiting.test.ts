@@ -73,6 +73,16 @@ test('a lone query beside a big POST is answered before it', async (t) => {
   assert.deepEqual(ended, ['lone 200', 'big 200']);
 });
 
+test('calls that wait for an equal query under way count towards the bound of what waits', async (t) => {
+  const { retriever } = await openParts(t, { maxWaitingBytes: 50_000 });
+  const { url } = await serve(t, retriever);
+  const asked = Array.from({ length: 60 }, () => ask(url, { queries: ['sleep 400'] }));
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  assert.ok(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
+  assert.equal(retriever.statistics().sharing.computed, 1);
+  assert.equal(retriever.statistics().waiting.bytes, 0);
+});
+
 test('many clients at once, some of whom leave, each get the answer they would get alone', async (t) => {
   for (const options of [{}, { singleFlight: false }, { answerCache: new AnswerCache(1 << 20) }]) {
     const { retriever, expected } = await openParts(t, options);

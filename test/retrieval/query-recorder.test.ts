@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
@@ -81,6 +81,29 @@ test('a file that is there is gone on with, and at its size a new one begins', a
   assert.deepEqual(kept, Array.from({ length: 8 }, (_, i) => `q${i}`).slice(-kept.length), 'in order, without a gap');
   assert.ok(kept.length >= 4);
   for (const file of [`${path}.2`, `${path}.1`, path]) assert.ok(statSync(file).size <= 400);
+});
+
+test('where no new file can be begun the kept ones stay, and recording goes on once it can', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
+  const record = async (query: string): Promise<void> => {
+    recorder.record({}, ...(await answer({ queries: [query], k: 1 })));
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  for (let i = 0; i < 8; i++) await record(`q${i}`);
+  const files = [path, `${path}.1`, `${path}.2`];
+  const before = files.map((file) => readFileSync(file, 'utf8'));
+  await mkdir(`${path}.next`);
+  while (recorder.dropped < 5) await record('lost');
+  assert.deepEqual(
+    files.slice(1).map((file) => readFileSync(file, 'utf8')),
+    before.slice(1),
+  );
+  await rmdir(`${path}.next`);
+  await record('kept');
+  await recorder.close();
+  assert.equal(linesOf(path).at(-1)!.query, 'kept');
+  assert.equal(readFileSync(`${path}.2`, 'utf8'), before[1]);
 });
 
 test('what comes faster than it can be written is dropped and counted, and memory stays bounded', async (t) => {

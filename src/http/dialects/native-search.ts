@@ -4,6 +4,7 @@ import type { TrawlError } from '../../errors.ts';
 import type { QueryOutcome, Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import { ERROR_STATUS } from '../error-status.ts';
+import { EventLoopTurn } from '../event-loop-turn.ts';
 import { excerpt } from '../excerpt.ts';
 import { type Candidate, DEDUPLICATIONS, FUSIONS, type Fused, fuse, type Selection, select } from '../fusion.ts';
 import { Contents, Document, nullable, Score } from './common-fields.ts';
@@ -132,6 +133,7 @@ export const nativeSearch = defineDialect({
       k,
       index: request.index,
       async run(retriever, signal) {
+        const turn = new EventLoopTurn(signal);
         let depth = firstDepth(selection, request, limits);
         const deepest = deepestDepth(queries.length, k, limits);
         let timings: StageTimings = { embed: 0, search: 0, fetch: 0 };
@@ -142,13 +144,13 @@ export const nativeSearch = defineDialect({
           timings = sum(timings, result.timings);
           outcomes = result.outcomes;
           const separate = request.fuse === 'none';
-          lists = select(outcomes, selection, { length: separate ? k : depth, acrossLists: separate });
+          lists = await select(outcomes, selection, { length: separate ? k : depth, acrossLists: separate }, turn);
           // Where what was left out has left a list short, there may be more further down.
           const short = separate && lists.some((list, i) => isShort(list, outcomes[i]!, depth, selection));
           if (!short || depth >= deepest) break;
           depth = Math.min(deepest, depth * 4);
         }
-        const fused = request.fuse === 'none' ? undefined : fuse(lists, request.fuse, selection);
+        const fused = request.fuse === 'none' ? undefined : await fuse(lists, request.fuse, selection, turn);
         const text = (hit: Candidate, query: number): string => hitText(hit, words[query]!, maxChars, documents);
         return {
           timings,

@@ -30,7 +30,7 @@ declare module 'fastify' {
 }
 
 /** What the routes share. */
-export interface DialectRoutes {
+export interface SearchRoutes {
   readonly holder: RetrieverHolder;
   readonly config: ServerConfig;
   readonly metrics: ServerMetrics;
@@ -39,7 +39,7 @@ export interface DialectRoutes {
 }
 
 /** The POST routes of all dialects: body → dialect → retriever → dialect → reply. */
-export function registerDialects(app: FastifyInstance, routes: DialectRoutes): void {
+export function registerDialects(app: FastifyInstance, routes: SearchRoutes): void {
   const { holder, config, metrics, replies, bodies } = routes;
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
@@ -60,19 +60,17 @@ export function registerDialects(app: FastifyInstance, routes: DialectRoutes): v
         requireJsonMediaType(request);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
-      preParsing: (request, reply, payload, done) => {
-        bodies.watch(request.raw, reply.raw);
-        done(null, payload);
-      },
+      preParsing: bodies.count,
       handler: (request, reply) => answer(dialects, request, reply, routes, log),
     });
   }
 }
 
-function count(request: FastifyRequest, reply: FastifyReply, metrics: ServerMetrics): void {
+/** `name`: of the route's requests, where they are no dialect's. */
+export function count(request: FastifyRequest, reply: FastifyReply, metrics: ServerMetrics, name = 'unknown'): void {
   metrics.begun();
   whenAnswerIsOver(request.raw, reply.raw, () => {
-    metrics.ended(request.dialect?.name ?? 'unknown', reply.raw.writableFinished ? reply.statusCode : HUNG_UP);
+    metrics.ended(request.dialect?.name ?? name, reply.raw.writableFinished ? reply.statusCode : HUNG_UP);
   });
 }
 
@@ -80,7 +78,7 @@ async function answer(
   dialects: PathDialects,
   request: FastifyRequest,
   reply: FastifyReply,
-  routes: DialectRoutes,
+  routes: SearchRoutes,
   log: AnswerLog,
 ): Promise<FastifyReply> {
   const { holder, config, metrics, replies, bodies } = routes;
@@ -96,25 +94,21 @@ async function answer(
   const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
   try {
     shedIfLate(lease.retriever, config);
-    const { index, generation } = lease.retriever.info;
+    const { index } = lease.retriever.info;
     const result = await plan.run(
-      observed(lease.retriever, (call, found) => {
-        metrics.retrieved(found);
-        config.record?.record({ requestId: request.id, dialect: dialect.name, index, generation }, call, found);
-      }),
+      observed(lease.retriever, { requestId: request.id, dialect: dialect.name }, routes),
       signal,
     );
     // Others may have been answered meanwhile.
     replies.require();
     const replyStart = performance.now();
-    const slices = await writeReply(result.pieces, signal);
+    const slices = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
     const timings: AnswerTimings = {
       parse,
       ...result.timings,
       reply: performance.now() - replyStart,
       total: elapsedMs(request),
     };
-    replies.hold(byteLength(slices), request.raw, reply.raw);
     const { truncated, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
     log(request, index, dialect, plan, result, timings);

@@ -1,6 +1,8 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import { chosenIndex } from '../index-choice.ts';
 import { OPEN_STAGES } from '../index-slot.ts';
 import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
@@ -22,7 +24,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     access: 'open',
     reply: Type.Object({
       status: Type.String(),
-      index: Type.String({ description: 'The default index.' }),
+      index: Type.String({ description: 'That of the URL, else the default.' }),
       rows: Type.Integer(),
       removed_rows: Type.Integer(),
       indexes: Type.Array(
@@ -58,9 +60,10 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     return { status: 'alive' };
   });
 
-  app.get('/health', { config: { access: 'open' } }, async (_request, reply) => {
+  app.get('/health', { config: { access: 'open' } }, async (request, reply) => {
     reply.header('cache-control', 'no-store');
-    const { state, retriever, slots } = holder;
+    const { state, slots } = holder;
+    const retriever = chosenRetriever(request, holder);
     const ready = state === 'ready' && retriever !== undefined;
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
@@ -77,9 +80,10 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     };
   });
 
-  app.get('/readyz', { config: { access: 'open' } }, async (_request, reply) => {
+  app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
     reply.header('cache-control', 'no-store');
-    const { state, retriever, slots } = holder;
+    const { state, slots } = holder;
+    const retriever = chosenRetriever(request, holder);
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
       name,
       ...progress,
@@ -107,4 +111,10 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       indexes,
     };
   });
+}
+
+/** That of the index which the request names, else the default; undefined before it is open. NOT_FOUND. */
+function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
+  const name = chosenIndex(request);
+  return name === undefined ? holder.retriever : holder.slot(name).retriever;
 }

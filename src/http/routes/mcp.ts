@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { isLoopback } from '../access.ts';
 import { clientSignal } from '../client-signal.ts';
 import { deadlineOf } from '../deadline.ts';
+import { ERROR_STATUS } from '../error-status.ts';
 import { chosenIndex } from '../index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
-import type { RetrieverHolder } from '../retriever-holder.ts';
-import type { ServerConfig } from '../server-config.ts';
+import { observed } from '../observed-retriever.ts';
 import { elapsedMs } from '../server-timing.ts';
 import { shedIfLate } from '../shedding.ts';
+import { count, type SearchRoutes } from './dialects.ts';
 
 export const MCP_ROUTE = '/mcp';
 
@@ -17,7 +19,8 @@ const FORBIDDEN = -32_000;
  * `POST /mcp`, the streamable HTTP transport of the Model Context Protocol, where the server was told to have it. There
  * are no sessions and no stream of the server's own, so GET and DELETE are 405, as the protocol allows.
  */
-export function registerMcp(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
+export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
+  const { holder, config, metrics, replies, bodies } = routes;
   if (config.mcp === null) return;
   const { hosts } = config.mcp;
   // The library is loaded by servers that have the route, not by all.
@@ -27,6 +30,7 @@ export function registerMcp(app: FastifyInstance, holder: RetrieverHolder, confi
       method: 'POST',
       url: MCP_ROUTE,
       onRequest: async (request, reply) => {
+        count(request, reply, metrics, 'mcp');
         const stranger = foreignName(request, hosts);
         if (stranger !== undefined) {
           request.log.info({ status: 403, reason: stranger }, 'request refused');
@@ -37,19 +41,27 @@ export function registerMcp(app: FastifyInstance, holder: RetrieverHolder, confi
         }
         holder.requireReady();
         holder.slot(chosenIndex(request));
+        replies.require();
+        bodies.require();
         requireJsonMediaType(request);
       },
+      preParsing: bodies.count,
       async handler(request, reply) {
         const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
         const body = parseJsonBody(request.body);
+        bodies.release(request.raw);
         const { retriever, release } = holder.lease(chosenIndex(request));
         let answer: Response;
         try {
           shedIfLate(retriever, config);
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => retriever,
+            retriever: () => observed(retriever, { requestId: request.id, dialect: 'mcp' }, routes),
             maxChars: config.maxQueryChars,
-            onFailure: (tool, error) => request.log.info({ tool, code: error.code, err: error }, 'tool failed'),
+            onFailure(tool, error) {
+              // The message of what an assistant did wrong may repeat what it asked for, which stays out of the log.
+              if (ERROR_STATUS[error.code] !== 500) request.log.info({ tool, code: error.code }, 'tool refused');
+              else request.log.error({ tool, code: error.code, err: error, details: error.details }, 'tool failed');
+            },
           });
         } finally {
           release();
@@ -58,7 +70,9 @@ export function registerMcp(app: FastifyInstance, holder: RetrieverHolder, confi
         reply.code(answer.status).header('cache-control', 'no-store');
         const type = answer.headers.get('content-type');
         if (type !== null) reply.header('content-type', type);
-        return reply.send(Buffer.from(await answer.arrayBuffer()));
+        const text = Buffer.from(await answer.arrayBuffer());
+        replies.hold(request.raw, reply.raw)(text.length);
+        return reply.send(text);
       },
     });
   });
@@ -85,7 +99,8 @@ function foreignName(request: FastifyRequest, hosts: readonly string[]): string 
     return `Requests of pages of ${origin.slice(0, 200)} are not answered; --mcp-host names sites that may ask.`;
   }
   // A name that was made to lead to this machine (DNS rebinding) is the one way for a page to get here as its own origin.
-  const local = isLoopbackAddress(request.raw.socket.localAddress);
+  const { localAddress } = request.raw.socket;
+  const local = localAddress === undefined || isLoopback(localAddress);
   if (local && !known(hostName(`http://${host ?? ''}`))) {
     return `This server is asked for as ${String(host).slice(0, 200)}; on loopback it answers to localhost and to what --mcp-host names.`;
   }
@@ -102,10 +117,6 @@ function hostName(url: string): string | undefined {
 
 function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(name);
-}
-
-function isLoopbackAddress(address: string | undefined): boolean {
-  return address === undefined || address === '::1' || /^(?:::ffff:)?127\./.test(address);
 }
 
 /** Methods and tools alone: arguments are queries and stay out of the log. */
