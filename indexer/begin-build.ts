@@ -64,6 +64,7 @@ export function beginBuild(options: BuildOptions) {
       const { scan, corpus, rows: totalPassages, shards } = plan;
       const context: ShardContext = {
         encoder,
+        metric: options.metric ?? encoder.identity.similarity,
         kernel,
         template,
         passageTemplate,

@@ -22,6 +22,7 @@ import { fileBytes, KINDS } from '../embeddings/vector-files.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { corpusAndVectors, DIMENSION, encoder, given, out } from './given-vectors.ts';
+import { update } from './update.ts';
 
 const loaded = loadKernel();
 const kernel = loaded.ok ? loaded.kernel : undefined;
@@ -216,6 +217,20 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
     }
   });
 }
+
+test('new rows of an imported index are compared as its old ones, whatever the model says', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const more = writeCorpus(made.folder, { 'more.jsonl': [{ id: 40, contents: 'passage 40' }] });
+  for (const metric of ['l2', 'cosine'] as const) {
+    const index = out(made, metric);
+    const vectors = { ...given(made.paths, 'adopt', { metric }), relativePaths: metric === 'l2' };
+    await build({ corpus: made.corpus, out: index, vectors, kernel });
+    const { added, manifest } = await update({ corpus: [...made.corpus, ...more], out: index, kernel });
+    assert.deepEqual([added, manifest.rows, manifest.metric], [1, 41, metric]);
+    assert.deepEqual(await verifyIndex(index, quietly), []);
+    assert.equal((await search(index)).rows.length, 20);
+  }
+});
 
 test('an import that is stopped goes on with what is complete; changed vectors are refused', async (t) => {
   const made = await corpusAndVectors(t);
