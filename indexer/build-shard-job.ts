@@ -21,6 +21,7 @@ import {
   readingRecord,
   valuesDiffer,
 } from './build-settings.ts';
+import { checkInputsOutside } from './check-inputs.ts';
 import { checkVectors } from './check-vectors.ts';
 import { checkRoom, checkRoomForVectors } from './disk-room.ts';
 import type { GivenVectors } from './given-vectors.ts';
@@ -50,6 +51,7 @@ export async function buildShardJob(
 ): Promise<JobSummary> {
   const { index, of } = options.shard;
   const begun = beginBuild(options);
+  checkInputsOutside(options);
   const output = await OutputFolder.prepare(options.out, options.overwrite, 'shared');
   const folder = join(output.partial, shardFolderName(index));
   let lock: BuildLock | undefined;

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import {
+  copyFileSync,
   existsSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -230,6 +232,28 @@ test('new rows of an imported index are compared as its old ones, whatever the m
     assert.deepEqual(await verifyIndex(index, quietly), []);
     assert.equal((await search(index)).rows.length, 20);
   }
+});
+
+test('vectors and corpora that would go with the index that is replaced are refused', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const index = out(made);
+  await build({ corpus: made.corpus, out: index });
+  const own = join(index, 'shard-00000', 'vectors.faiss');
+  const inside = join(index, 'corpus.jsonl');
+  copyFileSync(made.corpus[0]!, inside);
+  const link = join(made.folder, 'link.faiss');
+  symlinkSync(own, link);
+  const attempts = [
+    build({ corpus: made.corpus, out: index, overwrite: true, vectors: given([own]) }),
+    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: given([link]) }),
+    build({ corpus: [inside], out: index, overwrite: true }),
+  ];
+  for (const attempt of attempts) await assert.rejects(attempt, trawlError('USAGE', /lies in .*index, which goes/));
+  assert.equal(openIndexDirectory(index).manifest.rows, 40);
+  assert.equal(existsSync(inside), true);
+  const beside = out(made, 'beside');
+  await build({ corpus: [inside], out: beside, vectors: given([own]) });
+  assert.deepEqual(await verifyIndex(beside, quietly), []);
 });
 
 test('an import that is stopped goes on with what is complete; changed vectors are refused', async (t) => {
