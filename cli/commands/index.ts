@@ -12,7 +12,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { codesEngine } from '../build-engine.ts';
-import { BUILD_OPTIONS, parseShard, updateKind } from '../build-options.ts';
+import { BUILD_OPTIONS, parseShard, UPDATE_OPTIONS, updateKind } from '../build-options.ts';
 import { planReport } from '../build-plan.ts';
 import { buildProgress } from '../build-progress.ts';
 import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
@@ -29,7 +29,7 @@ import {
   shareWeights,
 } from '../model-options.ts';
 import { runUpdate } from '../update-index.ts';
-import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
+import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -86,6 +86,7 @@ export const indexCommand = defineCommand({
       help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
     },
     ...VECTOR_FILE_OPTIONS,
+    ...UPDATE_OPTIONS,
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -98,6 +99,8 @@ export const indexCommand = defineCommand({
   async run({ options, positionals, given, signal, out, note }) {
     const folder = required(options.out);
     const reading = corpusOptions(options);
+    const fromFiles = options['from-embeddings'].length > 0;
+    if (!fromFiles) refuseWithoutVectors(given);
     const kind = updateKind(options, given);
     if (kind !== undefined) {
       return runUpdate({
@@ -128,7 +131,6 @@ export const indexCommand = defineCommand({
           overrides: { ...overrides, ...changed },
         }),
       );
-    const fromFiles = options['from-embeddings'].length > 0;
     if (fromFiles && options['if-changed']) {
       throw new TrawlError(
         'USAGE',
