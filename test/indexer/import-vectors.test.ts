@@ -15,13 +15,14 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildShardJob } from '../../indexer/build-shard-job.ts';
+import type { GivenVectors } from '../../indexer/given-vectors.ts';
 import { mergeIndex } from '../../indexer/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize-index.ts';
 import { verifyIndex } from '../../indexer/verify-index.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { fileBytes, KINDS } from '../embeddings/vector-files.ts';
+import { fileBytes, KINDS, writeVectors } from '../embeddings/vector-files.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { corpusAndVectors, DIMENSION, encoder, given, out } from './given-vectors.ts';
@@ -105,6 +106,42 @@ test('jobs adopt their parts, and the merged index answers as the one of one pro
   );
   await build({ ...options, corpus: blank, out: out(made, 'blank') });
   assert.deepEqual(await search(out(made, 'blank')), await search(out(made, 'one')));
+});
+
+test('jobs with other vectors, or that embed, are not taken for those of the same index', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const other = writeVectors(
+    made.folder,
+    'other.faiss',
+    Buffer.from(fileBytes('faiss', made.values.toReversed(), DIMENSION)),
+  );
+  const job = (index: number, name: string, vectors: GivenVectors | undefined) =>
+    buildShardJob({
+      corpus: made.corpus,
+      corpusOptions: {},
+      encoder,
+      vectors,
+      out: out(made, name),
+      overwrite: false,
+      passageTemplate: '{contents}',
+      uniqueIds: false,
+      onProgress: () => undefined,
+      shard: { index, of: 2 },
+    });
+  const others = {
+    other: given(other),
+    metric: given(made.paths, 'adopt', { metric: 'l2' }),
+    copied: given(made.paths, 'copy'),
+    embedded: undefined,
+  };
+  for (const [name, vectors] of Object.entries(others)) {
+    await job(0, name, given(made.paths));
+    assert.equal((await job(0, name, given(made.paths))).wasComplete, true);
+    await assert.rejects(job(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
+    await job(1, name, vectors);
+    const merged = mergeIndex(out(made, name), { overwrite: false, uniqueIds: false });
+    await assert.rejects(merged, trawlError('SHARDS_DIFFER', /shard-00001 does not belong.*vectors/), name);
+  }
 });
 
 test('an index with relative paths can be moved with its vectors', async (t) => {
