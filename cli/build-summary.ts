@@ -6,7 +6,7 @@ import type { UpdateSummary } from '../indexer/update-index.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../src/passages/duplicate-ids.ts';
-import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from './format.ts';
 
 type Manifest = IndexManifest | ShardManifest;
 
@@ -40,7 +40,7 @@ export function textUpdateSummary(summary: UpdateSummary): string[] {
   if (!changed) return [`${folder} holds these ${formatCount(kept)} passages already; nothing to do.`];
   const { scan, compare = 0, read } = stageMs;
   return [
-    `${folder}: ${formatCount(added)} passages added, ${formatCount(removed)} removed, ${formatCount(kept)} kept` +
+    `${folder}: ${formatNumberOf(added, 'passage')} added, ${formatCount(removed)} removed, ${formatCount(kept)} kept` +
       (restored === 0 ? '' : `, ${formatCount(restored)} of them brought back`),
     aliveLine(manifest),
     `  compared ${formatDuration(scan + compare)}, read ${formatDuration(read)}, encoded ${formatDuration(stageMs.encode)}, finished ${formatDuration(stageMs.finish)}`,
@@ -51,19 +51,19 @@ export function textUpdateSummary(summary: UpdateSummary): string[] {
 
 export function textRemoveSummary({ folder, manifest, removed, unknownIds, unknownExamples }: RemoveSummary): string[] {
   return [
-    `${folder}: ${formatCount(removed)} passages removed`,
+    `${folder}: ${formatNumberOf(removed, 'passage')} removed`,
     aliveLine(manifest),
     ...(unknownIds === 0
       ? []
       : [
-          `  ${formatCount(unknownIds)} ids have no passage: ${unknownExamples.map((id) => JSON.stringify(id)).join(', ')}${unknownIds > unknownExamples.length ? ' …' : ''}`,
+          `  ${formatNumberOf(unknownIds, 'id')} without a passage: ${unknownExamples.map((id) => JSON.stringify(id)).join(', ')}${unknownIds > unknownExamples.length ? ' …' : ''}`,
         ]),
   ];
 }
 
 function aliveLine({ rows, tombstones, shards }: IndexManifest): string {
   const removed = tombstones?.rows ?? 0;
-  return `  ${formatCount(rows - removed)} passages in ${formatCount(shards.length)} shards, ${formatCount(removed)} removed rows among them`;
+  return `  ${formatNumberOf(rows - removed, 'passage')} in ${formatNumberOf(shards.length, 'shard')}, beside ${formatNumberOf(removed, 'removed row')}`;
 }
 
 export function textSummary(summary: BuildSummary): string[] {
@@ -104,7 +104,7 @@ export function duplicateLines(duplicates: Duplicates): string[] {
 function size({ folder }: { folder: string }, manifest: Manifest): string {
   const { rows, dimension, model } = manifest;
   const shards = 'shards' in manifest && manifest.shards.length > 1 ? ` in ${manifest.shards.length} shards` : '';
-  return `${folder}: ${formatCount(rows)} passages × ${dimension}${shards}, ${formatBytes(rows * dimension * 4)} of vectors, model ${model.name}`;
+  return `${folder}: ${formatNumberOf(rows, 'passage')} × ${dimension}${shards}, ${formatBytes(rows * dimension * 4)} of vectors, model ${model.name}`;
 }
 
 function times(
@@ -141,7 +141,7 @@ function remarks({ corpus, model }: Manifest, skippedExamples: readonly string[]
   }
   if (corpus.skippedLines > 0) {
     lines.push(
-      `  ${formatCount(corpus.skippedLines)} bad lines left out:`,
+      `  ${formatNumberOf(corpus.skippedLines, 'bad line')} left out:`,
       ...skippedExamples.map((example) => `    ${example}`),
     );
   }

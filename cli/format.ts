@@ -28,6 +28,11 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }
 
+/** 1, 'passage' → 1 passage; 2,500, 'passage' → 2,500 passages. Nouns whose plural is formed with s alone. */
+export function formatNumberOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 export function formatDuration(ms: number): string {
   if (ms < 999.5) return `${ms < 9.95 ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;

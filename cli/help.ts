@@ -1,5 +1,6 @@
 import { environmentName, type OptionSpec } from '../src/options/option-spec.ts';
 import type { Command } from './command.ts';
+import { wrapParagraph } from './wrap.ts';
 
 const WIDTH = 100;
 
@@ -16,7 +17,8 @@ export function programHelp(commands: readonly Command[], version: string): stri
     '`trawl <command> --help` tells more. Every option can also be set by an environment variable (--max-k: TRAWL_MAX_K)',
     'or in trawl.config.json; a flag wins over the environment, the environment over the file.',
     '',
-    'Exit codes: 0 done, 1 failed, 2 command line not understood, 3 a check found problems, 130 interrupted.',
+    'Exit codes: 0 done, 1 failed, 2 command line not understood, 3 a check found problems, 75 stopped by SIGTERM and',
+    'resumed by the same command, 130 interrupted.',
   ].join('\n');
 }
 
@@ -60,16 +62,7 @@ function optionText(name: string, spec: OptionSpec): string {
 
 /** Paragraphs (separated by a blank line) broken into lines. */
 function wrap(text: string, indent: number): string[] {
-  const margin = ' '.repeat(indent);
-  return text.split('\n\n').flatMap((paragraph, i) => {
-    const lines: string[] = i === 0 ? [] : [''];
-    let line = '';
-    for (const word of paragraph.split(/\s+/)) {
-      if (line !== '' && indent + line.length + 1 + word.length > WIDTH) {
-        lines.push(margin + line);
-        line = word;
-      } else line = line === '' ? word : `${line} ${word}`;
-    }
-    return [...lines, margin + line];
-  });
+  return text
+    .split('\n\n')
+    .flatMap((paragraph, i) => [...(i === 0 ? [] : ['']), ...wrapParagraph(paragraph, { indent, width: WIDTH })]);
 }

@@ -10,7 +10,7 @@ export const SERVE_OPTIONS = {
   index: {
     kind: 'list',
     value: 'NAME=DIR',
-    help: 'A further index, and what requests call it. May be given several times. A directory without a name has that of its folder.',
+    help: 'A further index, and what requests call it. A directory without a name has that of its folder.',
   },
   warm: {
     kind: 'flag',
@@ -31,12 +31,12 @@ export const SERVE_OPTIONS = {
   listen: {
     kind: 'list',
     value: '[HOST:]PORT=DIALECT',
-    help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. :shed-after-ms=N and :deadline-ms=N behind it hold for this address alone: 8001=search-r1:deadline-ms=25000. May be given several times.',
+    help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. :shed-after-ms=N and :deadline-ms=N behind it hold for this address alone: 8001=search-r1:deadline-ms=25000.',
   },
   dialect: {
     kind: 'list',
     value: 'NAME',
-    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. May be given several times, most preferred first. docs/dialects.md has what each one takes.',
+    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. The most preferred comes first. docs/dialects.md has what each one takes.',
   },
   mcp: {
     kind: 'flag',
@@ -45,7 +45,7 @@ export const SERVE_OPTIONS = {
   'mcp-host': {
     kind: 'list',
     value: 'NAME',
-    help: 'With --mcp: a host name, besides localhost, by which /mcp may be asked for through a proxy, and whose pages may ask. May be given several times.',
+    help: 'With --mcp: a host name, besides localhost, by which /mcp may be asked for through a proxy, and whose pages may ask.',
   },
   topk: {
     kind: 'integer',
@@ -106,7 +106,7 @@ export const SERVE_OPTIONS = {
   'single-flight': {
     kind: 'flag',
     default: true,
-    help: 'Compute equal queries that are under way at the same time once. --no-single-flight computes each.',
+    help: 'Compute each of several equal queries that are under way at the same time, in place of one for all.',
   },
   'keys-file': {
     kind: 'string',
@@ -122,7 +122,7 @@ export const SERVE_OPTIONS = {
   'cors-origin': {
     kind: 'list',
     value: 'ORIGIN',
-    help: 'Origin whose pages may read answers in a browser, as https://example.org; * is every one. May be given several times. Default: none.',
+    help: 'Origin whose pages may read answers in a browser, as https://example.org; * is every one. Default: none.',
   },
   'max-connections': {
     kind: 'integer',

@@ -12,13 +12,11 @@ import type { Precision } from '../src/manifest/model-identity.ts';
 import { readIndexManifest, readShardManifest } from '../src/manifest/read-manifest.ts';
 import type { OptionValues } from '../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../src/retrieval/recorded-model.ts';
-import { codesEngine } from './build-engine.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
-import { planReport } from './build-plan.ts';
-import { buildProgress } from './build-progress.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { EXIT } from './command.ts';
 import { asUsage, modelOverrides, type OVERRIDE_OPTIONS, shareWeights } from './model-options.ts';
+import { sharedBuildOptions, tellPlan, withProgress } from './run-build.ts';
 
 export interface UpdateRun {
   readonly kind: UpdateKind;
@@ -44,7 +42,7 @@ export interface UpdateRun {
 
 /** `trawl index --update` and `--append`: what is not said is as the index has it. */
 export async function runUpdate(run: UpdateRun): Promise<number> {
-  const { kind, folder, corpus, options, given, signal, out, note } = run;
+  const { kind, folder, corpus, options, given, out, note } = run;
   const manifest = readIndexManifest(folder);
   checkTemplate(manifest, options['passage-template'], given);
   const encoder = await asUsage(
@@ -56,36 +54,24 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
       overrides: { ...recordedOverrides(manifest), ...onlyGiven(modelOverrides(options)) },
     }),
   );
-  const progress = buildProgress({ silent: options.quiet, json: options.json });
   try {
-    const update: UpdateOptions = {
-      kind,
-      corpus,
-      corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
-      encoder,
-      kernel: codesEngine(note),
-      out: folder,
-      restart: options.restart,
-      uniqueIds: options['unique-ids'],
-      shardRows: options['shard-rows'],
-      checkpointMs: options['checkpoint-seconds'] * 1000,
-      onProgress: progress.update,
-      onNote: note,
-      signal,
-    };
-    if (options.plan) {
-      const plan = await planUpdate(update);
+    return await withProgress(options, async (progress) => {
+      const update: UpdateOptions = {
+        ...sharedBuildOptions(options, progress, run),
+        kind,
+        corpus,
+        corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
+        encoder,
+        out: folder,
+      };
+      if (options.plan) return tellPlan(await planUpdate(update), options, progress, out);
+      const summary = await updateIndex(update);
       progress.stop();
-      out(options.json ? JSON.stringify(plan) : planReport(plan));
-      return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
-    }
-    const summary = await updateIndex(update);
-    progress.stop();
-    if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));
-    else for (const line of textUpdateSummary(summary)) note(line);
-    return EXIT.ok;
+      if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));
+      else for (const line of textUpdateSummary(summary)) note(line);
+      return EXIT.ok;
+    });
   } finally {
-    progress.stop();
     await encoder.close();
   }
 }

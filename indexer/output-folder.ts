@@ -107,7 +107,7 @@ export class OutputFolder {
     if (overwrite) return;
     throw new TrawlError(
       'INDEX_EXISTS',
-      `${this.final} already holds an index. Choose another --out, or replace it with --overwrite.`,
+      `${this.final} already holds an index. Choose another --out, change it by \`trawl index --update\`, or replace it with --overwrite.`,
     );
   }
 

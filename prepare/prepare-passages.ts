@@ -166,7 +166,7 @@ class PrepareRun {
     if (this.#passages === 0) {
       throw new TrawlError(
         'CORPUS_EMPTY',
-        `${this.#documents} documents gave no passage by the rule ${this.#options.rule}; nothing is written.`,
+        `${this.#documents} ${this.#documents === 1 ? 'document' : 'documents'} gave no passage by the rule ${this.#options.rule}; nothing is written.`,
       );
     }
     this.#options.onProgress?.(this.#progress());

@@ -2,7 +2,7 @@
 // nothing but Node's own modules, because it runs before anything is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildNative, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
@@ -101,6 +101,8 @@ async function compile() {
   await run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')], {
     onFailure: 'The sources do not compile.',
   });
+  // npx and `npm install -g` set this bit once, on a file that the next build replaces.
+  chmodSync(join(root, 'dist', 'cli', 'trawl.js'), 0o755);
   mkdirSync(dirname(BUILD_STAMP), { recursive: true });
   writeFileSync(BUILD_STAMP, wanted);
   done(started);

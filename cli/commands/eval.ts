@@ -131,9 +131,31 @@ function jsonReport({ queries, judged, unjudged, answerable, means }: Evaluation
 }
 
 function textReport({ queries, judged, unjudged, answerable, means }: Evaluation): string {
-  const width = Math.max(0, ...Object.keys(means).map((name) => name.length));
+  // `mrr` without a cutoff is that of the largest one, which is as deep as was searched.
+  const cells = Object.keys(means).flatMap((name) => {
+    const [metric, cutoff] = name.split('@');
+    return cutoff === undefined ? [] : [{ metric: metric!, cutoff }];
+  });
+  const metrics = [...new Set(cells.map(({ metric }) => metric))];
+  const cutoffs = [...new Set(cells.map(({ cutoff }) => cutoff))];
+  const width = Math.max(0, ...metrics.map((metric) => metric.length));
+  const line = (first: string, others: readonly string[]) =>
+    [first.padEnd(width), ...others.map((text) => text.padStart(6))].join('  ');
   return [
     `queries ${queries}, judged ${judged}${unjudged > 0 ? ` (${unjudged} without judgements left out)` : ''}, with answers ${answerable}`,
-    ...Object.entries(means).map(([name, value]) => `${name.padEnd(width)}  ${value.toFixed(4)}`),
+    ...(metrics.length === 0
+      ? []
+      : [
+          line(
+            '',
+            cutoffs.map((cutoff) => `@${cutoff}`),
+          ),
+        ]),
+    ...metrics.map((metric) =>
+      line(
+        metric,
+        cutoffs.map((cutoff) => means[`${metric}@${cutoff}`]?.toFixed(4) ?? ''),
+      ),
+    ),
   ].join('\n');
 }

@@ -1,20 +1,14 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
 import type { BuildOptions } from '../../indexer/build-options.ts';
-import { buildShardJob } from '../../indexer/build-shard-job.ts';
-import { planBuild } from '../../indexer/plan-build.ts';
 import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { codesEngine } from '../build-engine.ts';
-import { BUILD_OPTIONS, parseShard } from '../build-options.ts';
-import { planReport } from '../build-plan.ts';
-import { buildProgress } from '../build-progress.ts';
-import { jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
-import { defineCommand, EXIT } from '../command.ts';
+import { BUILD_OPTIONS } from '../build-options.ts';
+import { defineCommand } from '../command.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
 import { asUsage, folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model-options.ts';
+import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
 export const importCommand = defineCommand({
@@ -69,7 +63,8 @@ export const importCommand = defineCommand({
     'trawl import part_aa part_ab --corpus wiki-18.jsonl.gz --model e5-base-v2 --out indexes/wiki18',
     'trawl import emb_e5.memmap --corpus wiki-18.jsonl --model models/e5-base-v2 --out indexes/wiki18 --check-model 100',
   ],
-  async run({ options, positionals, given, signal, out, note }) {
+  async run(context) {
+    const { options, positionals, given } = context;
     const folder = required(options.out, '--out DIR, the index directory to make');
     const model = required(options.model, '--model NAME|DIR, the model that the vectors were made with');
     if (options.corpus.length === 0) required(undefined, '--corpus FILE, the corpus that the vectors were made from');
@@ -77,60 +72,33 @@ export const importCommand = defineCommand({
       throw new TrawlError('USAGE', '--copy leaves no path to the files; leave out --relative-paths.');
     }
     parseTemplate(options['passage-template']);
-    const shard = parseShard(options.shard);
-    if (shard !== undefined && given.has('shard-rows')) {
-      throw new TrawlError('USAGE', '--shard says how many shards there are; leave out --shard-rows.');
-    }
+    const shard = shardOf(options.shard, given);
     const { precision, workers } = options;
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(openEncoder(model, { workers, precision, overrides: { ...overrides, ...changed } }));
     const encoder = await open({});
-    const progress = buildProgress({ silent: options.quiet, json: options.json });
     try {
-      const build: BuildOptions = {
-        corpus: options.corpus,
-        corpusOptions: corpusOptions(options),
-        encoder,
-        vectors: givenVectors(positionals, options, {
-          use: options.copy ? 'copy' : 'adopt',
-          relativePaths: options['relative-paths'],
+      return await withProgress(options, (progress) => {
+        const build: BuildOptions = {
+          ...sharedBuildOptions(options, progress, context),
+          corpus: options.corpus,
+          corpusOptions: corpusOptions(options),
           encoder,
-          reopen: open,
-        }),
-        modelFolder: folderOfPath(model),
-        kernel: codesEngine(note),
-        out: folder,
-        overwrite: options.overwrite,
-        restart: options.restart,
-        passageTemplate: options['passage-template'],
-        uniqueIds: options['unique-ids'],
-        shardRows: options['shard-rows'],
-        checkpointMs: options['checkpoint-seconds'] * 1000,
-        onProgress: progress.update,
-        onNote: note,
-        signal,
-      };
-      if (options.plan) {
-        const plan = await planBuild(build, shard);
-        progress.stop();
-        out(options.json ? JSON.stringify(plan) : planReport(plan));
-        return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
-      }
-      if (shard !== undefined) {
-        const summary = await buildShardJob({ ...build, shard });
-        progress.stop();
-        if (options.json) out(JSON.stringify(jsonJobSummary(summary)));
-        else for (const line of textJobSummary(summary)) note(line);
-        return EXIT.ok;
-      }
-      const summary = await buildIndex(build);
-      progress.stop();
-      if (options.json) out(JSON.stringify(jsonSummary(summary)));
-      else for (const line of textSummary(summary)) note(line);
-      return EXIT.ok;
+          vectors: givenVectors(positionals, options, {
+            use: options.copy ? 'copy' : 'adopt',
+            relativePaths: options['relative-paths'],
+            encoder,
+            reopen: open,
+          }),
+          modelFolder: folderOfPath(model),
+          out: folder,
+          overwrite: options.overwrite,
+          passageTemplate: options['passage-template'],
+        };
+        return runBuild(build, shard, options, progress, context);
+      });
     } finally {
-      progress.stop();
       await encoder.close();
     }
   },

@@ -3,19 +3,14 @@ import { join, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import { buildIndex } from '../../indexer/build-index.ts';
 import type { BuildOptions } from '../../indexer/build-options.ts';
-import { buildShardJob } from '../../indexer/build-shard-job.ts';
 import { currentIndex } from '../../indexer/is-current.ts';
-import { planBuild } from '../../indexer/plan-build.ts';
 import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { codesEngine } from '../build-engine.ts';
-import { BUILD_OPTIONS, parseShard, UPDATE_OPTIONS, updateKind } from '../build-options.ts';
-import { planReport } from '../build-plan.ts';
-import { buildProgress } from '../build-progress.ts';
-import { jsonFacts, jsonJobSummary, jsonSummary, textJobSummary, textSummary } from '../build-summary.ts';
+import { BUILD_OPTIONS, UPDATE_OPTIONS, updateKind } from '../build-options.ts';
+import { jsonFacts } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
 import {
@@ -28,6 +23,7 @@ import {
   SHARE_WEIGHTS_OPTION,
   shareWeights,
 } from '../model-options.ts';
+import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../run-build.ts';
 import { runUpdate } from '../update-index.ts';
 import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
@@ -83,7 +79,7 @@ export const indexCommand = defineCommand({
     'from-embeddings': {
       kind: 'list',
       value: 'FILE',
-      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
+      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
     },
     ...VECTOR_FILE_OPTIONS,
     ...UPDATE_OPTIONS,
@@ -96,30 +92,18 @@ export const indexCommand = defineCommand({
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
   ],
   resumable: true,
-  async run({ options, positionals, given, signal, out, note }) {
+  async run(context) {
+    const { options, positionals, given, out, note } = context;
     const folder = required(options.out);
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
     if (!fromFiles) refuseWithoutVectors(given);
     const kind = updateKind(options, given);
     if (kind !== undefined) {
-      return runUpdate({
-        kind,
-        folder,
-        corpus: positionals,
-        corpusOptions: reading,
-        options,
-        given,
-        signal,
-        out,
-        note,
-      });
+      return runUpdate({ ...context, kind, folder, corpus: positionals, corpusOptions: reading });
     }
     parseTemplate(options['passage-template']);
-    const shard = parseShard(options.shard);
-    if (shard !== undefined && given.has('shard-rows')) {
-      throw new TrawlError('USAGE', '--shard says how many shards there are; leave out --shard-rows.');
-    }
+    const shard = shardOf(options.shard, given);
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(
@@ -138,63 +122,39 @@ export const indexCommand = defineCommand({
       );
     }
     const encoder = await open({});
-    const progress = buildProgress({ silent: options.quiet, json: options.json });
     try {
-      const vectors = fromFiles
-        ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder, reopen: open })
-        : undefined;
-      if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
-        const current = await currentIndex(folder, {
+      return await withProgress(options, async (progress) => {
+        const vectors = fromFiles
+          ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder, reopen: open })
+          : undefined;
+        if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
+          const current = await currentIndex(folder, {
+            corpus: positionals,
+            corpusOptions: reading,
+            uniqueIds: options['unique-ids'],
+            model: encoder.identity,
+            passageTemplate: options['passage-template'],
+          });
+          if (current !== undefined) {
+            if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
+            else note(`${folder} is current; nothing to do.`);
+            return EXIT.ok;
+          }
+        }
+        const build: BuildOptions = {
+          ...sharedBuildOptions(options, progress, context),
           corpus: positionals,
           corpusOptions: reading,
-          uniqueIds: options['unique-ids'],
-          model: encoder.identity,
+          encoder,
+          vectors,
+          modelFolder: folderOfPath(options.model),
+          out: folder,
+          overwrite: options.overwrite || options['if-changed'],
           passageTemplate: options['passage-template'],
-        });
-        if (current !== undefined) {
-          if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
-          else note(`${folder} is current; nothing to do.`);
-          return EXIT.ok;
-        }
-      }
-      const build: BuildOptions = {
-        corpus: positionals,
-        corpusOptions: reading,
-        encoder,
-        vectors,
-        modelFolder: folderOfPath(options.model),
-        kernel: codesEngine(note),
-        out: folder,
-        overwrite: options.overwrite || options['if-changed'],
-        restart: options.restart,
-        passageTemplate: options['passage-template'],
-        uniqueIds: options['unique-ids'],
-        shardRows: options['shard-rows'],
-        checkpointMs: options['checkpoint-seconds'] * 1000,
-        onProgress: progress.update,
-        onNote: note,
-        signal,
-      };
-      if (options.plan) {
-        const plan = await planBuild(build, shard);
-        progress.stop();
-        out(options.json ? JSON.stringify(plan) : planReport(plan));
-        return plan.problems.length === 0 ? EXIT.ok : EXIT.problems;
-      }
-      if (shard !== undefined) {
-        const summary = await buildShardJob({ ...build, shard });
-        progress.stop();
-        if (options.json) out(JSON.stringify(jsonJobSummary(summary)));
-        else for (const line of textJobSummary(summary)) note(line);
-        return EXIT.ok;
-      }
-      const summary = await (options['if-changed'] ? buildChanged(build) : buildIndex(build));
-      progress.stop();
-      if (options.json) out(JSON.stringify(jsonSummary(summary)));
-      else for (const line of textSummary(summary)) note(line);
-      return EXIT.ok;
+        };
+        return runBuild(build, shard, options, progress, context, options['if-changed'] ? buildChanged : buildIndex);
+      });
     } finally {
-      progress.stop();
       await encoder.close();
     }
   },

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { type OpenedShard, openIndexDirectory, screenPath, within } from '../../src/retrieval/index-directory.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount } from '../format.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',
@@ -50,14 +50,16 @@ export const inspectCommand = defineCommand({
         `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
         `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
         `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
-        `    same bits   ${model.batchInvariant ? 'whatever the batch' : 'not guaranteed between batches'}`,
+        `    batches     a text's vector has ${model.batchInvariant ? 'the same bits in any batch' : 'other last bits in another batch'}`,
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
         ...corpus.files.map(
-          (file) => `    ${file.name}  ${formatCount(file.passages)} passages, ${formatBytes(file.bytes)}`,
+          (file) => `    ${file.name}  ${formatNumberOf(file.passages, 'passage')}, ${formatBytes(file.bytes)}`,
         ),
-        ...(corpus.skippedLines > 0 ? [`    ${formatCount(corpus.skippedLines)} bad lines left out`] : []),
+        ...(corpus.skippedLines > 0 ? [`    ${formatNumberOf(corpus.skippedLines, 'bad line')} left out`] : []),
         ...(corpus.duplicateIds > 0 ? [`    ${formatCount(corpus.duplicateIds)} repeated ids`] : []),
-        ...(corpus.truncatedPassages > 0 ? [`    ${formatCount(corpus.truncatedPassages)} passages truncated`] : []),
+        ...(corpus.truncatedPassages > 0
+          ? [`    ${formatNumberOf(corpus.truncatedPassages, 'passage')} truncated`]
+          : []),
         `  shards        ${manifest.shards.length}`,
         ...manifest.shards.map(
           (shard) =>

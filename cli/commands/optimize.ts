@@ -3,6 +3,7 @@ import { optimizeIndex } from '../../indexer/optimize-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { formatNumberOf } from '../format.ts';
 
 export const optimizeCommand = defineCommand({
   name: 'optimize',
@@ -47,7 +48,7 @@ export const optimizeCommand = defineCommand({
       out(JSON.stringify({ ...(compacted === null ? {} : { compacted: shards, dropped }), ...summary }));
     } else {
       out(
-        `${compacted === null ? '' : `${compacted.dropped} removed rows left out, ${compacted.compacted} shards written anew; `}codes made for ${summary.codesMade} shards; screens for ${summary.screensMade}` +
+        `${compacted === null ? '' : `${formatNumberOf(compacted.dropped, 'removed row')} left out, ${formatNumberOf(compacted.compacted, 'shard')} written anew; `}codes made for ${formatNumberOf(summary.codesMade, 'shard')}; screens for ${summary.screensMade}` +
           (summary.screensOfNoUse > 0 ? ` (of no use for ${summary.screensOfNoUse})` : '') +
           `; ${summary.rewritten} rewritten as float16` +
           (summary.notRepresentable > 0 ? `; ${summary.notRepresentable} stay float32: a value is no float16` : ''),

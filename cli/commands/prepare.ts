@@ -4,7 +4,7 @@ import { RULE_NAMES } from '../../prepare/open-rule.ts';
 import { type PrepareSummary, preparePassages } from '../../prepare/prepare-passages.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount, formatDuration } from '../format.ts';
+import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
 import { prepareProgress } from '../prepare-progress.ts';
 
 export const prepareCommand = defineCommand({
@@ -58,7 +58,7 @@ export const prepareCommand = defineCommand({
     columns: {
       kind: 'flag',
       default: true,
-      help: 'Columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section); --no-columns leaves them away.',
+      help: 'Leave out the columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section).',
     },
     format: { kind: 'choice', choices: DOCUMENT_FORMATS, help: 'Kind of the files, where their names do not tell.' },
     'skip-bad-lines': {
@@ -111,12 +111,15 @@ function textSummary(summary: PrepareSummary): string[] {
   const { out, documents, passages, emptyDocuments, writtenBytes, elapsedMs, skippedLines, skippedExamples } = summary;
   const rate = formatCount(Math.round((1000 * passages) / elapsedMs));
   const lines = [
-    `${out}: ${formatCount(passages)} passages of ${formatCount(documents)} documents, ${formatBytes(writtenBytes)}`,
+    `${out}: ${formatNumberOf(passages, 'passage')} of ${formatNumberOf(documents, 'document')}, ${formatBytes(writtenBytes)}`,
     `  ${formatDuration(elapsedMs)}, ${rate} passages/s`,
   ];
-  if (emptyDocuments > 0) lines.push(`  ${formatCount(emptyDocuments)} documents gave no passage`);
+  if (emptyDocuments > 0) lines.push(`  ${formatNumberOf(emptyDocuments, 'document')} gave no passage`);
   if (skippedLines > 0) {
-    lines.push(`  ${formatCount(skippedLines)} bad lines left out:`, ...skippedExamples.map((line) => `    ${line}`));
+    lines.push(
+      `  ${formatNumberOf(skippedLines, 'bad line')} left out:`,
+      ...skippedExamples.map((line) => `    ${line}`),
+    );
   }
   return lines;
 }

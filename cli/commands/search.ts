@@ -9,6 +9,7 @@ import { hitFields } from '../hit-fields.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { wrapParagraph } from '../wrap.ts';
 
 /** Queries searched at once from a file. */
 const BATCH_QUERIES = 256;
@@ -88,9 +89,14 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     );
     return;
   }
+  const width = process.stdout.isTTY === true ? Math.min(process.stdout.columns || 100, 100) : undefined;
   for (const [i, hit] of hits.entries()) {
     const { id, title, text } = hitFields(hit.document, hit.row);
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})\n   ${text.replaceAll(/\s+/g, ' ')}`);
+    const passage = text.trim().replaceAll(/\s+/g, ' ');
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})`);
+    // A pipe gets a passage a line.
+    const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
+    out(lines.join('\n'));
   }
   const { embed, search, fetch } = timings;
   note(`embed ${formatDuration(embed)}, search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);

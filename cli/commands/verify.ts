@@ -1,7 +1,7 @@
 import { examineIndex, type VerifyReport } from '../../indexer/verify-index.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount } from '../format.ts';
+import { formatBytes, formatNumberOf } from '../format.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { stepProgress } from '../step-progress.ts';
 
@@ -90,5 +90,5 @@ function show(
   if (problems.length > 0) return;
   if (quick) out(`${folder}: manifests, sizes and headers are as they were written; the content was not read`);
   else out(`${folder}: everything is as it was written`);
-  note(`${formatCount(rows)} rows in ${formatCount(shards)} ${shards === 1 ? 'shard' : 'shards'}`);
+  note(`${formatNumberOf(rows, 'row')} in ${formatNumberOf(shards, 'shard')}`);
 }

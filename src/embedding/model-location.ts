@@ -33,13 +33,17 @@ export function locateModelFolder(nameOrPath: string, collections: readonly stri
   if (found !== undefined) return found;
 
   const names = listModels(collections);
+  const hubId = isPath ? nameOrPath : `ORGANISATION/${nameOrPath}`;
+  const add = /^[\w-][\w.-]*\/[\w.-]+$/.test(hubId)
+    ? ` One of the Hugging Face hub comes by \`trawl model add ${hubId}\`.`
+    : '';
   const available = names.length === 0 ? 'There are no models there' : `Models found: ${names.join(', ')}`;
   const lookedAt = candidates.join(', ');
   throw new TrawlError(
     'MODEL_NOT_FOUND',
     isPath
-      ? `There is no model folder ${lookedAt}. ${available} (in ${collections.join(', ')}); give one of those names or the path of a folder.`
-      : `There is no model named "${nameOrPath}": looked for ${lookedAt}. ${available}. For a folder elsewhere give its path with a slash, such as ./${nameOrPath || 'my-model'}.`,
+      ? `There is no model folder ${lookedAt}. ${available} (in ${collections.join(', ')}); give one of those names or the path of a folder.${add}`
+      : `There is no model named "${nameOrPath}": looked for ${lookedAt}. ${available}. For a folder elsewhere give its path with a slash, such as ./${nameOrPath || 'my-model'}.${add}`,
     { details: { lookedAt: candidates, available: names } },
   );
 }

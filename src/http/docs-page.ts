@@ -1,47 +1,69 @@
 type Json = Record<string, unknown>;
 
-/** The OpenAPI document as one page without scripts, in the search page's style. */
+interface Section {
+  readonly id: string;
+  readonly route: string;
+  readonly html: string;
+  readonly kind: 'search' | 'facts' | 'not there yet';
+}
+
+/** The OpenAPI document as one page without scripts, in the search page's style: searching first, then what tells facts. */
 export function docsPage(document: Json): string {
   const { title, version, summary } = document.info as Record<string, string>;
   const paths = document.paths as Record<string, Record<string, Json>>;
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => section(path, method, operation, document)),
+  );
+  const sections = (['search', 'facts', 'not there yet'] as const).flatMap((kind) =>
+    all.filter((each) => each.kind === kind),
   );
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>${text(title!)} API</title>
 <link rel="stylesheet" href="/page.css">
 <link rel="icon" href="/favicon.svg">
 </head>
-<body>
+<body class="docs">
+<header><a class="brand" href="/"><img src="/favicon.svg" alt="" width="28" height="28"><span>${text(title!)}</span></a></header>
 <main>
-<h1>${text(title!)} ${text(version!)}</h1>
+<h1>HTTP API, ${text(version!)}</h1>
 <p>${text(summary!)}. The same in OpenAPI 3.1: <a href="/docs/openapi.json">/docs/openapi.json</a>.</p>
-${operations.join('\n')}
+<nav aria-label="Routes"><ul>${sections.map(({ id, route }) => `<li><a href="#${id}">${route}</a></li>`).join('')}</ul></nav>
+${sections.map(({ html }) => html).join('\n')}
 </main>
 </body>
 </html>
 `;
 }
 
-function section(path: string, method: string, operation: Json, document: Json): string {
+function section(path: string, method: string, operation: Json, document: Json): Section {
   const body = (operation.requestBody as { content: Record<string, Json> } | undefined)?.content['application/json'];
-  const examples = Object.entries((body?.examples ?? {}) as Record<string, { value: unknown }>);
-  const requests = schemasOf(body?.schema as Json | undefined, document);
-  const parts = examples.map(([name, { value }], i) => {
-    const heading = examples.length === 1 ? '' : `<h3>${text(name)}</h3>\n`;
-    return `${heading}${table(requests[i])}\n<pre><code>${text(JSON.stringify(value, null, 2))}</code></pre>`;
+  const schemas = schemasOf(body?.schema as Json | undefined, document);
+  const examples = Object.entries((body?.examples ?? {}) as Record<string, { summary?: string; value: unknown }>);
+  const forms = examples
+    .map(([name, example], i) => ({ name, ...example, fields: table(schemas[i]) }))
+    .filter(({ fields }) => fields !== '');
+  // The last one of a path takes whatever no other does: it is the one that most clients send.
+  const parts = [...forms.slice(-1), ...forms.slice(0, -1)].map(({ name, summary = '', value, fields }) => {
+    const heading = forms.length === 1 ? '' : `<h3>${text(name)}</h3>\n<p>${text(summary)}</p>\n`;
+    return `${heading}${fields}\n<pre><code>${text(JSON.stringify(value, null, 2))}</code></pre>`;
   });
+  const id = text(String(operation.operationId));
+  const route = `${method.toUpperCase()} ${text(path)}`;
   const statuses = Object.entries(operation.responses as Record<string, { description: string }>);
-  return `<section>
-<h2 id="${text(String(operation.operationId))}">${method.toUpperCase()} ${text(path)}</h2>
+  const html = `<section>
+<h2 id="${id}">${route}</h2>
 <p>${text(String(operation.summary))}</p>
 ${parts.join('\n')}
 <ul>${statuses.map(([status, { description }]) => `<li>${status}: ${text(description)}</li>`).join('')}</ul>
 </section>`;
+  const kind =
+    examples.length === 0 || path.startsWith('/admin/') ? 'facts' : forms.length === 0 ? 'not there yet' : 'search';
+  return { id, route, html, kind };
 }
 
 /** The object schemas behind a reference or an anyOf of references. */
@@ -72,7 +94,10 @@ function described(field: Json): string {
 function typeName(field: Json): string {
   if (Array.isArray(field.enum)) return field.enum.map((each) => text(JSON.stringify(each))).join(' or ');
   if (Array.isArray(field.anyOf)) return (field.anyOf as Json[]).map(typeName).join(' or ');
-  if (field.type === 'array') return `list of ${typeName((field.items ?? {}) as Json)}`;
+  if (field.type === 'array') {
+    const items = typeName((field.items ?? {}) as Json);
+    return `list of ${items.includes(' or ') ? `(${items})` : items}`;
+  }
   return text(String(field.type ?? 'any'));
 }
 

@@ -16,6 +16,8 @@ export interface Operation {
   readonly request?: { readonly schema: TSchema; readonly required: boolean; readonly example: object };
   /** Of the answer's JSON; a text where it is none. */
   readonly reply: TSchema | 'text';
+  /** It answers 200 also while the server starts and stops. */
+  readonly always?: boolean;
   /** Statuses of its own. */
   readonly errors?: Readonly<Record<string, string>>;
 }
@@ -122,7 +124,12 @@ function postOperation(dialects: readonly Dialect[]): Json {
       content: {
         'application/json': {
           schema: anyOf(dialects.map(({ name }) => `${componentName(name)}Request`)),
-          examples: Object.fromEntries(dialects.map(({ name, example }) => [name, { value: example }])),
+          examples: Object.fromEntries(
+            dialects.map(({ name, summary, onlyIfNamed, example }) => [
+              name,
+              { summary: `${summary}${named(onlyIfNamed)}`, value: example },
+            ]),
+          ),
         },
       },
     },
@@ -142,7 +149,7 @@ function otherStatuses(dialects: readonly Dialect[]): Record<string, string> {
 }
 
 function otherOperation(operation: Operation): Json {
-  const { name, summary, access, parameters = [], request, reply, errors = {} } = operation;
+  const { name, summary, access, parameters = [], request, reply, always = false, errors = {} } = operation;
   const answer = reply === 'text' ? { type: 'string' } : ref(`${componentName(name)}Reply`);
   const refusals: Readonly<Record<string, string>> = {
     ...(access === 'open' ? {} : KEY_ERRORS),
@@ -150,7 +157,7 @@ function otherOperation(operation: Operation): Json {
     ...(parameters.length === 0 ? {} : { 404: 'There is none.' }),
     ...(request === undefined ? {} : { 413: ERRORS[413]!, 415: ERRORS[415]!, 422: ERRORS[422]! }),
     ...errors,
-    503: ERRORS[503]!,
+    ...(always ? {} : { 503: ERRORS[503]! }),
   };
   return {
     operationId: operationId(name),

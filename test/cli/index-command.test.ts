@@ -96,7 +96,7 @@ test('bad lines, repeated ids and cut passages are told to a person with example
   const { code, stderr } = await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--skip-bad-lines'], { cwd });
   assert.equal(code, 0);
   assert.match(stderr, /1 passages have more than 512 tokens: their ends are not in the vectors/);
-  assert.match(stderr, /1 bad lines left out:\n {4}c\.jsonl:3: /);
+  assert.match(stderr, /1 bad line left out:\n {4}c\.jsonl:3: /);
   assert.match(stderr, /1 passages have an id that an earlier one has:\n {4}"p1" on lines 2, 4/);
 });
 

@@ -67,6 +67,9 @@ test('/docs is a page without scripts that names every route and field', async (
   assert.match(String(headers['content-type']), /^text\/html/);
   assert.match(String(headers['content-security-policy']), /default-src 'self'/);
   assert.doesNotMatch(payload, /<script|undefined|\[object/);
+  const headings = [...payload.matchAll(/<h[23][^>]*>([^<]*)/g)].map(([, heading]) => heading);
+  assert.deepEqual(headings.slice(0, 2), ['POST /retrieve', 'search-r1'], 'what most clients send comes first');
+  assert.ok(!headings.includes('search-r1-rerank'), 'no form that can only be refused');
   for (const { path, request } of DIALECTS) {
     assert.ok(payload.includes(`POST ${path.replace(/:(\w+)/g, '{$1}')}`), path);
     for (const name of Object.keys((request as { properties?: object }).properties ?? {})) {

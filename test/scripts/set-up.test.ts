@@ -94,7 +94,8 @@ test('the set-up installs and compiles once, does nothing the second time, and o
   assert.equal(npmCalls().length, 1);
   // From source, so that nothing is fetched but packages; with Node's own headers where they are installed.
   assert.match(npmCalls()[0]!, /^ci --no-audit --no-fund nodedir=\S* source=true$/);
-  assert.ok(existsSync(join(root, 'dist', 'cli', 'trawl.js')));
+  const program = () => statSync(join(root, 'dist', 'cli', 'trawl.js')).mode & 0o111;
+  assert.equal(program(), 0o111, 'npx and links to the program run it');
 
   const built = stateOf(join(root, 'dist'));
   assert.deepEqual(await run(root, 'setup.mjs'), { code: 0, signal: null, stdout: '', stderr: '' });
@@ -105,6 +106,7 @@ test('the set-up installs and compiles once, does nothing the second time, and o
   const changed = await run(root, 'setup.mjs');
   assert.match(changed.stderr, /^Compiling \.\.\. done/);
   assert.ok(existsSync(join(root, 'dist', 'src', 'added.js')));
+  assert.equal(program(), 0o111, 'also when it was compiled anew');
   rmSync(join(root, 'src', 'added.ts'));
   assert.equal((await run(root, 'setup.mjs')).code, 0);
   assert.equal(existsSync(join(root, 'dist', 'src', 'added.js')), false, 'what has no source any more goes');

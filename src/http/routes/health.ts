@@ -12,6 +12,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     name: 'livez',
     summary: '200 while the process answers',
     access: 'open',
+    always: true,
     reply: Type.Object({ status: Type.String() }),
   },
   {
