@@ -2,7 +2,7 @@ import { TrawlError } from '../src/errors.ts';
 import type { UpdateKind } from '../src/manifest/build-records.ts';
 import type { OptionTable } from '../src/options/option-spec.ts';
 
-/** Options of `trawl index` about how a build goes, not about what it makes. */
+/** Options of `trawl index` and `trawl import` about how a build goes, not about what it makes. */
 export const BUILD_OPTIONS = {
   'shard-rows': {
     kind: 'integer',
@@ -11,11 +11,6 @@ export const BUILD_OPTIONS = {
     min: 1,
     help: 'Most rows of a shard. The corpus is cut evenly into as few shards as that allows; a shard that is complete is never made again.',
   },
-  update: {
-    kind: 'flag',
-    help: "Change the index at OUT so that it holds this corpus and nothing else: passages that it has keep their rows and vectors, others are embedded into new shards, those that the corpus lacks are removed. Model and template are the index's.",
-  },
-  append: { kind: 'flag', help: 'The same, but nothing is removed.' },
   shard: {
     kind: 'string',
     value: 'I/N',
@@ -37,6 +32,15 @@ export const BUILD_OPTIONS = {
     max: 86_400,
     help: 'Between two checkpoints, which is what a build that is killed does again. 0: after every batch.',
   },
+} as const satisfies OptionTable;
+
+/** Options of `trawl index` that change an index in place of making one. */
+export const UPDATE_OPTIONS = {
+  update: {
+    kind: 'flag',
+    help: "Change the index at OUT so that it holds this corpus and nothing else: passages that it has keep their rows and vectors, others are embedded into new shards, those that the corpus lacks are removed. Model and template are the index's.",
+  },
+  append: { kind: 'flag', help: 'The same, but nothing is removed.' },
 } as const satisfies OptionTable;
 
 /**

@@ -3,6 +3,7 @@ import { openEmbeddings } from '../embeddings/open-embeddings.ts';
 import { checkFits, type GivenVectors } from '../indexer/given-vectors.ts';
 import type { ModelOverrides } from '../src/embedding/model-overrides.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
+import { TrawlError } from '../src/errors.ts';
 import { METRICS } from '../src/metric.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
 import { VECTOR_DTYPES } from '../src/vector-index/vector-segments.ts';
@@ -34,6 +35,13 @@ export const VECTOR_FILE_OPTIONS = {
     help: 'Embed N random passages again and compare them with their vectors from files, to prove model, prefix, pooling and template; what fits better is named. 0: do not.',
   },
 } as const satisfies OptionTable;
+
+/** Where vectors are embedded the model decides these. @throws TrawlError USAGE. */
+export function refuseWithoutVectors(given: ReadonlySet<string>): void {
+  const other = ['vectors-format', 'dtype', 'metric'].find((name) => given.has(name));
+  if (other === undefined) return;
+  throw new TrawlError('USAGE', `--${other} is about vectors from files; without --from-embeddings leave it out.`);
+}
 
 /** @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID, VECTORS_UNSUPPORTED, VECTORS_MISMATCH. */
 export function givenVectors(

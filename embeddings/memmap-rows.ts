@@ -13,8 +13,9 @@ export function memmapRows(
   { dimension, dtype }: { dimension: number; dtype: VectorDtype },
 ): { rows: number; segments: VectorSegment[] } {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  if (bytes === 0) throw invalid(files[0]!.path, 'is empty');
   const rowBytes = dimension * (dtype === 'float16' ? 2 : 4);
-  if (bytes % rowBytes !== 0 || bytes === 0) {
+  if (bytes % rowBytes !== 0) {
     throw invalid(
       files[0]!.path,
       `${bytes} bytes without a header are no whole number of rows of ${dimension} ${dtype} (${rowBytes} bytes each; ` +

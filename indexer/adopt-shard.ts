@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { bug, TrawlError } from '../src/errors.ts';
 import { sha256OfFile } from '../src/file-checksum.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
@@ -60,7 +61,7 @@ export async function adoptShard(
   const sizes = new Map(vectors.set.files.map(({ path, bytes }) => [path, bytes]));
   const adopted = segments.map((segment, i) => ({
     ...segment,
-    path: vectors.relativePaths === true ? relative(resolve(folder), segment.path) : segment.path,
+    path: vectors.relativePaths === true ? relativeTo(folder, segment.path) : segment.path,
     adopted: {
       fileBytes: sizes.get(segment.path)!,
       sha256: checksums[i]!,
@@ -77,6 +78,11 @@ export async function adoptShard(
 function generationOfSegments(segments: readonly VectorSegment[], checksums: readonly string[]): string {
   const facts = segments.map(({ bytes, dtype }, i) => [bytes, dtype, checksums[i]]);
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
+}
+
+/** By where the folders lie: who opens the index may come by another way than who made it. */
+function relativeTo(folder: string, path: string): string {
+  return relative(realpathSync(folder), join(realpathSync(dirname(path)), basename(path)));
 }
 
 interface Shape {

@@ -14,7 +14,7 @@ import {
   type ShardContext,
   type ShardProgress,
 } from './build-shard.ts';
-import { shardRows } from './given-vectors.ts';
+import { shardRows, vectorsInput } from './given-vectors.ts';
 import { StageClock } from './stage-clock.ts';
 import { type ShardPlace, storedPassages, storePassages } from './store-passages.ts';
 
@@ -26,6 +26,8 @@ interface EncodePlan {
   readonly shards: number;
   /** The places are no cut of the corpus: shards that merge cannot join. */
   readonly isPart?: boolean;
+  /** Others make the other shards: it has to be told whether all took the same vectors. */
+  readonly isJob?: boolean;
   /** Row number of the first row of each place, by the place's index. Of use where vectors are given. */
   readonly firstRows: ReadonlyMap<number, number>;
 }
@@ -64,6 +66,7 @@ export function beginBuild(options: BuildOptions) {
       const { scan, corpus, rows: totalPassages, shards } = plan;
       const context: ShardContext = {
         encoder,
+        metric: options.metric ?? encoder.identity.similarity,
         kernel,
         template,
         passageTemplate,
@@ -74,6 +77,7 @@ export function beginBuild(options: BuildOptions) {
       };
       const built: BuiltShard[] = [];
       const location = modelLocation(options);
+      const given = plan.isJob === true && vectors !== undefined ? vectorsInput(vectors) : undefined;
       let before = plan.rowsDone;
       let tokens = 0;
       for (const { folder, index, first, end } of places) {
@@ -86,6 +90,7 @@ export function beginBuild(options: BuildOptions) {
                 positions: scan.positions,
                 shards,
                 reading: readingRecord(corpusOptions),
+                ...(given === undefined ? {} : { vectors: given }),
                 ...(location === undefined ? {} : { modelLocation: location }),
               };
         let tokensBefore: number | undefined;
@@ -102,11 +107,11 @@ export function beginBuild(options: BuildOptions) {
           });
         };
         const rows = vectors && shardRows(vectors, plan.firstRows.get(index)!, storedPassages(folder)!.rows);
-        const given = vectors && { vectors, rows: rows! };
+        const source = vectors && { vectors, rows: rows! };
         const shard =
-          given?.vectors.use === 'adopt'
-            ? await adoptShard(folder, input, context, given, onShardProgress)
-            : await buildShard(folder, input, context, onShardProgress, given);
+          source?.vectors.use === 'adopt'
+            ? await adoptShard(folder, input, context, source, onShardProgress)
+            : await buildShard(folder, input, context, onShardProgress, source);
         before += shard.manifest.rows;
         tokens += shard.tokens;
         built.push(shard);

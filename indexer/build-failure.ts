@@ -28,7 +28,7 @@ export async function failedBuild(error: unknown, { folder, final, keep, discard
     return failure;
   }
   const embedded = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
-  const mend = failure instanceof TrawlError && /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(failure.code);
+  const mend = failure instanceof TrawlError && isFaultOfInputs(failure);
   const kept = embedded || (!mend && holds(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
   if (kept) keep();
   else await discard();
@@ -47,6 +47,14 @@ export async function failedBuild(error: unknown, { folder, final, keep, discard
     details: failure.details,
     cause: failure.cause,
   });
+}
+
+/** What has to be mended before the same command can do better. A value that is not finite may be the encoder's. */
+function isFaultOfInputs({ code, details }: TrawlError): boolean {
+  return (
+    /^(CORPUS|TEMPLATE|VECTORS|PICKLE)_|^USAGE$/.test(code) ||
+    (code === 'NON_FINITE_VECTOR' && details['path'] !== undefined)
+  );
 }
 
 /** Whether the folder, or a shard in it, has one of the files. */

@@ -9,6 +9,7 @@ import { beginBuild, modelLocation } from './begin-build.ts';
 import { failedBuild } from './build-failure.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
 import { buildDiffers, buildRecord, claimFolder } from './build-settings.ts';
+import { checkInputsOutside } from './check-inputs.ts';
 import { checkVectors } from './check-vectors.ts';
 import { checkRoom, checkRoomForVectors } from './disk-room.ts';
 import { checkRows } from './given-vectors.ts';
@@ -32,6 +33,7 @@ export interface BuildSummary extends WorkSummary {
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildSummary> {
   const begun = beginBuild(options);
+  checkInputsOutside(options);
   const output = await OutputFolder.prepare(options.out, options.overwrite);
   try {
     const scan = await begun.scan();

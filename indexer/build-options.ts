@@ -1,5 +1,6 @@
 import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
+import type { Metric } from '../src/metric.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { OnProgress } from './build-events.ts';
 import type { GivenVectors } from './given-vectors.ts';
@@ -12,6 +13,8 @@ export interface BuildOptions {
   readonly encoder: TextEncoder;
   /** Vectors that are there already: nothing is embedded then, and the encoder says whose they are. */
   readonly vectors?: GivenVectors | undefined;
+  /** How rows are compared where vectors are embedded. Default: the model's way. */
+  readonly metric?: Metric | undefined;
   /** Folder of the encoder's model where it was given as a path, for who opens the index. */
   readonly modelFolder?: string | undefined;
   /** The engine that makes the first-pass codes; without it the index has none. */

@@ -76,7 +76,8 @@ export function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[
   ];
 }
 
-function vectorsDiffer(begun: BuildRecord['vectors'], wanted: BuildRecord['vectors']): string[] {
+/** Of two records of one kind: what stands in a build's note, or in shards' manifests. */
+export function vectorsDiffer<T extends object>(begun: T | undefined, wanted: T | undefined): string[] {
   if (begun === undefined || wanted === undefined) {
     return begun === wanted ? [] : ['vectors: the one embeds them, the other takes them from files'];
   }

@@ -20,10 +20,12 @@ import {
   fieldsDiffer,
   readingRecord,
   valuesDiffer,
+  vectorsDiffer,
 } from './build-settings.ts';
+import { checkInputsOutside } from './check-inputs.ts';
 import { checkVectors } from './check-vectors.ts';
 import { checkRoom, checkRoomForVectors } from './disk-room.ts';
-import type { GivenVectors } from './given-vectors.ts';
+import { type GivenVectors, vectorsInput } from './given-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from './index-files.ts';
 import { repeatedIds } from './join-shards.ts';
 import { OutputFolder } from './output-folder.ts';
@@ -50,6 +52,7 @@ export async function buildShardJob(
 ): Promise<JobSummary> {
   const { index, of } = options.shard;
   const begun = beginBuild(options);
+  checkInputsOutside(options);
   const output = await OutputFolder.prepare(options.out, options.overwrite, 'shared');
   const folder = join(output.partial, shardFolderName(index));
   let lock: BuildLock | undefined;
@@ -122,6 +125,7 @@ export async function buildShardJob(
       rows: stored.rows,
       rowsDone: 0,
       shards: of,
+      isJob: true,
       firstRows,
     });
     await finishJobFolder(folder);
@@ -177,17 +181,18 @@ async function finishJobFolder(folder: string): Promise<void> {
 
 function shardDiffers(
   shard: ShardManifest,
-  { encoder, passageTemplate, corpusOptions }: BuildOptions,
+  { encoder, passageTemplate, corpusOptions, vectors }: BuildOptions,
   scan: CorpusScan,
   { first, end }: ShardPlace,
   shards: number,
 ): string[] {
   const input = { first, end, positions: scan.positions, shards };
-  const { reading, modelLocation: _, ...found } = shard.input ?? { reading: {}, modelLocation: '' };
+  const { reading, vectors: taken, modelLocation: _, ...found } = shard.input ?? { reading: {} };
   return [
     ...fieldsDiffer('model', shard.model, encoder.identity),
     ...valuesDiffer('passage template', shard.corpus.passageTemplate, passageTemplate),
     ...fieldsDiffer('option', reading, readingRecord(corpusOptions)),
+    ...vectorsDiffer(taken, vectors && vectorsInput(vectors)),
     ...corpusDiffers(shard.corpus.files, filesOf(scan)),
     ...fieldsDiffer('part', found, input),
   ];

@@ -6,6 +6,7 @@ import { bug } from '../src/errors.ts';
 import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../src/manifest/build-records.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import { writeJsonDurably } from '../src/manifest/write-json.ts';
+import type { Metric } from '../src/metric.ts';
 import { PassageFile } from '../src/passages/passage-file.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import { copyVectors } from './copy-vectors.ts';
@@ -22,6 +23,8 @@ export const DEFAULT_CHECKPOINT_MS = 5_000;
 /** What the shards of a build have in common. */
 export interface ShardContext {
   readonly encoder: TextEncoder;
+  /** Of embedded vectors; given ones have their own. */
+  readonly metric: Metric;
   readonly kernel: Kernel | undefined;
   readonly template: PassageTemplate;
   readonly passageTemplate: string;
@@ -69,8 +72,8 @@ export async function buildShard(
   if (stored === undefined) throw bug(`${folder} has no passages`);
   const begun = performance.now();
   const note = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
-  const { dimension, similarity } = encoder.identity;
-  const metric = given?.vectors.metric ?? similarity;
+  const { dimension } = encoder.identity;
+  const metric = given?.vectors.metric ?? context.metric;
   const shape = { rows: stored.rows, dimension, metric };
   const passages = new PassageFile(join(folder, PASSAGES_FILE), { mapped: false });
   let vectors: ShardVectors | undefined;

@@ -70,11 +70,13 @@ export async function claimUpdate(
     const differences = updatesDiffer(begun, wanted);
     if (differences.length > 0) throw buildDiffers(output.partial, differences);
     await takeBack(directory.folder, output.partial, directory.manifest);
+    await removeLeftovers(directory.folder, directory.manifest);
   } else {
+    // Before there is a note of this update: who goes on with it takes unnamed shards for its own.
+    await removeLeftovers(directory.folder, directory.manifest);
     await output.clear();
     await writeJsonDurably(path, wanted);
   }
-  await removeLeftovers(directory.folder, directory.manifest);
 }
 
 /** It took the index's place and ended before it cleared up: there is nothing to go on with. */

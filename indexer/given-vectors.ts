@@ -1,12 +1,17 @@
 import { statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { cutSegments, type EmbeddingSet } from '../embeddings/embedding-set.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { BuildRecord } from '../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
+import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Metric } from '../src/metric.ts';
 import { faissMetric } from '../src/vector-index/faiss-format.ts';
+import { sampleChecksum } from '../src/vector-index/sample-checksum.ts';
 import type { VectorSegment } from '../src/vector-index/vector-segments.ts';
 import type { ModelCheck } from './check-model.ts';
+
+type ShardInput = NonNullable<ShardManifest['input']>;
 
 /** Vectors that are there already, in place of those an encoder would make. */
 export interface GivenVectors {
@@ -73,6 +78,16 @@ export function shardRows({ set }: GivenVectors, firstRow: number, rows: number)
 /** For the note of a build. */
 export function vectorsRecord({ set, use, metric }: GivenVectors): NonNullable<BuildRecord['vectors']> {
   return { use, metric, dtype: set.dtype, rows: set.rows, files: [...set.files] };
+}
+
+/** For a shard's manifest: what its vectors are told by, wherever the files lie. */
+export function vectorsInput({ set, use, metric }: GivenVectors): NonNullable<ShardInput['vectors']> {
+  const files = set.files.map(({ path, bytes }) => ({
+    name: basename(path),
+    bytes,
+    sample: sampleChecksum(path, { offset: 0, bytes }),
+  }));
+  return { use, metric, rows: set.rows, files };
 }
 
 /** @throws TrawlError VECTORS_INVALID where a file is not as it was when it was looked at. */

@@ -13,7 +13,7 @@ import { type Duplicates, duplicateIds } from '../src/passages/duplicate-ids.ts'
 import { PassageFile } from '../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
 import { removeLockFiles } from './build-lock.ts';
-import { corpusDiffers, fieldsDiffer, valuesDiffer } from './build-settings.ts';
+import { corpusDiffers, fieldsDiffer, valuesDiffer, vectorsDiffer } from './build-settings.ts';
 import { shardFolderName } from './index-files.ts';
 import { removeNotes } from './shard-manifest.ts';
 
@@ -125,6 +125,7 @@ function checkAlike(folder: string, first: FinishedShard, other: FinishedShard):
     ...fieldsDiffer('model', a.model, b.model),
     ...valuesDiffer('passage template', a.corpus.passageTemplate, b.corpus.passageTemplate),
     ...fieldsDiffer('option', a.input!.reading, b.input!.reading),
+    ...vectorsDiffer(a.input!.vectors, b.input!.vectors),
     ...valuesDiffer('number of shards', a.input!.shards, b.input!.shards),
     ...corpusDiffers(a.corpus.files, b.corpus.files),
     ...valuesDiffer('lines of the corpus', a.input!.positions, b.input!.positions),

@@ -1,17 +1,21 @@
+import { realpathSync } from 'node:fs';
 import { rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256OfFile } from '../src/file-checksum.ts';
 import { withChecksum } from '../src/manifest/manifest-checksum.ts';
+import { readIndexManifest } from '../src/manifest/read-manifest.ts';
 import type { FileRecord } from '../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../src/manifest/shard-manifest.ts';
 import { syncFolder, writeJsonDurably } from '../src/manifest/write-json.ts';
-import { type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, type OpenedShard, openIndexDirectory, within } from '../src/retrieval/index-directory.ts';
 import type { Kernel } from '../src/vector-index/kernel.ts';
 import type { VectorSegment } from '../src/vector-index/vector-segments.ts';
 import { CODES_FILE, SCREEN_FILE, VECTORS_FILE } from './index-files.ts';
 import { makeCodes } from './make-codes.ts';
 import { makeScreen } from './make-screen.ts';
+import { OutputFolder } from './output-folder.ts';
 import { rewriteFloat16 } from './rewrite-float16.ts';
+import { writeFailure } from './write-failure.ts';
 
 /** Name of the vectors where they are stored as float16. */
 const FLOAT16_FILE = 'vectors.f16.faiss';
@@ -41,13 +45,32 @@ export interface OptimizeSummary {
  * Gives a built index what it lacks. Row numbers, scores and generation stay. New files are made beside the old ones, the
  * shard's manifest is replaced by rename, and only then what it no longer names is removed: a server that has the index
  * open keeps reading what it opened.
+ *
+ * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, DISK_FULL, OUTPUT_NOT_WRITABLE,
+ * CANCELLED, errors of the index's files.
  */
 export async function optimizeIndex(
   folder: string,
   kernel: Kernel,
   options: OptimizeOptions,
 ): Promise<OptimizeSummary> {
-  const directory = openIndexDirectory(folder);
+  readIndexManifest(folder);
+  // An update that was begun may wait there: it is left as it is.
+  const output = await OutputFolder.prepare(realpathSync(folder), true);
+  try {
+    return await optimizeShards(openIndexDirectory(output.final), kernel, options);
+  } catch (error) {
+    throw writeFailure(error, output.final);
+  } finally {
+    await output.discardIfEmpty();
+  }
+}
+
+async function optimizeShards(
+  directory: IndexDirectory,
+  kernel: Kernel,
+  options: OptimizeOptions,
+): Promise<OptimizeSummary> {
   let codesMade = 0;
   let screensMade = 0;
   let screensOfNoUse = 0;
@@ -72,8 +95,9 @@ export async function optimizeIndex(
         rewritten++;
       }
     }
-    if (manifest === shard.manifest) continue;
-    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
+    if (manifest !== shard.manifest) {
+      await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
+    }
     await removeUnnamed(shard, manifest);
     await syncFolder(shard.folder);
   }
@@ -139,11 +163,12 @@ async function withFloat16(
   };
 }
 
-/** Files of ours that no manifest names any more. What was adopted where it lies is left alone. */
-async function removeUnnamed(shard: OpenedShard, manifest: ShardManifest): Promise<void> {
-  const named = new Set(manifest.files.map(({ path }) => path));
-  for (const { path } of shard.manifest.files) {
-    if (!named.has(path) && path === VECTORS_FILE) await rm(join(shard.folder, path), { force: true });
+/** Files of ours that the manifest does not name, those of a run that was killed too. Adopted files are named. */
+async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
+  const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
+  for (const name of [VECTORS_FILE, FLOAT16_FILE, CODES_FILE, SCREEN_FILE].flatMap((file) => [file, `${file}.tmp`])) {
+    const path = join(folder, name);
+    if (!named.has(path)) await rm(path, { force: true });
   }
 }
 

@@ -10,7 +10,7 @@ import type { CorpusRecord } from '../src/manifest/schemas.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import { syncFolder, writeFileDurably, writeJsonDurably } from '../src/manifest/write-json.ts';
 import { packageVersion } from '../src/package-root.ts';
-import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { type IndexDirectory, openIndexDirectory, openShard } from '../src/retrieval/index-directory.ts';
 import { RowBitmap } from '../src/vector-index/row-bitmap.ts';
 
 const SHARD_NAME = /^shard-(\d{5,})$/;
@@ -98,6 +98,8 @@ export async function publishGeneration(
     }
     for (const { name } of next.shards) await rename(join(from, name), join(folder, name));
     await syncFolder(folder);
+    // A manifest that names a shard of another kind would leave an index that nobody can open.
+    for (const { name } of next.shards) openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
     await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
   } catch (error) {
     // Whatever the last call says, the manifest that stands there decides.

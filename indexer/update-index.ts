@@ -32,8 +32,9 @@ import { encoderOfIndex } from './update-encoder.ts';
 import { checkRoomForPassages, placesOf } from './update-places.ts';
 import { corpusRecord, holdsCorpus, saysMore } from './updated-corpus.ts';
 
-/** As for a build; the template is the index's, `out` the index. */
-export interface UpdateOptions extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'modelFolder'> {
+/** As for a build; metric and template are the index's, `out` the index. */
+export interface UpdateOptions
+  extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'metric' | 'vectors' | 'modelFolder'> {
   readonly kind: UpdateKind;
 }
 
@@ -60,11 +61,12 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
  * the index's files, of corpus, template and encoder.
  */
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
-  const { model, corpus } = readIndexManifest(options.out);
+  const { model, metric, corpus } = readIndexManifest(options.out);
   const build: BuildOptions = {
     ...options,
     overwrite: true,
     encoder: encoderOfIndex(model, options.encoder),
+    metric,
     passageTemplate: corpus.passageTemplate,
   };
   const begun = beginBuild(build);

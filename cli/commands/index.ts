@@ -9,7 +9,7 @@ import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { BUILD_OPTIONS, updateKind } from '../build-options.ts';
+import { BUILD_OPTIONS, UPDATE_OPTIONS, updateKind } from '../build-options.ts';
 import { jsonFacts } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
@@ -25,7 +25,7 @@ import {
 } from '../model-options.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../run-build.ts';
 import { runUpdate } from '../update-index.ts';
-import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
+import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
@@ -82,6 +82,7 @@ export const indexCommand = defineCommand({
       help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
     },
     ...VECTOR_FILE_OPTIONS,
+    ...UPDATE_OPTIONS,
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -95,6 +96,8 @@ export const indexCommand = defineCommand({
     const { options, positionals, given, out, note } = context;
     const folder = required(options.out);
     const reading = corpusOptions(options);
+    const fromFiles = options['from-embeddings'].length > 0;
+    if (!fromFiles) refuseWithoutVectors(given);
     const kind = updateKind(options, given);
     if (kind !== undefined) {
       return runUpdate({ ...context, kind, folder, corpus: positionals, corpusOptions: reading });
@@ -112,7 +115,6 @@ export const indexCommand = defineCommand({
           overrides: { ...overrides, ...changed },
         }),
       );
-    const fromFiles = options['from-embeddings'].length > 0;
     if (fromFiles && options['if-changed']) {
       throw new TrawlError(
         'USAGE',

@@ -66,6 +66,18 @@ export const ShardManifest = Type.Object({
       positions: Count,
       shards: Count,
       reading: ReadingRecord,
+      /**
+       * Where a job did not embed but took vectors from files: those of the whole, of which the shard has its part. `sample` is
+       * the sample checksum of the whole file.
+       */
+      vectors: Type.Optional(
+        Type.Object({
+          use: Type.Enum(['adopt', 'copy']),
+          metric: MetricName,
+          rows: Count,
+          files: Type.Array(Type.Object({ name: Type.String(), bytes: Count, sample: Sha256 })),
+        }),
+      ),
       /** For the index's manifest, whose field of this name says what it is. */
       modelLocation: Type.Optional(Type.String()),
     }),

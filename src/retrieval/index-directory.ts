@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../errors.ts';
@@ -84,7 +84,9 @@ export function openShard(
   manifest: IndexManifest,
   entry: IndexManifest['shards'][number],
 ): OpenedShard {
-  const shardFolder = within(folder, entry.path);
+  const named = within(folder, entry.path);
+  // Paths out of it are relative to where it lies, whichever links lead there.
+  const shardFolder = existsSync(named) ? realpathSync(named) : named;
   const shard = readShardManifest(shardFolder);
   checkBelongs(shardFolder, shard, entry, manifest);
   for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);

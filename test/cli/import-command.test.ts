@@ -123,6 +123,12 @@ test('what is missing from the command is named', async () => {
     assert.equal(code, 2, stderr);
     assert.match(stderr, message);
   }
+  for (const option of ['--append', '--update']) {
+    const changed = await runTrawl(['import', vectors, ...MODEL, '--out', 'x', '--overwrite', option]);
+    assert.match(changed.stderr, new RegExp(`Unknown option ${option}`));
+  }
+  const unused = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'x', '--metric', 'l2']);
+  assert.match(unused.stderr, /--metric is about vectors from files; without --from-embeddings leave it out/);
   const both = ['index', SAMPLE_PASSAGES, '--out', 'x', '--from-embeddings', vectors, '--if-changed'];
   assert.match((await runTrawl(both)).stderr, /use --overwrite with --from-embeddings/);
 });

@@ -146,7 +146,7 @@ test('what cannot be used is refused by name, with the way out', async (t) => {
       'VECTORS_INVALID',
       /245 bytes .* no whole number of rows of 6 float32 \(24 bytes each; 5 are left over\)/,
     ],
-    ['nothing', new Uint8Array(), 'VECTORS_INVALID', /0 bytes/],
+    ['nothing', new Uint8Array(), 'VECTORS_INVALID', /is empty/],
   ];
   for (const [name, bytes, code, message] of cases) {
     const [path] = writeVectors(folder, name, bytes);

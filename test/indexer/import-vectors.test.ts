@@ -1,27 +1,32 @@
 import assert from 'node:assert/strict';
 import {
+  copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildShardJob } from '../../indexer/build-shard-job.ts';
+import type { GivenVectors } from '../../indexer/given-vectors.ts';
 import { mergeIndex } from '../../indexer/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize-index.ts';
 import { verifyIndex } from '../../indexer/verify-index.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { fileBytes, KINDS } from '../embeddings/vector-files.ts';
+import { fileBytes, KINDS, writeVectors } from '../embeddings/vector-files.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { corpusAndVectors, DIMENSION, encoder, given, out } from './given-vectors.ts';
+import { update } from './update.ts';
 
 const loaded = loadKernel();
 const kernel = loaded.ok ? loaded.kernel : undefined;
@@ -103,6 +108,42 @@ test('jobs adopt their parts, and the merged index answers as the one of one pro
   assert.deepEqual(await search(out(made, 'blank')), await search(out(made, 'one')));
 });
 
+test('jobs with other vectors, or that embed, are not taken for those of the same index', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const other = writeVectors(
+    made.folder,
+    'other.faiss',
+    Buffer.from(fileBytes('faiss', made.values.toReversed(), DIMENSION)),
+  );
+  const job = (index: number, name: string, vectors: GivenVectors | undefined) =>
+    buildShardJob({
+      corpus: made.corpus,
+      corpusOptions: {},
+      encoder,
+      vectors,
+      out: out(made, name),
+      overwrite: false,
+      passageTemplate: '{contents}',
+      uniqueIds: false,
+      onProgress: () => undefined,
+      shard: { index, of: 2 },
+    });
+  const others = {
+    other: given(other),
+    metric: given(made.paths, 'adopt', { metric: 'l2' }),
+    copied: given(made.paths, 'copy'),
+    embedded: undefined,
+  };
+  for (const [name, vectors] of Object.entries(others)) {
+    await job(0, name, given(made.paths));
+    assert.equal((await job(0, name, given(made.paths))).wasComplete, true);
+    await assert.rejects(job(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
+    await job(1, name, vectors);
+    const merged = mergeIndex(out(made, name), { overwrite: false, uniqueIds: false });
+    await assert.rejects(merged, trawlError('SHARDS_DIFFER', /shard-00001 does not belong.*vectors/), name);
+  }
+});
+
 test('an index with relative paths can be moved with its vectors', async (t) => {
   const made = await corpusAndVectors(t);
   const vectors = given(made.paths, 'adopt', { relativePaths: true });
@@ -111,6 +152,15 @@ test('an index with relative paths can be moved with its vectors', async (t) => 
   t.after(() => rmSync(moved, { recursive: true, force: true }));
   renameSync(made.folder, moved);
   assert.equal(openIndexDirectory(join(moved, 'a', 'index')).source.shards[0]!.segments[0]!.path, join(moved, 'emb'));
+});
+
+test('relative paths hold whichever way the index was named when it was made', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  mkdirSync(join(made.folder, 'far', 'away'), { recursive: true });
+  symlinkSync(join('far', 'away'), join(made.folder, 'link'));
+  const vectors = given(made.paths, 'adopt', { relativePaths: true });
+  await build({ corpus: made.corpus, out: join(made.folder, 'link', 'index'), vectors });
+  assert.deepEqual(await verifyIndex(join(made.folder, 'far', 'away', 'index'), quietly), []);
 });
 
 test('an adopted file that is missing, cut, replaced or changed is an error that names it', async (t) => {
@@ -208,7 +258,9 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
           }),
           trawlError(
             'NON_FINITE_VECTOR',
-            new RegExp(`part_ab: the vector of row 321 holds (NaN|Infinity) in column 5 \\(byte ${at - 900}\\)`),
+            new RegExp(
+              `part_ab: the vector of row 321 holds (NaN|Infinity) in column 5 \\(byte ${at - 900}\\)[^]*passage again\\.$`,
+            ),
           ),
         );
         assert.equal(existsSync(out(made)), false);
@@ -216,6 +268,42 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
     }
   });
 }
+
+test('new rows of an imported index are compared as its old ones, whatever the model says', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const more = writeCorpus(made.folder, { 'more.jsonl': [{ id: 40, contents: 'passage 40' }] });
+  for (const metric of ['l2', 'cosine'] as const) {
+    const index = out(made, metric);
+    const vectors = { ...given(made.paths, 'adopt', { metric }), relativePaths: metric === 'l2' };
+    await build({ corpus: made.corpus, out: index, vectors, kernel });
+    const { added, manifest } = await update({ corpus: [...made.corpus, ...more], out: index, kernel });
+    assert.deepEqual([added, manifest.rows, manifest.metric], [1, 41, metric]);
+    assert.deepEqual(await verifyIndex(index, quietly), []);
+    assert.equal((await search(index)).rows.length, 20);
+  }
+});
+
+test('vectors and corpora that would go with the index that is replaced are refused', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40 });
+  const index = out(made);
+  await build({ corpus: made.corpus, out: index });
+  const own = join(index, 'shard-00000', 'vectors.faiss');
+  const inside = join(index, 'corpus.jsonl');
+  copyFileSync(made.corpus[0]!, inside);
+  const link = join(made.folder, 'link.faiss');
+  symlinkSync(own, link);
+  const attempts = [
+    build({ corpus: made.corpus, out: index, overwrite: true, vectors: given([own]) }),
+    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: given([link]) }),
+    build({ corpus: [inside], out: index, overwrite: true }),
+  ];
+  for (const attempt of attempts) await assert.rejects(attempt, trawlError('USAGE', /lies in .*index, which goes/));
+  assert.equal(openIndexDirectory(index).manifest.rows, 40);
+  assert.equal(existsSync(inside), true);
+  const beside = out(made, 'beside');
+  await build({ corpus: [inside], out: beside, vectors: given([own]) });
+  assert.deepEqual(await verifyIndex(beside, quietly), []);
+});
 
 test('an import that is stopped goes on with what is complete; changed vectors are refused', async (t) => {
   const made = await corpusAndVectors(t);

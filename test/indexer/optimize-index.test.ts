@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { optimizeIndex } from '../../indexer/optimize-index.ts';
@@ -140,4 +140,37 @@ test('an index that is open keeps answering while its files are replaced', { ski
   await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
   const after = await ask();
   assert.deepEqual([after.rows, after.scores], [before.rows, before.scores]);
+});
+
+test('of two at once, and beside an update that was begun, one works and nothing of the other is lost', {
+  skip,
+}, async (t) => {
+  const folder = await bareIndex(t);
+  const before = await search(folder);
+  const partial = `${folder}.partial`;
+  const both = await Promise.allSettled(
+    [1, 2].map(() => optimizeIndex(folder, kernel!, { ...quietly, float16: true })),
+  );
+  const refused = both
+    .filter((end) => end.status === 'rejected')
+    .map(({ reason }) => (reason as { code: string }).code);
+  assert.deepEqual(refused, ['BUILD_LOCKED']);
+  assert.deepEqual(await search(folder), before);
+  assert.deepEqual(await verifyIndex(folder, quietly), []);
+  assert.equal(existsSync(partial), false);
+  mkdirSync(partial);
+  writeFileSync(join(partial, 'build.json'), '{}');
+  await optimizeIndex(folder, kernel!, quietly);
+  assert.equal(readFileSync(join(partial, 'build.json'), 'utf8'), '{}');
+});
+
+test('what a run that was killed left is removed by the next', { skip }, async (t) => {
+  const folder = await bareIndex(t);
+  await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
+  const files = readdirSync(join(folder, SHARD)).sort();
+  for (const name of ['vectors.faiss', 'codes.i8.tmp', 'vectors.f16.faiss.tmp']) {
+    writeFileSync(join(folder, SHARD, name), 'left');
+  }
+  await optimizeIndex(folder, kernel!, quietly);
+  assert.deepEqual(readdirSync(join(folder, SHARD)).sort(), files);
 });

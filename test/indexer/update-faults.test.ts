@@ -3,6 +3,7 @@ import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { verifyIndex } from '../../indexer/verify-index.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
@@ -59,4 +60,39 @@ test('an update of which a call fails leaves the old index, and the same command
   for (const [name, bytes] of expected) if (!name.endsWith('.sqlite')) assert.deepEqual(found.get(name), bytes, name);
   assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
   assert.equal(existsSync(`${out}.partial`), false);
+});
+
+test('what a compaction left is not taken for a new shard by an update that goes on after a kill', async (t) => {
+  const folder = await tempFolder(t);
+  const library = faultLibrary(folder);
+  if ('missing' in library) return t.skip(library.missing);
+  writeCorpus(folder, {
+    'old.jsonl': Array.from({ length: 4 }, (_, i) => passage(i)),
+    'new.jsonl': [0, 1, 8, 9].map(passage),
+  });
+  const run = (args: readonly string[], env: Record<string, string> = {}): ReturnType<typeof endOf> =>
+    endOf(spawnTrawl([...args, '--quiet'], { cwd: folder, env }));
+  const out = join(folder, 'ix');
+  for (const args of [
+    ['index', 'old.jsonl', '--out', 'ix', '--shard-rows', '2'],
+    ['remove', 'ix', 'p2', 'p3'],
+    ['optimize', 'ix', '--compact'],
+  ]) {
+    const { code, stderr } = await run(args);
+    assert.equal(code, 0, stderr);
+  }
+  assert.ok(existsSync(join(out, 'shard-00001')), 'left for who has it open');
+  const update = ['index', 'new.jsonl', '--update', '--workers', '1', '--out', 'ix'];
+  const killed = await run(
+    update,
+    library.environment({ under: join(out, 'shard-00001'), calls: 'unlink', at: 1, do: 'kill' }),
+  );
+  assert.equal(killed.signal, 'SIGKILL', killed.stderr);
+  const ended = await run(update);
+  assert.equal(ended.code, 0, ended.stderr);
+  const documents = openIndexDirectory(out).passages.flatMap(({ path }) => [...new PassageFile(path).documents()]);
+  assert.deepEqual(
+    documents.map((document) => (JSON.parse(document) as { id: string }).id),
+    ['p0', 'p1', 'p8', 'p9'],
+  );
 });
