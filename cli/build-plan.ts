@@ -1,5 +1,5 @@
-import type { BuildPlan } from '../indexer/plan-build.ts';
-import type { UpdatePlan } from '../indexer/plan-update.ts';
+import type { BuildPlan } from '../indexer/build/plan-build.ts';
+import type { UpdatePlan } from '../indexer/update/plan-update.ts';
 import { formatBytes, formatCount, formatDuration } from './format.ts';
 
 /** The plan of a build as a person reads it. */

@@ -1,8 +1,8 @@
-import type { BuildSummary } from '../indexer/build-index.ts';
-import type { JobSummary } from '../indexer/build-shard-job.ts';
-import type { RemoveSummary } from '../indexer/remove-passages.ts';
+import type { BuildSummary } from '../indexer/build/build-index.ts';
+import type { JobSummary } from '../indexer/build/build-shard-job.ts';
 import type { StageTimes } from '../indexer/stage-clock.ts';
-import type { UpdateSummary } from '../indexer/update-index.ts';
+import type { RemoveSummary } from '../indexer/update/remove-passages.ts';
+import type { UpdateSummary } from '../indexer/update/update-index.ts';
 import type { IndexManifest } from '../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../src/passages/duplicate-ids.ts';

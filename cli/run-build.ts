@@ -1,7 +1,7 @@
-import { buildIndex } from '../indexer/build-index.ts';
-import type { BuildOptions } from '../indexer/build-options.ts';
-import { buildShardJob } from '../indexer/build-shard-job.ts';
-import { planBuild } from '../indexer/plan-build.ts';
+import { buildIndex } from '../indexer/build/build-index.ts';
+import type { BuildOptions } from '../indexer/build/build-options.ts';
+import { buildShardJob } from '../indexer/build/build-shard-job.ts';
+import { planBuild } from '../indexer/build/plan-build.ts';
 import { TrawlError } from '../src/errors.ts';
 import { codesEngine } from './build-engine.ts';
 import { parseShard } from './build-options.ts';

@@ -1,6 +1,6 @@
 import { EMBEDDING_FORMATS } from '../embeddings/embedding-set.ts';
 import { openEmbeddings } from '../embeddings/open-embeddings.ts';
-import { checkFits, type GivenVectors } from '../indexer/given-vectors.ts';
+import { checkFits, type GivenVectors } from '../indexer/vectors/given-vectors.ts';
 import type { ModelOverrides } from '../src/embedding/model-overrides.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';

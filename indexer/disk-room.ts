@@ -5,9 +5,9 @@ import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import type { TextEncoder } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
+import type { OutputFolder } from './build/output-folder.ts';
+import { type ShardPlace, storedPassages } from './build/store-passages.ts';
 import { expectedBytes, sampleCorpus } from './expected-size.ts';
-import type { OutputFolder } from './output-folder.ts';
-import { type ShardPlace, storedPassages } from './store-passages.ts';
 
 interface RoomOptions {
   readonly corpus: readonly string[];

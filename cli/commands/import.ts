@@ -1,5 +1,5 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import type { BuildOptions } from '../../indexer/build-options.ts';
+import type { BuildOptions } from '../../indexer/build/build-options.ts';
 import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';

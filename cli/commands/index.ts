@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
-import type { BuildOptions } from '../../indexer/build-options.ts';
-import { currentIndex } from '../../indexer/is-current.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
+import type { BuildOptions } from '../../indexer/build/build-options.ts';
+import { currentIndex } from '../../indexer/build/is-current.ts';
 import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';

@@ -1,4 +1,4 @@
-import { mergeIndex } from '../../indexer/merge-index.ts';
+import { mergeIndex } from '../../indexer/build/merge-index.ts';
 import { duplicateLines, jsonFacts } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';

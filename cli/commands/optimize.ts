@@ -1,5 +1,5 @@
-import { compactIndex } from '../../indexer/compact-index.ts';
-import { optimizeIndex } from '../../indexer/optimize-index.ts';
+import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
+import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { defineCommand, EXIT } from '../command.ts';

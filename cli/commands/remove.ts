@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { removePassages } from '../../indexer/remove-passages.ts';
+import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { isNodeError, TrawlError } from '../../src/errors.ts';
 import { jsonRemoveSummary, textRemoveSummary } from '../build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';

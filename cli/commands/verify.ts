@@ -1,4 +1,4 @@
-import { examineIndex, type VerifyReport } from '../../indexer/verify-index.ts';
+import { examineIndex, type VerifyReport } from '../../indexer/verify/verify-index.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';

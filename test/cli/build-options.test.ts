@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
-import type { BuildPlan } from '../../indexer/plan-build.ts';
+import type { BuildPlan } from '../../indexer/build/plan-build.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { jsonOf, runTrawl } from './run-trawl.ts';
 

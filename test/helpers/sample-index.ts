@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BuildProgress } from '../../indexer/build-events.ts';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

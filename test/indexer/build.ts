@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type BuildSummary, buildIndex } from '../../indexer/build-index.ts';
-import type { BuildOptions } from '../../indexer/build-options.ts';
+import { type BuildSummary, buildIndex } from '../../indexer/build/build-index.ts';
+import type { BuildOptions } from '../../indexer/build/build-options.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';

@@ -5,7 +5,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';

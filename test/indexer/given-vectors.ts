@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
-import { checkFits, type GivenVectors } from '../../indexer/given-vectors.ts';
+import { checkFits, type GivenVectors } from '../../indexer/vectors/given-vectors.ts';
 import type { Metric } from '../../src/metric.ts';
 import { fileBytes, type Kind, writeVectors } from '../embeddings/vector-files.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';

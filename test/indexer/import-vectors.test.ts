@@ -14,11 +14,11 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/build-shard-job.ts';
-import type { GivenVectors } from '../../indexer/given-vectors.ts';
-import { mergeIndex } from '../../indexer/merge-index.ts';
-import { optimizeIndex } from '../../indexer/optimize-index.ts';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { buildShardJob } from '../../indexer/build/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/build/merge-index.ts';
+import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
+import type { GivenVectors } from '../../indexer/vectors/given-vectors.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { currentIndex, type WantedIndex } from '../../indexer/is-current.ts';
+import { currentIndex, type WantedIndex } from '../../indexer/build/is-current.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';

@@ -5,9 +5,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { buildShardJob, type JobSummary } from '../../indexer/build-shard-job.ts';
-import { mergeIndex } from '../../indexer/merge-index.ts';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { buildShardJob, type JobSummary } from '../../indexer/build/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/build/merge-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';

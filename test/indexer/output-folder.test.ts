@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
-import { buildRecord } from '../../indexer/build-settings.ts';
+import { buildRecord } from '../../indexer/build/build-settings.ts';
 import { writeFailure } from '../../indexer/write-failure.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';

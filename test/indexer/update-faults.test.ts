@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';

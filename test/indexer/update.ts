@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update-index.ts';
+import { type UpdateOptions, type UpdateSummary, updateIndex } from '../../indexer/update/update-index.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { examineIndex, type VerifyReport } from '../../indexer/verify-index.ts';
+import { examineIndex, type VerifyReport } from '../../indexer/verify/verify-index.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { type PickledArrays, readPickledArrays } from '../../embeddings/pickled-arrays.ts';
 import { exportIndex } from '../../export/export-index.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';

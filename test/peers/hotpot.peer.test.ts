@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readQuestions } from '../../evaluation/read-questions.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';

@@ -7,7 +7,7 @@ import { readQrels } from '../../evaluation/read-qrels.ts';
 import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts';
 import type { RankedPassage, Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
-import { buildIndex } from '../../indexer/build-index.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
-import { verifyIndex } from '../../indexer/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';

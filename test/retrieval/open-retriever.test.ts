@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildIndex } from '../../indexer/build-index.ts';
+import { buildIndex } from '../../indexer/build/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';

@@ -1,0 +1,43 @@
+import { rm } from 'node:fs/promises';
+import { throwIfCancelled } from '../../src/abort.ts';
+import type { Metric } from '../../src/metric.ts';
+import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import type { Kernel } from '../../src/vector-index/kernel.ts';
+import { SegmentReader, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
+
+/** Vectors read at once. */
+const BLOCK_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Makes the codes of vectors that are there already, at the speed of reading them. Nothing stays at `path` when it fails.
+ *
+ * @throws TrawlError NON_FINITE_VECTOR, DISK_FULL, INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED or CANCELLED.
+ */
+export async function makeCodes(
+  path: string,
+  vectors: { segments: readonly VectorSegment[]; dimension: number; metric: Metric },
+  kernel: Kernel,
+  { onRows, signal }: { onRows?: (rows: number) => void; signal?: AbortSignal | undefined } = {},
+): Promise<void> {
+  const { dimension, metric, segments } = vectors;
+  const reader = new SegmentReader(segments, dimension);
+  const writer = new CodesWriter(path, { metric, dimension }, kernel);
+  const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (dimension * 4)));
+  const block = new Float32Array(rowsPerBlock * dimension);
+  try {
+    for (let first = 0; first < reader.rows; first += rowsPerBlock) {
+      throwIfCancelled(signal);
+      const count = Math.min(rowsPerBlock, reader.rows - first);
+      reader.read(first, count, block);
+      await writer.append(block.subarray(0, count * dimension));
+      onRows?.(first + count);
+    }
+    await writer.finish();
+  } catch (error) {
+    writer.abandon();
+    await rm(path, { force: true });
+    throw error;
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { throwIfCancelled } from '../../src/abort.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
+
+const ROWS_BETWEEN_LOOKS = 4096;
+
+/**
+ * Reads a passage file whole: SQLite's own check of every page and of the look-ups against the table, then every row: row
+ * numbers without gaps, the content hash, and line numbers that go up within each corpus file. `onBytes` is told how much of
+ * the file's size is done.
+ */
+export async function passageProblems(
+  shard: OpenedShard,
+  { onBytes, signal }: { onBytes: (bytes: number) => void; signal: AbortSignal | undefined },
+): Promise<VerifyProblem[]> {
+  const path = within(shard.folder, shard.manifest.passages.path);
+  let file: PassageFile;
+  try {
+    file = new PassageFile(path, { mapped: false });
+  } catch (error) {
+    // Its header and size have been looked at: what fails now is damage within.
+    return [problemOf(error, path)];
+  }
+  try {
+    const bytes = statSync(path).size;
+    const damaged = file.integrityProblems();
+    onBytes(bytes / 2);
+    if (damaged.length === 0) damaged.push(...file.brokenLookups());
+    if (damaged.length > 0) return damaged.map((found) => problem(path, found.replaceAll('\n', ' ')));
+    return await contentProblems(file, path, shard, { bytes: bytes / 2, onBytes, signal });
+  } catch (error) {
+    if (error instanceof Error && error.name === 'SqliteError') return [problem(path, error.message)];
+    throw error;
+  } finally {
+    file.close();
+  }
+}
+
+async function contentProblems(
+  file: PassageFile,
+  path: string,
+  { manifest }: OpenedShard,
+  { bytes, onBytes, signal }: { bytes: number; onBytes: (bytes: number) => void; signal: AbortSignal | undefined },
+): Promise<VerifyProblem[]> {
+  const hash = createHash('sha256');
+  const lines = new LineOrder(
+    manifest.corpus.files.map(({ passages }) => passages),
+    manifest.rows,
+  );
+  let rows = 0;
+  for (const { row, line, document } of file.passages()) {
+    if (row !== rows) return [problem(path, `row ${row} where row ${rows} is expected`)];
+    if (!lines.follows(line)) return [problem(path, `row ${row} is of line ${line}, the row before it of a later one`)];
+    if (++rows % ROWS_BETWEEN_LOOKS === 0) {
+      onBytes((bytes * ROWS_BETWEEN_LOOKS) / Math.max(1, manifest.rows));
+      // A turn of the event loop, for signals.
+      await new Promise((resolve) => setImmediate(resolve));
+      throwIfCancelled(signal);
+    }
+    hash.update(document).update('\n');
+  }
+  const problems: VerifyProblem[] = [];
+  if (rows !== manifest.rows) problems.push(problem(path, `${rows} passages for ${manifest.rows} vectors`));
+  const sha256 = hash.digest('hex');
+  if (sha256 !== manifest.passages.sha256) {
+    problems.push(problem(path, `content hash is ${sha256}, the manifest says ${manifest.passages.sha256}`));
+  }
+  return problems;
+}
+
+/** Line numbers go up within a corpus file. Told only where the counts of the files add up to the rows. */
+class LineOrder {
+  readonly #left: number[];
+  #line = 0;
+
+  constructor(passagesByFile: readonly number[], rows: number) {
+    const sum = passagesByFile.reduce((total, passages) => total + passages, 0);
+    this.#left = sum === rows ? [...passagesByFile] : [];
+  }
+
+  follows(line: number): boolean {
+    if (this.#left.length === 0) return true;
+    while (this.#left[0] === 0) {
+      this.#left.shift();
+      this.#line = 0;
+    }
+    if (this.#left.length > 0) this.#left[0]!--;
+    const isLater = line > this.#line;
+    this.#line = line;
+    return isLater;
+  }
+}
