@@ -88,6 +88,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int6
     throw_io(path, "cannot map");
   }
   mapped->mapping_ = address;
+  mapped->backed_ = true;
   mapped->data_ = static_cast<const uint8_t*>(address) + (offset - start);
   return mapped;
 }
@@ -112,6 +113,14 @@ void MappedFile::advise(Pattern pattern) const {
 #endif
   }
   (void)::madvise(mapping_, mapping_bytes_, advice);
+}
+
+void MappedFile::release(int64_t begin, int64_t end) const {
+  if (!backed_) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t from = (reinterpret_cast<uintptr_t>(data_ + begin) + page - 1) / page * page;
+  const uintptr_t to = reinterpret_cast<uintptr_t>(data_ + end) / page * page;
+  if (from < to) (void)::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 }
 
 }  // namespace trawl

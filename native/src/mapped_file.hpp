@@ -23,10 +23,13 @@ class MappedFile {
 
   enum class Pattern { kRandom, kSequential, kWillNeed, kHugePages };
   void advise(Pattern pattern) const;  // a hint: failure is ignored
+  // Unmaps the whole pages of data()[begin, end) until they are read again. What was loaded stays.
+  void release(int64_t begin, int64_t end) const;
 
  private:
   MappedFile() = default;
   void* mapping_ = nullptr;
+  bool backed_ = false;  // by the file: what is released can be read again
   int64_t mapping_bytes_ = 0;
   const uint8_t* data_ = nullptr;
   int64_t bytes_ = 0;

@@ -100,4 +100,14 @@ void Rows::advise_random() const {
   }
 }
 
+void Rows::release(int64_t first, int64_t count) const {
+  const int64_t from = first * row_bytes_, to = from + count * row_bytes_;
+  for (const Piece& piece : pieces_) {
+    if (!piece.file) continue;
+    const int64_t begin = std::max(from - piece.first_byte, int64_t{0});
+    const int64_t end = std::min(to - piece.first_byte, piece.bytes);
+    if (begin < end) piece.file->release(begin, end);
+  }
+}
+
 }  // namespace trawl

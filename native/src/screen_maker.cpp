@@ -72,12 +72,16 @@ class NewFile {
 std::vector<float> sample_rows(const RowCoder& coder, const Rows& rows, int64_t count, double shift, ThreadPool& pool) {
   const int64_t d = rows.dimension();
   std::vector<float> sample(count * d);
+  // A row that is touched brings its neighbours along, 64 KB or so.
+  const int64_t around = 65536 / rows.row_bytes() + 1;
   pool.run((count + 63) / 64, [&](int64_t item) {
     std::vector<float> row(d);
     AlignedBuffer<double> difference(coder.padded());
     for (int64_t i = item * 64; i < std::min(count, item * 64 + 64); ++i) {
       const auto at = static_cast<int64_t>((static_cast<double>(i) + shift) * static_cast<double>(rows.rows()) / static_cast<double>(count));
-      rows.copy_row(std::min(at, rows.rows() - 1), row.data());
+      const int64_t taken = std::min(at, rows.rows() - 1), from = std::max(taken - around, int64_t{0});
+      rows.copy_row(taken, row.data());
+      rows.release(from, std::min(taken + around + 1, rows.rows()) - from);
       if (first_not_finite(row.data(), d) >= 0) continue;
       const RowCoder::Centred centred = coder.centre(row.data(), difference.data());
       if (!(centred.norm_f64 <= kCarefulNorm)) continue;
@@ -280,6 +284,7 @@ ScreenResult make_screen(const std::string& path, const CodesFile& codes, const 
     tail.checksum = screen_block_checksum(block.data(), layout, tail.rows);
     std::memcpy(block.data() + layout.tail, &tail, sizeof tail);
     file.write_at(static_cast<int64_t>(header.header_bytes) + index * layout.bytes, block.data(), layout.bytes);
+    rows.release(first, count);
   });
   rows.advise_random();
   const CodesFooter footer = make_codes_footer(n, codes.blocks());

@@ -44,6 +44,7 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
     if (!row_found && !codes.block_checksum_holds(index)) {
       report(block.first_row, "the checksum of block " + std::to_string(index) + " does not hold");
     }
+    rows.release(block.first_row, block.rows);
     const std::lock_guard<std::mutex> lock(mutex);
     result.rows_checked += block.rows;
   });
@@ -105,6 +106,7 @@ VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, con
       bad_row = block.first_row;
       reason = "the checksum of block " + std::to_string(index) + " does not hold";
     }
+    rows.release(block.first_row, block.rows);
     const std::lock_guard<std::mutex> lock(mutex);
     result.rows_checked += block.rows;
     if (bad_row >= 0 && (result.bad_row < 0 || bad_row < result.bad_row)) result.bad_row = bad_row, result.reason = reason;

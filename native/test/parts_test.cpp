@@ -1,5 +1,8 @@
 // The smaller parts: halves, mapped rows, the pool, roundings, the turn.
+#include <unistd.h>
+
 #include <atomic>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -45,6 +48,17 @@ TEST("half: values between halves, past the largest and below the smallest are t
   }
 }
 
+#ifdef __linux__
+// Bit 63 of /proc/self/pagemap: the page is present in this process. mincore would tell of the page cache.
+bool mapped_into_process(uintptr_t address) {
+  std::ifstream map("/proc/self/pagemap", std::ios::binary);
+  uint64_t entry = 0;
+  map.seekg(static_cast<std::streamoff>(address / static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)) * 8));
+  map.read(reinterpret_cast<char*>(&entry), 8);
+  return (entry >> 63) != 0;
+}
+#endif
+
 TEST("rows: segments at odd offsets and rows cut by a boundary read as one run; wrong sizes are refused") {
   TempDir directory;
   const Data data = gaussian(9, 5, 1);
@@ -67,6 +81,35 @@ TEST("rows: segments at odd offsets and rows cut by a boundary read as one run; 
     CHECK_REFUSED(trawl::Rows({{a, 45, cut + 1}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, "truncated");
     CHECK_REFUSED(trawl::Rows({{a, -1, cut}}, trawl::RowType::kFloat32, 9, 5), ErrorCode::kBadFile, a);
   }
+}
+
+TEST("rows: what is released is gone from this process's memory, and reads the same again") {
+  TempDir directory;
+  const int64_t rows_here = 4000, dimension = 129;
+  const Data data = gaussian(rows_here, dimension, 2);
+  const std::string path = directory.file();
+  std::vector<uint8_t> bytes(45, 0);
+  const auto* values = reinterpret_cast<const uint8_t*>(data.values.data());
+  bytes.insert(bytes.end(), values, values + rows_here * dimension * 4);
+  write_file(path, bytes.data(), bytes.size());
+  const int64_t cut = 1'000'001;
+  const std::vector<trawl::RowSegment> segments = {{path, 45, cut}, {path, 45 + cut, rows_here * dimension * 4 - cut}};
+  const trawl::Rows rows(segments, trawl::RowType::kFloat32, rows_here, dimension);
+  std::vector<float> row(dimension);
+  const auto read_all = [&] {
+    for (int64_t i = 0; i < rows_here; ++i) {
+      rows.copy_row(i, row.data());
+      CHECK(std::memcmp(row.data(), data.row(i), dimension * 4) == 0);
+    }
+  };
+  read_all();
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 1}, {7, 1900}, {1930, 40}, {3999, 1}, {0, rows_here}}) rows.release(first, count);
+#ifdef __linux__
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto in_middle = reinterpret_cast<uintptr_t>(rows.bytes_in_place(3000)) / page * page;
+  CHECK(!mapped_into_process(in_middle));
+#endif
+  read_all();
 }
 
 TEST("rounding: up32 and down32 bracket every value") {

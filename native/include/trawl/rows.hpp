@@ -49,6 +49,8 @@ class Rows {
   // Tells the kernel how the mapping is about to be read: a whole scan, or single rows (the default).
   void advise_sequential() const;
   void advise_random() const;
+  // Takes rows that have been read out of this process's memory; they stay in the page cache, and can be read again.
+  void release(int64_t first, int64_t count) const;
 
  private:
   struct Piece {
