@@ -5,7 +5,7 @@ import { BUILD_FILE } from '../../src/manifest/build-records.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import type { Duplicates } from '../../src/passages/duplicate-ids.ts';
-import { BuildLock, removeLockFiles } from './build-lock.ts';
+import { BuildLock, LOCK_FILES, removeLockFiles } from './build-lock.ts';
 import { joinShards } from './join-shards.ts';
 import { OutputFolder } from './output-folder.ts';
 import { writeFailure } from '../write-failure.ts';
@@ -36,7 +36,7 @@ export interface MergeSummary {
  */
 export async function mergeIndex(out: string, options: MergeOptions): Promise<MergeSummary> {
   const final = resolve(out);
-  if (existsSync(`${final}.partial`)) return mergePartial(out, options);
+  if (hasWork(`${final}.partial`)) return mergePartial(out, options);
   if (existsSync(join(final, INDEX_MANIFEST_FILE))) {
     const nothing = { merged: false, duplicates: { count: 0, examples: [] }, passagesWithoutId: 0 };
     return { folder: final, manifest: readIndexManifest(final), ...nothing };
@@ -57,6 +57,11 @@ export async function mergeIndex(out: string, options: MergeOptions): Promise<Me
   } finally {
     lock.release();
   }
+}
+
+/** Not what a process that was killed before it began anything has left: a folder with nothing but its lock. */
+function hasWork(partial: string): boolean {
+  return existsSync(partial) && readdirSync(partial).some((name) => !LOCK_FILES.includes(name));
 }
 
 async function mergePartial(out: string, options: MergeOptions): Promise<MergeSummary> {

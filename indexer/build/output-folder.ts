@@ -57,7 +57,7 @@ export class OutputFolder {
   /** Puts the finished folder in its place. A server that has the old index open keeps reading it. */
   async publish(): Promise<void> {
     await syncFolder(this.partial);
-    await rm(this.#replaced, { recursive: true, force: true });
+    await this.#removeReplaced();
     if (existsSync(this.final)) await rename(this.final, this.#replaced);
     try {
       await rename(this.partial, this.final);
@@ -69,6 +69,15 @@ export class OutputFolder {
     // Held until here, so that no other build finds the folder before it is renamed.
     removeWorkingFiles(this.final);
     this.release();
+    await this.#removeReplaced();
+  }
+
+  /** The old index, put aside. Its manifest goes last: by it what a process that died has left is known. */
+  async #removeReplaced(): Promise<void> {
+    if (!existsSync(join(this.#replaced, INDEX_MANIFEST_FILE))) return;
+    for (const name of readdirSync(this.#replaced)) {
+      if (name !== INDEX_MANIFEST_FILE) await rm(join(this.#replaced, name), { recursive: true, force: true });
+    }
     await rm(this.#replaced, { recursive: true, force: true });
   }
 
@@ -104,6 +113,12 @@ export class OutputFolder {
         `${this.final} exists and is no index; it is left alone. Choose another --out.`,
       );
     }
+    if (overwrite && existsSync(this.#replaced) && !existsSync(join(this.#replaced, INDEX_MANIFEST_FILE))) {
+      throw new TrawlError(
+        'INDEX_EXISTS',
+        `${this.#replaced} exists and is no index; the old index would be put aside there. Move it away.`,
+      );
+    }
     if (overwrite) return;
     throw new TrawlError(
       'INDEX_EXISTS',
@@ -118,7 +133,7 @@ export class OutputFolder {
     }
     if (existsSync(join(this.final, INDEX_MANIFEST_FILE))) {
       removeWorkingFiles(this.final);
-      await rm(this.#replaced, { recursive: true, force: true });
+      await this.#removeReplaced();
     }
   }
 }

@@ -17,6 +17,7 @@ import type { Kernel } from '../../src/vector-index/kernel.ts';
 import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
 import { OutputFolder } from '../build/output-folder.ts';
 import { CODES_FILE, SCREEN_FILE, VECTORS_FILE } from '../index-files.ts';
+import { requireUnchangedVectors } from '../verify/vector-checksums.ts';
 import { writeFailure } from '../write-failure.ts';
 import { makeCodes } from './make-codes.ts';
 import { makeScreen } from './make-screen.ts';
@@ -157,6 +158,7 @@ async function withFloat16(
   options.onStep(`float16 rows of ${shard.folder}`);
   const path = join(shard.folder, FLOAT16_FILE);
   const making = `${path}.tmp`;
+  await requireUnchangedVectors(shard, options.signal);
   const written = await rewriteFloat16(making, vectorsOf(shard, manifest), kernel, progress(options, manifest));
   if (written === null) return null;
   await rename(making, path);

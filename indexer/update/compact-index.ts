@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
+import { TrawlError } from '../../src/errors.ts';
 import { generationOf } from '../../src/manifest/generation.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
@@ -17,6 +19,7 @@ import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { OutputFolder } from '../build/output-folder.ts';
 import { ShardVectors } from '../build/shard-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
+import { requireUnchangedVectors } from '../verify/vector-checksums.ts';
 import { writeFailure } from '../write-failure.ts';
 import { checkNothingBegun } from './claim-update.ts';
 import { type AddedShard, nextShardNumber, publishGeneration, removeLeftovers } from './publish-generation.ts';
@@ -109,6 +112,7 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
   const { rows, signal } = copying;
   const { input: _, ...old } = from.manifest;
   const { dimension, metric, model } = old;
+  await requireUnchangedVectors(from, signal);
   await mkdir(folder);
   const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
   const written = await copyVectors(from, folder, copying);
@@ -145,14 +149,24 @@ function copyPassages(
   const byFile = ends.map(() => 0);
   const file = new PassageFile(within(folder, manifest.passages.path), { mapped: false });
   const writer = new SqlitePassageWriter(path);
+  const read = createHash('sha256');
   try {
     let fileIndex = 0;
     for (const { row, id, line, document } of file.passages()) {
       if (row % BLOCK_ROWS === 0) throwIfCancelled(signal);
+      read.update(`${document}\n`);
       while (fileIndex < ends.length - 1 && row >= ends[fileIndex]!) fileIndex++;
       if (!alive.has(row)) continue;
       writer.append({ id, line, document });
       if (fileIndex < byFile.length) byFile[fileIndex]!++;
+    }
+    // The copy gets a content hash of its own, which would vouch for a passage that had changed.
+    if (read.digest('hex') !== manifest.passages.sha256) {
+      throw new TrawlError(
+        'INDEX_FILE_FOREIGN',
+        `${within(folder, manifest.passages.path)}: its passages are not those that were written (content hash), and are ` +
+          'not copied. Restore the file, or build the index again.',
+      );
     }
     const sha256 = writer.finishRows();
     writer.finish();

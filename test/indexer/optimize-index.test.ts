@@ -85,6 +85,23 @@ test('rows that are float16 take half the space, the float32 file goes, and ever
   assert.deepEqual(await verifyIndex(folder, quietly), []);
 });
 
+test('rows that are not those that were written are not copied, which would vouch for them', { skip }, async (t) => {
+  const folder = await bareIndex(t);
+  const path = join(folder, SHARD, 'vectors.faiss');
+  const bytes = readFileSync(path);
+  // The sign of one value: as good a float16.
+  bytes[45 + 4 * 8 * 300 + 3]! ^= 0x80;
+  writeFileSync(path, bytes);
+  await assert.rejects(
+    optimizeIndex(folder, kernel!, { ...quietly, float16: true }),
+    trawlError('INDEX_FILE_FOREIGN', /vectors\.faiss: sha256 is .*restore the file/),
+  );
+  assert.deepEqual(
+    shardManifest(folder).vectors.map(({ path: name }) => name),
+    ['vectors.faiss'],
+  );
+});
+
 test('one value that is no float16 keeps its shard in float32, and the summary says so', { skip }, async (t) => {
   const encoder = new FakeTextEncoder({ firstValue: (text) => (text === 'passage 321' ? 0.1 : undefined) });
   const folder = await bareIndex(t, encoder);

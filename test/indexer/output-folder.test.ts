@@ -107,6 +107,16 @@ test('an old index that a build died renaming is put back by the next, and still
   assert.equal(existsSync(`${out}.replaced`), false);
 });
 
+test('a folder of somebody’s own where the old index would be put aside stays, and is named', async (t) => {
+  const { out, large } = await oldIndex(t);
+  mkdirSync(`${out}.replaced`);
+  writeFileSync(join(`${out}.replaced`, 'thesis.txt'), 'years of work');
+  const refused = trawlError('INDEX_EXISTS', /index\.replaced exists and is no index.*Move it away/);
+  await assert.rejects(build({ corpus: large, out, overwrite: true }), refused);
+  assert.deepEqual(readdirSync(`${out}.replaced`), ['thesis.txt']);
+  assert.equal(readIndex(out).manifest.rows, 3);
+});
+
 test('a second build of the same index is refused while the first is at work, and does no harm', async (t) => {
   const { out, small, large } = await oldIndex(t);
   let begun: () => void = () => undefined;

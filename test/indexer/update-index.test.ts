@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
@@ -516,6 +516,34 @@ test('compaction leaves removed rows out, and what is found stays the same', { s
   // It is an index like any other.
   const { kept, added, removed } = await to(rows(0, 3, 8, 30));
   assert.deepEqual([kept, added, removed], [3, 1, 5]);
+});
+
+test('a compaction copies no vector and no passage that is not as it was written', { skip }, async (t) => {
+  // The sign of a value, and the last letter of a passage.
+  for (const [name, bit, placeIn] of [
+    ['vectors.faiss', 0x80, () => 45 + 4 * 8 * 2 + 3],
+    ['passages.sqlite', 1, (bytes: Buffer) => bytes.indexOf('passage 2') + 'passage '.length],
+  ] as const) {
+    const { out } = await indexed(t, rows(...Array.from({ length: 6 }, (_, i) => i)));
+    await removePassages(out, ['1']);
+    const { generation } = readIndexManifest(out);
+    const path = join(out, 'shard-00000', name);
+    const bytes = readFileSync(path);
+    const place = placeIn(bytes);
+    bytes[place] = bytes[place]! ^ bit;
+    writeFileSync(path, bytes);
+    const refused = trawlError('INDEX_FILE_FOREIGN', new RegExp(`${name.replace('.', '\\.')}.* restore`, 'i'));
+    await assert.rejects(compactIndex(out, kernel, { onStep: () => undefined }), refused, name);
+    assert.equal(readIndexManifest(out).generation, generation);
+    assert.equal(existsSync(`${out}.partial`), false);
+  }
+});
+
+test('beside what a removal that was killed at its beginning left, a merge still has nothing to do', async (t) => {
+  const { out } = await indexed(t, rows(0, 1));
+  mkdirSync(`${out}.partial`);
+  const merged = await mergeIndex(out, { overwrite: false, uniqueIds: false });
+  assert.deepEqual([merged.merged, merged.manifest.rows], [false, 2]);
 });
 
 test('a compaction that is stopped leaves the index as it was, and the next begins anew', { skip }, async (t) => {
