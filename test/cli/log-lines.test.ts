@@ -15,9 +15,10 @@ test('lines come whole and in order, and the last ones with a flush', async (t) 
   for (const line of expected) lines.write(`${line}\n`);
   while (readFileSync(path, 'utf8').split('\n').length <= expected.length) await sleep(5);
   lines.write('last\n');
-  lines.write('very last\n');
-  await sleep(20);
   lines.flush();
+  lines.write('very last\n');
+  lines.flush();
+  await sleep(100);
   assert.deepEqual(readFileSync(path, 'utf8').split('\n'), [...expected, 'last', 'very last', '']);
   assert.equal(lines.dropped, 0);
   closeSync(file);
