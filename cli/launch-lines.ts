@@ -53,10 +53,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
     takesValue: true,
     remark: '--pages_path is not read: POST /access makes pages of the corpus’s passages.',
   },
-  'save-address-to': {
-    takesValue: true,
-    remark: '--save-address-to writes no file here: give the clients the URL.',
-  },
+  'save-address-to': { takesValue: true },
   retrieval_topk: { takesValue: true, refused: 'retrieving and then reranking' },
   reranking_topk: { takesValue: true, refused: 'reranking' },
   reranker_model: { takesValue: true, refused: 'reranking' },
@@ -85,6 +82,7 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const name = (values.get('retriever_name') ?? DEFAULT_NAME).toLowerCase();
   if (name === 'bm25') throw new TrawlError('NOT_SUPPORTED', '--retriever_name bm25: there is no BM25 here.');
   const { options, remark } = encoding(name);
+  const addressFolder = values.get('save-address-to');
   if (!passedOn.some((argument) => /^--host(?:=|$)/.test(argument))) {
     remarks.push('Listens on this machine alone, where the original listens on every network: --host 0.0.0.0 does so.');
   }
@@ -95,7 +93,7 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
     out: values.get('out'),
     maxQueryTokens: MAX_QUERY_TOKENS,
     importOptions: options,
-    serveOptions: passedOn,
+    serveOptions: addressFolder === undefined ? passedOn : [...passedOn, `--address-dir=${addressFolder}`],
     remarks: remark === undefined ? remarks : [...remarks, remark],
   };
 }

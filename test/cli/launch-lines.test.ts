@@ -101,9 +101,10 @@ test('flags are written with a space or an equals sign, and the last one counts,
 });
 
 test('ASearcher’s further flags are told as what they are here', () => {
-  const { remarks } = translateLaunchLine(withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir'));
+  const argv = withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir', '--port', '5005');
+  const { remarks, serveOptions } = translateLaunchLine(argv);
   assert.match(remarks.join('\n'), /--pages_path is not read/);
-  assert.match(remarks.join('\n'), /--save-address-to writes no file/);
+  assert.deepEqual(serveOptions, ['--port', '5005', '--address-dir=dir']);
 });
 
 test('what would change the answers and is not there is refused', () => {

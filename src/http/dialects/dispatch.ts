@@ -14,6 +14,8 @@ import { skyrl } from './skyrl.ts';
 import { stepSearch } from './step-search.ts';
 import { zeroSearch } from './zero-search.ts';
 
+const SHARED_PATH = '/retrieve';
+
 /**
  * On a shared path the first that claims a body gets it, those named for this server before the others; the last one of
  * a path claims everything.
@@ -42,8 +44,18 @@ export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialec
 
 /** Those that share a path, so that naming one has a meaning. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  ({ path, name }) => path === '/retrieve' && name !== searchR1Rerank.name,
+  ({ path, name }) => path === SHARED_PATH && name !== searchR1Rerank.name,
 ).map(({ name }) => name);
+
+/**
+ * What is preferred on an address for the clients of the dialect of that name, if it has one. One that is alone on its path
+ * is there anyway.
+ */
+export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
+  const alone = DIALECTS.some(({ path, name: each }) => each === name && path !== SHARED_PATH);
+  if (name === undefined || alone) return others;
+  return [name, ...others.filter((each) => each !== name)];
+}
 
 /** @throws TrawlError CONFIG_INVALID for a name that is none, or named twice. */
 export function checkDialectNames(names: readonly string[]): void {
