@@ -137,7 +137,7 @@ function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>):
   };
 }
 
-/** A passage without an id of its own is found again by its URL, else by its title. */
+/** A passage without an id of its own is found again by its URL, else by its title, else by its row. */
 function named(
   { info }: Retriever,
   row: number,
@@ -160,6 +160,7 @@ async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal)
     ['id', [id]],
     ['url', urlKeys(id)],
     ['title', titleKeys(id)],
+    ['row', /^row (\d+)$/.exec(id)?.slice(1) ?? []],
   ] as const) {
     if (keys.length === 0) continue;
     try {
