@@ -73,6 +73,43 @@ test('Search-R1 formats its documents, also for a step in which nobody searched'
   assert.deepEqual(await searchR1(url, [], 3), []);
 });
 
+test('Search-R1’s inference sends what stands between the tags, spaces included', async (t) => {
+  const retriever = new FakeRetriever({ documents: DOCUMENTS });
+  const { url } = await serve(t, retriever);
+  const text = '<search> first </search> <information></information> <search>  Who is Beta? </search>';
+  const query = [...text.matchAll(/<search>(.*?)<\/search>/g)].at(-1)![1]!;
+  assert.equal((await searchR1(url, [query], 3)).length, 1);
+  assert.deepEqual(retriever.calls[0]?.queries, ['  Who is Beta? ']);
+});
+
+test('ParallelSearch sends the parts around ## as they are, blank ones too, and joins their documents', async (t) => {
+  const { url } = await flaky(t, 0);
+  const actions = [' born where? ## died where?##', 'only one'];
+  const parts = actions.map((action) => action.split('##'));
+  const flat = await searchR1(url, parts.flat(), 2);
+  let next = 0;
+  const observations = parts.map((each) => each.map(() => flat[next++]).join(''));
+  assert.equal(next, flat.length);
+  assert.deepEqual(
+    observations.map((observation) => observation.match(/^Doc 1\(/gm)?.length),
+    [3, 1],
+  );
+});
+
+test('skyrl-agent sends a list of one and insists on a list of one', async (t) => {
+  const { url } = await flaky(t, 0);
+  const answer = await (await postJson(`${url}/retrieve`, { queries: ['a'], topk: 3, return_scores: true })).json();
+  const result = key<unknown[][]>(answer, 'result');
+  assert.equal(result.length, 1);
+  for (const hit of result[0]!) key<string>(key(hit, 'document'), 'contents');
+});
+
+test('AReaL’s notebook reads bare contents', async (t) => {
+  const { url } = await flaky(t, 0);
+  const answer = await (await postJson(`${url}/retrieve`, { queries: ['a'], topk: 3, return_scores: false })).json();
+  for (const hit of key<unknown[][]>(answer, 'result')[0]!) key<string>(hit, 'contents');
+});
+
 /** verl and SkyRL: up to ten tries on 500, 502, 503 and 504; any other fault goes to the model as a text. */
 async function withTries(url: string, body: unknown): Promise<{ result: unknown[][] } | { fault: string }> {
   for (let attempt = 0; attempt < 10; attempt++) {
@@ -188,6 +225,19 @@ test('rLLM’s older client reads single and batch answers', async (t) => {
   assert.equal(key<string>(key(key<unknown[]>(single, 'results')[1], 'document'), 'contents'), '"Beta"\nText of Beta.');
   const batch = await (await postJson(`${url}/retrieve`, { queries: ['', 'b'], topk: 2 })).json();
   assert.equal(key<unknown[][]>(batch, 'result').length, key(batch, 'batch_size'));
+});
+
+test('rLLM’s client goes on to the next server where one refuses or is gone', async (t) => {
+  const refusing = await flaky(t, 100);
+  const { url } = await flaky(t, 0);
+  let results: unknown[] = [];
+  for (const server of ['http://127.0.0.1:1', refusing.url, url]) {
+    const response = await postJson(`${server}/retrieve`, { query: '', top_k: 2 }).catch(() => undefined);
+    if (response?.ok !== true) continue;
+    results = key<unknown[]>(await response.json(), 'results');
+    break;
+  }
+  assert.deepEqual([results.length, refusing.asked()], [2, 1]);
 });
 
 test('ZeroSearch prints the text of a bare list, and tries ten times', async (t) => {
