@@ -41,7 +41,7 @@ export const SERVE_OPTIONS = {
   dialect: {
     kind: 'list',
     value: 'NAME',
-    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. The most preferred comes first. docs/dialects.md has what each one takes.',
+    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, asearcher, skyrl or search-r1. The most preferred comes first. docs/dialects.md has what each one takes.',
   },
   mcp: {
     kind: 'flag',

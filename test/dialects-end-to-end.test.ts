@@ -80,6 +80,16 @@ const ASKED: readonly {
     reply: (hits) => ({ result: [hits.map(scored)] }),
   },
   {
+    dialect: 'asearcher',
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk: 4 }),
+    reply: (hits) => ({
+      result: [
+        hits.map(({ document }) => ({ url: documentFields(document).title, ...JSON.parse(withContents(document)) })),
+      ],
+    }),
+  },
+  {
     path: '/retrieve',
     body: (query) => ({ query, topk: 4, return_scores: true }),
     reply: (hits) => ({ result: [hits.map(scored)] }),

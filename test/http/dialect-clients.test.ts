@@ -184,26 +184,47 @@ test('RAG-R1 makes one request of a trajectory’s queries, also of none', async
   }
 });
 
-test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
-  const { url, asked } = await flaky(t, 4);
-  let documents: string[] = [];
-  let urls: string[] = [];
-  for (let attempt = 0; attempt < 10 && documents.length === 0; attempt++) {
+/** ASearcher and RLinf: up to ten tries on any fault, a missing key among them; then pages by the URLs that were found. */
+async function asearcher(url: string): Promise<{ documents: string[]; urls: string[]; pages: unknown[] }> {
+  for (let attempt = 0; attempt < 10; attempt++) {
     try {
       const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: false });
       const [hits] = key<unknown[][]>(await response.json(), 'result');
-      documents = hits!.map((hit) => key<string>(hit, 'contents'));
-      urls = hits!.map((hit) => key<string>(hit, 'url'));
+      const documents = hits!.map((hit) => key<string>(hit, 'contents'));
+      const urls = hits!.map((hit) => key<string>(hit, 'url'));
+      const pages = await (await postJson(`${url}/access`, { urls: [...urls, 'https://example.org/none'] })).json();
+      return { documents, urls, pages: key<unknown[]>(pages, 'result') };
     } catch {
       // Again.
     }
   }
+  throw new Error('gave up');
+}
+
+test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
+  const { url, asked } = await flaky(t, 4);
+  const { documents, pages } = await asearcher(url);
   assert.equal(asked(), 5);
-  assert.equal(documents.length, 2);
-  const pages = await (await postJson(`${url}/access`, { urls: [urls[0], 'https://example.org/none'] })).json();
-  const [page, none] = key<unknown[]>(pages, 'result');
-  assert.equal(key<string>(page, 'contents'), documents[0]);
-  assert.equal(none, null);
+  assert.deepEqual(
+    pages.slice(0, 2).map((page) => key<string>(page, 'contents')),
+    documents,
+  );
+  assert.equal(pages[2], null);
+});
+
+test('ASearcher over a corpus without URLs finds its pages by titles, where its dialect is named', async (t) => {
+  const documents = ['Alpha', 'Beta'].map((title, i) =>
+    JSON.stringify({ id: `${i}`, contents: `"${title}"\nText of ${title}.` }),
+  );
+  const { url } = await serve(t, new FakeRetriever({ documents }), { dialects: ['asearcher'] });
+  const { documents: found, urls, pages } = await asearcher(url);
+  assert.deepEqual(urls, ['Alpha', 'Beta']);
+  assert.deepEqual(
+    pages.slice(0, 2).map((page) => key<string>(page, 'contents')),
+    found,
+  );
+  const { url: without } = await serve(t, new FakeRetriever({ documents }));
+  await assert.rejects(asearcher(without), /gave up/);
 });
 
 test('rLLM reads the contents of the content, with at most fifty passages', async (t) => {

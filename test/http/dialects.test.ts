@@ -83,10 +83,11 @@ test('a dialect that is named twice, unknown or alone on its path is refused wit
   for (const dialects of [['zero'], ['research'], ['rllm', 'rllm'], ['search-r1-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
-      message: /rllm, skyrl, stepsearch, rllm-legacy, zerosearch, search-r1/,
+      message: /rllm, skyrl, stepsearch, asearcher, rllm-legacy, zerosearch, search-r1/,
     });
   }
   assert.deepEqual([...NAMEABLE_DIALECTS].sort(), [
+    'asearcher',
     'rllm',
     'rllm-legacy',
     'search-r1',

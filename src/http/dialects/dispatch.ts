@@ -1,4 +1,5 @@
 import { bug, TrawlError } from '../../errors.ts';
+import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
 import type { Dialect } from './dialect.ts';
 import { nativeSearch } from './native-search.ts';
@@ -25,6 +26,7 @@ export const DIALECTS: readonly Dialect[] = [
   rllm,
   skyrl,
   stepSearch,
+  asearcher,
   rllmLegacy,
   zeroSearch,
   searchR1,
