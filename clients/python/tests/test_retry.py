@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import time
 import unittest
@@ -148,3 +149,16 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class TestBothClients(unittest.TestCase):
+    """One is the other with awaits."""
+
+    def test_they_have_the_same_methods_with_the_same_parameters(self) -> None:
+        def methods(client: type) -> dict[str, str]:
+            functions = inspect.getmembers(client, inspect.isfunction)
+            public = {name: str(inspect.signature(each)) for name, each in functions if not name.startswith("_")}
+            return {"close" if name == "aclose" else name: signature for name, signature in public.items()}
+
+        self.assertEqual(methods(TrawlClient), methods(AsyncTrawlClient))
+        self.assertIn("search", methods(TrawlClient))
