@@ -147,10 +147,6 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             client.wait_until_ready(0.05, poll_s=0.01)
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 class TestBothClients(unittest.TestCase):
     """One is the other with awaits."""
 
@@ -162,3 +158,7 @@ class TestBothClients(unittest.TestCase):
 
         self.assertEqual(methods(TrawlClient), methods(AsyncTrawlClient))
         self.assertIn("search", methods(TrawlClient))
+
+
+if __name__ == "__main__":
+    unittest.main()
