@@ -82,7 +82,6 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const name = (values.get('retriever_name') ?? DEFAULT_NAME).toLowerCase();
   if (name === 'bm25') throw new TrawlError('NOT_SUPPORTED', '--retriever_name bm25: there is no BM25 here.');
   const { options, remark } = encoding(name);
-  const addressFolder = values.get('save-address-to');
   if (!passedOn.some((argument) => /^--host(?:=|$)/.test(argument))) {
     remarks.push('Listens on this machine alone, where the original listens on every network: --host 0.0.0.0 does so.');
   }
@@ -93,9 +92,20 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
     out: values.get('out'),
     maxQueryTokens: MAX_QUERY_TOKENS,
     importOptions: options,
-    serveOptions: addressFolder === undefined ? passedOn : [...passedOn, `--address-dir=${addressFolder}`],
+    serveOptions: [...passedOn, ...asearcherOptions(values, passedOn)],
     remarks: remark === undefined ? remarks : [...remarks, remark],
   };
+}
+
+/** Two flags tell ASearcher's and RLinf's server from the others; their clients insist on a `url` in every document. */
+function asearcherOptions(values: ReadonlyMap<string, string>, passedOn: readonly string[]): string[] {
+  const addressFolder = values.get('save-address-to');
+  if (addressFolder === undefined && !values.has('pages_path')) return [];
+  const named = passedOn.some((argument) => /^--dialect(?:=|$)/.test(argument));
+  return [
+    ...(named ? [] : ['--dialect=asearcher']),
+    ...(addressFolder === undefined ? [] : [`--address-dir=${addressFolder}`]),
+  ];
 }
 
 interface ReadFlags {

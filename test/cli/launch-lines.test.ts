@@ -104,7 +104,9 @@ test('ASearcher’s further flags are told as what they are here', () => {
   const argv = withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir', '--port', '5005');
   const { remarks, serveOptions } = translateLaunchLine(argv);
   assert.match(remarks.join('\n'), /--pages_path is not read/);
-  assert.deepEqual(serveOptions, ['--port', '5005', '--address-dir=dir']);
+  assert.deepEqual(serveOptions, ['--port', '5005', '--dialect=asearcher', '--address-dir=dir']);
+  const named = translateLaunchLine(withOptions('--pages_path', 'p.jsonl', '--dialect', 'search-r1'));
+  assert.deepEqual(named.serveOptions, ['--dialect', 'search-r1']);
 });
 
 test('what would change the answers and is not there is refused', () => {
