@@ -318,6 +318,7 @@ test('a dialect or address that cannot be is refused with what can', async () =>
     [['--dialect', 'zero'], /"zero" is no dialect.*zerosearch.*\[CONFIG_INVALID\]/],
     [['--listen', '6002='], /"6002=" is not understood; write \[HOST:\]PORT\[=DIALECT\].*\[USAGE\]/],
     [['--listen', '6002=search-r1-rerank'], /"search-r1-rerank" is no dialect/],
+    [['--listen', '6980=rerank'], /"rerank" is no dialect/],
     [['--address-dir', join(index, 'manifest.json')], /cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
     [['--listen', '99999=rllm'], /not understood/],
     [['--listen', '6002=none'], /"none" is no dialect/],

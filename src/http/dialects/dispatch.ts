@@ -17,6 +17,9 @@ import { zeroSearch } from './zero-search.ts';
 
 const SHARED_PATH = '/retrieve';
 
+/** Not there yet. */
+const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
+
 /**
  * On a shared path the first that claims a body gets it, those named for this server before the others; the last one of
  * a path claims everything.
@@ -46,7 +49,7 @@ export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialec
 
 /** Those that share a path, so that naming one has a meaning. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  ({ path, name }) => path === SHARED_PATH && name !== searchR1Rerank.name,
+  (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
 
 /**
@@ -54,7 +57,8 @@ export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
  * is there anyway.
  */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
-  const alone = DIALECTS.some(({ path, name: each }) => each === name && path !== SHARED_PATH);
+  const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
+  const alone = dialect !== undefined && dialect.path !== SHARED_PATH;
   if (name === undefined || alone) return others;
   return [name, ...others.filter((each) => each !== name)];
 }
