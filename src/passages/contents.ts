@@ -29,11 +29,11 @@ export function withContents(documentJson: string): string {
   return contents === undefined ? documentJson : withMember(documentJson, fields, 'contents', contents);
 }
 
-/** The row with that `url` where it has none of its own that is a text; the rest as it is written. */
-export function withUrl(documentJson: string, url: string): string {
+/** The row with a `url` made for it where it has none of its own that is a text; the rest as it is written. */
+export function withUrl(documentJson: string, make: () => string): string {
   const fields = fieldsOf(documentJson);
   if (fields === undefined || typeof fields.url === 'string') return documentJson;
-  return withMember(documentJson, fields, 'url', url);
+  return withMember(documentJson, fields, 'url', make());
 }
 
 function fieldsOf(documentJson: string): Record<string, unknown> | undefined {

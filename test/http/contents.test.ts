@@ -49,13 +49,20 @@ test('a row that is no passage stays as it is', () => {
 
 test('a URL is added where there is none, and the rest stays as written', () => {
   assert.equal(
-    withUrl('{"id":9007199254740993,"w":1.50}', 'a "b"'),
+    withUrl('{"id":9007199254740993,"w":1.50}', () => 'a "b"'),
     '{"id":9007199254740993,"w":1.50,"url":"a \\"b\\""}',
   );
   assert.equal(
-    withUrl('{"id":9007199254740993,"url":null,"w":1.50}', 'u'),
+    withUrl('{"id":9007199254740993,"url":null,"w":1.50}', () => 'u'),
     '{"id":9007199254740993,"url":"u","w":1.50}',
   );
-  assert.equal(withUrl('{}', ''), '{"url":""}');
-  for (const row of ['{"url":"own"}', '{"url":""}', '[]', '5']) assert.equal(withUrl(row, 'u'), row);
+  assert.equal(
+    withUrl('{}', () => ''),
+    '{"url":""}',
+  );
+  for (const row of ['{"url":"own"}', '{"url":""}', '[]', '5'])
+    assert.equal(
+      withUrl(row, () => 'u'),
+      row,
+    );
 });

@@ -28,7 +28,7 @@ export const asearcher = defineDialect({
 });
 
 function page({ document }: Hit): string {
-  return withUrl(withContents(document), documentFields(document).title ?? '');
+  return withUrl(withContents(document), () => documentFields(document).title ?? '');
 }
 
 function scoredPage(hit: Hit): string {
