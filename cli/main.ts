@@ -57,7 +57,8 @@ async function runLaunchLine(argv: readonly string[], json: boolean): Promise<nu
       // Only the last one's result is what was asked for on standard output.
       const last = others.length === 0;
       const flags = [...(last ? [] : ['--no-json']), ...(quiet ? ['--quiet'] : [])];
-      const code = await runCommand(complete((await loadCommand(name!))!), [...flags, ...rest], last ? undefined : say);
+      const streams = { jsonErrors: json, ...(last ? {} : { out: say }) };
+      const code = await runCommand(complete((await loadCommand(name!))!), [...flags, ...rest], streams);
       if (code !== EXIT.ok) return code;
       // What a model takes is known once it is there.
       steps = name === 'model' ? (await planLaunchLine(argv)).steps : others;
@@ -90,11 +91,17 @@ function complete(command: Command): Command {
   return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };
 }
 
-/** `out` takes the results; absent, they go to standard output. */
+interface Streams {
+  /** Takes the results; absent, they go to standard output. */
+  readonly out?: (text: string) => void;
+  /** Absent, errors are JSON where results are. */
+  readonly jsonErrors?: boolean;
+}
+
 async function runCommand(
   command: Command,
   argv: readonly string[],
-  out = (text: string): void => void process.stdout.write(`${text}\n`),
+  { out = (text) => void process.stdout.write(`${text}\n`), jsonErrors }: Streams = {},
 ): Promise<number> {
   const interrupt = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
@@ -104,13 +111,13 @@ async function runCommand(
     }
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  let json = argv.includes('--json');
+  let json = jsonErrors ?? argv.includes('--json');
   try {
     const { options, positionals, given } = resolveOptions(
       { ...command.options, ...COMMON_OPTIONS },
       { command: command.name, commands: COMMAND_NAMES, argv },
     );
-    json = options.json;
+    json = jsonErrors ?? options.json;
     checkPositionals(command, positionals);
     return await command.run({
       options,

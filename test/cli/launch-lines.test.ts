@@ -269,6 +269,8 @@ test('a launch line whose files are not there ends with the reason', async () =>
   const { code, stderr } = await runTrawl(['serve', ...missing]);
   assert.equal(code, 1);
   assert.match(stderr, /none\.jsonl.*\[CORPUS_NOT_FOUND\]/);
+  const json = await runTrawl(['serve', ...missing, '--json', '--quiet']);
+  assert.equal((JSON.parse(json.stderr) as { error: { code: string } }).error.code, 'CORPUS_NOT_FOUND');
 });
 
 test('the plan of a launch line is commands of ours', async () => {
