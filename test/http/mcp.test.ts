@@ -91,6 +91,8 @@ test('what search names, fetch gives whole', async (t) => {
   for (const { id, title, url } of results) {
     const fetched = (await call(client, 'fetch', { id })).structuredContent!;
     assert.deepEqual([fetched.id, fetched.title, fetched.url], [id, title, url]);
+    const again = (await call(client, 'fetch', { id: url })).structuredContent!;
+    assert.deepEqual({ ...again, id }, fetched);
   }
   const snippet = results.find(({ id }) => id === 'long')!.text;
   assert.ok(snippet.length <= 400);
@@ -171,6 +173,9 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
     [['search', { query: 'a', limit: 3 }], /^INVALID_REQUEST: .*limit/],
     [['search', { query: 'bad' }], /^ENCODING_FAILED: The server failed/],
     [['fetch', { id: 'none' }], /^NOT_FOUND: .*"none".*search/],
+    [['fetch', { id: 'row 5' }], /^NOT_FOUND/],
+    [['fetch', { id: 'trawl://another/0' }], /^NOT_FOUND/],
+    [['fetch', { id: 'trawl://fake-sample/%' }], /^NOT_FOUND/],
     [['delete', { id: '0' }], /There is no tool "delete"; there are search and fetch/],
   ]);
   for (const [[name, args], message] of expected) {

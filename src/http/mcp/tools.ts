@@ -155,12 +155,24 @@ function bodyOf({ text, contents }: DocumentFields): string {
   return text === '' ? contents : text;
 }
 
-async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+/** The handle in a URL that `named` made, which assistants fetch too; any other text as it is. */
+function handleIn(text: string, index: string): string {
+  const start = `trawl://${encodeURIComponent(index)}/`;
+  if (!text.startsWith(start)) return text;
+  try {
+    return decodeURIComponent(text.slice(start.length));
+  } catch {
+    return text;
+  }
+}
+
+async function passagesOf(retriever: Retriever, asked: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+  const handle = handleIn(asked, retriever.info.index);
   for (const [by, keys] of [
-    ['id', [id]],
-    ['url', urlKeys(id)],
-    ['title', titleKeys(id)],
-    ['row', /^row (\d+)$/.exec(id)?.slice(1) ?? []],
+    ['id', [handle]],
+    ['url', urlKeys(handle)],
+    ['title', titleKeys(handle)],
+    ['row', /^row (\d+)$/.exec(handle)?.slice(1) ?? []],
   ] as const) {
     if (keys.length === 0) continue;
     try {
