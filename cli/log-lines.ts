@@ -3,6 +3,7 @@ import { isNodeError } from '../src/errors.ts';
 
 /** Pause before a pipe that is full is tried again, in milliseconds. */
 const RETRY_MS = 50;
+const NEWLINE = 0x0a;
 /** Characters written at once. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
@@ -18,7 +19,8 @@ export class LogLines {
   #waitingCharacters = 0;
   /** What is being written. */
   #chunk: Buffer = Buffer.alloc(0);
-  #chunkLines = 0;
+  /** The last line that was written lacks its end, since the disk was full in the middle of it. */
+  #torn = false;
   #writing = false;
   #dropped = 0;
 
@@ -55,9 +57,9 @@ export class LogLines {
 
   #writeNext(): void {
     if (this.#chunk.length === 0) {
-      const lines = this.#take();
-      this.#chunk = Buffer.from(lines.join(''));
-      this.#chunkLines = lines.length;
+      const text = this.#take().join('');
+      // Half a line would spoil the next one.
+      this.#chunk = Buffer.from(this.#torn && text !== '' ? `\n${text}` : text);
     }
     this.#writing = this.#chunk.length > 0;
     if (this.#writing) write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
@@ -76,8 +78,20 @@ export class LogLines {
       setTimeout(() => this.#writeNext(), RETRY_MS).unref();
       return;
     }
-    if (error !== null) this.#dropped += this.#chunkLines;
-    this.#chunk = error === null ? this.#chunk.subarray(bytes) : Buffer.alloc(0);
+    if (error === null) {
+      if (bytes > 0) this.#torn = this.#chunk[bytes - 1] !== NEWLINE;
+      this.#chunk = this.#chunk.subarray(bytes);
+    } else {
+      this.#dropped += linesOf(this.#chunk);
+      this.#chunk = Buffer.alloc(0);
+    }
     this.#writeNext();
   }
+}
+
+/** Lines whose text is lost with these bytes; of one that lacks nothing but its end there is none. */
+function linesOf(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(NEWLINE, 1); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines++;
+  return lines;
 }

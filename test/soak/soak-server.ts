@@ -23,6 +23,8 @@ export interface SoakServer {
   /** False once the process is gone. */
   readonly alive: boolean;
   sample(): Promise<ProcessSample>;
+  /** Text of /metrics. */
+  metrics(): Promise<string>;
   /** SIGTERM; resolves to the exit code, or the signal. */
   stop(): Promise<number | NodeJS.Signals>;
 }
@@ -36,6 +38,7 @@ export interface SoakServerOptions {
 
 const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
 const START_MS = 60_000;
+const METRICS_MS = 10_000;
 
 /** `trawl serve` with its log on, on a port of its own. Linux alone: memory and handles are read in /proc. */
 export async function startSoakServer(index: string, options: SoakServerOptions = {}): Promise<SoakServer> {
@@ -63,6 +66,8 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
   });
   const { url } = JSON.parse(line) as { url: string };
   const pid = child.pid!;
+  const metrics = async (): Promise<string> =>
+    (await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(METRICS_MS) })).text();
   return {
     url,
     port: Number(new URL(url).port),
@@ -77,11 +82,12 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
       return {
         atMs: performance.now() - started,
         rssBytes: field('VmRSS') * 1024,
-        heapBytes: await heapBytes(url),
+        heapBytes: await metrics().then(heapBytes, () => null),
         handles,
         threads: field('Threads'),
       };
     },
+    metrics,
     async stop() {
       child.kill('SIGTERM');
       return ended;
@@ -90,13 +96,16 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
 }
 
 /** prom-client's own figure. */
-async function heapBytes(url: string): Promise<number | null> {
-  try {
-    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(2_000) });
-    const text = await response.text();
-    const value = /^nodejs_heap_size_used_bytes(?:\{[^}]*\})? ([\d.e+]+)$/m.exec(text)?.[1];
-    return response.ok && value !== undefined ? Number(value) : null;
-  } catch {
-    return null;
-  }
+function heapBytes(metrics: string): number | null {
+  const bytes = metricOf(metrics, 'nodejs_heap_size_used_bytes');
+  return Number.isNaN(bytes) ? null : bytes;
+}
+
+/** Sum of the values of a metric, over all its labels or those that have `label` in them; NaN where it is not there. */
+export function metricOf(metrics: string, name: string, label = ''): number {
+  const values = metrics.split('\n').flatMap((line) => {
+    const [, labels = '', value] = /^(?:\w+)(\{[^}]*\})? (\S+)$/.exec(line) ?? [];
+    return line.split(/[ {]/, 1)[0] === name && labels.includes(label) ? [Number(value)] : [];
+  });
+  return values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0);
 }
