@@ -17,7 +17,7 @@ export function cutIfStalled(
   onCut: () => void,
 ): void {
   // A request that never was on a network (Fastify's inject) has another kind of socket.
-  if (!(socket instanceof Socket)) return;
+  if (!(socket instanceof Socket) || socket.destroyed || response.closed) return;
   let timer: NodeJS.Timeout | undefined;
   const begin = (): void => {
     let before = unsentOf(socket);
@@ -31,7 +31,7 @@ export function cutIfStalled(
       }
       before = now;
       since = performance.now();
-    }, stallMs / LOOKS);
+    }, stallMs / LOOKS).unref();
   };
   if (response.socket === null) response.once('socket', begin);
   else begin();

@@ -14,6 +14,8 @@ const MESSAGE_MS = 5;
 const MOST_READERS = 4;
 /** When all readers have been held up for so long, one more is started. */
 const HELD_UP_MS = 20;
+/** Until the next try, where a further reader could not open the files. */
+const NO_RELIEF_MS = 1_000;
 
 /**
  * Reads passages in threads. A message has rows of all reads that wait, in turn, so that small reads meet and a big one
@@ -30,6 +32,8 @@ export class SqlitePassageStore implements PassageStore {
   readonly #running = new Set<DocumentsRead | FindRead>();
   #whenIdle: (() => void) | undefined;
   #relief: NodeJS.Timeout | undefined;
+  /** On the clock of `performance.now()`. */
+  #noReliefUntil = 0;
   #closing: Promise<void> | undefined;
   #failure: Error | undefined;
 
@@ -151,16 +155,24 @@ export class SqlitePassageStore implements PassageStore {
   /** Looks a little later whether the readers are held up by a disk. */
   #callRelief(): void {
     if (this.#relief !== undefined || this.#readers.length === MOST_READERS) return;
+    if (performance.now() < this.#noReliefUntil) return;
     this.#relief = setTimeout(() => {
       this.#relief = undefined;
       if (this.#closing !== undefined || this.#failure !== undefined || this.#waiting.length === 0) return;
       if (!this.#readers.every(({ busyMs }) => busyMs >= HELD_UP_MS)) return this.#dispatch();
       this.#startReader().then(
         () => this.#dispatch(),
-        (error: Error) => this.#fail(error),
+        () => this.#dropRelief(),
       );
     }, HELD_UP_MS);
     this.#relief.unref();
+  }
+
+  /** The files are not where they were, while the readers that there are have them open: those go on alone. */
+  #dropRelief(): void {
+    this.#readers.pop();
+    this.#noReliefUntil = performance.now() + NO_RELIEF_MS;
+    this.#dispatch();
   }
 
   #fail(error: Error): void {

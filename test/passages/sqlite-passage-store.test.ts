@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { rmSync, truncateSync } from 'node:fs';
+import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
+import Database from 'better-sqlite3';
 import type { PassageShard } from '../../src/passages/passage-protocol.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { runModule } from '../helpers/run-module.ts';
@@ -147,6 +149,29 @@ test('when the thread dies, running and later reads fail instead of waiting for 
   await reading;
   await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /thread has died/));
   await store.close();
+});
+
+test('a further reader that cannot open the files, which were moved, harms nothing', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const { path } = shards[0]!;
+  const store = await openForTest(t, shards);
+  await store.getMany([0]);
+  // Holds the reader up, so that another one is started.
+  const lock = new Database(path);
+  t.after(() => lock.close());
+  lock.exec('BEGIN EXCLUSIVE');
+  renameSync(path, `${path}-away`);
+  const started: Worker[] = [];
+  const onWorker = (worker: Worker): number => started.push(worker);
+  process.on('worker', onWorker);
+  t.after(() => process.off('worker', onWorker));
+  const first = store.getMany([1]);
+  const second = store.getMany([2]);
+  while (started.length === 0) await sleep(5);
+  await new Promise((resolve) => started[0]!.once('exit', resolve));
+  lock.exec('COMMIT');
+  assert.deepEqual([await first, await second], [[documentOf(1)], [documentOf(2)]]);
+  assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 
 test('an open store does not keep the process alive, a read and a close do', async (t) => {

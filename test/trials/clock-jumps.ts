@@ -161,7 +161,8 @@ async function checkStages(server: SoakServer, seconds: number, faults: Faults):
 }
 
 function checkLog(text: string, faults: Faults): number {
-  const lines = text.split('\n').filter((line) => line !== '');
+  // Between them are lines for a person, as the one that says what it stops for.
+  const lines = text.split('\n').filter((line) => line.startsWith('{'));
   for (const line of lines) {
     const fields = JSON.parse(line) as Record<string, unknown>;
     if (Number.isNaN(Date.parse(String(fields.time)))) faults.add(`a log line of the time ${String(fields.time)}`);
