@@ -57,12 +57,12 @@ interface SlowKind {
 /** An answer that is more than sockets hold, of one query, so that it costs little to compute; nothing of it is read. */
 function askForMuch(socket: Socket): void {
   socket.pause();
-  socket.write(requestBytes({ queries: new Array(3_000).fill('a bridge'), topk: 20, return_scores: true }));
+  socket.write(requestBytes({ queries: new Array(1_500).fill('a bridge'), topk: 20, return_scores: true }));
 }
 
 const UNREAD: Readonly<Record<string, SlowKind>> = {
   'that read nothing': {
-    count: 10,
+    count: 6,
     cutWithinS: STALL_S,
     begin(socket) {
       askForMuch(socket);
@@ -72,7 +72,7 @@ const UNREAD: Readonly<Record<string, SlowKind>> = {
     },
   },
   'that read nothing and go on sending': {
-    count: 10,
+    count: 6,
     cutWithinS: STALL_S,
     begin(socket) {
       askForMuch(socket);
@@ -100,7 +100,8 @@ export const slowClients: Trial = {
   async run(options) {
     const kinds: Readonly<Record<string, SlowKind>> = options.patient ? SLOW : UNREAD;
     return underLoad(options.index, options, {
-      server: { args: ['--stall-s', `${STALL_S}`] },
+      // None of the large answers is to be refused.
+      server: { args: ['--stall-s', `${STALL_S}`, '--max-waiting-mib', '4096'] },
       queries: await soakQueries(QUERIES),
       async during(server) {
         const faults = new Faults();
