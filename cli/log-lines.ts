@@ -3,6 +3,8 @@ import { isNodeError } from '../src/errors.ts';
 
 /** Pause before a pipe that is full is tried again, in milliseconds. */
 const RETRY_MS = 50;
+/** Pause between two writes, in milliseconds: lines of a busy server go together, and the first of a quiet one at once. */
+const PAUSE_MS = 20;
 const NEWLINE = 0x0a;
 /** Characters written at once. */
 const CHUNK_CHARACTERS = 256 * 1024;
@@ -47,7 +49,7 @@ export class LogLines {
   /** Tries to write what waits, once. What is being written already is left to the system. */
   flush(): void {
     try {
-      if (this.#waiting.length > 0) writeSync(this.#fd, this.#waiting.join(''));
+      if (this.#waiting.length > 0) writeSync(this.#fd, this.#onALineOfItsOwn(this.#waiting.join('')));
     } catch {
       this.#dropped += this.#waiting.length;
     }
@@ -57,12 +59,15 @@ export class LogLines {
 
   #writeNext(): void {
     if (this.#chunk.length === 0) {
-      const text = this.#take().join('');
-      // Half a line would spoil the next one.
-      this.#chunk = Buffer.from(this.#torn && text !== '' ? `\n${text}` : text);
+      this.#chunk = Buffer.from(this.#onALineOfItsOwn(this.#take().join('')));
     }
     this.#writing = this.#chunk.length > 0;
     if (this.#writing) write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
+  }
+
+  /** Half a line would spoil the next one. */
+  #onALineOfItsOwn(text: string): string {
+    return this.#torn && text !== '' ? `\n${text}` : text;
   }
 
   #take(): string[] {
@@ -85,7 +90,8 @@ export class LogLines {
       this.#dropped += linesOf(this.#chunk);
       this.#chunk = Buffer.alloc(0);
     }
-    this.#writeNext();
+    if (this.#chunk.length > 0 || this.#waitingCharacters > CHUNK_CHARACTERS) this.#writeNext();
+    else setTimeout(() => this.#writeNext(), PAUSE_MS).unref();
   }
 }
 
