@@ -49,6 +49,7 @@ export class IndexSlot {
   readonly #draining = new Set<Shared>();
   #progress: OpenProgress = { stage: 'waiting', doing: 'waiting for its turn' };
   #turn: Promise<unknown> = Promise.resolve();
+  #stopping = false;
   #closed = false;
 
   constructor(name: string, target?: IndexTarget, open?: OpenIndex) {
@@ -91,7 +92,7 @@ export class IndexSlot {
    * Opens the index, for the first time or anew, and resolves when requests go to it. Calls come one after another. Where
    * it fails, what was there before goes on unchanged.
    *
-   * @throws what opening threw; NOT_READY where the server stopped meanwhile.
+   * @throws what opening threw; NOT_READY where the server stopped before it began, or was closed meanwhile.
    */
   load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
     const loading = this.#turn.then(() => this.#load(change));
@@ -103,14 +104,14 @@ export class IndexSlot {
     if (this.#open === undefined || this.#target === undefined) {
       throw new TrawlError('NOT_SUPPORTED', `The index ${this.name} was handed over open; there is nothing to load.`);
     }
+    if (this.#stopping) throw stopping();
     const target = { ...this.#target, ...change };
     let opened: Retriever | undefined;
     try {
-      this.#refuseIfClosed();
       opened = await this.#open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering a first query' });
       await answerOne(opened);
-      this.#refuseIfClosed();
+      if (this.#closed) throw stopping();
     } catch (error) {
       await opened?.close();
       if (this.#current !== undefined) this.#progress = { stage: 'ready', doing: 'ready' };
@@ -121,8 +122,9 @@ export class IndexSlot {
     return opened;
   }
 
-  #refuseIfClosed(): void {
-    if (this.#closed) throw new TrawlError('NOT_READY', 'The server is stopping.');
+  /** A load under way goes on; those that wait for it, and later ones, are refused. */
+  stop(): void {
+    this.#stopping = true;
   }
 
   #retire(old: Shared): void {
@@ -132,10 +134,15 @@ export class IndexSlot {
 
   /** Waits for a load under way and for all requests, then closes everything that was opened. */
   async close(): Promise<void> {
+    this.stop();
     this.#closed = true;
     await this.#turn;
     await Promise.all([this.#current, ...this.#draining].map((each) => each?.retire()));
   }
+}
+
+function stopping(): TrawlError {
+  return new TrawlError('NOT_READY', 'The server is stopping.');
 }
 
 /** A query that fails at the start would fail later: an index is not ready then. */
