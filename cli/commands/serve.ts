@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server as TlsServer } from 'node:tls';
 import { isNodeError, TrawlError } from '../../src/errors.ts';
+import { acceptArrived } from '../../src/http/quiet-connections.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
@@ -137,7 +139,10 @@ async function serve(
       if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
     },
   ];
-  signal.addEventListener('abort', () => holder.stop(), { once: true });
+  const stopStart = (): void => {
+    if (holder.state === 'starting') holder.stop();
+  };
+  signal.addEventListener('abort', stopStart, { once: true });
   try {
     const url = await listening(listen(app, options), options);
     for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
@@ -154,8 +159,12 @@ async function serve(
     hangUps.answerBy(() => reloadServer({ holder, metrics, log: log?.logger, files, note }));
     await aborted(signal);
     note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
+    await acceptArrived(apps.map(({ server }) => server));
+    const closed = Promise.all(apps.map((each) => each.close()));
+    // Clients that are sent away come back at once: to doors that are shut, not to ones that are about to be.
+    while (apps.some(({ server }) => server.listening)) await nextTurn();
     holder.stop();
-    await Promise.all(apps.map((each) => each.close()));
+    await closed;
     return EXIT.ok;
   } finally {
     holder.stop();

@@ -40,7 +40,10 @@ export type QueryOutcome =
 /** How it is known that no other passage belongs among the hits. */
 export interface QueryCertificate {
   readonly exact: true;
-  /** Exact rows scored for this query beside the scan of the codes; null where the engine scores every row anyway. */
+  /**
+   * Exact rows scored for this query beside the scan of the codes, in the batch it was in: unlike the hits, it may differ in
+   * other company. Null where the engine scores every row anyway.
+   */
   readonly rescored: number | null;
 }
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, post } from './build.ts';
+import { build, errorOf, post, postTo } from './build.ts';
 
 test('another method on a known route is a 405 with Allow', async (t) => {
   const app = build(t);
@@ -113,6 +114,23 @@ test('JSON goes by several names, none included; everything else is a 415 that s
     assert.equal(status, 415, type);
     assert.equal(errorOf(json).code, 'UNSUPPORTED_MEDIA_TYPE');
     assert.match(errorOf(json).message, /application\/json/);
+  }
+});
+
+test('a body in a content coding is a 415 that says how to send it, on every route', async (t) => {
+  const app = build(t, undefined, { mcp: { hosts: [] } });
+  const body = { queries: ['a'] };
+  for (const coding of ['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'x-nonsense']) {
+    for (const url of ['/retrieve', '/v1/search', '/v1/embeddings', '/admin/indexes/fake-sample/reload', '/mcp']) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': coding, host: 'localhost' };
+      const { status, text, headers: answered } = await postTo(app, url, gzipSync(JSON.stringify(body)), headers);
+      assert.deepEqual([status, answered['accept-encoding']], [415, 'identity'], `${coding} ${url}`);
+      assert.match(text, /plain JSON/);
+    }
+  }
+  for (const coding of ['identity', 'Identity', '']) {
+    const headers = { 'content-type': 'application/json', 'content-encoding': coding };
+    assert.equal((await postTo(app, '/retrieve', body, headers)).status, 200, coding);
   }
 });
 

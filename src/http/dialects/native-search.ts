@@ -33,7 +33,8 @@ const QueryResult = Type.Object({
   certificate: Type.Object({
     exact: Type.Boolean({ description: 'No other passage belongs among the hits.' }),
     rescored: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Rows scored exactly beside the scan of the codes; null where every row is.',
+      description:
+        'Rows scored exactly beside the scan of the codes, which depends on the batch; null where every row is.',
     }),
   }),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first; absent with fuse.' })),

@@ -8,7 +8,7 @@ import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { observed } from '../observed-retriever.ts';
 import { elapsedMs } from '../server-timing.ts';
 import { shedIfLate } from '../shedding.ts';
-import { count, type SearchRoutes } from './dialects.ts';
+import { count, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 
 export const MCP_ROUTE = '/mcp';
 
@@ -39,11 +39,11 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             .header('cache-control', 'no-store')
             .send({ jsonrpc: '2.0', id: null, error: { code: FORBIDDEN, message: stranger } });
         }
-        holder.requireReady();
+        refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
         replies.require();
         bodies.require();
-        requireJsonMediaType(request);
+        requireJsonMediaType(request, reply);
       },
       preParsing: bodies.count,
       async handler(request, reply) {
