@@ -48,6 +48,12 @@ export class AnswerCache {
     return entry === undefined || entry.k < k ? undefined : firstHits(entry.outcome, k);
   }
 
+  /** Whether `get` has an answer. It does not count as a use. */
+  has(scope: number, key: string, k: number): boolean {
+    const entry = this.#entries.peek(nameOf(scope, key));
+    return entry !== undefined && entry.k >= k;
+  }
+
   set(scope: number, key: string, k: number, outcome: Answered): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
     this.#entries.set(nameOf(scope, key), { k: reach, outcome });

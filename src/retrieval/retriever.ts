@@ -154,6 +154,8 @@ export interface SharingStatistics {
 export interface Retriever {
   readonly info: RetrieverInfo;
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
+  /** Whether every answer of a call is at hand, so that it waits for nothing: such a call is not refused for what waits. */
+  hasAnswers(call: RetrieveCall): boolean;
   /** The vectors alone. */
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */

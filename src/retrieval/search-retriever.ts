@@ -66,6 +66,10 @@ export class SearchRetriever implements Retriever {
     return this.#track(() => this.#retrieve(call));
   }
 
+  hasAnswers({ queries }: RetrieveCall): boolean {
+    return queries.length === 0;
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#track(() => this.#embed(call));
   }

@@ -117,6 +117,10 @@ export class SharingRetriever implements Retriever {
     return { outcomes: outcomes as QueryOutcome[], timings };
   }
 
+  hasAnswers({ queries, truncate, k }: RetrieveCall): boolean {
+    return queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, truncate), k) === true);
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#inner.embed(call);
   }

@@ -47,6 +47,8 @@ export interface FakeRetrieverOptions {
   readonly generation?: string;
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
+  /** Default: no call's answers are at hand. */
+  readonly hasAnswers?: (call: RetrieveCall) => boolean;
   /** What waits; absent, nothing does. */
   readonly statistics?: () => RetrieverStatistics;
   /** Replaces the answer to one query; undefined keeps the usual one. */
@@ -88,6 +90,10 @@ export class FakeRetriever implements Retriever {
       (input, i): QueryOutcome => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
     );
     return { outcomes, timings: { embed: 1.25, search: 0.5, fetch: 0.25 } };
+  }
+
+  hasAnswers(call: RetrieveCall): boolean {
+    return this.#options.hasAnswers?.(call) ?? false;
   }
 
   /** A text's vector is its length and its first three UTF-16 units. */

@@ -196,6 +196,28 @@ test('past the bound of the queue comes 503 with Retry-After at once, in each di
   assert.equal((await ask(url, { queries: ['a'] })).status, 200);
 });
 
+test('an answer from the cache is given though the queue is full, or the wait too long for its listener', async (t) => {
+  const { retriever } = await openParts(t, { maxWaitingBytes: 20_000, answerCache: new AnswerCache(1_000_000) });
+  const { app, url } = await serve(t, retriever);
+  const strict = build(t, retriever, { shedAfterMs: 1 });
+  const known = { queries: ['known', 'known too'], topk: 2 };
+  const before = (await post(app, known)).json;
+  const controller = new AbortController();
+  const queries = Array.from({ length: 200 }, (_, i) => `sleep 20 ${i}`);
+  const big = ask(url, { queries }, {}, controller.signal).catch(() => undefined);
+  await eventually(() => retriever.statistics().encoder.waitingTexts > 10);
+  for (const each of [app, strict]) {
+    assert.deepEqual((await post(each, known)).json, before);
+    assert.equal((await post(each, { queries: ['known'], topk: 1 })).status, 200);
+    // More hits than are kept, and one query of two that is not.
+    assert.equal((await post(each, { queries: ['known'], topk: 3 })).status, 503);
+    assert.equal((await post(each, { queries: ['known', 'unknown'], topk: 2 })).status, 503);
+  }
+  assert.equal((await postTo(strict, '/v1/embeddings', { input: 'known', model: 'fake-encoder' })).status, 503);
+  controller.abort();
+  await big;
+});
+
 test('a request waits as long as its client does, unless a deadline is set', async (t) => {
   const aborted: unknown[] = [];
   const retriever = new FakeRetriever({

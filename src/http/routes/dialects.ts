@@ -15,7 +15,7 @@ import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import type { ServerMetrics } from '../server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
-import { shedIfLate } from '../shedding.ts';
+import { shedding } from '../shedding.ts';
 
 /** Of one request; they are usually all the same. */
 const LOGGED_FAILURES = 3;
@@ -101,10 +101,9 @@ async function answer(
   const parse = performance.now() - parseStart;
   const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
   try {
-    shedIfLate(lease.retriever, config);
     const { index } = lease.retriever.info;
     const result = await plan.run(
-      observed(lease.retriever, { requestId: request.id, dialect: dialect.name }, routes),
+      observed(shedding(lease.retriever, config), { requestId: request.id, dialect: dialect.name }, routes),
       signal,
     );
     // Others may have been answered meanwhile.

@@ -7,7 +7,7 @@ import { chosenIndex } from '../index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { observed } from '../observed-retriever.ts';
 import { elapsedMs } from '../server-timing.ts';
-import { shedIfLate } from '../shedding.ts';
+import { shedding } from '../shedding.ts';
 import { count, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 
 export const MCP_ROUTE = '/mcp';
@@ -53,9 +53,8 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const { retriever, release } = holder.lease(chosenIndex(request));
         let answer: Response;
         try {
-          shedIfLate(retriever, config);
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => observed(retriever, { requestId: request.id, dialect: 'mcp' }, routes),
+            retriever: () => observed(shedding(retriever, config), { requestId: request.id, dialect: 'mcp' }, routes),
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
               // The message of what an assistant did wrong may repeat what it asked for, which stays out of the log.
