@@ -1,5 +1,6 @@
 import { TrawlError } from '../errors.ts';
-import type { Retriever } from '../retrieval/retriever.ts';
+import type { Retriever, RetrieverStatistics } from '../retrieval/retriever.ts';
+import { countsOf, NO_STATISTICS, sumOf, withoutBounds } from '../retrieval/statistics-sum.ts';
 
 /** What opening an index is doing, in the order it happens. `reading` only where it was asked for. */
 export const OPEN_STAGES = ['waiting', 'verifying', 'loading', 'mapping', 'reading', 'warming', 'ready'] as const;
@@ -47,6 +48,8 @@ export class IndexSlot {
   #current: Shared | undefined;
   /** Replaced, with requests that still use them. */
   readonly #draining = new Set<Shared>();
+  /** What those that were replaced and closed have counted. */
+  #past = NO_STATISTICS;
   #progress: OpenProgress = { stage: 'waiting', doing: 'waiting for its turn' };
   #turn: Promise<unknown> = Promise.resolve();
   #stopping = false;
@@ -70,6 +73,14 @@ export class IndexSlot {
   /** Generations that were replaced and still have requests. */
   get draining(): number {
     return this.#draining.size;
+  }
+
+  /** What waits in all generations that are open, and what all there were have counted: counts never fall. */
+  get statistics(): RetrieverStatistics | undefined {
+    if (this.#current === undefined) return undefined;
+    return [...this.#draining]
+      .map(({ retriever }) => withoutBounds(retriever.statistics()))
+      .reduce(sumOf, sumOf(this.#past, this.#current.retriever.statistics()));
   }
 
   report(progress: OpenProgress): void {
@@ -129,7 +140,10 @@ export class IndexSlot {
 
   #retire(old: Shared): void {
     this.#draining.add(old);
-    void old.retire().then(() => this.#draining.delete(old));
+    void old.retire().then(() => {
+      this.#draining.delete(old);
+      this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
+    });
   }
 
   /** Waits for a load under way and for all requests, then closes everything that was opened. */

@@ -259,7 +259,7 @@ export class ServerMetrics {
     }
   }
 
-  /** What the retrievers count themselves. A reload begins anew at 0, which Prometheus takes for a restart. */
+  /** What the retrievers count themselves, through reloads. */
   #statistics(): void {
     const add = (name: string, help: string, type: 'counter' | 'gauge', values: Values): void =>
       this.#tell(name, help, type, (statistics) =>
@@ -340,10 +340,10 @@ export class ServerMetrics {
       help,
       type,
       aggregator: 'sum',
-      values: (this.#holder?.slots ?? []).flatMap(({ name: index, retriever }) =>
-        retriever === undefined
+      values: (this.#holder?.slots ?? []).flatMap(({ name: index, statistics }) =>
+        statistics === undefined
           ? []
-          : lines(retriever.statistics()).map(({ labels, ...line }) => ({ ...line, labels: { index, ...labels } })),
+          : lines(statistics).map(({ labels, ...line }) => ({ ...line, labels: { index, ...labels } })),
       ),
     });
     this.#registry.registerMetric({ name, get } as unknown as Metric);

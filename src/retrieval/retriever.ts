@@ -139,12 +139,15 @@ export interface WaitingStatistics {
 }
 
 export interface SharingStatistics {
-  /** Queries asked for. Each was in the cache, waited for an equal one, or was computed. */
+  /**
+   * Queries asked for. Each was in the cache, was answered with an equal one under way, or was computed; none of these yet
+   * while it waits for an equal one, and several times computed where those it waited for left.
+   */
   readonly queries: number;
   readonly cached: number;
   readonly joined: number;
   readonly computed: number;
-  /** Answers in the cache, their bytes at two a character, and the most there may be. */
+  /** This retriever's answers in the cache, their bytes at two a character, and the most there may be of all retrievers'. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   readonly cacheMaxBytes: number;

@@ -1,15 +1,9 @@
 import { throwIfCancelled } from '../abort.ts';
-import {
-  composeText,
-  type EncodeOutcome,
-  type EncoderInput,
-  type EncoderLoad,
-  type TextEncoder,
-} from '../embedding/text-encoder.ts';
+import { composeText, type EncodeOutcome, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../vector-index/row-bitmap.ts';
-import type { SearchLoad, SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
+import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -23,19 +17,8 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from './retriever.ts';
+import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
-
-const NO_ENCODER_LOAD: EncoderLoad = { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 };
-const NO_SEARCH_LOAD: SearchLoad = {
-  waitingQueries: 0,
-  expectedWaitMs: 0,
-  queries: 0,
-  droppedQueries: 0,
-  batches: 0,
-  batchSizes: [],
-  rescoredRows: 0,
-  fullScans: 0,
-};
 
 /** Encode, search, fetch: the one place that sees all three, through their contracts alone. */
 export class SearchRetriever implements Retriever {
@@ -80,10 +63,10 @@ export class SearchRetriever implements Retriever {
 
   statistics(): RetrieverStatistics {
     return {
-      encoder: this.#encoder.load ?? NO_ENCODER_LOAD,
-      search: this.#index.load ?? NO_SEARCH_LOAD,
-      waiting: { calls: this.#running.size, bytes: 0, maxBytes: 0, refused: 0 },
-      sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+      ...NO_STATISTICS,
+      encoder: this.#encoder.load ?? NO_STATISTICS.encoder,
+      search: this.#index.load ?? NO_STATISTICS.search,
+      waiting: { ...NO_STATISTICS.waiting, calls: this.#running.size },
     };
   }
 

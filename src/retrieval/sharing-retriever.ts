@@ -56,6 +56,7 @@ export class SharingRetriever implements Retriever {
   readonly #seats = new Map<string, Seat>();
   #queries = 0;
   #cached = 0;
+  #computed = 0;
   #joined = 0;
 
   constructor(inner: Retriever, { answerCache, singleFlight }: SharingOptions) {
@@ -69,7 +70,10 @@ export class SharingRetriever implements Retriever {
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
     this.#queries += call.queries.length;
-    if (!this.#singleFlight && this.#cache === undefined) return this.#inner.retrieve(call);
+    if (!this.#singleFlight && this.#cache === undefined) {
+      this.#computed += call.queries.length;
+      return this.#inner.retrieve(call);
+    }
     const keys = call.queries.map((query) => keyOf(query, call.truncate));
     const outcomes = new Array<QueryOutcome | undefined>(keys.length);
     let open = this.#singleFlight ? distinct(keys) : keys.map((key, at) => ({ key, places: [at] }));
@@ -130,16 +134,16 @@ export class SharingRetriever implements Retriever {
   }
 
   statistics(): RetrieverStatistics {
-    const [queries, cached, joined] = [this.#queries, this.#cached, this.#joined];
+    const held = this.#cache?.heldBy(this.#scope);
     return {
       ...this.#inner.statistics(),
       sharing: {
-        queries,
-        cached,
-        joined,
-        computed: queries - cached - joined,
-        cacheEntries: this.#cache?.entries ?? 0,
-        cacheBytes: this.#cache?.bytes ?? 0,
+        queries: this.#queries,
+        cached: this.#cached,
+        joined: this.#joined,
+        computed: this.#computed,
+        cacheEntries: held?.entries ?? 0,
+        cacheBytes: held?.bytes ?? 0,
         cacheMaxBytes: this.#cache?.maxBytes ?? 0,
       },
     };
@@ -159,6 +163,7 @@ export class SharingRetriever implements Retriever {
   }
 
   async #compute(own: readonly OpenQuery[], call: RetrieveCall): Promise<RetrieveResult> {
+    this.#computed += own.length;
     const running = this.#inner.retrieve({ ...call, queries: own.map(({ places }) => call.queries[places[0]!]!) });
     const landed = running.then(
       ({ outcomes }) => outcomes,

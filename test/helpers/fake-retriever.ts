@@ -13,6 +13,7 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from '../../src/retrieval/retriever.ts';
+import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { modelIdentity } from './model-identity.ts';
 
 /** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
@@ -23,22 +24,6 @@ export const FAKE_DOCUMENTS: readonly string[] = [
   '{"id":3,"text":"A text without a title.","__proto__":{"polluted":true}}',
   '{"id":"4","contents":"\\"<img src=x onerror=alert(1)>\\"\\n<script>alert(1)</script> & co. 💧 naïve Ω"}',
 ];
-
-export const NO_STATISTICS: RetrieverStatistics = {
-  encoder: { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 },
-  search: {
-    waitingQueries: 0,
-    expectedWaitMs: 0,
-    queries: 0,
-    droppedQueries: 0,
-    batches: 0,
-    batchSizes: [],
-    rescoredRows: 0,
-    fullScans: 0,
-  },
-  waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: 0 },
-  sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
-};
 
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];

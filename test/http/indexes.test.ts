@@ -289,16 +289,16 @@ test('a server that stops during a reload closes what was opened and never puts 
 });
 
 test('when a server stops, the reload under way ends and those that wait for it are refused', async (t) => {
-  let finish = (): void => {};
+  let finish: (() => void) | undefined;
   const { holder, opened } = await two(async (name, _target, nth) => {
     if (nth > 1) await new Promise<void>((resolve) => (finish = resolve));
     return fake(name, `g${nth}`);
   });
   const app = build(t, holder);
   const reloads = Array.from({ length: 4 }, () => postTo(app, '/admin/indexes/wiki/reload', {}));
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() => finish !== undefined);
   holder.stop();
-  finish();
+  finish!();
   const answers = await Promise.all(reloads);
   assert.deepEqual(
     answers.map(({ status }) => status),
