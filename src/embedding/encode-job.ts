@@ -1,4 +1,5 @@
 import { deserializeError, TrawlError } from '../errors.ts';
+import { QueueClock } from '../queue-clock.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk, WorkInput } from './encoder-messages.ts';
 import {
@@ -41,6 +42,7 @@ export class EncodeJob {
   #reject!: (error: TrawlError) => void;
   #next = 0;
   #returned = 0;
+  readonly #clock = new QueueClock();
   #remainingWeight = 0;
   #settled = false;
 
@@ -100,6 +102,7 @@ export class EncodeJob {
       weight += this.#sizer.weight(this.#inputs[this.#next++]!, this.kind);
     } while (weight < wanted && this.#next < this.#inputs.length);
     this.#remainingWeight -= weight;
+    this.#clock.taken(this.#next - first);
     return { job: this, first, inputs: this.#inputs.slice(first, this.#next), weight };
   }
 
@@ -142,12 +145,13 @@ export class EncodeJob {
 
   #countReturned(texts: number): void {
     this.#returned += texts;
+    this.#clock.returned(texts);
     if (this.#returned === this.#inputs.length) this.#finish();
   }
 
   #finish(): void {
     this.#settle();
-    this.#resolve({ vectors: this.#vectors, outcomes: this.#outcomes });
+    this.#resolve({ vectors: this.#vectors, outcomes: this.#outcomes, waitedMs: this.#clock.waitedMs });
   }
 
   #settle(): void {

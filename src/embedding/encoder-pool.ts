@@ -104,6 +104,10 @@ export class EncoderPool implements TextEncoder {
     throw error;
   }
 
+  get failure(): TrawlError | undefined {
+    return this.#failure ?? undefined;
+  }
+
   get separator(): string | null {
     return this.#separator;
   }

@@ -206,7 +206,9 @@ export class ServerMetrics {
         this.set((await Promise.all(sources.map(({ server }) => connections(server)))).reduce((a, b) => a + b, 0));
       },
     });
-    gauge('trawl_ready', '1 while requests are answered.', registers, () => (this.#holder?.state === 'ready' ? 1 : 0));
+    gauge('trawl_ready', '1 while requests are answered.', registers, () =>
+      this.#holder?.state === 'ready' && this.#holder.retriever?.failure === undefined ? 1 : 0,
+    );
   }
 
   #indexGauges(registers: Registry[]): void {

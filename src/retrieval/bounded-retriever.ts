@@ -67,6 +67,10 @@ export class BoundedRetriever implements Retriever {
     return this.#hold(keys + call.keys.length * this.#passageBytes, () => this.#inner.find(call));
   }
 
+  get failure(): TrawlError | undefined {
+    return this.#inner.failure;
+  }
+
   statistics(): RetrieverStatistics {
     const waiting = { calls: this.#calls, bytes: this.#bytes, maxBytes: this.#maxBytes, refused: this.#refused };
     return { ...this.#inner.statistics(), waiting };

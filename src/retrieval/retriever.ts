@@ -164,6 +164,8 @@ export interface Retriever {
   /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */
   find(call: FindCall): Promise<FindResult>;
   statistics(): RetrieverStatistics;
+  /** What keeps every call from its answer until the index is opened anew; absent while calls are answered. */
+  readonly failure?: TrawlError | undefined;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
 }

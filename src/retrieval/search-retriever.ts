@@ -70,6 +70,10 @@ export class SearchRetriever implements Retriever {
     };
   }
 
+  get failure(): TrawlError | undefined {
+    return this.#encoder.failure ?? this.#passages.failure;
+  }
+
   /** What runs is waited for when the retriever closes. */
   #track<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The index is being closed.'));
@@ -103,6 +107,7 @@ export class SearchRetriever implements Retriever {
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('embed', encoded.waitedMs ?? 0);
     const usable = usableQueries(encoded.vectors, encoded.outcomes, this.#index.dimension);
     const found = await watch.time('search', () =>
       this.#index.search({
@@ -112,6 +117,7 @@ export class SearchRetriever implements Retriever {
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('search', found.waitedMs ?? 0);
     if (!found.exact) throw bug('an exact engine did not prove its answer');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
@@ -126,13 +132,18 @@ export class SearchRetriever implements Retriever {
   async #embed({ inputs, kind, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const { vectors, outcomes } = await watch.time('embed', () =>
+    const {
+      vectors,
+      outcomes,
+      waitedMs = 0,
+    } = await watch.time('embed', () =>
       this.#encoder.encode(inputs, {
         kind,
         ...(truncate === undefined ? {} : { truncate }),
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('embed', waitedMs);
     return { vectors, outcomes, timings: watch.timings };
   }
 

@@ -1,5 +1,6 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { type EncoderInput, questionAndQuery, type TruncateSide } from '../embedding/text-encoder.ts';
+import type { TrawlError } from '../errors.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import type {
   EmbedCall,
@@ -13,7 +14,7 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from './retriever.ts';
-import type { StageTimings } from './timings.ts';
+import { addTimings, NO_TIMINGS } from './timings.ts';
 
 /** Queries that were asked for together and are being computed. */
 interface Flight {
@@ -32,8 +33,6 @@ interface Seat {
 /** A call waits for another's query only where that is not much larger than itself, or it would wait for all of that. */
 const JOINED_QUERIES = 16;
 const JOINED_FACTOR = 4;
-
-const NOTHING_TAKEN: StageTimings = { embed: 0, search: 0, fetch: 0 };
 
 export interface SharingOptions {
   readonly answerCache?: AnswerCache | undefined;
@@ -83,7 +82,7 @@ export class SharingRetriever implements Retriever {
       const cut = outcome.ok ? firstHits(outcome, call.k) : outcome;
       for (const place of places) outcomes[place] = cut;
     };
-    let timings = NOTHING_TAKEN;
+    let timings = NO_TIMINGS;
     while (open.length > 0) {
       const own: OpenQuery[] = [];
       const joined: (OpenQuery & { readonly seat: Seat })[] = [];
@@ -103,10 +102,12 @@ export class SharingRetriever implements Retriever {
       const landed = joined.map(({ seat }) => seat.flight.landed);
       if (computing !== undefined) {
         const result = await computing;
-        timings = result.timings;
+        timings = addTimings(timings, result.timings);
         for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
       }
+      const waitingSince = performance.now();
       const others = await unlessAborted(Promise.all(landed), call.signal);
+      if (joined.length > 0) timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
       open = [];
       for (const [i, query] of joined.entries()) {
         const outcome = others[i]?.[query.seat.place];
@@ -131,6 +132,10 @@ export class SharingRetriever implements Retriever {
 
   find(call: FindCall): Promise<FindResult> {
     return this.#inner.find(call);
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#inner.failure;
   }
 
   statistics(): RetrieverStatistics {

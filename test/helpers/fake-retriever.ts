@@ -44,6 +44,7 @@ export interface FakeRetrieverOptions {
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
   closed = false;
+  failure: TrawlError | undefined;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -74,7 +75,7 @@ export class FakeRetriever implements Retriever {
     const outcomes = call.queries.map(
       (input, i): QueryOutcome => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
     );
-    return { outcomes, timings: { embed: 1.25, search: 0.5, fetch: 0.25 } };
+    return { outcomes, timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25 } };
   }
 
   hasAnswers(call: RetrieveCall): boolean {
@@ -89,7 +90,7 @@ export class FakeRetriever implements Retriever {
       vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
       return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
     });
-    return { vectors, outcomes, timings: { embed: 1.25, search: 0, fetch: 0 } };
+    return { vectors, outcomes, timings: { queue: 2, embed: 1.25, search: 0, fetch: 0 } };
   }
 
   async find(call: FindCall): Promise<FindResult> {
@@ -99,7 +100,7 @@ export class FakeRetriever implements Retriever {
         .filter(({ document }) => documentFields(document)[call.by] === key)
         .slice(0, call.limit),
     );
-    return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
+    return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25 } };
   }
 
   statistics(): RetrieverStatistics {

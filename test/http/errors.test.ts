@@ -80,12 +80,12 @@ test('an answer tells its stages, in the header and in one log line without text
   const header = String(headers['server-timing']);
   assert.match(
     header,
-    /^parse;dur=\d+\.\d{3}, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
+    /^parse;dur=\d+\.\d{3}, queue;dur=2\.000, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
   );
   const line = lines.find((candidate) => candidate.msg === 'retrieved');
   assert.deepEqual(
-    [line?.dialect, line?.queries, line?.k, line?.truncated, line?.embedMs, line?.searchMs],
-    ['search-r1', 2, 2, 0, 1.25, 0.5],
+    [line?.dialect, line?.queries, line?.k, line?.truncated, line?.queueMs, line?.embedMs, line?.searchMs],
+    ['search-r1', 2, 2, 0, 2, 1.25, 0.5],
   );
   const total = /total;dur=([\d.]+)/.exec(header)?.[1];
   assert.equal(line?.totalMs, Number(total));

@@ -56,7 +56,7 @@ test('requests, queries, stages and sizes are counted by dialect', async (t) => 
   assert.equal(values.get('trawl_queries_total{dialect="search-r1"}'), 3);
   assert.equal(values.get('trawl_queries_total{dialect="openai-embeddings"}'), 1);
   assert.equal(values.get('trawl_truncated_queries_total'), 1);
-  for (const stage of ['parse', 'embed', 'search', 'fetch', 'reply', 'total']) {
+  for (const stage of ['parse', 'queue', 'embed', 'search', 'fetch', 'reply', 'total']) {
     assert.equal(values.get(`trawl_stage_seconds_count{stage="${stage}"}`), 4, stage);
   }
   assert.equal(values.get('trawl_stage_seconds_sum{stage="search"}'), 0.0015);

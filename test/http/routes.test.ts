@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -188,4 +189,40 @@ test('the page and its files are served with their policy, and again with 304', 
     assert.deepEqual([again.statusCode, again.payload], [304, ''], url);
     assert.equal((await app.inject({ method: 'HEAD', url })).statusCode, 200, url);
   }
+});
+
+test('an index that can answer nothing any more is not ready, and is again once it was opened anew', async (t) => {
+  const opened: FakeRetriever[] = [];
+  const slot = new IndexSlot('wiki', { folder: '/x' }, async () => {
+    const retriever = new FakeRetriever({ index: 'wiki' });
+    opened.push(retriever);
+    return retriever;
+  });
+  const holder = new RetrieverHolder([slot]);
+  await holder.open();
+  const app = build(t, holder);
+  const ready = async (): Promise<unknown[]> => {
+    const [readyz, health, metrics] = [
+      await app.inject('/readyz'),
+      await app.inject('/health'),
+      await app.inject('/metrics'),
+    ];
+    const value = /^trawl_ready (\d)$/m.exec(metrics.payload)?.[1];
+    return [
+      readyz.statusCode,
+      readyz.json<{ status: string }>().status,
+      health.statusCode,
+      health.json<{ status: string }>().status,
+      value,
+    ];
+  };
+  assert.deepEqual(await ready(), [200, 'ready', 200, 'healthy', '1']);
+  opened[0]!.failure = new TrawlError('INTERNAL', 'the threads of /some/path have died');
+  assert.deepEqual(await ready(), [503, 'failed', 503, 'failed', '0']);
+  const readyz = await app.inject('/readyz');
+  assert.ok(!readyz.payload.includes('/some/path'));
+  assert.equal(readyz.json<{ indexes: { stage: string }[] }>().indexes[0]?.stage, 'failed');
+  assert.equal((await app.inject('/livez')).statusCode, 200);
+  await slot.load();
+  assert.deepEqual(await ready(), [200, 'ready', 200, 'healthy', '1']);
 });

@@ -7,6 +7,7 @@ import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { assembleRetriever, type MeetingOptions } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
+import type { StageTimings } from '../../src/retrieval/timings.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
@@ -72,6 +73,18 @@ test('a lone query beside a big POST is answered before it', async (t) => {
   ended.push(`lone ${lone.status}`);
   await Promise.all([big, lone.arrayBuffer()]);
   assert.deepEqual(ended, ['lone 200', 'big 200']);
+});
+
+test('the time before encoder and engine is told as waiting, apart from the work, and so is that for an equal query', async (t) => {
+  const { retriever } = await openParts(t);
+  const timings = async (query: string): Promise<StageTimings> =>
+    (await retriever.retrieve({ queries: [query], k: 1 })).timings;
+  const first = timings('sleep 200');
+  const [behind, equal] = await Promise.all([timings('sleep 20'), timings('sleep 200')]);
+  assert.ok(behind.queue > 150 && behind.embed > 15 && behind.embed < behind.queue, JSON.stringify(behind));
+  assert.ok(equal.queue > 150 && equal.embed === 0, JSON.stringify(equal));
+  const { queue, embed } = await first;
+  assert.ok(embed > 150 && queue < embed, JSON.stringify({ queue, embed }));
 });
 
 test('calls that wait for an equal query under way count towards the bound of what waits', async (t) => {
