@@ -14,6 +14,9 @@ const QUERIES = [1, 2, 4, 8, 16, 64, 256, 512, 1_024, 4_096, 16_384];
 const BATCH_SIZES = [1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023];
 const ROWS = [0, 4, 8, 16, 32, 64, 128, 256, 1_024, 4_096, 65_536, 1_048_576];
 
+/** Why a connection is cut. */
+const CUTS = ['stalled', 'too-many'] as const;
+
 export interface AnsweredRequest {
   /** Name of the dialect. */
   readonly dialect: string;
@@ -91,7 +94,7 @@ export class ServerMetrics {
     });
     this.#rescored = new Histogram({
       name: 'trawl_query_rescored_rows',
-      help: 'Rows scored exactly for one query beside the scan of the codes.',
+      help: 'Rows scored exactly for the answer of one query beside the scan of the codes; an answer from the cache tells those of its search.',
       buckets: ROWS,
       registers,
     });
@@ -113,6 +116,8 @@ export class ServerMetrics {
       labelNames: ['reason'],
       registers,
     });
+    // A rise from nothing is no rise to Prometheus.
+    for (const reason of CUTS) this.#cuts.inc({ reason }, 0);
     this.#inFlight = new Gauge({
       name: 'trawl_requests_in_flight',
       help: 'Requests on the search routes that are being answered.',
@@ -170,7 +175,7 @@ export class ServerMetrics {
     }
   }
 
-  cut(reason: 'stalled' | 'too-many'): void {
+  cut(reason: (typeof CUTS)[number]): void {
     this.#cuts.inc({ reason });
   }
 
@@ -307,6 +312,9 @@ export class ServerMetrics {
     );
     add('trawl_full_scans_total', 'Queries for which every row was scored.', 'counter', ({ search }) => ({
       '': search.fullScans,
+    }));
+    add('trawl_rescored_rows_total', 'Rows scored exactly beside the scans of the codes.', 'counter', ({ search }) => ({
+      '': search.rescoredRows,
     }));
     add('trawl_waiting_calls', 'Calls that are not answered yet.', 'gauge', ({ waiting }) => ({ '': waiting.calls }));
     add('trawl_waiting_bytes', 'Bytes of their queries and expected answers.', 'gauge', ({ waiting }) => ({

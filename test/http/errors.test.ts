@@ -92,6 +92,23 @@ test('an answer tells its stages, in the header and in one log line without text
   assert.ok(!JSON.stringify(lines).includes('secret'));
 });
 
+test('a refusal is logged with its method, route and dialect, and nothing of the path or the query string', async (t) => {
+  const { logger, lines } = memoryLog();
+  const app = build(t, new FakeRetriever(), { logger });
+  await post(app, { queries: 3 });
+  await app.inject('/v1/passages/secret-id?x=secret');
+  await app.inject('/secret/path?q=secret');
+  assert.deepEqual(
+    lines.map(({ method, route, dialect, code }) => [method, route, dialect, code]),
+    [
+      ['POST', '/retrieve', 'search-r1', 'INVALID_REQUEST'],
+      ['GET', '/v1/passages/:id', undefined, 'NOT_FOUND'],
+      ['GET', undefined, undefined, 'NOT_FOUND'],
+    ],
+  );
+  assert.ok(!JSON.stringify(lines.slice(2)).includes('secret'));
+});
+
 test('an unusable request id is replaced', async (t) => {
   const app = build(t);
   for (const id of ['a b', 'x'.repeat(200), 'é', '{"a":1}']) {

@@ -173,7 +173,7 @@ test('counts go on through reloads, also while a generation still answers, and w
   const zero = NO_STATISTICS;
   const of = (nth: number) => ({
     encoder: { ...zero.encoder, texts: nth, waitingTexts: 10 },
-    search: { ...zero.search, queries: nth, batches: nth, batchSizes: [nth], fullScans: nth },
+    search: { ...zero.search, queries: nth, batches: nth, batchSizes: [nth], rescoredRows: nth },
     waiting: { calls: 1, bytes: 100, maxBytes: 1_000, refused: nth },
     sharing: { ...zero.sharing, cached: nth, computed: 2 * nth, cacheBytes: 7 },
   });
@@ -192,7 +192,7 @@ test('counts go on through reloads, also while a generation still answers, and w
       value('trawl_batch_queries_total{index="wiki",stage="embed"}'),
       value('trawl_search_batch_queries_bucket{index="wiki",le="1"}'),
       value('trawl_computed_queries_total{index="wiki"}'),
-      value('trawl_full_scans_total{index="wiki"}'),
+      value('trawl_rescored_rows_total{index="wiki"}'),
       value('trawl_queue_queries{index="wiki",stage="embed"}'),
       value('trawl_waiting_bytes{index="wiki"}'),
       value('trawl_waiting_bytes_max{index="wiki"}'),

@@ -65,7 +65,10 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         } finally {
           release();
         }
-        request.log.info({ mcp: callOf(body), total: elapsedMs(request) }, 'answered');
+        request.log.info(
+          { mcp: callOf(body), index: retriever.info.index, totalMs: Number(elapsedMs(request).toFixed(3)) },
+          'answered',
+        );
         reply.code(answer.status).header('cache-control', 'no-store');
         const type = answer.headers.get('content-type');
         if (type !== null) reply.header('content-type', type);
