@@ -65,8 +65,10 @@ export interface BenchServeResult {
 
 /** As in flat-case.ts: threads of OpenMP go on spinning after their work. */
 const SETTLE_MS = 500;
-/** What the repetition of a load asks before the first one that counts. */
-const WARM_UP_QUERIES = 64;
+/** What an engine is asked before anything counts: JavaScript is compiled while it runs. At most twice a repetition. */
+const WARM_UP_S = 8;
+const WARM_UP_CLIENTS = 16;
+const WARM_UP_QUERIES = 10_000;
 /** Options of `trawl serve` that switch off what answers a query without computing it. */
 const WITHOUT = { 'single-flight': ['--no-single-flight'], cache: ['--cache-bytes', '0'] } as const;
 const GENERATOR = fileURLToPath(new URL('./load-generator.js', import.meta.url));
@@ -227,10 +229,19 @@ async function measure(load: ServeLoad, contenders: readonly Contender[], contex
   );
 }
 
-/** With queries that no load asks. */
+/** With queries that no load asks, for as long as a compiler takes to see what is asked often. */
 async function warmUp({ port }: ServeEngine, context: MeasureContext, topk: number): Promise<void> {
-  const sequences = Array.from({ length: WARM_UP_QUERIES }, (_, i) => [[`warming up, query number ${i}`]]);
-  const lane = { clients: 4, sequences, keepAlive: true, seconds: null, pauseMs: 0, timed: true };
+  const sequences = Array.from({ length: WARM_UP_QUERIES }, (_, i) => [
+    [`warming up${', and up'.repeat(i % 12)}, query number ${i}`],
+  ]);
+  const lane = {
+    clients: WARM_UP_CLIENTS,
+    sequences,
+    keepAlive: true,
+    seconds: Math.min(WARM_UP_S, 2 * context.options.seconds),
+    pauseMs: 0,
+    timed: true,
+  };
   await runLoad(context, { port, topk, lanes: [lane], keepAnswers: false });
 }
 

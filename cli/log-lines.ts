@@ -3,6 +3,8 @@ import { isNodeError } from '../src/errors.ts';
 
 /** Pause before a pipe that is full is tried again, in milliseconds. */
 const RETRY_MS = 50;
+/** Pause between two writes, in milliseconds: lines of a busy server go together, and the first of a quiet one at once. */
+const PAUSE_MS = 20;
 /** Characters written at once. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
@@ -78,6 +80,7 @@ export class LogLines {
     }
     if (error !== null) this.#dropped += this.#chunkLines;
     this.#chunk = error === null ? this.#chunk.subarray(bytes) : Buffer.alloc(0);
-    this.#writeNext();
+    if (this.#chunk.length > 0 || this.#waitingCharacters > CHUNK_CHARACTERS) this.#writeNext();
+    else setTimeout(() => this.#writeNext(), PAUSE_MS).unref();
   }
 }

@@ -6,7 +6,9 @@ import type { TextKind } from './text-encoder.ts';
  * enough that workers end together, callers share them fairly and an abort costs little.
  */
 const TARGET_MS = 5;
-/** The same where texts run in batches: several of them, so that they can be sorted by length. */
+/** The same where they are of equal length and run together: a few of them, which is enough to gain most of it. */
+const TARGET_GROUPED_MS = 20;
+/** The same where texts run in padded batches: several of them, so that they can be sorted by length. */
 const TARGET_BATCH_MS = 200;
 /** Below this, splitting a small batch among idle workers costs more than it saves. */
 const LEAST_MS = 0.5;
@@ -24,7 +26,7 @@ export class ChunkSizer {
   readonly #leastWeight: number;
   #msPerCharacter: number | null = null;
 
-  /** `batchTokens`: of one run, null where texts run alone. */
+  /** `batchTokens`: of one padded run, null where there are none. */
   constructor(maxTokens: Readonly<Record<TextKind, number>>, batchTokens: number | null = null) {
     this.#targetMs = batchTokens === null ? TARGET_MS : TARGET_BATCH_MS;
     // Less than fills a batch or two is not worth a message.
@@ -58,12 +60,13 @@ export class ChunkSizer {
 
   /**
    * How much weight the next chunk should have; its last text may exceed it. `remainingWeight`: of all that waits, to be
-   * shared by `workers`. A single text goes first, to be measured.
+   * shared by `workers`; `grouped`: the texts are known to be of equal length. A single text goes first, to be measured.
    */
-  nextWeight(remainingWeight: number, workers: number): number {
+  nextWeight(remainingWeight: number, workers: number, grouped = false): number {
     if (this.#msPerCharacter === null) return this.#leastWeight;
     const shareMs = (remainingWeight / workers) * this.#msPerCharacter;
-    const wanted = Math.min(this.#targetMs, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
+    const wanted =
+      Math.min(grouped ? TARGET_GROUPED_MS : this.#targetMs, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
     return Math.max(this.#leastWeight, wanted);
   }
 }

@@ -10,11 +10,13 @@ import {
   type TextKind,
   type TruncateSide,
 } from './text-encoder.ts';
+import { TextLanes } from './text-lanes.ts';
 
-/** Neighbouring texts of one job. */
+/** Texts of one job. */
 export interface Piece {
   readonly job: EncodeJob;
-  readonly first: number;
+  /** Their numbers within the job. */
+  readonly places: readonly number[];
   readonly inputs: readonly WorkInput[];
   readonly weight: number;
 }
@@ -23,6 +25,8 @@ export interface Piece {
 export interface Chunk {
   readonly pieces: readonly Piece[];
   readonly weight: number;
+  /** Texts that go on waiting, whose tokens the worker counts first. */
+  readonly uncounted: readonly Piece[];
 }
 
 /** One call of `encode`: hands out its texts in pieces and puts what comes back in its place. */
@@ -30,36 +34,30 @@ export class EncodeJob {
   readonly kind: TextKind;
   readonly truncate: TruncateSide;
   readonly result: Promise<EncodeResult>;
+  /** Called before texts that no worker has are given up, because nobody waits for them any more. */
+  onDropped: (() => void) | null = null;
   readonly #inputs: readonly WorkInput[];
+  readonly #lanes: TextLanes;
   readonly #dimension: number;
   readonly #sizer: ChunkSizer;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
-  readonly #onDropped: (texts: number, weight: number) => void;
   readonly #vectors: Float32Array;
   readonly #outcomes: EncodeOutcome[];
   #resolve!: (result: EncodeResult) => void;
   #reject!: (error: TrawlError) => void;
-  #next = 0;
   #returned = 0;
   readonly #clock = new QueueClock();
   #remainingWeight = 0;
   #settled = false;
 
-  /** `onDropped`: told the texts, and their weight, that no worker will have because nobody waits for them any more. */
-  constructor(
-    inputs: readonly WorkInput[],
-    options: EncodeOptions,
-    dimension: number,
-    sizer: ChunkSizer,
-    onDropped: (texts: number, weight: number) => void = () => {},
-  ) {
+  constructor(inputs: readonly WorkInput[], options: EncodeOptions, dimension: number, sizer: ChunkSizer) {
     this.kind = options.kind;
     this.truncate = options.truncate ?? 'tail';
     this.#inputs = inputs;
+    this.#lanes = new TextLanes(inputs);
     this.#dimension = dimension;
     this.#sizer = sizer;
-    this.#onDropped = onDropped;
     this.#vectors = new Float32Array(inputs.length * dimension);
     this.#outcomes = new Array<EncodeOutcome>(inputs.length);
     for (const input of inputs) this.#remainingWeight += sizer.weight(input, this.kind);
@@ -76,7 +74,7 @@ export class EncodeJob {
 
   /** True while there are texts that no worker has and somebody waits for. */
   get hasWork(): boolean {
-    return !this.#settled && this.#next < this.#inputs.length;
+    return !this.#settled && this.#lanes.size > 0;
   }
 
   /** Weight of the texts that no worker has. */
@@ -86,7 +84,7 @@ export class EncodeJob {
 
   /** Texts that no worker has. */
   get remainingTexts(): number {
-    return this.hasWork ? this.#inputs.length - this.#next : 0;
+    return this.hasWork ? this.#lanes.size : 0;
   }
 
   /** True when nobody waits for its texts any more. */
@@ -94,53 +92,73 @@ export class EncodeJob {
     return this.#settled;
   }
 
-  /** The next texts, at least one, of about this weight. */
-  takePiece(wanted: number): Piece {
-    const first = this.#next;
+  /** The lanes that its waiting texts are in; see `TextLanes`. */
+  lanes(): Iterable<number> {
+    return this.#lanes.keys();
+  }
+
+  textsIn(lane: number): number {
+    return this.#settled ? 0 : this.#lanes.texts(lane);
+  }
+
+  /** Texts of a lane that has some, at least one, of about this weight. */
+  takePiece(lane: number, wanted: number): Piece {
+    const places: number[] = [];
     let weight = 0;
     do {
-      weight += this.#sizer.weight(this.#inputs[this.#next++]!, this.kind);
-    } while (weight < wanted && this.#next < this.#inputs.length);
+      const place = this.#lanes.take(lane);
+      places.push(place);
+      weight += this.#sizer.weight(this.#inputs[place]!, this.kind);
+    } while (weight < wanted && this.#lanes.texts(lane) > 0);
     this.#remainingWeight -= weight;
-    this.#clock.taken(this.#next - first);
-    return { job: this, first, inputs: this.#inputs.slice(first, this.#next), weight };
+    this.#clock.taken(places.length);
+    return this.#piece(places, weight);
+  }
+
+  /** Up to `most` texts whose tokens may be worth counting and which were not asked for before; null where there are none. */
+  uncounted(most: number): Piece | null {
+    const places = this.#settled ? [] : this.#lanes.uncounted(most);
+    return places.length === 0 ? null : this.#piece(places, 0);
+  }
+
+  /** Tokens of the texts of `uncounted`, 0 where it failed, from `at` in `tokens`. Texts that a worker has by now are passed over. */
+  counted({ places }: Piece, tokens: Int32Array, at: number): void {
+    if (!this.#settled) for (const [i, place] of places.entries()) this.#lanes.counted(place, tokens[at + i]!);
   }
 
   /** A piece's results, which begin at text `at` of its chunk's. After a cancellation nobody wants them. */
-  accept(piece: Piece, encoded: EncodedChunk, at: number): void {
+  accept({ places }: Piece, encoded: EncodedChunk, at: number): void {
     if (this.#settled) return;
-    const { length } = piece.inputs;
-    const values = encoded.vectors.subarray(at * this.#dimension, (at + length) * this.#dimension);
-    this.#vectors.set(values, piece.first * this.#dimension);
-    for (let i = 0; i < length; i++) {
+    const width = this.#dimension;
+    for (const [i, place] of places.entries()) {
+      this.#vectors.set(encoded.vectors.subarray((at + i) * width, (at + i + 1) * width), place * width);
       const cut = CUTS[encoded.cuts[at + i]!]!;
-      this.#outcomes[piece.first + i] = {
-        ok: true,
-        tokens: encoded.tokens[at + i]!,
-        truncated: cut !== 'nothing',
-        cut,
-      };
+      this.#outcomes[place] = { ok: true, tokens: encoded.tokens[at + i]!, truncated: cut !== 'nothing', cut };
     }
     for (const { index, error } of encoded.failures) {
-      if (index < at || index >= at + length) continue;
-      this.#outcomes[piece.first + index - at] = { ok: false, error: deserializeError(error) };
+      const place = places[index - at];
+      if (place !== undefined) this.#outcomes[place] = { ok: false, error: deserializeError(error) };
     }
-    this.#countReturned(length);
+    this.#countReturned(places.length);
   }
 
   /** All texts of a piece failed for one reason: their worker died. */
-  fail(piece: Piece, error: TrawlError): void {
+  fail({ places }: Piece, error: TrawlError): void {
     if (this.#settled) return;
-    this.#outcomes.fill({ ok: false, error }, piece.first, piece.first + piece.inputs.length);
-    this.#countReturned(piece.inputs.length);
+    for (const place of places) this.#outcomes[place] = { ok: false, error };
+    this.#countReturned(places.length);
   }
 
   /** Rejects with CANCELLED; texts that a worker has run on, for nobody. */
   cancel(message: string, cause?: unknown): void {
     if (this.#settled) return;
-    this.#onDropped(this.remainingTexts, this.remainingWeight);
+    this.onDropped?.();
     this.#settle();
     this.#reject(new TrawlError('CANCELLED', message, { cause }));
+  }
+
+  #piece(places: readonly number[], weight: number): Piece {
+    return { job: this, places, inputs: places.map((place) => this.#inputs[place]!), weight };
   }
 
   #countReturned(texts: number): void {

@@ -12,7 +12,7 @@ export interface WorkerDevice {
   readonly cudaDevice: number | null;
   /** See `OnnxSessionOptions`. */
   readonly shareWeights: boolean;
-  /** Tokens in one run, padding counted, of texts sorted by length; null: every text alone and unpadded. */
+  /** Tokens in one run, padding counted, of texts sorted by length; null: texts run unpadded, alone or with others of their length. */
   readonly batchTokens: number | null;
 }
 
@@ -35,6 +35,8 @@ export type ToWorker =
   | {
       readonly type: 'encode';
       readonly parts: readonly WorkPart[];
+      /** Texts that are not in the parts, whose tokens are to be counted first; answered by `counted` unless there are none. */
+      readonly uncounted: readonly WorkPart[];
     }
   | { readonly type: 'close' };
 
@@ -43,6 +45,8 @@ export type FromWorker =
   | { readonly type: 'ready'; readonly separator: string | null }
   /** The model cannot be used; the worker ends. */
   | { readonly type: 'failed'; readonly error: SerializedError }
+  /** Per text of `uncounted`, 0 where it could not be tokenised. */
+  | { readonly type: 'counted'; readonly tokens: Int32Array }
   | EncodedChunk;
 
 /** The answer to `encode`, for the texts of all parts one after another; the buffers are transferred, not copied. */
@@ -55,7 +59,9 @@ export interface EncodedChunk {
   /** Per text: its place in `CUTS`. */
   readonly cuts: Uint8Array;
   readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
-  /** Time the worker spent on the chunk. */
+  /** Whether texts of equal length can run together without a change of bits; null: not tried yet. */
+  readonly groups: boolean | null;
+  /** Time the worker spent on the parts. */
   readonly elapsedMs: number;
 }
 

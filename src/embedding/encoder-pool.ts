@@ -7,6 +7,7 @@ import { valuesPerInput, type WorkerDevice, type WorkInput } from './encoder-mes
 import { EncoderThread } from './encoder-thread.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { EncodeOptions, EncodeResult, EncoderLoad, TextEncoder } from './text-encoder.ts';
+import { WaitingTexts } from './waiting-texts.ts';
 
 /** Deaths in a row, without a finished chunk between them, after which a place in the pool stays empty. */
 const MAX_DEATHS_IN_A_ROW = 3;
@@ -32,10 +33,10 @@ export interface EncoderPoolOptions {
 
 /**
  * A `TextEncoder` over worker threads, each with one single-threaded session or one CUDA device. On the CPU every text
- * runs alone and unpadded, so its vector has the same bits in any company and with any number of workers.
+ * runs unpadded, alone or with others of the same length (`grouping-trial.ts`), so its vector has the same bits in any
+ * company and with any number of workers.
  *
- * Calls share the workers evenly: a chunk has texts of all that wait, in turn. Small calls so meet in one message, and a big
- * one does not hold up the others.
+ * Calls share the workers (`waiting-texts.ts`): small ones meet in one chunk, and a big one does not hold up the others.
  *
  * An idle pool does not keep the process alive. Should the process end with the pool at work, it first waits for the
  * texts in hand (onnxruntime aborts otherwise); `close` is still the proper way, and the only one that frees the memory.
@@ -49,14 +50,12 @@ export class EncoderPool implements TextEncoder {
   /** Null where a thread died too often. */
   readonly #threads: (EncoderThread | null)[];
   readonly #deathsInARow: number[];
-  /** Jobs with texts that no worker has; the first gives the next ones. */
-  readonly #waiting: EncodeJob[] = [];
+  readonly #waiting: WaitingTexts;
   /** Texts that were in hand when a thread died, to be tried alone: only the one that kills again is lost. */
   readonly #suspects: Piece[] = [];
-  #waitingWeight = 0;
-  #waitingTexts = 0;
+  /** Whether lengths are worth knowing: where texts of one length cannot run together they are not. */
+  #counts: boolean;
   #texts = 0;
-  #droppedTexts = 0;
   #chunks = 0;
   readonly #onProcessExit = () => {
     // All are told to stop before any is waited for, so that they share one deadline.
@@ -78,6 +77,8 @@ export class EncoderPool implements TextEncoder {
     this.#batchTokens =
       options.batchTokens !== undefined ? options.batchTokens : cudaDevices === null ? null : CUDA_BATCH_TOKENS;
     this.#sizer = new ChunkSizer(model.identity.maxTokens, this.#batchTokens);
+    this.#waiting = new WaitingTexts(this.#sizer);
+    this.#counts = this.#batchTokens === null;
     this.#deathsInARow = new Array<number>(options.workers).fill(0);
     this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
     process.once('exit', this.#onProcessExit);
@@ -115,14 +116,8 @@ export class EncoderPool implements TextEncoder {
   /** Texts; of a cross-encoder pairs, whose vectors are their scores. */
   async encode(inputs: readonly WorkInput[], options: EncodeOptions): Promise<EncodeResult> {
     if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
-    const job = new EncodeJob(inputs, options, this.dimension, this.#sizer, (texts, weight) => {
-      this.#count(-texts, -weight);
-      this.#droppedTexts += texts;
-    });
-    if (job.hasWork) {
-      this.#waiting.push(job);
-      this.#count(job.remainingTexts, job.remainingWeight);
-    }
+    const job = new EncodeJob(inputs, options, this.dimension, this.#sizer);
+    if (job.hasWork) this.#waiting.add(job);
     this.#dispatch();
     return job.result;
   }
@@ -130,17 +125,12 @@ export class EncoderPool implements TextEncoder {
   get load(): EncoderLoad {
     const threads = Math.max(1, this.#threads.filter((thread) => thread !== null).length);
     return {
-      waitingTexts: this.#waitingTexts,
-      expectedWaitMs: this.#sizer.expectedMs(this.#waitingWeight) / threads,
+      waitingTexts: this.#waiting.texts,
+      expectedWaitMs: this.#sizer.expectedMs(this.#waiting.weight) / threads,
       texts: this.#texts,
-      droppedTexts: this.#droppedTexts,
+      droppedTexts: this.#waiting.droppedTexts,
       chunks: this.#chunks,
     };
-  }
-
-  #count(texts: number, weight: number): void {
-    this.#waitingTexts += texts;
-    this.#waitingWeight += weight;
   }
 
   close(): Promise<void> {
@@ -149,7 +139,7 @@ export class EncoderPool implements TextEncoder {
   }
 
   async #close(): Promise<void> {
-    const waiting = [...this.#waiting.splice(0), ...this.#suspects.splice(0).map(({ job }) => job)];
+    const waiting = [...this.#waiting.takeAll(), ...this.#suspects.splice(0).map(({ job }) => job)];
     for (const job of waiting) job.cancel('The encoder was closed before all texts had begun.');
     await Promise.all(this.#threads.map((thread) => thread?.close()));
     process.removeListener('exit', this.#onProcessExit);
@@ -160,7 +150,7 @@ export class EncoderPool implements TextEncoder {
     if (this.#failure !== null) this.#failWaiting(this.#failure);
     for (const thread of this.#threads) {
       if (thread === null || !thread.isIdle) continue;
-      const chunk = this.#suspect() ?? this.#gather();
+      const chunk = this.#suspect() ?? this.#waiting.gather(this.#threads.length, this.#counts);
       if (chunk === null) return;
       this.#chunks++;
       thread.encode(chunk);
@@ -170,32 +160,7 @@ export class EncoderPool implements TextEncoder {
   #suspect(): Chunk | null {
     let piece = this.#suspects.shift();
     while (piece?.job.isSettled === true) piece = this.#suspects.shift();
-    return piece === undefined ? null : { pieces: [piece], weight: piece.weight };
-  }
-
-  /** A chunk of what waits, the same share of each job as long as there is room. */
-  #gather(): Chunk | null {
-    const wanted = this.#sizer.nextWeight(this.#waitingWeight, this.#threads.length);
-    const share = wanted / this.#waiting.length;
-    const pieces: Piece[] = [];
-    let weight = 0;
-    do {
-      const job = this.#nextJob();
-      if (job === null) break;
-      const piece = job.takePiece(share);
-      if (job.hasWork) this.#waiting.push(job);
-      this.#count(-piece.inputs.length, -piece.weight);
-      pieces.push(piece);
-      weight += piece.weight;
-    } while (weight < wanted);
-    return pieces.length === 0 ? null : { pieces, weight };
-  }
-
-  #nextJob(): EncodeJob | null {
-    let job = this.#waiting.shift();
-    // Cancelled jobs leave when their turn comes.
-    while (job !== undefined && !job.hasWork) job = this.#waiting.shift();
-    return job ?? null;
+    return piece === undefined ? null : { pieces: [piece], weight: piece.weight, uncounted: [] };
   }
 
   #startThread(place: number): EncoderThread {
@@ -211,9 +176,11 @@ export class EncoderPool implements TextEncoder {
         if (this.#closed !== null) void thread.close();
         else this.#dispatch();
       },
+      onCounted: (chunk, tokens) => this.#waiting.counted(chunk.uncounted, tokens),
       onEncoded: (chunk, encoded) => {
         this.#deathsInARow[place] = 0;
         this.#sizer.observe(chunk.weight, encoded.elapsedMs);
+        this.#counts &&= encoded.groups !== false;
         let at = 0;
         for (const piece of chunk.pieces) {
           piece.job.accept(piece, encoded, at);
@@ -252,15 +219,14 @@ export class EncoderPool implements TextEncoder {
   /** With no thread left every text fails, as it would one by one. */
   #failWaiting(error: TrawlError): void {
     for (const piece of this.#suspects.splice(0)) piece.job.fail(piece, error);
-    for (const job of this.#waiting.splice(0)) {
-      this.#count(-job.remainingTexts, -job.remainingWeight);
-      while (job.hasWork) job.fail(job.takePiece(Number.POSITIVE_INFINITY), error);
+    for (const job of this.#waiting.takeAll()) {
+      for (const lane of [...job.lanes()]) job.fail(job.takePiece(lane, Number.POSITIVE_INFINITY), error);
     }
   }
 }
 
-function apart({ job, first, inputs, weight }: Piece): Piece[] {
-  return inputs.map((input, i) => ({ job, first: first + i, inputs: [input], weight: weight / inputs.length }));
+function apart({ job, places, inputs, weight }: Piece): Piece[] {
+  return places.map((place, i) => ({ job, places: [place], inputs: [inputs[i]!], weight: weight / inputs.length }));
 }
 
 function asEncodingFailure(error: TrawlError): TrawlError {

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
-import type { Chunk } from './encode-job.ts';
+import type { Chunk, Piece } from './encode-job.ts';
 import type {
   EncodedChunk,
   FromWorker,
@@ -17,6 +17,8 @@ import type { TextKind, TruncateSide } from './text-encoder.ts';
 export interface EncoderThreadEvents {
   /** The thread has no chunk and takes one. */
   onIdle(): void;
+  /** Tokens of the texts of `chunk.uncounted`, while the chunk itself is at work. */
+  onCounted(chunk: Chunk, tokens: Int32Array): void;
   onEncoded(chunk: Chunk, encoded: EncodedChunk): void;
   /** It ended without being asked to; `chunk` is what it had. */
   onDied(chunk: Chunk | null, error: TrawlError): void;
@@ -69,7 +71,7 @@ export class EncoderThread {
     this.#chunk = chunk;
     // While there is work the process stays; an idle thread does not keep it.
     this.#worker.ref();
-    this.#post({ type: 'encode', parts: partsOf(chunk) });
+    this.#post({ type: 'encode', parts: partsOf(chunk.pieces), uncounted: partsOf(chunk.uncounted) });
   }
 
   /** Asks an idle or starting thread to end; a busy one ends after its chunk. Returns `ended`. */
@@ -101,6 +103,9 @@ export class EncoderThread {
         this.#lastError = deserializeError(message.error);
         failed(this.#lastError);
         break;
+      case 'counted':
+        this.#events.onCounted(this.#chunk!, message.tokens);
+        break;
       case 'encoded': {
         const chunk = this.#chunk!;
         this.#chunk = null;
@@ -129,7 +134,7 @@ export class EncoderThread {
 }
 
 /** Pieces that are encoded alike become one part: a message of a few objects is cheap, one of hundreds is not. */
-function partsOf({ pieces }: Chunk): WorkPart[] {
+function partsOf(pieces: readonly Piece[]): WorkPart[] {
   const parts: { inputs: WorkInput[]; kind: TextKind; truncate: TruncateSide }[] = [];
   for (const { job, inputs } of pieces) {
     const last = parts.at(-1);

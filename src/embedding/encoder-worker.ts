@@ -6,11 +6,13 @@ import {
   type ToWorker,
   valuesPerInput,
   type WorkerSetup,
+  type WorkInput,
+  type WorkPart,
 } from './encoder-messages.ts';
 import { RunGate } from './run-gate.ts';
-import { CUTS } from './text-encoder.ts';
+import { CUTS, type TextKind, type TruncateSide } from './text-encoder.ts';
 import type { TextModel } from './text-model.ts';
-import { packByLength } from './token-batch.ts';
+import { groupByLength, packByLength } from './token-batch.ts';
 import type { TokenizedText } from './truncation.ts';
 
 /**
@@ -42,10 +44,9 @@ async function handle(message: ToWorker): Promise<void> {
     port.close();
     return;
   }
+  if (message.uncounted.length > 0) send({ type: 'counted', tokens: count(message.uncounted) });
   const started = performance.now();
-  const inputs = message.parts.flatMap((part) =>
-    part.inputs.map((input) => ({ input, kind: part.kind, truncate: part.truncate })),
-  );
+  const inputs = flat(message.parts);
   const vectors = new Float32Array(inputs.length * width);
   const tokens = new Int32Array(inputs.length);
   const cuts = new Uint8Array(inputs.length);
@@ -75,25 +76,43 @@ async function handle(message: ToWorker): Promise<void> {
       for (const [i, place] of places.entries()) await run([place], [texts[i]!], texts[i]!.ids.length);
     }
   };
-  if (device.batchTokens === null) {
-    for (const index of inputs.keys()) {
-      const text = tokenize(index);
-      if (text !== null) await run([index], [text], text.ids.length);
-    }
-  } else {
-    const texts = inputs.map((_, index) => tokenize(index));
-    const lengths = texts.map((text) => text?.ids.length ?? 0);
-    for (const { places, length } of packByLength(lengths, device.batchTokens)) {
-      await run(
-        places,
-        places.map((place) => texts[place]!),
-        length,
-      );
-    }
+  const texts = inputs.map((_, index) => tokenize(index));
+  const lengths = texts.map((text) => text?.ids.length ?? 0);
+  const tokenizedMs = performance.now() - started;
+  const planned = await batches(lengths);
+  // The trial that planning may begin with is not what these texts cost.
+  const begun = performance.now();
+  for (const { places, length } of planned) {
+    const batch = places.flatMap((place) => texts[place] ?? []);
+    if (batch.length > 0) await run(places, batch, length);
   }
-  const elapsedMs = performance.now() - started;
-  const chunk: FromWorker = { type: 'encoded', vectors, tokens, cuts, failures, elapsedMs };
+  const elapsedMs = tokenizedMs + performance.now() - begun;
+  const chunk: FromWorker = { type: 'encoded', vectors, tokens, cuts, failures, groups: textModel.groups, elapsedMs };
   port.postMessage(chunk, [vectors.buffer, tokens.buffer, cuts.buffer]);
+}
+
+/** Which texts run together, each with the length they are padded to. */
+async function batches(lengths: readonly number[]): Promise<{ places: number[]; length: number }[]> {
+  if (device.batchTokens !== null) return packByLength(lengths, device.batchTokens);
+  let groups = groupByLength(lengths);
+  const isAlone = groups.every(({ length }) => length === 1);
+  if (!isAlone && !(await guarded(() => textModel.canGroup()))) groups = lengths.map((_, place) => [place]);
+  return groups.map((places) => ({ places, length: lengths[places[0]!]! }));
+}
+
+function count(parts: readonly WorkPart[]): Int32Array {
+  return Int32Array.from(flat(parts), ({ input, kind, truncate }) => {
+    try {
+      return textModel.tokenize(input, kind, truncate).ids.length;
+    } catch {
+      // It fails again, with its reason, when its turn comes.
+      return 0;
+    }
+  });
+}
+
+function flat(parts: readonly WorkPart[]): { input: WorkInput; kind: TextKind; truncate: TruncateSide }[] {
+  return parts.flatMap(({ inputs, kind, truncate }) => inputs.map((input) => ({ input, kind, truncate })));
 }
 
 function send(message: FromWorker): void {

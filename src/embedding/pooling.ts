@@ -9,7 +9,7 @@ export interface TokenVectors {
 }
 
 /**
- * One vector for a text of which every token is attended (texts run alone and unpadded). Sums run in float64 in token
+ * One vector for a text of which every token is attended (its own, without padding). Sums run in float64 in token
  * order and are rounded to float32 once. `pooler` and `none` take an output that has one row already.
  */
 export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {

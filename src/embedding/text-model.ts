@@ -1,5 +1,6 @@
 import { bug, TrawlError } from '../errors.ts';
 import { valuesPerInput, type WorkInput } from './encoder-messages.ts';
+import { tryGrouping } from './grouping-trial.ts';
 import type { ModelFolder } from './model-folder.ts';
 import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
 import { firstNonFinite, normalizeL2, pool } from './pooling.ts';
@@ -14,6 +15,7 @@ export class TextModel {
   readonly #model: ModelFolder;
   readonly #tokenizer: TextTokenizer;
   readonly #session: OnnxSession;
+  #groups: boolean | null = null;
 
   private constructor(model: ModelFolder, tokenizer: TextTokenizer, session: OnnxSession) {
     this.#model = model;
@@ -50,6 +52,17 @@ export class TextModel {
     if (typeof input !== 'string' && 'passage' in input) return tokenizePair(this.#tokenizer, input, maxTokens.passage);
     const limits = { prefix: prefixes[kind], maxTokens: maxTokens[kind], truncate };
     return tokenizeInput(this.#tokenizer, input, limits);
+  }
+
+  /** What `canGroup` found; null before. */
+  get groups(): boolean | null {
+    return this.#groups;
+  }
+
+  /** Whether texts of equal length give the same bits together as alone; tried when asked for the first time. Not during `run`. */
+  async canGroup(): Promise<boolean> {
+    this.#groups ??= await tryGrouping(this.#tokenizer, (texts) => this.run(texts, texts[0]!.ids.length));
+    return this.#groups;
   }
 
   /**

@@ -27,6 +27,28 @@ export function tokenBatch(texts: readonly TokenizedText[], length: number): Tok
   return { rows, length, ids, types, tokens };
 }
 
+/** Tokens of one run of texts of equal length: more gains nothing more (measured on a CPU with AVX-512). */
+export const GROUP_TOKENS = 128;
+/** Texts of more tokens run alone: at this length company gains a tenth, at twice of it nothing. */
+export const MAX_GROUPED_TOKENS = 48;
+
+/** Places of texts of equal length together, up to 128 tokens; longer texts, and those without tokens, alone. */
+export function groupByLength(lengths: readonly number[]): number[][] {
+  const groups: number[][] = [];
+  const open = new Map<number, number[]>();
+  for (const [place, length] of lengths.entries()) {
+    const group = open.get(length);
+    if (group !== undefined && (group.length + 1) * length <= GROUP_TOKENS) {
+      group.push(place);
+      continue;
+    }
+    const begun = [place];
+    groups.push(begun);
+    if (length > 0 && length <= MAX_GROUPED_TOKENS) open.set(length, begun);
+  }
+  return groups;
+}
+
 /**
  * Packs texts into batches of at most `budget` tokens, padding counted (a single text may have more), the longest first:
  * neighbours in length share a batch, so little is padded, and the largest memory is asked for at the beginning. Gives

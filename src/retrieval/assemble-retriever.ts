@@ -36,7 +36,8 @@ export function assembleRetriever(
   { encoder, index, passages, alive }: RetrieverParts,
   { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: MeetingOptions = {},
 ): Retriever {
-  const direct = new SearchRetriever(info, encoder, new QueuedIndex(index), passages, alive);
+  const queued = new QueuedIndex(index, { moreAreComing: () => (encoder.load?.waitingTexts ?? 0) > 0 });
+  const direct = new SearchRetriever(info, encoder, queued, passages, alive);
   // Calls that wait for an equal query of another hold their own queries and get as large an answer.
   return new BoundedRetriever(new SharingRetriever(direct, { answerCache, singleFlight }), maxWaitingBytes);
 }

@@ -8,11 +8,24 @@ import { type SearchPiece, WaitingSearch } from './waiting-search.ts';
 
 /** Searches of up to so many hits share a batch, and those of up to four times as many the next kind, and so on. */
 const LEAST_CLASS = 16;
+/** As long as more are coming, a batch waits for so many queries, */
+const WORTH_A_PASS = 32;
+/** but no longer than this, in milliseconds. */
+const PATIENCE_MS = 25;
+
+export interface QueuedIndexOptions {
+  /**
+   * Whether queries are certain to come within milliseconds, whatever this index does: texts that wait for the encoder. A
+   * pass over the codes costs nearly as much for a few queries as for 30, and the encoder needs the processor too.
+   */
+  readonly moreAreComing?: () => boolean;
+}
 
 /**
  * A queue in front of an engine. While a batch runs the next gathers: queries of all that wait, the same share of each, so
- * that a call of thousands is cut up and a lone query is in the next batch. Nothing waits for company: a search that finds
- * the engine idle begins when those that were asked for in the same turn of the event loop have come.
+ * that a call of thousands is cut up and a lone query is in the next batch. Nothing waits for company that may not come: a
+ * search that finds the engine idle begins when those that were asked for in the same turn of the event loop are there, and
+ * only where `moreAreComing` does it wait for them a little.
  *
  * A batch is searched for the most hits that any of it wants and cut for the others: an exact top-k begins with the exact
  * top of any smaller k, so an answer has the bits it has alone.
@@ -22,6 +35,7 @@ export class QueuedIndex implements VectorIndex {
   readonly rows: number;
   readonly metric: Metric;
   readonly #engine: VectorIndex;
+  readonly #moreAreComing: () => boolean;
   /** The first gives the next queries. */
   readonly #waiting: WaitingSearch[] = [];
   readonly #sizes = new Map<number, BatchSize>();
@@ -29,6 +43,7 @@ export class QueuedIndex implements VectorIndex {
   readonly #batchSizes: number[] = [];
   #running = false;
   #planned = false;
+  #patience: NodeJS.Timeout | null = null;
   #closing: Promise<void> | undefined;
   #waitingQueries = 0;
   #queries = 0;
@@ -37,11 +52,12 @@ export class QueuedIndex implements VectorIndex {
   #rescored = 0;
   #fullScans = 0;
 
-  constructor(engine: VectorIndex) {
+  constructor(engine: VectorIndex, { moreAreComing = () => false }: QueuedIndexOptions = {}) {
     this.dimension = engine.dimension;
     this.rows = engine.rows;
     this.metric = engine.metric;
     this.#engine = engine;
+    this.#moreAreComing = moreAreComing;
   }
 
   get load(): SearchLoad {
@@ -79,6 +95,8 @@ export class QueuedIndex implements VectorIndex {
 
   close(): Promise<void> {
     this.#closing ??= this.#close();
+    // What waits for company waits no longer.
+    this.#plan();
     return this.#closing;
   }
 
@@ -97,7 +115,21 @@ export class QueuedIndex implements VectorIndex {
     });
   }
 
+  /** Whether a batch should wait for company; if so, it is looked at again when its patience ends. */
+  #waits(): boolean {
+    if (this.#patience !== null) clearTimeout(this.#patience);
+    this.#patience = null;
+    const oldest = this.#waiting.find((search) => search.hasWork);
+    if (oldest === undefined || this.#closing !== undefined) return false;
+    if (this.#waitingQueries >= WORTH_A_PASS || !this.#moreAreComing()) return false;
+    const left = oldest.since + PATIENCE_MS - performance.now();
+    if (left <= 0) return false;
+    this.#patience = setTimeout(() => this.#plan(), left);
+    return true;
+  }
+
   #dispatch(): void {
+    if (this.#waits()) return;
     const batch = this.#gather();
     if (batch === null) {
       for (const resolve of this.#idle.splice(0)) resolve();

@@ -28,6 +28,8 @@ export class WaitingSearch {
   readonly kind: number;
   readonly filter: RowBitmap | undefined;
   readonly result: Promise<SearchResult>;
+  /** By `performance.now()`. */
+  readonly since = performance.now();
   readonly #count: number;
   readonly #counts: Uint32Array;
   readonly #rows: Float64Array;

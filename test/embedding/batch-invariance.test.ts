@@ -48,6 +48,37 @@ for (const name of MODELS) {
   }
 }
 
+/** One to 60 words of one token each, three texts of each length. */
+const SHORT_TEXTS = Array.from({ length: 180 }, (_, i) =>
+  Array.from(
+    { length: 1 + (i % 60) },
+    (_, word) => 'abcdefghijklmnopqrstuvwxyz'[(i * 7 + word * (1 + (i % 5))) % 26],
+  ).join(' '),
+);
+
+for (const name of MODELS) {
+  test(`short texts have the bits that they have alone, however many calls ask at once: ${name}`, async (t) => {
+    const folder = name === 'toy' ? await toyModel(t) : name;
+    const { precisions } = await readModelFolder(folder);
+    for (const precision of precisions.filter((each) => each !== 'float16')) {
+      const pool = await EncoderPool.open({ model: await readModelFolder(folder, {}, { precision }), workers: 2 });
+      t.after(() => pool.close());
+      const alone: Float32Array[] = [];
+      for (const text of SHORT_TEXTS) alone.push((await pool.encode([text], { kind: 'query' })).vectors);
+      const [together, ...single] = await Promise.all([
+        pool.encode(SHORT_TEXTS, { kind: 'query' }),
+        ...SHORT_TEXTS.map((text) => pool.encode([text], { kind: 'query' })),
+      ]);
+      for (const [i, vector] of alone.entries()) {
+        assert.deepEqual(single[i]!.vectors, vector, `${precision}: ${SHORT_TEXTS[i]}`);
+        const row = together!.vectors.slice(i * pool.dimension, (i + 1) * pool.dimension);
+        assert.deepEqual(row, vector, `${precision}: ${SHORT_TEXTS[i]}`);
+      }
+      await pool.close();
+    }
+  });
+}
+
 test('a long run does not take more and more memory', {
   skip: MODELS.includes('token-average-256') ? false : 'models/token-average-256 is not there',
 }, async (t) => {

@@ -17,6 +17,12 @@ test('chunks of a fast model hold many texts, of a slow one few', () => {
   assert.ok(Math.abs(slow.nextWeight(1e9, 2) - 5) < 1);
 });
 
+test('texts of one length make chunks of 20 ms, so that there are some to run together', () => {
+  const each = sizer();
+  each.observe(1000, 1);
+  assert.ok(Math.abs(each.nextWeight(1e9, 2, true) - 20_000) < 1);
+});
+
 test('a small batch is shared among workers, but not into crumbs', () => {
   const each = sizer();
   each.observe(1000, 1);

@@ -3,8 +3,8 @@ import type { EncodedChunk, ToWorker, WorkerSetup } from '../../src/embedding/en
 import type { SerializedError } from '../../src/errors.ts';
 
 /**
- * A worker for tests of the pool: the vector of a text is its length; the text "die" ends the thread, "throw" makes it
- * fail, "fail" fails alone, and "sleep <ms>" takes its time.
+ * A worker for tests of the pool: the vector of a text is its length, which also counts as its tokens; the text "die" ends
+ * the thread, "throw" makes it fail, "fail" fails alone, and "sleep <ms>" takes its time.
  */
 const port = parentPort!;
 const { model } = workerData as WorkerSetup;
@@ -14,6 +14,11 @@ port.on('message', async (message: ToWorker) => {
   if (message.type === 'close') {
     port.close();
     return;
+  }
+  const uncounted = message.uncounted.flatMap((part) => part.inputs);
+  if (uncounted.length > 0) {
+    const tokens = Int32Array.from(uncounted, (input) => (typeof input === 'string' ? input.length : 0));
+    port.postMessage({ type: 'counted', tokens });
   }
   const started = performance.now();
   const inputs = message.parts.flatMap((part) => part.inputs);
@@ -34,6 +39,7 @@ port.on('message', async (message: ToWorker) => {
     tokens: new Int32Array(inputs.length).fill(1),
     cuts: new Uint8Array(inputs.length),
     failures,
+    groups: null,
     elapsedMs: performance.now() - started,
   } satisfies EncodedChunk;
   port.postMessage(chunk);

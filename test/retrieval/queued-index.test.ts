@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { TrawlError } from '../../src/errors.ts';
-import { QueuedIndex } from '../../src/retrieval/queued-index.ts';
+import { QueuedIndex, type QueuedIndexOptions } from '../../src/retrieval/queued-index.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import type { SearchResult } from '../../src/vector-index/vector-index.ts';
 import { seededNormal, seededRandom } from '../helpers/seeded-random.ts';
@@ -21,9 +22,9 @@ function ask(index: QueuedIndex, values: number[], k: number, signal?: AbortSign
   });
 }
 
-function held(): { engine: HeldIndex; index: QueuedIndex } {
+function held(options: QueuedIndexOptions = {}): { engine: HeldIndex; index: QueuedIndex } {
   const engine = new HeldIndex(new FakeIndex([]));
-  return { engine, index: new QueuedIndex(engine) };
+  return { engine, index: new QueuedIndex(engine, options) };
 }
 
 /** Answers batch after batch until nothing is asked for. */
@@ -73,6 +74,45 @@ test('searches that are asked for in one turn of the event loop share the first 
   await drain(engine);
   await Promise.all(asked);
   assert.deepEqual(engine.batches, [3]);
+});
+
+test('while more queries are certain to come a batch waits for 32 of them, or a little, and no longer than they come', async () => {
+  let moreAreComing = true;
+  const { engine, index } = held({ moreAreComing: () => moreAreComing });
+  const few = [ask(index, [1], 1), ask(index, [2], 1)];
+  await turn();
+  assert.deepEqual(engine.batches, [], 'two are not enough');
+  const many = ask(index, new Array(30).fill(3), 1);
+  await turn();
+  assert.deepEqual(engine.batches[0], 8, 'a first batch of a size that nobody has measured');
+  moreAreComing = false;
+  await drain(engine);
+  await Promise.all([...few, many]);
+  moreAreComing = true;
+  const before = engine.batches.length;
+  const patient = ask(index, [4], 1);
+  await turn();
+  assert.equal(engine.batches.length, before);
+  await sleep(60);
+  await drain(engine);
+  assert.deepEqual([...(await patient).rows], [4], 'nobody came');
+  const last = ask(index, [5], 1);
+  await turn();
+  moreAreComing = false;
+  const company = ask(index, [6], 1);
+  await turn();
+  assert.equal(engine.batches.at(-1), 2, 'both at once, as nothing more is coming');
+  await drain(engine);
+  await Promise.all([last, company]);
+});
+
+test('closing does not wait for company', async () => {
+  const { engine, index } = held({ moreAreComing: () => true });
+  const asked = ask(index, [1], 1);
+  const closing = index.close();
+  await drain(engine);
+  assert.deepEqual([...(await asked).rows], [1]);
+  await closing;
 });
 
 test('a big search is cut up, and a lone query that comes behind it is answered before it', async () => {
