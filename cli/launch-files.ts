@@ -78,7 +78,7 @@ function modified(path: string): number | undefined {
 export interface LaunchModel {
   readonly model: string;
   readonly add: { readonly source: string; readonly name: string } | undefined;
-  /** Positions of a checkpoint, where its config.json says them. */
+  /** Most tokens that it takes, where it says so. */
   readonly positions?: number;
 }
 
@@ -90,29 +90,24 @@ export interface LaunchModel {
  * @throws TrawlError MODEL_INVALID for a folder without weights, USAGE for what is neither.
  */
 export async function findModel(text: string): Promise<LaunchModel> {
-  if (!/[/\\]/.test(text) && known(text)) return { model: text, add: undefined };
+  if (!/[/\\]/.test(text) && known(text)) return ours(text);
   const source = parseModelSource(text);
   if (source.kind === 'hub') {
-    return { model: source.name, add: known(source.name) ? undefined : { source: text, name: source.name } };
+    return known(source.name) ? ours(source.name) : { model: source.name, add: { source: text, name: source.name } };
   }
-  if (existsSync(join(source.folder, TRAWL_MODEL_FILE))) return { model: source.folder, add: undefined };
+  if (existsSync(join(source.folder, TRAWL_MODEL_FILE))) return ours(source.folder);
   const name = `${source.name.replaceAll(/[^\w.-]/g, '-')}-${(await weightsChecksum(source.folder)).slice(0, 12)}`;
-  const positions = positionsOf(source.folder);
-  return {
-    model: name,
-    add: known(name) ? undefined : { source: source.folder, name },
-    ...(positions === undefined ? {} : { positions }),
-  };
+  return known(name) ? ours(name) : { model: name, add: { source: source.folder, name } };
 }
 
-/** A config.json that cannot be read is for `trawl model add` to say. */
-function positionsOf(folder: string): number | undefined {
+/** A model folder of ours. A description that cannot be read is for who opens it to say. */
+function ours(model: string): LaunchModel {
   try {
-    const config: unknown = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
-    const { max_position_embeddings: positions } = config as { max_position_embeddings?: unknown };
-    return typeof positions === 'number' ? positions : undefined;
+    const description: unknown = JSON.parse(readFileSync(join(locateModelFolder(model), TRAWL_MODEL_FILE), 'utf8'));
+    const { maxPositions: positions } = description as { maxPositions?: unknown };
+    return { model, add: undefined, ...(typeof positions === 'number' ? { positions } : {}) };
   } catch {
-    return undefined;
+    return { model, add: undefined };
   }
 }
 

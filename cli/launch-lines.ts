@@ -53,10 +53,7 @@ const FLAGS: Readonly<Record<string, Flag>> = {
     takesValue: true,
     remark: '--pages_path is not read: POST /access makes pages of the corpus’s passages.',
   },
-  'save-address-to': {
-    takesValue: true,
-    remark: '--save-address-to writes no file here: give the clients the URL.',
-  },
+  'save-address-to': { takesValue: true },
   retrieval_topk: { takesValue: true, refused: 'retrieving and then reranking' },
   reranking_topk: { takesValue: true, refused: 'reranking' },
   reranker_model: { takesValue: true, refused: 'reranking' },
@@ -95,9 +92,20 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
     out: values.get('out'),
     maxQueryTokens: MAX_QUERY_TOKENS,
     importOptions: options,
-    serveOptions: passedOn,
+    serveOptions: [...passedOn, ...asearcherOptions(values, passedOn)],
     remarks: remark === undefined ? remarks : [...remarks, remark],
   };
+}
+
+/** Two flags tell ASearcher's and RLinf's server from the others; their clients insist on a `url` in every document. */
+function asearcherOptions(values: ReadonlyMap<string, string>, passedOn: readonly string[]): string[] {
+  const addressFolder = values.get('save-address-to');
+  if (addressFolder === undefined && !values.has('pages_path')) return [];
+  const named = passedOn.some((argument) => /^--dialect(?:=|$)/.test(argument));
+  return [
+    ...(named ? [] : ['--dialect=asearcher']),
+    ...(addressFolder === undefined ? [] : [`--address-dir=${addressFolder}`]),
+  ];
 }
 
 interface ReadFlags {

@@ -8,7 +8,6 @@ import { printable } from './format.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { isLaunchLine } from './launch-lines.ts';
 import { guardOutputStreams } from './output-streams.ts';
-import { planLaunchLine, shownCommand } from './serve-launch-line.ts';
 
 /** Runs the command line and resolves to the exit code. Ending the process is left to the caller. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -47,16 +46,23 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** Another server's command line: our commands that do the same, as far as their work is not done yet. */
 async function runLaunchLine(argv: readonly string[], json: boolean): Promise<number> {
   const quiet = argv.includes('--quiet');
+  // Loaded here: with what it needs, `trawl --version` would take six times as long.
+  const { planLaunchLine, shownCommand } = await import('./serve-launch-line.ts');
   try {
-    const { steps, remarks } = await planLaunchLine(argv);
     const say = (text: string): void => void (quiet || process.stderr.write(`${text}\n`));
+    let { steps, remarks } = await planLaunchLine(argv);
     for (const remark of remarks) say(remark);
-    for (const [i, [name, ...rest]] of steps.entries()) {
+    while (steps.length > 0) {
+      const [[name, ...rest], ...others] = steps as [string[], ...string[][]];
       say(shownCommand([name!, ...rest]));
       // Only the last one's result is what was asked for on standard output.
-      const flags = [...(i === steps.length - 1 ? [] : ['--no-json']), ...(quiet ? ['--quiet'] : [])];
-      const code = await runCommand(complete((await loadCommand(name!))!), [...flags, ...rest]);
+      const last = others.length === 0;
+      const flags = [...(last ? [] : ['--no-json']), ...(quiet ? ['--quiet'] : [])];
+      const streams = { jsonErrors: json, ...(last ? {} : { out: say }) };
+      const code = await runCommand(complete((await loadCommand(name!))!), [...flags, ...rest], streams);
       if (code !== EXIT.ok) return code;
+      // What a model takes is known once it is there.
+      steps = name === 'model' ? (await planLaunchLine(argv)).steps : others;
     }
     return EXIT.ok;
   } catch (error) {
@@ -86,7 +92,18 @@ function complete(command: Command): Command {
   return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };
 }
 
-async function runCommand(command: Command, argv: readonly string[]): Promise<number> {
+interface Streams {
+  /** Takes the results; absent, they go to standard output. */
+  readonly out?: (text: string) => void;
+  /** Absent, errors are JSON where results are. */
+  readonly jsonErrors?: boolean;
+}
+
+async function runCommand(
+  command: Command,
+  argv: readonly string[],
+  { out = (text) => void process.stdout.write(`${text}\n`), jsonErrors }: Streams = {},
+): Promise<number> {
   const interrupt = new AbortController();
   const onSignal = (name: NodeJS.Signals): void => {
     if (!interrupt.signal.aborted) interrupt.abort(name);
@@ -95,20 +112,20 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<nu
     }
   };
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
-  let json = argv.includes('--json');
+  let json = jsonErrors ?? argv.includes('--json');
   try {
     const { options, positionals, given } = resolveOptions(
       { ...command.options, ...COMMON_OPTIONS },
       { command: command.name, commands: COMMAND_NAMES, argv },
     );
-    json = options.json;
+    json = jsonErrors ?? options.json;
     checkPositionals(command, positionals);
     return await command.run({
       options,
       positionals,
       given,
       signal: interrupt.signal,
-      out: (text) => process.stdout.write(`${text}\n`),
+      out,
       note: (text) => {
         if (!options.quiet) process.stderr.write(`${text}\n`);
       },

@@ -3,7 +3,7 @@ import { translateLaunchLine } from './launch-lines.ts';
 
 /** Commands of ours that together do what another server's command line does, to be run one after the other. */
 export interface LaunchPlan {
-  readonly steps: readonly (readonly [command: string, ...argv: string[]])[];
+  readonly steps: readonly (readonly string[])[];
   readonly remarks: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export async function planLaunchLine(argv: readonly string[]): Promise<LaunchPla
   const corpus = findCorpus(line.corpus);
   const { model, add, positions = line.maxQueryTokens } = await findModel(line.model);
   const out = line.out ?? indexFolderOf(line.vectors);
-  const steps: [string, ...string[]][] = [];
+  const steps: string[][] = [];
   if (add !== undefined) steps.push(['model', 'add', add.source, '--name', add.name]);
   if (!isImported(out, [...vectors.paths, ...corpus.paths])) {
     const inputs = ['--corpus', corpus.paths[0]!, '--model', model, '--out', out, '--overwrite'];

@@ -30,13 +30,18 @@ export const SERVE_OPTIONS = {
   },
   listen: {
     kind: 'list',
-    value: '[HOST:]PORT=DIALECT',
-    help: 'A further address on which DIALECT is preferred, for clients that have their port fixed: 6002=zerosearch. :shed-after-ms=N and :deadline-ms=N behind it hold for this address alone: 8001=search-r1:deadline-ms=25000.',
+    value: '[HOST:]PORT[=DIALECT]',
+    help: 'A further address, for clients that have their port fixed, on which DIALECT is preferred: 6002=zerosearch, 5003. :shed-after-ms=N and :deadline-ms=N behind it hold for this address alone: 8001=search-r1:deadline-ms=25000.',
+  },
+  'address-dir': {
+    kind: 'string',
+    value: 'DIR',
+    help: 'Write the address into DIR/Host…_IP….txt once requests are answered, where the clients of ASearcher and RLinf look for it ($RAG_SERVER_ADDR_DIR), and remove it at the stop.',
   },
   dialect: {
     kind: 'list',
     value: 'NAME',
-    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, skyrl or search-r1. The most preferred comes first. docs/dialects.md has what each one takes.',
+    help: 'Dialect to prefer where a request to POST /retrieve could be that of several: zerosearch, rllm, rllm-legacy, stepsearch, asearcher, skyrl or search-r1. The most preferred comes first. docs/dialects.md has what each one takes.',
   },
   mcp: {
     kind: 'flag',

@@ -3,6 +3,7 @@ import { isNodeError, TrawlError } from '../src/errors.ts';
 /** Reasons a person can mend, by the codes of Node and SQLite. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no file can be made there (does its parent folder exist?)',
+  EEXIST: 'something else has that name',
   ENOTDIR: 'a part of the path is a file',
   EISDIR: 'it is a folder',
   EACCES: 'permission denied',

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { TrawlClient } from '../src/client/index.ts';
 import { packageRoot } from '../src/package-root.ts';
@@ -33,6 +33,8 @@ test('the JavaScript example prints what the page says', async (t) => {
   const { stdout } = await promisify(execFile)(process.execPath, [file]);
   assert.equal(stdout, example!.output);
 });
+
+const AGENTIC_R = 'Agentic-R: a retriever in training';
 
 /** The words of the `trawl` lines of a section. */
 function commandLines(section: string): string[][] {
@@ -67,7 +69,7 @@ async function iterate(step: number, port: number): Promise<string[]> {
           ? String(port)
           : word.replace('100', String(step)),
     );
-  const [add, index, serve] = commandLines('Agentic-R: a retriever in training').map(changed);
+  const [add, index, serve] = commandLines(AGENTIC_R).map(changed);
   for (const line of [add!, index!]) {
     const { code, stderr } = await runTrawl(line, { cwd: folder });
     assert.equal(code, 0, stderr);
@@ -75,24 +77,16 @@ async function iterate(step: number, port: number): Promise<string[]> {
   return serve!;
 }
 
-function serving(t: TestContext, line: readonly string[]): { stop(): Promise<number | null> } {
-  const child = spawnTrawl(line, { cwd: folder });
-  const ended = endOf(child);
-  t.after(() => child.kill('SIGKILL'));
-  return {
-    async stop() {
-      child.kill('SIGTERM');
-      return (await ended).code;
-    },
-  };
-}
-
-test('Agentic-R’s loop: a client goes on while the next iteration’s index takes the server’s place', async (t) => {
+test('Agentic-R’s loop: the next iteration’s index is exchanged under a client that repeats nothing', async (t) => {
   const port = await freePort();
-  const first = serving(t, await iterate(1, port));
-  const client = new TrawlClient(`http://127.0.0.1:${port}`, { retry: { attempts: 200, maxWaitMs: 100 } });
+  const url = `http://127.0.0.1:${port}`;
+  const child = spawnTrawl(await iterate(1, port), { cwd: folder });
+  t.after(() => child.kill('SIGKILL'));
+  child.stdout?.resume();
+  child.stderr?.resume();
+  const client = new TrawlClient(url, { retry: { attempts: 1 } });
   const { facts } = await client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
-  assert.deepEqual([facts.index, facts.model], ['agentic-r-1', 'agentic-r-1']);
+  assert.deepEqual([facts.index, facts.model], ['retriever', 'agentic-r-1']);
   const seen = new Set<string>();
   let goOn = true;
   const searching = (async () => {
@@ -100,18 +94,21 @@ test('Agentic-R’s loop: a client goes on while the next iteration’s index ta
       const { index, results } = await client.search([{ question: 'Where is it?', query: 'a bridge' }]);
       assert.ok(results[0]?.ok === true);
       assert.equal(results[0].embedded.text, 'query: Where is it? [SEP] a bridge');
-      seen.add(index.name);
+      seen.add(index.generation);
     }
   })();
   // Made while the old one is served.
-  const line = await iterate(2, port);
-  assert.equal(await first.stop(), 0);
-  serving(t, line);
-  await client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
-  while (!seen.has('agentic-r-2')) await Promise.race([searching, new Promise((resolve) => setTimeout(resolve, 20))]);
+  await iterate(2, port);
+  const exchange = EXAMPLES.find(({ section, code }) => section === AGENTIC_R && code.includes('/reload'))!.code;
+  const line = exchange.replace('http://127.0.0.1:8000', url).replace('agentic-r-200', 'agentic-r-2');
+  const { stdout } = await promisify(execFile)('bash', ['-c', line], { cwd: folder });
+  const { generation, previous, model } = JSON.parse(stdout) as Record<string, string>;
+  assert.equal(model, 'agentic-r-2');
+  while (!seen.has(generation!)) await Promise.race([searching, new Promise((resolve) => setTimeout(resolve, 20))]);
   goOn = false;
   await searching;
-  assert.deepEqual([...seen], ['agentic-r-1', 'agentic-r-2']);
+  assert.deepEqual([...seen], [previous, generation]);
+  assert.equal((await client.ready()).facts.model, 'agentic-r-2');
 });
 
 test('an index of one iteration is refused with the retriever of another', async () => {

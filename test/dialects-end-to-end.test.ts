@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -14,8 +14,9 @@ import { withContents } from '../src/passages/contents.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Hit, Retriever } from '../src/retrieval/retriever.ts';
-import { fileFolder, SAMPLE } from './cli/run-trawl.ts';
+import { fileFolder, runTrawl, SAMPLE } from './cli/run-trawl.ts';
 import { buildSampleIndex } from './helpers/sample-index.ts';
+import { postTo } from './http/build.ts';
 
 const folder = await fileFolder();
 const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise<string> }>();
@@ -78,6 +79,16 @@ const ASKED: readonly {
     path: '/retrieve',
     body: (query) => ({ queries: [query], topk: 4 }),
     reply: (hits) => ({ result: [hits.map(scored)] }),
+  },
+  {
+    dialect: 'asearcher',
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk: 4 }),
+    reply: (hits) => ({
+      result: [
+        hits.map(({ document }) => ({ url: documentFields(document).title, ...JSON.parse(withContents(document)) })),
+      ],
+    }),
   },
   {
     path: '/retrieve',
@@ -165,7 +176,17 @@ test('all dialects at once give the engine’s answers, each in its own shape', 
       outcome.hits.map(({ row, score }) => [row, score]),
     );
   });
-  await Promise.all([...asked, ...texts]);
+  const pages = outcomes.map(async (outcome) => {
+    assert.ok(outcome.ok);
+    const ids = outcome.hits.map(({ document }) => documentFields(document).id!);
+    const urls = outcome.hits.map(({ document }) => documentFields(document).title!);
+    const { result } = await postJson<{ result: { id?: string; passages?: string[] }[] }>(
+      `${await serverOf('')}/access`,
+      { urls },
+    );
+    for (const [i, page] of result.entries()) assert.ok((page.passages ?? [page.id]).includes(ids[i]), urls[i]);
+  });
+  await Promise.all([...asked, ...texts, ...pages]);
 });
 
 test('a question beside a query is what an Agentic-R client composes, in every dialect that has both', async () => {
@@ -244,6 +265,30 @@ test('pages are found by title through a wiki’s URL, and passages by id', asyn
     result.map((page) => page?.id ?? null),
     ['s-0066', 's-0001', null],
   );
+});
+
+test('the lines of R1-Searcher’s corpora come out of /queries as they went into the index', async (t) => {
+  const lines = [
+    '0\tTitle: 1984 Text:  1984 is a novel by George Orwell.',
+    '1\t"Title: ""Quoted"" Text:  He said ""no"" twice."',
+    '2\tA   A A (named , plural As',
+    '3\tMany   spaces    and\ta tab, \u2028 and \u0085 in it',
+    '007\tBond   An id that is no canonical number stays as it is written.',
+  ];
+  const file = join(folder, 'abstracts.tsv');
+  writeFileSync(file, `\ufeff${lines.join('\r\n')}\n`);
+  const out = join(folder, 'abstracts');
+  const { code, stderr } = await runTrawl(['index', file, '--tsv-layout', 'r1-searcher', '--out', out, '--quiet']);
+  assert.equal(code, 0, stderr);
+  const lined = await openRetriever(out);
+  const app = buildApp(lined);
+  t.after(async () => {
+    await app.close();
+    await lined.close();
+  });
+  const { status, json } = await postTo(app, '/queries', { queries: ['a novel'], k: 10 });
+  assert.equal(status, 200);
+  assert.deepEqual((json as { answers: string[][] }).answers[0]!.toSorted(), lines.toSorted());
 });
 
 /** The curl lines of a page, each with the dialect that its section says is named. */

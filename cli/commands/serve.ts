@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server as TlsServer } from 'node:tls';
@@ -7,6 +8,7 @@ import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
+import { type AddressFile, makeAddressFolder, writeAddressFile } from '../address-file.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { parseExtraListener } from '../extra-listener.ts';
 import { HangUps, reloadServer } from '../reload-server.ts';
@@ -64,6 +66,8 @@ async function serve(
   }
   const keys = readKeys(options['keys-file']);
   const tls = readTls(options['tls-cert'], options['tls-key']);
+  const addressDir = options['address-dir'];
+  const addresses = addressDir === undefined ? undefined : makeAddressFolder(addressDir);
   const indexes = parseServedIndexes([...positionals, ...options.index]);
   if (indexes.length === 0) {
     throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
@@ -71,8 +75,9 @@ async function serve(
   // A look at the files costs nothing, and a path that is wrong should be said before a port is taken.
   for (const { folder } of indexes) openIndexDirectory(folder);
   // Loaded here, so that the other commands start without a web server.
-  const [{ buildApp }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
+  const [{ buildApp }, { preferredFor }, { listen }, { ServerMetrics }, { serverLog }] = await Promise.all([
     import('../../src/http/app.ts'),
+    import('../../src/http/dialects/dispatch.ts'),
     import('../../src/http/listen.ts'),
     import('../../src/http/server-metrics.ts'),
     import('../server-log.ts'),
@@ -113,10 +118,9 @@ async function serve(
   };
   const extra = options.listen.map((text) => parseExtraListener(text, options.host));
   const app = buildApp(holder, { ...config, dialects: options.dialect });
-  const extraApps = extra.map(({ dialect, waiting }) => {
-    const others = options.dialect.filter((name) => name !== dialect);
-    return buildApp(holder, { ...config, ...waiting, dialects: [dialect, ...others] });
-  });
+  const extraApps = extra.map(({ dialect, waiting }) =>
+    buildApp(holder, { ...config, ...waiting, dialects: preferredFor(dialect, options.dialect) }),
+  );
   const apps = [app, ...extraApps];
   const inTime = endWithin(options['grace-s'] * 1000, signal, {
     // What still runs loses its connection, and with it its reason to run.
@@ -143,6 +147,7 @@ async function serve(
     if (holder.state === 'starting') holder.stop();
   };
   signal.addEventListener('abort', stopStart, { once: true });
+  let addressFile: AddressFile | undefined;
   try {
     const url = await listening(listen(app, options), options);
     for (const [i, address] of extra.entries()) await listening(listen(extraApps[i]!, address), address);
@@ -153,12 +158,16 @@ async function serve(
       // A start that was told to stop is no failure.
       if (!signal.aborted) throw error;
     });
+    if (addresses !== undefined && !signal.aborted) {
+      addressFile = writeAddressFile(addresses, app.server.address() as AddressInfo);
+    }
     if (signal.aborted) note('stopping before the start was over');
     else if (options.json) out(JSON.stringify(startFacts(url, holder)));
     else for (const line of banner(url, holder, keys !== null)) note(line);
     hangUps.answerBy(() => reloadServer({ holder, metrics, log: log?.logger, files, note }));
     await aborted(signal);
     note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
+    addressFile?.remove();
     await acceptArrived(apps.map(({ server }) => server));
     const closed = Promise.all(apps.map((each) => each.close()));
     // Clients that are sent away come back at once: to doors that are shut, not to ones that are about to be.
@@ -167,6 +176,7 @@ async function serve(
     await closed;
     return EXIT.ok;
   } finally {
+    addressFile?.remove();
     holder.stop();
     for (const each of apps) each.server.closeAllConnections();
     await Promise.all(apps.map((each) => each.close()));

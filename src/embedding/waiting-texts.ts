@@ -58,7 +58,9 @@ export class WaitingTexts {
     if (first === null) return null;
     const [lane = UNCOUNTED] = first.lanes();
     const company = this.#lanes.get(lane)!;
-    const wanted = this.#sizer.nextWeight(this.#weight, workers, lane !== UNCOUNTED);
+    // A lone call beside big ones is not for filling: it would wait for its company.
+    const isFilled = lane !== UNCOUNTED && (first.remainingTexts > workers || this.#fresh.length > workers);
+    const wanted = this.#sizer.nextWeight(this.#weight, workers, isFilled);
     const share = wanted / company.size;
     const pieces: Piece[] = [];
     let weight = 0;

@@ -23,15 +23,29 @@ export function contentsOf(row: Record<string, unknown>): string | undefined {
  */
 export function withContents(documentJson: string): string {
   if (STARTS_WITH_ID_AND_CONTENTS.test(documentJson)) return documentJson;
-  const row: unknown = JSON.parse(documentJson);
-  if (typeof row !== 'object' || row === null || Array.isArray(row)) return documentJson;
-  const fields = row as Record<string, unknown>;
-  if (typeof fields.contents === 'string') return documentJson;
+  const fields = fieldsOf(documentJson);
+  if (fields === undefined || typeof fields.contents === 'string') return documentJson;
   const contents = contentsOf(fields);
-  if (contents === undefined) return documentJson;
+  return contents === undefined ? documentJson : withMember(documentJson, fields, 'contents', contents);
+}
+
+/** The row with a `url` made for it where it has none of its own that is a text; the rest as it is written. */
+export function withUrl(documentJson: string, make: () => string): string {
+  const fields = fieldsOf(documentJson);
+  if (fields === undefined || typeof fields.url === 'string') return documentJson;
+  return withMember(documentJson, fields, 'url', make());
+}
+
+function fieldsOf(documentJson: string): Record<string, unknown> | undefined {
+  const row: unknown = JSON.parse(documentJson);
+  return typeof row !== 'object' || row === null || Array.isArray(row) ? undefined : (row as Record<string, unknown>);
+}
+
+function withMember(documentJson: string, fields: Record<string, unknown>, name: string, text: string): string {
   // A second member of the same name would be read differently by different parsers, so this rare row is written anew.
-  if (Object.hasOwn(fields, 'contents')) {
-    return stringify({ ...(parse(documentJson) as Record<string, unknown>), contents }) ?? documentJson;
+  if (Object.hasOwn(fields, name)) {
+    return stringify({ ...(parse(documentJson) as Record<string, unknown>), [name]: text }) ?? documentJson;
   }
-  return `${documentJson.slice(0, documentJson.lastIndexOf('}'))},"contents":${JSON.stringify(contents)}}`;
+  const comma = Object.keys(fields).length === 0 ? '' : ',';
+  return `${documentJson.slice(0, documentJson.lastIndexOf('}'))}${comma}"${name}":${JSON.stringify(text)}}`;
 }

@@ -77,7 +77,8 @@ export interface EmbedResult {
 }
 
 export interface FindCall {
-  readonly by: Lookup;
+  /** `row`: keys are row numbers as text, for passages that have no name of their own. */
+  readonly by: Lookup | 'row';
   readonly keys: readonly string[];
   /** Passages per key, ≥ 1. */
   readonly limit: number;

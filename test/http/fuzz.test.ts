@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import Value from 'typebox/value';
 import { buildApp } from '../../src/http/app.ts';
+import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { post } from './build.ts';
+import { post, postTo } from './build.ts';
 
 const SEED = 20_260_301;
 
@@ -68,3 +70,39 @@ test('what a well-formed request asks is what the retriever is asked', async () 
   );
   await app.close();
 });
+
+/** Values that a field is tried with: near to right, of another type, huge, or anything. */
+const anyValue = fc.oneof(
+  fc.constantFrom(null, true, 0, -1, 2.5, 1e308, 2 ** 53, '', ' ', '2', '2.0', '\u0000', '\ud800', [], {}, [null]),
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.array(fc.string({ maxLength: 8 }), { maxLength: 4 }),
+  fc.integer({ min: -3, max: 4_000 }),
+  fc.jsonValue({ maxDepth: 2 }),
+);
+
+for (const { name, path, example, onlyIfNamed, request: schema } of DIALECTS) {
+  test(`${name}: whatever its fields hold, the answer is one of its path’s replies or a 4xx with a code`, async () => {
+    const app = buildApp(new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [], maxQueries: 50, maxK: 100 });
+    const replies = DIALECTS.filter((each) => each.path === path).map(({ reply }) => reply);
+    const fields = [...Object.keys((schema as { properties?: object }).properties ?? {}), 'unknown', 'constructor'];
+    const right = name === 'openai-embeddings' ? { ...example, model: 'fake-encoder' } : example;
+    const change = fc.dictionary(fc.constantFrom(...fields), fc.option(anyValue, { nil: undefined }), { maxKeys: 3 });
+    await fc.assert(
+      fc.asyncProperty(change, async (changes) => {
+        const { status, json, text } = await postTo(app, path.replace(':index', 'x'), { ...right, ...changes });
+        if (status === 200) {
+          assert.ok(
+            replies.some((reply) => Value.Check(reply, json)),
+            text,
+          );
+        } else {
+          assert.ok((status >= 400 && status < 500) || status === 501, `status ${status}`);
+          const { error } = json as { error: { code: string; message: string } };
+          assert.ok(error.code.length > 0 && error.message.length > 0);
+        }
+      }),
+      { numRuns: 150, seed: SEED },
+    );
+    await app.close();
+  });
+}

@@ -73,15 +73,26 @@ test('search gives id, title, url and text of each passage, best first', async (
 
 test('what search names, fetch gives whole', async (t) => {
   const long = JSON.stringify({ id: 'long', title: 'Long', text: `${'word '.repeat(500)}needle`, source: 'a book' });
-  const nameless = JSON.stringify({ title: 'No id', text: 'Found by its title.' });
-  const { url } = await serve(t, new FakeRetriever({ documents: [...FAKE_DOCUMENTS, long, nameless] }), MCP);
+  const nameless = [
+    JSON.stringify({ title: 'No id', text: 'Found by its title.' }),
+    JSON.stringify({ url: 'https://example.org/n', text: 'Found by its URL.' }),
+    JSON.stringify({ contents: 'Found by its row.' }),
+  ];
+  const { url } = await serve(t, new FakeRetriever({ documents: [...FAKE_DOCUMENTS, long, ...nameless] }), MCP);
   const client = await connected(t, url);
-  const { structuredContent } = await call(client, 'search', { query: 'needle', k: 7 });
+  const { structuredContent } = await call(client, 'search', { query: 'needle', k: 9 });
   const results = structuredContent!.results as { id: string; title: string; url: string; text: string }[];
-  assert.equal(results.length, 7);
+  assert.deepEqual(results.flatMap(({ id, text }) => (text.startsWith('Found by') ? [id] : [])).sort(), [
+    'No id',
+    'https://example.org/n',
+    'row 8',
+  ]);
+  assert.equal(results.length, 9);
   for (const { id, title, url } of results) {
     const fetched = (await call(client, 'fetch', { id })).structuredContent!;
     assert.deepEqual([fetched.id, fetched.title, fetched.url], [id, title, url]);
+    const again = (await call(client, 'fetch', { id: url })).structuredContent!;
+    assert.deepEqual({ ...again, id }, fetched);
   }
   const snippet = results.find(({ id }) => id === 'long')!.text;
   assert.ok(snippet.length <= 400);
@@ -162,6 +173,9 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
     [['search', { query: 'a', limit: 3 }], /^INVALID_REQUEST: .*limit/],
     [['search', { query: 'bad' }], /^ENCODING_FAILED: The server failed/],
     [['fetch', { id: 'none' }], /^NOT_FOUND: .*"none".*search/],
+    [['fetch', { id: 'row 5' }], /^NOT_FOUND/],
+    [['fetch', { id: 'trawl://another/0' }], /^NOT_FOUND/],
+    [['fetch', { id: 'trawl://fake-sample/%' }], /^NOT_FOUND/],
     [['delete', { id: '0' }], /There is no tool "delete"; there are search and fetch/],
   ]);
   for (const [[name, args], message] of expected) {

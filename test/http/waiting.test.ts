@@ -90,7 +90,7 @@ test('the time before encoder and engine is told as waiting, apart from the work
 test('calls that wait for an equal query under way count towards the bound of what waits', async (t) => {
   const { retriever } = await openParts(t, { maxWaitingBytes: 50_000 });
   const { url } = await serve(t, retriever);
-  const asked = Array.from({ length: 60 }, () => ask(url, { queries: ['sleep 400'] }));
+  const asked = Array.from({ length: 60 }, () => ask(url, { queries: ['sleep 1500'] }));
   const statuses = (await Promise.all(asked)).map(({ status }) => status);
   assert.ok(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
   assert.equal(retriever.statistics().sharing.computed, 1);

@@ -69,6 +69,28 @@ test('SkyRL’s and verl’s own clients read the answers', { skip }, async () =
   assert.deepEqual([answer.verl_status, answer.verl_total, answer.verl_refused], ['success', 4, 'api_error']);
 });
 
+test('RLinf’s own clients read documents, URLs and pages of a corpus that has no URLs', { skip }, async () => {
+  const url = await server.serve({ dialects: ['asearcher'] });
+  const [query] = QUERIES;
+  const answer = (await runClientPeer('rlinf_clients.py', {
+    address: new URL(url).host,
+    libraries: libraryFolder(),
+    query,
+    topk: 3,
+  })) as Record<'searched' | 'again', { documents: string[]; urls: string[] }> & { pages: string[] };
+  const { outcomes } = await server.retriever.retrieve({ queries: [query!], k: 3 });
+  assert.ok(outcomes[0]?.ok === true);
+  const rows = outcomes[0].hits.map(({ document }) => JSON.parse(document) as { title: string; text: string });
+  const documents = rows.map(({ title, text }) => `"${title}"\n${text}`);
+  assert.deepEqual([answer.searched.documents, answer.searched.urls], [documents, rows.map(({ title }) => title)]);
+  assert.deepEqual(answer.again, answer.searched);
+  assert.deepEqual(answer.pages, [...documents, '']);
+  const setting = /`tools\.search\.(\w+)=/.exec(readFileSync(join(packageRoot, 'docs', 'agents.md'), 'utf8'))?.[1];
+  for (const path of ['searchr1/search_tool_worker.py', 'wideseek_r1/tools.py']) {
+    assert.ok(library(`rlinf/agents/${path}`).includes(`cfg.tools.search.${setting}`), path);
+  }
+});
+
 test('verl’s tool is configured as its class reads it', { skip }, async () => {
   const { tool, type } = (await runClientPeer('verl_tool.py', {
     libraries: libraryFolder(),
@@ -127,7 +149,7 @@ test('the versions that the page names are those compared', () => {
   const pinned = ['requirements-clients.txt', 'requirements-libraries.txt']
     .map((file) => readFileSync(join(packageRoot, 'test', 'peers', file), 'utf8'))
     .join('\n');
-  for (const [, name, version] of pinned.matchAll(/^(verl|skyrl|skyrl-gym|flashrag-dev)==(.*)$/gm)) {
+  for (const [, name, version] of pinned.matchAll(/^(verl|skyrl|skyrl-gym|flashrag-dev|rlinf)==(.*)$/gm)) {
     assert.ok(page.includes(`${name} ${version}`), `${name} ${version}`);
   }
   assert.ok(skip !== false || existsSync(libraryFolder()));

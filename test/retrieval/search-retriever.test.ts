@@ -266,3 +266,22 @@ test('a look-up finds the rows that were not removed, however many removed ones 
   assert.deepEqual(await find(2), [[3, 500], [], [3]]);
   assert.deepEqual(await find(100), [[3, 500, 510], [], [3]]);
 });
+
+test('a row is found by its number where it exists and was not removed', async () => {
+  const alive = new RowBitmap(600);
+  for (const row of [3, 5]) alive.add(row);
+  const log: Log = [];
+  const info = { ...new FakeRetriever().info, rows: 6 };
+  const keys = ['3', '4', '5', '6', '-1', '1e0', '', '0x3', '999999999999999999'];
+  for (const [removed, expected] of [
+    [alive, [[3], [], [5]]],
+    [undefined, [[3], [4], [5]]],
+  ] as const) {
+    const retriever = new SearchRetriever(info, new FakeEncoder(log), new FakeIndex(log), new FakeStore(log), removed);
+    const { found } = await retriever.find({ by: 'row', keys, limit: 1 });
+    assert.deepEqual(
+      found.map((list) => list.map(({ row }) => row)),
+      [...expected, [], [], [], [], [], []],
+    );
+  }
+});

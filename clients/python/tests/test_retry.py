@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import time
 import unittest
@@ -144,6 +145,19 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             self.assertRaisesRegex(TrawlConnectionError, "mapping"),
         ):
             client.wait_until_ready(0.05, poll_s=0.01)
+
+
+class TestBothClients(unittest.TestCase):
+    """One is the other with awaits."""
+
+    def test_they_have_the_same_methods_with_the_same_parameters(self) -> None:
+        def methods(client: type) -> dict[str, str]:
+            functions = inspect.getmembers(client, inspect.isfunction)
+            public = {name: str(inspect.signature(each)) for name, each in functions if not name.startswith("_")}
+            return {"close" if name == "aclose" else name: signature for name, signature in public.items()}
+
+        self.assertEqual(methods(TrawlClient), methods(AsyncTrawlClient))
+        self.assertIn("search", methods(TrawlClient))
 
 
 if __name__ == "__main__":

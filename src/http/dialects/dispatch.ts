@@ -1,4 +1,5 @@
 import { bug, TrawlError } from '../../errors.ts';
+import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
 import type { Dialect } from './dialect.ts';
 import { nativeSearch } from './native-search.ts';
@@ -14,6 +15,11 @@ import { skyrl } from './skyrl.ts';
 import { stepSearch } from './step-search.ts';
 import { zeroSearch } from './zero-search.ts';
 
+const SHARED_PATH = '/retrieve';
+
+/** Not there yet. */
+const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
+
 /**
  * On a shared path the first that claims a body gets it, those named for this server before the others; the last one of
  * a path claims everything.
@@ -23,6 +29,7 @@ export const DIALECTS: readonly Dialect[] = [
   rllm,
   skyrl,
   stepSearch,
+  asearcher,
   rllmLegacy,
   zeroSearch,
   searchR1,
@@ -42,8 +49,19 @@ export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialec
 
 /** Those that share a path, so that naming one has a meaning. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  ({ path, name }) => path === '/retrieve' && name !== searchR1Rerank.name,
+  (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
+
+/**
+ * What is preferred on an address for the clients of the dialect of that name, if it has one. One that is alone on its path
+ * is there anyway.
+ */
+export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
+  const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
+  const alone = dialect !== undefined && dialect.path !== SHARED_PATH;
+  if (name === undefined || alone) return others;
+  return [name, ...others.filter((each) => each !== name)];
+}
 
 /** @throws TrawlError CONFIG_INVALID for a name that is none, or named twice. */
 export function checkDialectNames(names: readonly string[]): void {

@@ -137,7 +137,7 @@ function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>):
   };
 }
 
-/** A passage without an id of its own is found again by its URL, else by its title. */
+/** A passage without an id of its own is found again by its URL, else by its title, else by its row. */
 function named(
   { info }: Retriever,
   row: number,
@@ -155,11 +155,24 @@ function bodyOf({ text, contents }: DocumentFields): string {
   return text === '' ? contents : text;
 }
 
-async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+/** The handle in a URL that `named` made, which assistants fetch too; any other text as it is. */
+function handleIn(text: string, index: string): string {
+  const start = `trawl://${encodeURIComponent(index)}/`;
+  if (!text.startsWith(start)) return text;
+  try {
+    return decodeURIComponent(text.slice(start.length));
+  } catch {
+    return text;
+  }
+}
+
+async function passagesOf(retriever: Retriever, asked: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+  const handle = handleIn(asked, retriever.info.index);
   for (const [by, keys] of [
-    ['id', [id]],
-    ['url', urlKeys(id)],
-    ['title', titleKeys(id)],
+    ['id', [handle]],
+    ['url', urlKeys(handle)],
+    ['title', titleKeys(handle)],
+    ['row', /^row (\d+)$/.exec(handle)?.slice(1) ?? []],
   ] as const) {
     if (keys.length === 0) continue;
     try {

@@ -10,9 +10,10 @@ from typing import Any
 import httpx
 
 from . import _protocol
+from ._calls import Call, Outcome, Result, Tries, http_options, no_answer
 from ._errors import TrawlConnectionError
-from ._protocol import Json, QueryLike
-from ._retry import REPEATABLE, Retry
+from ._protocol import QueryLike
+from ._retry import Retry
 from ._types import (
     Deduplication,
     Fusion,
@@ -45,13 +46,7 @@ class TrawlClient:
         verify: Any = True,
     ) -> None:
         self._retry = retry if retry is not None else Retry()
-        self._http = httpx.Client(
-            base_url=url.rstrip("/"),
-            headers=_protocol.headers(api_key),
-            timeout=httpx.Timeout(timeout_s, connect=10.0, pool=None),
-            limits=httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
-            verify=verify,
-        )
+        self._http = httpx.Client(verify=verify, **http_options(url, api_key, timeout_s, max_connections))
         self._model: str | None = None
 
     def search(
@@ -88,24 +83,22 @@ class TrawlClient:
             documents=documents,
             truncate=truncate,
         )
-        return _protocol.search_response(self._post("/v1/search", body))
+        return self._result(Call("/v1/search", _protocol.search_response, body))
 
     def retrieve(
         self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
     ) -> list[list[dict[str, Any]]]:
         """Search-R1's request: for each query its ``{"document", "score"}``, best first."""
-        result: list[list[dict[str, Any]]] = self._post("/retrieve", _protocol.retrieve_body(queries, topk, questions))[
-            "result"
-        ]
-        return result
+        body = _protocol.retrieve_body(queries, topk, questions)
+        return self._result(Call("/retrieve", _protocol.result_lists, body))
 
     def passage(self, passage_id: PassageId) -> Passage:
         """A passage by its id; ``TrawlResponseError`` with ``NOT_FOUND`` where there is none."""
-        return _protocol.passage(self._get(_protocol.passage_path(passage_id)))
+        return self._result(Call(_protocol.passage_path(passage_id), _protocol.passage))
 
     def indexes(self) -> list[IndexInfo]:
         """The indexes that the server has."""
-        return _protocol.indexes(self._get("/v1/indexes"))
+        return self._result(Call("/v1/indexes", _protocol.indexes))
 
     def embed(self, texts: Sequence[str], *, kind: TextKind = "query", model: str | None = None) -> list[list[float]]:
         """Vectors of texts, with the prefix and the limit of queries or of passages. ``model``: the only one."""
@@ -113,7 +106,7 @@ class TrawlClient:
         for batch in _protocol.embedding_batches(texts):
             name = model if model is not None else self._only_model()
             body = _protocol.embeddings_body(batch, name, kind)
-            vectors += _protocol.vectors(self._post("/v1/embeddings", body))
+            vectors += self._result(Call("/v1/embeddings", _protocol.vectors, body))
         return vectors
 
     def ready(self) -> Readiness:
@@ -121,7 +114,7 @@ class TrawlClient:
         try:
             return _protocol.readiness(self._http.get("/readyz"))
         except httpx.TransportError as error:
-            raise self._no_answer(error) from error
+            raise no_answer(error) from error
 
     def wait_until_ready(self, timeout_s: float = 600.0, *, poll_s: float = 0.5) -> Readiness:
         """Waits until the server is ready, also for one that does not listen yet, or ``TrawlConnectionError``."""
@@ -157,31 +150,15 @@ class TrawlClient:
             self._model = _protocol.the_only_model(self.indexes())
         return self._model
 
-    def _get(self, path: str) -> Json:
-        return self._answered("GET", path, None)
-
-    def _post(self, path: str, body: Json) -> Json:
-        return self._answered("POST", path, body)
-
-    def _answered(self, method: str, path: str, body: Json | None) -> Json:
-        attempt = 0
+    def _result(self, call: Call[Result]) -> Result:
+        tries = Tries(self._retry)
         while True:
-            last = attempt == self._retry.attempts - 1
+            outcome: Outcome
             try:
-                response = self._http.request(method, path, json=body)
-            except REPEATABLE as error:
-                if last:
-                    raise self._no_answer(error) from error
-                wait_s = self._retry.wait_s(attempt, None)
+                outcome = self._http.request(**call.request)
             except httpx.TransportError as error:
-                raise self._no_answer(error) from error
-            else:
-                if response.status_code != 503 or last:
-                    _protocol.raise_for_error(response)
-                    return _protocol.json_object(response)
-                wait_s = self._retry.wait_s(attempt, response.headers.get("retry-after"))
+                outcome = error
+            wait_s = tries.wait_s(outcome)
+            if wait_s is None:
+                return call.result(outcome)
             time.sleep(wait_s)
-            attempt += 1
-
-    def _no_answer(self, error: httpx.TransportError) -> TrawlConnectionError:
-        return TrawlConnectionError(f"No answer from {self._http.base_url}: {type(error).__name__} {error}".rstrip())

@@ -152,6 +152,12 @@ def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[
     return body
 
 
+def result_lists(body: Json) -> list[list[dict[str, Any]]]:
+    """The reply of POST /retrieve."""
+    lists: list[list[dict[str, Any]]] = body["result"]
+    return lists
+
+
 def passage_path(passage_id: PassageId) -> str:
     """The path of a passage; an id may hold anything."""
     return f"/v1/passages/{quote(str(passage_id), safe='')}"

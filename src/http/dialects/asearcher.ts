@@ -1,0 +1,36 @@
+import { Type } from 'typebox';
+import { withContents, withUrl } from '../../passages/contents.ts';
+import { documentFields } from '../../passages/document-fields.ts';
+import type { Hit } from '../../retrieval/retriever.ts';
+import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { resultLists } from './result-lists.ts';
+import { searchPlan } from './search-plan.ts';
+import { skyrl } from './skyrl.ts';
+
+/**
+ * ASearcher and RLinf over a corpus without URLs, such as wiki-18: Search-R1's batch, but every document has the `url` that
+ * their clients insist on. Where the corpus has none it is the title, by which `/access` finds the page.
+ */
+export const asearcher = defineDialect({
+  name: 'asearcher',
+  path: '/retrieve',
+  summary: 'A batch of queries, every document with a url (ASearcher, RLinf)',
+  onlyIfNamed: true,
+  request: Type.Object({ queries: Queries, topk: Topk, return_scores: ReturnScores }),
+  reply: ResultLists,
+  example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
+  claims: (body) => !skyrl.claims(body, false),
+  plan({ queries, topk, return_scores }, limits) {
+    const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
+    return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredPage : page));
+  },
+});
+
+function page({ document }: Hit): string {
+  return withUrl(withContents(document), () => documentFields(document).title ?? '');
+}
+
+function scoredPage(hit: Hit): string {
+  return `{"document":${page(hit)},"score":${JSON.stringify(hit.score)}}`;
+}
