@@ -14,6 +14,9 @@ const QUERIES = [1, 2, 4, 8, 16, 64, 256, 512, 1_024, 4_096, 16_384];
 const BATCH_SIZES = [1, 3, 7, 15, 31, 63, 127, 255, 511, 1_023];
 const ROWS = [0, 4, 8, 16, 32, 64, 128, 256, 1_024, 4_096, 65_536, 1_048_576];
 
+/** Why a connection is cut. */
+const CUTS = ['stalled', 'too-many'] as const;
+
 export interface AnsweredRequest {
   /** Name of the dialect. */
   readonly dialect: string;
@@ -91,7 +94,7 @@ export class ServerMetrics {
     });
     this.#rescored = new Histogram({
       name: 'trawl_query_rescored_rows',
-      help: 'Rows scored exactly for one query beside the scan of the codes.',
+      help: 'Rows scored exactly for the answer of one query beside the scan of the codes; an answer from the cache tells those of its search.',
       buckets: ROWS,
       registers,
     });
@@ -113,6 +116,8 @@ export class ServerMetrics {
       labelNames: ['reason'],
       registers,
     });
+    // A rise from nothing is no rise to Prometheus.
+    for (const reason of CUTS) this.#cuts.inc({ reason }, 0);
     this.#inFlight = new Gauge({
       name: 'trawl_requests_in_flight',
       help: 'Requests on the search routes that are being answered.',
@@ -170,7 +175,7 @@ export class ServerMetrics {
     }
   }
 
-  cut(reason: 'stalled' | 'too-many'): void {
+  cut(reason: (typeof CUTS)[number]): void {
     this.#cuts.inc({ reason });
   }
 
@@ -206,7 +211,9 @@ export class ServerMetrics {
         this.set((await Promise.all(sources.map(({ server }) => connections(server)))).reduce((a, b) => a + b, 0));
       },
     });
-    gauge('trawl_ready', '1 while requests are answered.', registers, () => (this.#holder?.state === 'ready' ? 1 : 0));
+    gauge('trawl_ready', '1 while requests are answered.', registers, () =>
+      this.#holder?.state === 'ready' && this.#holder.retriever?.failure === undefined ? 1 : 0,
+    );
   }
 
   #indexGauges(registers: Registry[]): void {
@@ -259,7 +266,7 @@ export class ServerMetrics {
     }
   }
 
-  /** What the retrievers count themselves. A reload begins anew at 0, which Prometheus takes for a restart. */
+  /** What the retrievers count themselves, through reloads. */
   #statistics(): void {
     const add = (name: string, help: string, type: 'counter' | 'gauge', values: Values): void =>
       this.#tell(name, help, type, (statistics) =>
@@ -306,6 +313,9 @@ export class ServerMetrics {
     add('trawl_full_scans_total', 'Queries for which every row was scored.', 'counter', ({ search }) => ({
       '': search.fullScans,
     }));
+    add('trawl_rescored_rows_total', 'Rows scored exactly beside the scans of the codes.', 'counter', ({ search }) => ({
+      '': search.rescoredRows,
+    }));
     add('trawl_waiting_calls', 'Calls that are not answered yet.', 'gauge', ({ waiting }) => ({ '': waiting.calls }));
     add('trawl_waiting_bytes', 'Bytes of their queries and expected answers.', 'gauge', ({ waiting }) => ({
       '': waiting.bytes,
@@ -340,10 +350,10 @@ export class ServerMetrics {
       help,
       type,
       aggregator: 'sum',
-      values: (this.#holder?.slots ?? []).flatMap(({ name: index, retriever }) =>
-        retriever === undefined
+      values: (this.#holder?.slots ?? []).flatMap(({ name: index, statistics }) =>
+        statistics === undefined
           ? []
-          : lines(retriever.statistics()).map(({ labels, ...line }) => ({ ...line, labels: { index, ...labels } })),
+          : lines(statistics).map(({ labels, ...line }) => ({ ...line, labels: { index, ...labels } })),
       ),
     });
     this.#registry.registerMetric({ name, get } as unknown as Metric);

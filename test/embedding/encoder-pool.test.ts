@@ -39,7 +39,11 @@ test('results come back in the order of the texts', async (t) => {
 
 test('no texts give no vectors', async (t) => {
   const pool = await fakePool(t, 1);
-  assert.deepEqual(await pool.encode([], { kind: 'query' }), { vectors: new Float32Array(0), outcomes: [] });
+  assert.deepEqual(await pool.encode([], { kind: 'query' }), {
+    vectors: new Float32Array(0),
+    outcomes: [],
+    waitedMs: 0,
+  });
 });
 
 test('one failing text fails alone and has a zero row', async (t) => {

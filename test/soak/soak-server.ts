@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 
@@ -13,6 +13,8 @@ export interface ProcessSample {
   readonly heapBytes: number | null;
   /** Open files and sockets. */
   readonly handles: number;
+  /** The same by what they lead to: `socket`, `pipe`, `anon_inode:[eventfd]`, or the path of a file. */
+  readonly targets: Readonly<Record<string, number>>;
   readonly threads: number;
 }
 
@@ -78,12 +80,13 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
     async sample() {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8');
       const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
-      const handles = readdirSync(`/proc/${pid}/fd`).length;
+      const targets = targetsOf(pid);
       return {
         atMs: performance.now() - started,
         rssBytes: field('VmRSS') * 1024,
         heapBytes: await metrics().then(heapBytes, () => null),
-        handles,
+        handles: Object.values(targets).reduce((sum, count) => sum + count, 0),
+        targets,
         threads: field('Threads'),
       };
     },
@@ -93,6 +96,19 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
       return ended;
     },
   };
+}
+
+function targetsOf(pid: number): Record<string, number> {
+  const targets: Record<string, number> = {};
+  for (const handle of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      const target = readlinkSync(`/proc/${pid}/fd/${handle}`).replace(/:\[\d+\]$/, '');
+      targets[target] = (targets[target] ?? 0) + 1;
+    } catch {
+      // Closed since the folder was read.
+    }
+  }
+  return targets;
 }
 
 /** prom-client's own figure. */

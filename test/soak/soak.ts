@@ -173,6 +173,7 @@ function medianSample(samples: readonly ProcessSample[]): ProcessSample {
     rssBytes: of(({ rssBytes }) => rssBytes),
     heapBytes: heaps.length === 0 ? null : median(sortedSamples(heaps)),
     handles: of(({ handles }) => handles),
+    targets: samples[Math.floor(samples.length / 2)]?.targets ?? {},
     threads: of(({ threads }) => threads),
   };
 }
