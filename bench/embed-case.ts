@@ -43,12 +43,12 @@ export interface EmbedRecord {
 
 export interface EmbedRunContext {
   readonly signal: AbortSignal;
+  /** Idle time before each engine's turn. Default 150, as in flat-case.ts: threads of OpenMP go on spinning. */
+  readonly settleMs?: number;
   /** Told when a baseline stops working; it has no record. */
   onLost(engine: string, reason: string): void;
 }
 
-/** As in flat-case.ts: threads of OpenMP go on spinning after their work. */
-const SETTLE_MS = 150;
 const WARM_UP_TEXTS = 32;
 const WARM_UP_QUERIES = 5;
 /** Passages whose vectors are compared. */
@@ -65,7 +65,7 @@ interface Measurement {
 export async function runEmbedCase(
   embedCase: EmbedCase,
   engines: readonly EmbedEngine[],
-  { signal, onLost }: EmbedRunContext,
+  { signal, settleMs = 150, onLost }: EmbedRunContext,
 ): Promise<EmbedRecord[]> {
   const { runs, passages, queriesPerRun } = embedCase;
   const measured = new Map<EmbedEngine, Measurement>(
@@ -75,7 +75,7 @@ export async function runEmbedCase(
   const inTurn = async (ask: (engine: EmbedEngine, measurement: Measurement) => Promise<void>): Promise<void> => {
     for (const [engine, measurement] of measured) {
       throwIfCancelled(signal);
-      await sleep(SETTLE_MS);
+      await sleep(settleMs);
       try {
         await ask(engine, measurement);
       } catch (error) {

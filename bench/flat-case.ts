@@ -46,12 +46,11 @@ export interface FlatRecord {
 
 export interface FlatRunContext {
   readonly signal: AbortSignal;
+  /** Idle time before each search. Default 150: threads of BLAS and OpenMP go on spinning for up to some 100 ms. */
+  readonly settleMs?: number;
   /** Told when a baseline stops working; its records end there. */
   onLost(engine: string, reason: string): void;
 }
-
-/** Idle time before each search: threads of BLAS and OpenMP go on spinning for up to some 100 ms after their work. */
-const SETTLE_MS = 150;
 
 interface Measurement {
   readonly ms: number[];
@@ -84,7 +83,7 @@ async function measure(
   { runs, k, queries }: FlatCase,
   engines: readonly BenchEngine[],
   count: number,
-  { signal, onLost }: FlatRunContext,
+  { signal, settleMs = 150, onLost }: FlatRunContext,
 ): Promise<Map<BenchEngine, Measurement>> {
   const measured = new Map<BenchEngine, Measurement>(
     engines.map((engine) => [engine, { ms: [], agreements: [], candidates: [], fullScans: 0, residentBytes: 0 }]),
@@ -104,7 +103,7 @@ async function measure(
     let ours: Awaited<ReturnType<BenchEngine['search']>> | undefined;
     for (const [engine, measurement] of measured) {
       throwIfCancelled(signal);
-      await sleep(SETTLE_MS);
+      await sleep(settleMs);
       await guarded(engine, async () => {
         const answer = await engine.search(first, count, k);
         ours ??= answer;

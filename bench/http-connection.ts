@@ -44,6 +44,11 @@ export class HttpConnection {
     });
   }
 
+  /** Further bytes of the request that is under way. */
+  write(bytes: Buffer): void {
+    this.#socket?.write(bytes);
+  }
+
   /** What is still waited for is rejected. */
   close(): void {
     const socket = this.#socket;

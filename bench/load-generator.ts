@@ -136,12 +136,12 @@ function note(seen: Seen, what: string): void {
   seen.errors[what] = (seen.errors[what] ?? 0) + 1;
 }
 
-/** The total of the server-timing header less the embedding and the search. */
+/** The total of the server-timing header less the embedding, the search and the waiting for them. */
 function overheadOf(head: string): number | undefined {
   const line = /\r\nserver-timing: ([^\r]*)/i.exec(head)?.[1];
   if (line === undefined) return undefined;
   const ms = (name: string): number => Number(new RegExp(`\\b${name};dur=([\\d.]+)`).exec(line)?.[1] ?? Number.NaN);
-  const overhead = ms('total') - ms('embed') - ms('search');
+  const overhead = ms('total') - ms('queue') - ms('embed') - ms('search');
   return Number.isNaN(overhead) ? undefined : overhead;
 }
 

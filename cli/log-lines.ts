@@ -5,6 +5,7 @@ import { isNodeError } from '../src/errors.ts';
 const RETRY_MS = 50;
 /** Pause between two writes, in milliseconds: lines of a busy server go together, and the first of a quiet one at once. */
 const PAUSE_MS = 20;
+const NEWLINE = 0x0a;
 /** Characters written at once. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
@@ -20,7 +21,8 @@ export class LogLines {
   #waitingCharacters = 0;
   /** What is being written. */
   #chunk: Buffer = Buffer.alloc(0);
-  #chunkLines = 0;
+  /** The last line that was written lacks its end, since the disk was full in the middle of it. */
+  #torn = false;
   #writing = false;
   #dropped = 0;
 
@@ -47,7 +49,7 @@ export class LogLines {
   /** Tries to write what waits, once. What is being written already is left to the system. */
   flush(): void {
     try {
-      if (this.#waiting.length > 0) writeSync(this.#fd, this.#waiting.join(''));
+      if (this.#waiting.length > 0) writeSync(this.#fd, this.#onALineOfItsOwn(this.#waiting.join('')));
     } catch {
       this.#dropped += this.#waiting.length;
     }
@@ -57,12 +59,15 @@ export class LogLines {
 
   #writeNext(): void {
     if (this.#chunk.length === 0) {
-      const lines = this.#take();
-      this.#chunk = Buffer.from(lines.join(''));
-      this.#chunkLines = lines.length;
+      this.#chunk = Buffer.from(this.#onALineOfItsOwn(this.#take().join('')));
     }
     this.#writing = this.#chunk.length > 0;
     if (this.#writing) write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
+  }
+
+  /** Half a line would spoil the next one. */
+  #onALineOfItsOwn(text: string): string {
+    return this.#torn && text !== '' ? `\n${text}` : text;
   }
 
   #take(): string[] {
@@ -78,9 +83,21 @@ export class LogLines {
       setTimeout(() => this.#writeNext(), RETRY_MS).unref();
       return;
     }
-    if (error !== null) this.#dropped += this.#chunkLines;
-    this.#chunk = error === null ? this.#chunk.subarray(bytes) : Buffer.alloc(0);
+    if (error === null) {
+      if (bytes > 0) this.#torn = this.#chunk[bytes - 1] !== NEWLINE;
+      this.#chunk = this.#chunk.subarray(bytes);
+    } else {
+      this.#dropped += linesOf(this.#chunk);
+      this.#chunk = Buffer.alloc(0);
+    }
     if (this.#chunk.length > 0 || this.#waitingCharacters > CHUNK_CHARACTERS) this.#writeNext();
     else setTimeout(() => this.#writeNext(), PAUSE_MS).unref();
   }
+}
+
+/** Lines whose text is lost with these bytes; of one that lacks nothing but its end there is none. */
+function linesOf(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(NEWLINE, 1); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) lines++;
+  return lines;
 }

@@ -8,7 +8,6 @@ import { printable } from './format.ts';
 import { commandHelp, programHelp } from './help.ts';
 import { isLaunchLine } from './launch-lines.ts';
 import { guardOutputStreams } from './output-streams.ts';
-import { planLaunchLine, shownCommand } from './serve-launch-line.ts';
 
 /** Runs the command line and resolves to the exit code. Ending the process is left to the caller. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -47,6 +46,8 @@ export async function main(argv: readonly string[]): Promise<number> {
 /** Another server's command line: our commands that do the same, as far as their work is not done yet. */
 async function runLaunchLine(argv: readonly string[], json: boolean): Promise<number> {
   const quiet = argv.includes('--quiet');
+  // Loaded here: with what it needs, `trawl --version` would take six times as long.
+  const { planLaunchLine, shownCommand } = await import('./serve-launch-line.ts');
   try {
     const say = (text: string): void => void (quiet || process.stderr.write(`${text}\n`));
     let { steps, remarks } = await planLaunchLine(argv);

@@ -25,6 +25,8 @@ export async function reloadServer({ holder, metrics, log, files, note }: Reload
     }
   }
   for (const slot of holder.slots) {
+    // A stop that came meanwhile leaves the rest as it is.
+    if (holder.state !== 'ready') return;
     try {
       const { generation, rows } = (await slot.load()).info;
       metrics.reloaded(slot.name, 'done');

@@ -24,7 +24,7 @@ export async function serverLog({ terminal }: { readonly terminal: boolean }): P
   };
 }
 
-/** Exported for its test: `12:34:56 INFO  64 queries, top 3: 12.1 ms (embed 8.0, search 3.2, fetch 0.6, reply 0.3)`. */
+/** Exported for its test: `12:34:56 INFO  64 queries, top 3: 12.1 ms (queue 0.0, embed 8.0, search 3.2, fetch 0.6, reply 0.3)`. */
 export async function prettyLines(
   destination: number | NodeJS.WritableStream,
   colorize = true,
@@ -60,7 +60,9 @@ function lineOf(log: LogLine): string {
 }
 
 function answerLine(log: LogLine): string {
-  const stages = ['embed', 'search', 'fetch', 'reply'].map((stage) => `${stage} ${milliseconds(log[`${stage}Ms`])}`);
+  const stages = ['queue', 'embed', 'search', 'fetch', 'reply'].map(
+    (stage) => `${stage} ${milliseconds(log[`${stage}Ms`])}`,
+  );
   const truncated = Number(log.truncated) > 0 ? `, ${log.truncated} truncated` : '';
   const queries = log.queries === 1 ? '1 query' : `${log.queries} queries`;
   return `${queries}, top ${log.k}${truncated}: ${milliseconds(log.totalMs)} ms (${stages.join(', ')})`;

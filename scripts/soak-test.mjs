@@ -1,6 +1,5 @@
-// `npm run test:soak`: 20 minutes of full load with clients that hang up, stall, never read and send rubbish, then the torture
-// cases (test/soak/torture.ts). `-- --minutes N`, `--connections N`, `--seed N`, `--only soak` or `torture`, `--out FILE` for the
-// figures as JSON. Linux alone.
+// `npm run test:soak`: 20 minutes of full load with clients that hang up, stall, never read and send rubbish. `-- --minutes N`,
+// `--seed N`, `--out FILE` for the figures as JSON. Linux alone.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +11,6 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '20' },
     seed: { type: 'string', default: '1' },
-    connections: { type: 'string', default: '100000' },
-    'torture-seconds': { type: 'string', default: '30' },
-    only: { type: 'string' },
     out: { type: 'string' },
   },
 });
@@ -24,43 +20,22 @@ const GROWTH_LIMIT_MB = 100;
 
 await setup();
 const { soak } = await import('../dist/test/soak/soak.js');
-const { otherPassages, torture } = await import('../dist/test/soak/torture.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-soak-'));
 const say = (line) => process.stderr.write(`${line}\n`);
-const table = [];
+let table;
 const result = {};
 try {
-  const sample = join(root, 'corpus', 'sample', 'passages.jsonl');
-  const [index, otherIndex] = [join(folder, 'index'), join(folder, 'other')];
-  build(sample, index);
-  if (values.only !== 'torture') {
-    const seconds = Number(values.minutes) * 60;
-    result.soak = await soak({
-      index,
-      seconds,
-      goodClients: 16,
-      hostileClients: 24,
-      seed: Number(values.seed),
-      onProgress: say,
-    });
-    table.push(...soakRows(result.soak));
-  }
-  if (values.only !== 'soak') {
-    const passages = join(folder, 'other.jsonl');
-    writeFileSync(passages, await otherPassages(sample));
-    build(passages, otherIndex);
-    result.torture = await torture(
-      {
-        index,
-        otherIndex,
-        folder,
-        seconds: Number(values['torture-seconds']),
-        connections: Number(values.connections),
-      },
-      ({ name, outcome }) => say(`${name}: ${outcome}`),
-    );
-    table.push(...result.torture.map(({ name, outcome, figures }) => [name, outcome, figures]));
-  }
+  const index = join(folder, 'index');
+  build(join(root, 'corpus', 'sample', 'passages.jsonl'), index);
+  result.soak = await soak({
+    index,
+    seconds: Number(values.minutes) * 60,
+    goodClients: 16,
+    hostileClients: 24,
+    seed: Number(values.seed),
+    onProgress: say,
+  });
+  table = soakRows(result.soak);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

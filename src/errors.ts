@@ -59,7 +59,7 @@ export const ERROR_CODES = {
   INVALID_REQUEST: 'The body of the request has a missing field or a value of the wrong type.',
   EMPTY_QUERY: 'A query is blank where clients are used to a refusal of blank queries.',
   NOT_SUPPORTED: 'The request is understood, but this server or this index has no such function (yet).',
-  UNSUPPORTED_MEDIA_TYPE: 'The content type of the request is not supported.',
+  UNSUPPORTED_MEDIA_TYPE: 'The content type or content coding of the request is not supported.',
   BODY_TOO_LARGE: 'The body of the request is larger than the configured limit.',
   TOO_MANY_QUERIES: 'The request holds more queries than the configured limit.',
   QUERY_TOO_LONG: 'A text of the request is longer than the configured limit.',

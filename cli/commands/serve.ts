@@ -1,7 +1,9 @@
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server as TlsServer } from 'node:tls';
 import { isNodeError, TrawlError } from '../../src/errors.ts';
+import { acceptArrived } from '../../src/http/quiet-connections.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
@@ -141,7 +143,10 @@ async function serve(
       if (next !== null) for (const each of apps) (each.server as unknown as TlsServer).setSecureContext(next);
     },
   ];
-  signal.addEventListener('abort', () => holder.stop(), { once: true });
+  const stopStart = (): void => {
+    if (holder.state === 'starting') holder.stop();
+  };
+  signal.addEventListener('abort', stopStart, { once: true });
   let addressFile: AddressFile | undefined;
   try {
     const url = await listening(listen(app, options), options);
@@ -163,8 +168,12 @@ async function serve(
     await aborted(signal);
     note(`${process.stderr.isTTY === true ? '\n' : ''}stopping: running requests end first`);
     addressFile?.remove();
+    await acceptArrived(apps.map(({ server }) => server));
+    const closed = Promise.all(apps.map((each) => each.close()));
+    // Clients that are sent away come back at once: to doors that are shut, not to ones that are about to be.
+    while (apps.some(({ server }) => server.listening)) await nextTurn();
     holder.stop();
-    await Promise.all(apps.map((each) => each.close()));
+    await closed;
     return EXIT.ok;
   } finally {
     addressFile?.remove();

@@ -1,4 +1,5 @@
 import { deserializeError, TrawlError } from '../errors.ts';
+import { QueueClock } from '../queue-clock.ts';
 import type { ChunkSizer } from './chunk-size.ts';
 import type { EncodedChunk, WorkInput } from './encoder-messages.ts';
 import {
@@ -46,6 +47,7 @@ export class EncodeJob {
   #resolve!: (result: EncodeResult) => void;
   #reject!: (error: TrawlError) => void;
   #returned = 0;
+  readonly #clock = new QueueClock();
   #remainingWeight = 0;
   #settled = false;
 
@@ -109,6 +111,7 @@ export class EncodeJob {
       weight += this.#sizer.weight(this.#inputs[place]!, this.kind);
     } while (weight < wanted && this.#lanes.texts(lane) > 0);
     this.#remainingWeight -= weight;
+    this.#clock.taken(places.length);
     return this.#piece(places, weight);
   }
 
@@ -160,12 +163,13 @@ export class EncodeJob {
 
   #countReturned(texts: number): void {
     this.#returned += texts;
+    this.#clock.returned(texts);
     if (this.#returned === this.#inputs.length) this.#finish();
   }
 
   #finish(): void {
     this.#settle();
-    this.#resolve({ vectors: this.#vectors, outcomes: this.#outcomes });
+    this.#resolve({ vectors: this.#vectors, outcomes: this.#outcomes, waitedMs: this.#clock.waitedMs });
   }
 
   #settle(): void {

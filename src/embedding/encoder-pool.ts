@@ -105,6 +105,10 @@ export class EncoderPool implements TextEncoder {
     throw error;
   }
 
+  get failure(): TrawlError | undefined {
+    return this.#failure ?? undefined;
+  }
+
   get separator(): string | null {
     return this.#separator;
   }

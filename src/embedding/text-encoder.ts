@@ -63,6 +63,8 @@ export interface EncodeResult {
   /** Row-major, texts × dimension, in the order of the texts. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
+  /** Milliseconds in which no worker had any of the texts; absent where nothing ever waits. */
+  readonly waitedMs?: number;
 }
 
 export interface EncodeOptions {
@@ -95,6 +97,8 @@ export interface TextEncoder {
   readonly dimension: number;
   /** What stands between a question and its query, a space on each side; null where one space does. */
   readonly separator: string | null;
+  /** What keeps every text from its vector; absent while texts are encoded. */
+  readonly failure?: TrawlError | undefined;
   /** Absent where nothing ever waits. */
   readonly load?: EncoderLoad;
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;

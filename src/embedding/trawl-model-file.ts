@@ -1,6 +1,6 @@
 import { isAbsolute, join, normalize, sep } from 'node:path';
 import { type Static, Type } from 'typebox';
-import { Value } from 'typebox/value';
+import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../errors.ts';
 import { POOLINGS, PRECISIONS } from '../manifest/model-identity.ts';
 import { METRICS } from '../metric.ts';
@@ -91,7 +91,7 @@ export async function readTrawlModelFile(folder: string): Promise<TrawlModelFile
   const path = join(folder, TRAWL_MODEL_FILE);
   const value = await readJsonFile(path);
   checkFormatAndVersion(path, value);
-  if (!Value.Check(trawlModelSchema, value)) {
+  if (!Check(trawlModelSchema, value)) {
     throw wrongField(path, value);
   }
   const graphs = [value.graph, ...graphsOf(value)];
@@ -142,7 +142,7 @@ function checkInside(path: string, inner: string): void {
 }
 
 function wrongField(path: string, value: JsonObject): TrawlError {
-  const [first] = Value.Errors(trawlModelSchema, value);
+  const [, [first]] = Errors(trawlModelSchema, value);
   const field = (first?.instancePath ?? '').slice(1).replaceAll('/', '.') || 'the file';
   const allowed = first?.keyword === 'enum' ? `: ${first.params.allowedValues.join(', ')}` : '';
   return new TrawlError(

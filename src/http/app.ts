@@ -8,6 +8,7 @@ import { installCors } from './cors.ts';
 import { installErrorHandler, sendError } from './error-reply.ts';
 import { takeIndexPrefix } from './index-choice.ts';
 import { acceptRawBodies } from './json-body.ts';
+import { QuietConnections } from './quiet-connections.ts';
 import { ReplyBudget } from './reply-budget.ts';
 import { requestId } from './request-id.ts';
 import { RetrieverHolder } from './retriever-holder.ts';
@@ -24,7 +25,6 @@ import { ServerMetrics } from './server-metrics.ts';
 import { installClock } from './server-timing.ts';
 import { cutIfStalled } from './stalled-readers.ts';
 import { installUnknownRoutes } from './unknown-routes.ts';
-import { UnusedConnections } from './unused-connections.ts';
 
 /** TCP's own probes find clients that vanished without a word (a machine that lost power), also behind a long wait. */
 const TCP_PROBE_AFTER_MS = 60_000;
@@ -52,6 +52,8 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     bodyLimit: config.maxBodyBytes,
     // Ids of passages stand in paths.
     routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
+    // A start from a slow disk is slow, not broken.
+    pluginTimeout: 0,
     // A quiet connection may be waiting for its answer: waiting is the default, so nothing cuts it.
     connectionTimeout: 0,
     requestTimeout: config.receiveTimeoutMs,
@@ -71,8 +73,8 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   connectionErrors.watch(app.server);
   app.server.maxConnections = config.maxConnections;
   app.server.on('drop', () => metrics.cut('too-many'));
-  const unused = new UnusedConnections(app.server);
-  app.addHook('preClose', () => unused.close());
+  const quiet = new QuietConnections(app.server);
+  app.addHook('preClose', async () => quiet.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');

@@ -43,13 +43,20 @@ export function sendError(
     .send(dialect?.errorBody?.(error, status) ?? errorBody(error, status));
 }
 
+/** The route as it is declared: what a path or a query string says is the client's. */
 function logError(error: TrawlError, status: number, request: FastifyRequest, reply: FastifyReply): void {
+  const { url: route } = request.routeOptions;
+  const which = {
+    method: request.method,
+    ...(route === undefined ? {} : { route }),
+    ...(request.dialect == null ? {} : { dialect: request.dialect.name }),
+  };
   if (reply.raw.destroyed || request.raw.socket.destroyed) {
-    request.log.info({ code: error.code }, 'the client hung up before its answer');
+    request.log.info({ ...which, code: error.code }, 'the client hung up before its answer');
   } else if (status === 500 || error.code === 'RELOAD_FAILED') {
-    request.log.error({ err: error, code: error.code, details: error.details }, 'request failed');
+    request.log.error({ ...which, err: error, code: error.code, details: error.details }, 'request failed');
   } else {
-    request.log.info({ code: error.code, status, reason: error.message }, 'request refused');
+    request.log.info({ ...which, code: error.code, status, reason: error.message }, 'request refused');
   }
 }
 

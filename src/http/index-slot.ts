@@ -1,5 +1,6 @@
 import { TrawlError } from '../errors.ts';
-import type { Retriever } from '../retrieval/retriever.ts';
+import type { Retriever, RetrieverStatistics } from '../retrieval/retriever.ts';
+import { countsOf, NO_STATISTICS, sumOf, withoutBounds } from '../retrieval/statistics-sum.ts';
 
 /** What opening an index is doing, in the order it happens. `reading` only where it was asked for. */
 export const OPEN_STAGES = ['waiting', 'verifying', 'loading', 'mapping', 'reading', 'warming', 'ready'] as const;
@@ -47,8 +48,11 @@ export class IndexSlot {
   #current: Shared | undefined;
   /** Replaced, with requests that still use them. */
   readonly #draining = new Set<Shared>();
+  /** What those that were replaced and closed have counted. */
+  #past = NO_STATISTICS;
   #progress: OpenProgress = { stage: 'waiting', doing: 'waiting for its turn' };
   #turn: Promise<unknown> = Promise.resolve();
+  #stopping = false;
   #closed = false;
 
   constructor(name: string, target?: IndexTarget, open?: OpenIndex) {
@@ -71,6 +75,14 @@ export class IndexSlot {
     return this.#draining.size;
   }
 
+  /** What waits in all generations that are open, and what all there were have counted: counts never fall. */
+  get statistics(): RetrieverStatistics | undefined {
+    if (this.#current === undefined) return undefined;
+    return [...this.#draining]
+      .map(({ retriever }) => withoutBounds(retriever.statistics()))
+      .reduce(sumOf, sumOf(this.#past, this.#current.retriever.statistics()));
+  }
+
   report(progress: OpenProgress): void {
     this.#progress = progress;
   }
@@ -91,7 +103,7 @@ export class IndexSlot {
    * Opens the index, for the first time or anew, and resolves when requests go to it. Calls come one after another. Where
    * it fails, what was there before goes on unchanged.
    *
-   * @throws what opening threw; NOT_READY where the server stopped meanwhile.
+   * @throws what opening threw; NOT_READY where the server stopped before it began, or was closed meanwhile.
    */
   load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
     const loading = this.#turn.then(() => this.#load(change));
@@ -103,14 +115,14 @@ export class IndexSlot {
     if (this.#open === undefined || this.#target === undefined) {
       throw new TrawlError('NOT_SUPPORTED', `The index ${this.name} was handed over open; there is nothing to load.`);
     }
+    if (this.#stopping) throw stopping();
     const target = { ...this.#target, ...change };
     let opened: Retriever | undefined;
     try {
-      this.#refuseIfClosed();
       opened = await this.#open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering a first query' });
       await answerOne(opened);
-      this.#refuseIfClosed();
+      if (this.#closed) throw stopping();
     } catch (error) {
       await opened?.close();
       if (this.#current !== undefined) this.#progress = { stage: 'ready', doing: 'ready' };
@@ -121,21 +133,30 @@ export class IndexSlot {
     return opened;
   }
 
-  #refuseIfClosed(): void {
-    if (this.#closed) throw new TrawlError('NOT_READY', 'The server is stopping.');
+  /** A load under way goes on; those that wait for it, and later ones, are refused. */
+  stop(): void {
+    this.#stopping = true;
   }
 
   #retire(old: Shared): void {
     this.#draining.add(old);
-    void old.retire().then(() => this.#draining.delete(old));
+    void old.retire().then(() => {
+      this.#draining.delete(old);
+      this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
+    });
   }
 
   /** Waits for a load under way and for all requests, then closes everything that was opened. */
   async close(): Promise<void> {
+    this.stop();
     this.#closed = true;
     await this.#turn;
     await Promise.all([this.#current, ...this.#draining].map((each) => each?.retire()));
   }
+}
+
+function stopping(): TrawlError {
+  return new TrawlError('NOT_READY', 'The server is stopping.');
 }
 
 /** A query that fails at the start would fail later: an index is not ready then. */

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import { RequestError } from './request-error.ts';
 
@@ -19,11 +19,22 @@ export function acceptRawBodies(app: FastifyInstance): void {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 }
 
+/** No coding but the body as it is: a compressed one could become any size. */
+const CODINGS = 'identity';
+
 /**
  * JSON by name, or no name at all (a bare HTTP library). Anything else is refused before the body is read, curl's default
- * for `-d` included, as the original servers do.
+ * for `-d` included, as the original servers do. So is a body in a content coding: the answer says which are taken (RFC 9110, 15.5.16).
  */
-export function requireJsonMediaType(request: FastifyRequest): void {
+export function requireJsonMediaType(request: FastifyRequest, reply: FastifyReply): void {
+  const coding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
+  if (coding !== '' && coding !== CODINGS) {
+    reply.header('accept-encoding', CODINGS);
+    throw new TrawlError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `The body says that it is encoded (content-encoding: ${coding.slice(0, 40)}); send it as plain JSON, without that header.`,
+    );
+  }
   const type = request.headers['content-type'];
   if (type === undefined || type === '' || MEDIA_TYPE.test(type)) return;
   throw new TrawlError(

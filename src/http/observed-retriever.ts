@@ -33,6 +33,7 @@ export function observed(
       record?.record({ ...request, index, generation }, call, result);
       return result;
     },
+    hasAnswers: (call) => retriever.hasAnswers(call),
     embed: (call) => retriever.embed(call),
     find: (call) => retriever.find(call),
     statistics: () => retriever.statistics(),

@@ -86,9 +86,10 @@ export class RetrieverHolder {
     );
   }
 
-  /** From here on new requests are refused; running ones end as usual. */
+  /** From here on new requests are refused, and loads that have not begun; what runs ends as usual. */
   stop(): void {
     this.#state = 'stopping';
+    for (const slot of this.slots) slot.stop();
   }
 
   /** Waits for all requests, then closes every index. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import Type from 'typebox';
-import Value from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { isNodeError } from '../errors.ts';
 import { Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
@@ -119,7 +119,7 @@ export function readRecord<Schema extends Type.TSchema>(
 ): Type.Static<Schema> | undefined | null {
   try {
     const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return Value.Check(schema, json) ? (json as Type.Static<Schema>) : null;
+    return Check(schema, json) ? (json as Type.Static<Schema>) : null;
   } catch (error) {
     if (isNodeError(error) && error.code === 'ENOENT') return undefined;
     if (error instanceof SyntaxError) return null;

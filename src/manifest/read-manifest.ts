@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type Type from 'typebox';
-import Value from 'typebox/value';
+import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../errors.ts';
 import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSION, IndexManifest } from './index-manifest.ts';
 import { checkChecksum } from './manifest-checksum.ts';
@@ -78,8 +78,8 @@ function checkHead(file: string, json: unknown, format: string, version: number)
 }
 
 function check<Schema extends Type.TSchema>(file: string, schema: Schema, json: unknown): Type.Static<Schema> {
-  if (Value.Check(schema, json)) return json as Type.Static<Schema>;
-  const [first] = Value.Errors(schema, json);
+  if (Check(schema, json)) return json as Type.Static<Schema>;
+  const [, [first]] = Errors(schema, json);
   throw invalid(file, first === undefined ? 'unknown reason' : `${first.instancePath || 'the whole'} ${first.message}`);
 }
 

@@ -11,6 +11,8 @@ export abstract class WaitingRead<T> {
   #resolve!: (value: T) => void;
   #reject!: (error: unknown) => void;
   #settled = false;
+  /** Readers that died with something of it in hand. */
+  deaths = 0;
 
   constructor(signal: AbortSignal | undefined) {
     this.result = new Promise((resolve, reject) => {
@@ -77,6 +79,11 @@ export class DocumentsRead extends WaitingRead<string[]> {
     return places;
   }
 
+  /** Places whose reader has died. */
+  giveBack(places: readonly number[]): void {
+    this.#again.push(...places);
+  }
+
   /** What came for a place: null where the reader had no time. */
   accept(place: number, document: string | null): void {
     if (document === null) {
@@ -109,6 +116,11 @@ export class FindRead extends WaitingRead<number[][]> {
     const keys = this.#request.keys.slice(this.#next, this.#next + most);
     this.#next += keys.length;
     return { type: 'find', ...this.#request, keys };
+  }
+
+  /** The keys whose reader has died are asked for again. */
+  giveBack(): void {
+    this.#next = this.#found.length;
   }
 
   accept(reply: PassageReply): void {

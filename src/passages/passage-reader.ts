@@ -4,6 +4,13 @@ import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorke
 
 export type PassageReply = Exclude<FromPassageWorker, { type: 'ready' }>;
 
+/** Who waits for a message's answer: told one or the other. */
+export interface Question {
+  onReply(reply: PassageReply): void;
+  /** The thread has died with it. */
+  onLost(error: Error): void;
+}
+
 /** One reader thread: it has one message at a time, and keeps the process alive only while it has one. */
 export class PassageReader {
   /** Resolves when the files are open; rejects with what keeps them from it. */
@@ -11,16 +18,16 @@ export class PassageReader {
   /** Resolves when the thread has ended. */
   readonly ended: Promise<void>;
   readonly #worker: Worker;
-  readonly #onDied: (error: Error) => void;
-  #onReply: ((reply: PassageReply) => void) | null = null;
+  #question: Question | null = null;
   #isReady = false;
   #closing = false;
+  #hasEnded = false;
   #busySince = 0;
 
   /** `onDied`: the thread ended without being told to, after it was ready. */
   constructor(shards: readonly PassageShard[], onDied: (error: Error) => void) {
     const workerData: PassageWorkerData = { shards };
-    this.#onDied = onDied;
+    let failure: Error | undefined;
     this.#worker = new Worker(new URL('./passage-worker.js', import.meta.url), { name: 'trawl-passages', workerData });
     this.ready = new Promise((resolve, reject) => {
       this.#worker.on('message', (message: FromPassageWorker) => {
@@ -31,30 +38,34 @@ export class PassageReader {
         } else this.#receive(message);
       });
       this.#worker.once('error', (error) => {
-        if (this.#isReady) this.#died(error);
-        reject(error);
+        failure = error;
       });
-    });
-    this.ended = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {
-        if (!this.#closing) this.#died(bug(`the passage thread ended with ${code}`));
-        resolve();
+        this.#hasEnded = true;
+        const error = failure ?? bug(`the passage thread ended with ${code}`);
+        const wasReady = this.#isReady;
+        reject(error);
+        const question = this.#question;
+        this.#question = null;
+        question?.onLost(error);
+        if (wasReady && !this.#closing) onDied(error);
       });
     });
+    this.ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()));
   }
 
   get isIdle(): boolean {
-    return this.#isReady && this.#onReply === null && !this.#closing;
+    return this.#isReady && this.#question === null && !this.#closing && !this.#hasEnded;
   }
 
   /** How long it has had its message, in milliseconds; 0 without one. */
   get busyMs(): number {
-    return this.#onReply === null ? 0 : performance.now() - this.#busySince;
+    return this.#question === null ? 0 : performance.now() - this.#busySince;
   }
 
-  ask(message: ToPassageWorker, onReply: (reply: PassageReply) => void): void {
+  ask(message: ToPassageWorker, question: Question): void {
     if (!this.isIdle) throw bug('a passage thread was asked while it was not idle');
-    this.#onReply = onReply;
+    this.#question = question;
     this.#busySince = performance.now();
     this.#worker.ref();
     this.#worker.postMessage(message);
@@ -71,13 +82,9 @@ export class PassageReader {
   }
 
   #receive(reply: PassageReply): void {
-    const told = this.#onReply;
-    this.#onReply = null;
+    const question = this.#question;
+    this.#question = null;
     if (!this.#closing) this.#worker.unref();
-    told?.(reply);
-  }
-
-  #died(error: Error): void {
-    if (this.#isReady) this.#onDied(error);
+    question?.onReply(reply);
   }
 }

@@ -1,3 +1,4 @@
+import type { TrawlError } from '../errors.ts';
 import type { Lookup } from './schema.ts';
 
 /**
@@ -18,5 +19,7 @@ export interface PassageStore {
    */
   find(by: Lookup, keys: readonly string[], limit: number, signal?: AbortSignal): Promise<number[][]>;
   /** Waits for running reads. Safe to call twice. */
+  /** What keeps every read from its answer; absent while reads are answered. */
+  readonly failure?: TrawlError | undefined;
   close(): Promise<void>;
 }

@@ -14,11 +14,20 @@ const MESSAGE_MS = 5;
 const MOST_READERS = 4;
 /** When all readers have been held up for so long, one more is started. */
 const HELD_UP_MS = 20;
+/** Until the next try, where a further reader could not open the files. */
+const NO_RELIEF_MS = 1_000;
+/** Readers that died, or could not be started, without an answer between them, after which no other is started. */
+const MAX_DEATHS_IN_A_ROW = 3;
+/** A read that so many readers died with is not asked for again. */
+const MAX_DEATHS_OF_A_READ = 2;
 
 /**
  * Reads passages in threads. A message has rows of all reads that wait, in turn, so that small reads meet and a big one
  * does not hold up the others. Where a row comes from a cold disk, the reader gives back what it had no time for, and
  * another reader takes that: so the disk is felt by the read that needs it.
+ *
+ * A reader that dies is replaced, and what it had is asked for again, each read by itself: so only the one that kills again
+ * fails.
  */
 export class SqlitePassageStore implements PassageStore {
   readonly rows: number;
@@ -30,7 +39,10 @@ export class SqlitePassageStore implements PassageStore {
   readonly #running = new Set<DocumentsRead | FindRead>();
   #whenIdle: (() => void) | undefined;
   #relief: NodeJS.Timeout | undefined;
+  /** On the clock of `performance.now()`. */
+  #noReliefUntil = 0;
   #closing: Promise<void> | undefined;
+  #deathsInARow = 0;
   #failure: Error | undefined;
 
   private constructor(shards: readonly PassageShard[]) {
@@ -66,9 +78,14 @@ export class SqlitePassageStore implements PassageStore {
     return this.#begin(read, read.result);
   }
 
+  /** What keeps every read from its answer, until the index is opened anew. */
+  get failure(): TrawlError | undefined {
+    return this.#failure === undefined ? undefined : cannotRead(this.#failure);
+  }
+
   get #refusal(): TrawlError | undefined {
     if (this.#closing !== undefined) return new TrawlError('NOT_READY', 'The passages are closed.');
-    return this.#failure === undefined ? undefined : bug('the passage thread has died', this.#failure);
+    return this.failure;
   }
 
   #begin<T>(read: DocumentsRead | FindRead, result: Promise<T>): Promise<T> {
@@ -95,10 +112,41 @@ export class SqlitePassageStore implements PassageStore {
     await Promise.all(this.#readers.map((reader) => reader.close()));
   }
 
-  #startReader(): Promise<void> {
-    const reader = new PassageReader(this.#shards, (error) => this.#fail(error));
+  async #startReader(): Promise<void> {
+    const reader = new PassageReader(this.#shards, (error) => {
+      this.#remove(reader);
+      this.#replace(error);
+    });
     this.#readers.push(reader);
-    return reader.ready;
+    try {
+      await reader.ready;
+    } catch (error) {
+      this.#remove(reader);
+      throw error;
+    }
+  }
+
+  #remove(reader: PassageReader): void {
+    const place = this.#readers.indexOf(reader);
+    if (place >= 0) this.#readers.splice(place, 1);
+  }
+
+  /** A reader less, or one that could not be started. */
+  #replace(error: Error): void {
+    if (this.#closing !== undefined && this.#running.size === 0) return;
+    if (++this.#deathsInARow < MAX_DEATHS_IN_A_ROW) {
+      this.#startReader().then(
+        () => this.#dispatch(),
+        (startError: Error) => this.#replace(startError),
+      );
+    } else if (this.#readers.length === 0) this.#fail(error);
+    this.#dispatch();
+  }
+
+  /** A read whose reader has died with something of it. */
+  #askAgain(read: DocumentsRead | FindRead, error: Error): void {
+    if (++read.deaths >= MAX_DEATHS_OF_A_READ) read.fail(diedReading(error));
+    else if (read.hasWork) this.#waiting.push(read);
   }
 
   #dispatch(): void {
@@ -117,10 +165,17 @@ export class SqlitePassageStore implements PassageStore {
 
   #askFind(reader: PassageReader, read: FindRead): void {
     this.#waiting.shift();
-    reader.ask(read.message(ROWS_PER_MESSAGE), (reply) => {
-      read.accept(reply);
-      if (read.hasWork) this.#waiting.push(read);
-      this.#dispatch();
+    reader.ask(read.message(ROWS_PER_MESSAGE), {
+      onReply: (reply) => {
+        this.#deathsInARow = 0;
+        read.accept(reply);
+        if (read.hasWork) this.#waiting.push(read);
+        this.#dispatch();
+      },
+      onLost: (error) => {
+        read.giveBack();
+        this.#askAgain(read, error);
+      },
     });
   }
 
@@ -130,6 +185,8 @@ export class SqlitePassageStore implements PassageStore {
     const pieces: { read: DocumentsRead; places: number[] }[] = [];
     let left = ROWS_PER_MESSAGE;
     while (left > 0 && this.#waiting[0] instanceof DocumentsRead) {
+      const isSuspect = this.#waiting[0].deaths > 0;
+      if (isSuspect && pieces.length > 0) break;
       // In no two messages at once, so that one read never holds up several readers.
       const read = this.#waiting.shift() as DocumentsRead;
       if (!read.hasWork) continue;
@@ -138,26 +195,44 @@ export class SqlitePassageStore implements PassageStore {
       const places = read.take(most);
       left -= places.length;
       pieces.push({ read, places });
+      if (isSuspect) break;
     }
     if (pieces.length === 0) return;
     const rows = Float64Array.from(pieces.flatMap(({ read, places }) => places.map((place) => read.row(place))));
-    reader.ask({ type: 'get', rows, budgetMs: MESSAGE_MS }, (reply) => {
-      for (const error of acceptDocuments(pieces, reply)) this.#fail(error);
-      for (const { read } of pieces) if (read.hasWork) this.#waiting.push(read);
-      this.#dispatch();
-    });
+    reader.ask(
+      { type: 'get', rows, budgetMs: MESSAGE_MS },
+      {
+        onReply: (reply) => {
+          this.#deathsInARow = 0;
+          for (const error of acceptDocuments(pieces, reply)) this.#fail(error);
+          for (const { read } of pieces) if (read.hasWork) this.#waiting.push(read);
+          this.#dispatch();
+        },
+        onLost: (error) => {
+          for (const { read, places } of pieces) {
+            read.giveBack(places);
+            this.#askAgain(read, error);
+          }
+        },
+      },
+    );
   }
 
   /** Looks a little later whether the readers are held up by a disk. */
   #callRelief(): void {
     if (this.#relief !== undefined || this.#readers.length === MOST_READERS) return;
+    if (performance.now() < this.#noReliefUntil) return;
     this.#relief = setTimeout(() => {
       this.#relief = undefined;
       if (this.#closing !== undefined || this.#failure !== undefined || this.#waiting.length === 0) return;
       if (!this.#readers.every(({ busyMs }) => busyMs >= HELD_UP_MS)) return this.#dispatch();
+      // Those that are there go on where no other can be had (the files are open, but renamed or removed).
       this.#startReader().then(
         () => this.#dispatch(),
-        (error: Error) => this.#fail(error),
+        () => {
+          this.#noReliefUntil = performance.now() + NO_RELIEF_MS;
+          this.#dispatch();
+        },
       );
     }, HELD_UP_MS);
     this.#relief.unref();
@@ -166,8 +241,26 @@ export class SqlitePassageStore implements PassageStore {
   #fail(error: Error): void {
     this.#failure ??= error;
     this.#waiting.splice(0);
-    for (const read of this.#running) read.fail(bug('the passage thread has died', error));
+    for (const read of this.#running) read.fail(cannotRead(error));
   }
+}
+
+function diedReading(cause: Error): TrawlError {
+  return new TrawlError(
+    'INTERNAL',
+    `The thread that read these passages has died, and another one too: ${cause.message}`,
+    {
+      cause,
+    },
+  );
+}
+
+function cannotRead(cause: Error): TrawlError {
+  return new TrawlError(
+    'INTERNAL',
+    `The passages cannot be read any more: ${cause.message} Open the index anew (SIGHUP, or its reload route), or start the server again.`,
+    { cause },
+  );
 }
 
 /** Gives each read its documents; yields what must not happen. */

@@ -4,6 +4,8 @@ import type { QueryOutcome } from './retriever.ts';
 export type Answered = Extract<QueryOutcome, { ok: true }>;
 
 interface Entry {
+  readonly scope: number;
+  readonly bytes: number;
   /** Hits that were asked for; infinite where the index has no more than there are. */
   readonly k: number;
   readonly outcome: Answered;
@@ -21,12 +23,16 @@ const HIT_BYTES = 64;
 export class AnswerCache {
   readonly maxBytes: number;
   readonly #entries: LRUCache<string, Entry>;
+  readonly #held = new Map<number, { entries: number; bytes: number }>();
   #scopes = 0;
 
   /** `maxBytes` ≥ 1, reckoned at two bytes a character. */
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
-    this.#entries = new LRUCache({ maxSize: maxBytes, sizeCalculation: bytesOf });
+    this.#entries = new LRUCache({
+      maxSize: maxBytes,
+      dispose: ({ scope, bytes }) => this.#count(scope, -1, -bytes),
+    });
   }
 
   get entries(): number {
@@ -35,6 +41,11 @@ export class AnswerCache {
 
   get bytes(): number {
     return this.#entries.calculatedSize;
+  }
+
+  /** What one retriever's answers come to. */
+  heldBy(scope: number): { readonly entries: number; readonly bytes: number } {
+    return this.#held.get(scope) ?? { entries: 0, bytes: 0 };
   }
 
   /** A number for one retriever's answers. */
@@ -48,15 +59,32 @@ export class AnswerCache {
     return entry === undefined || entry.k < k ? undefined : firstHits(entry.outcome, k);
   }
 
+  /** Whether `get` has an answer. It does not count as a use. */
+  has(scope: number, key: string, k: number): boolean {
+    const entry = this.#entries.peek(nameOf(scope, key));
+    return entry !== undefined && entry.k >= k;
+  }
+
   set(scope: number, key: string, k: number, outcome: Answered): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
-    this.#entries.set(nameOf(scope, key), { k: reach, outcome });
+    const name = nameOf(scope, key);
+    const bytes = bytesOf(outcome, name);
+    // One larger than all there may be is not taken.
+    if (bytes > this.maxBytes) return;
+    this.#count(scope, 1, bytes);
+    this.#entries.set(name, { scope, bytes, k: reach, outcome }, { size: bytes });
   }
 
   /** Forgets the answers of a retriever that is closed. */
   forget(scope: number): void {
     const prefix = nameOf(scope, '');
     for (const name of [...this.#entries.keys()]) if (name.startsWith(prefix)) this.#entries.delete(name);
+    this.#held.delete(scope);
+  }
+
+  #count(scope: number, entries: number, bytes: number): void {
+    const held = this.#held.get(scope) ?? { entries: 0, bytes: 0 };
+    this.#held.set(scope, { entries: held.entries + entries, bytes: held.bytes + bytes });
   }
 }
 
@@ -69,7 +97,7 @@ function nameOf(scope: number, key: string): string {
   return `${scope} ${key}`;
 }
 
-function bytesOf({ outcome }: Entry, name: string): number {
+function bytesOf(outcome: Answered, name: string): number {
   const documents = outcome.hits.reduce((sum, { document }) => sum + 2 * document.length + HIT_BYTES, 0);
   return ENTRY_BYTES + 2 * (name.length + outcome.text.length) + documents;
 }

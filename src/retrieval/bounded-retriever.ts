@@ -23,7 +23,7 @@ const WEIGHT_OF_NEWEST = 0.1;
 
 /**
  * Calls wait as long as their callers do, up to a bound on the bytes of what waits: queries, vectors and the answers that
- * are expected of them. Past it a call is refused at once. The call that crosses the bound is still taken, or one larger
+ * are expected of them. Past it a call is refused at once, unless all its answers are at hand. The call that crosses the bound is still taken, or one larger
  * than the bound could never be answered.
  */
 export class BoundedRetriever implements Retriever {
@@ -45,19 +45,30 @@ export class BoundedRetriever implements Retriever {
     const { queries } = call;
     const hits = queries.length * Math.min(call.k, this.info.rows);
     const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
+    if (this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();
     const result = await this.#hold(bytes, () => this.#inner.retrieve(call));
     this.#observe(result);
     return result;
   }
 
-  embed(call: EmbedCall): Promise<EmbedResult> {
+  hasAnswers(call: RetrieveCall): boolean {
+    return this.#inner.hasAnswers(call);
+  }
+
+  async embed(call: EmbedCall): Promise<EmbedResult> {
+    if (this.#isFull) throw this.#refusal();
     return this.#hold(this.#queriesBytes(call.inputs), () => this.#inner.embed(call));
   }
 
-  find(call: FindCall): Promise<FindResult> {
+  async find(call: FindCall): Promise<FindResult> {
+    if (this.#isFull) throw this.#refusal();
     const keys = call.keys.reduce((sum, key) => sum + 2 * key.length, 0);
     // Most keys have one passage or none, whatever the limit.
     return this.#hold(keys + call.keys.length * this.#passageBytes, () => this.#inner.find(call));
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#inner.failure;
   }
 
   statistics(): RetrieverStatistics {
@@ -69,15 +80,20 @@ export class BoundedRetriever implements Retriever {
     return this.#inner.close();
   }
 
+  get #isFull(): boolean {
+    return this.#bytes >= this.#maxBytes;
+  }
+
+  #refusal(): TrawlError {
+    this.#refused++;
+    return new TrawlError(
+      'OVERLOADED',
+      `${this.#calls} calls wait with ${this.#bytes} bytes of queries and answers, as much as this server holds. Try again later.`,
+      { details: { calls: this.#calls, bytes: this.#bytes } },
+    );
+  }
+
   async #hold<T>(bytes: number, work: () => Promise<T>): Promise<T> {
-    if (this.#bytes >= this.#maxBytes) {
-      this.#refused++;
-      throw new TrawlError(
-        'OVERLOADED',
-        `${this.#calls} calls wait with ${this.#bytes} bytes of queries and answers, as much as this server holds. Try again later.`,
-        { details: { calls: this.#calls, bytes: this.#bytes } },
-      );
-    }
     this.#calls++;
     this.#bytes += bytes;
     try {

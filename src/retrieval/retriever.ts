@@ -40,7 +40,10 @@ export type QueryOutcome =
 /** How it is known that no other passage belongs among the hits. */
 export interface QueryCertificate {
   readonly exact: true;
-  /** Exact rows scored for this query beside the scan of the codes; null where the engine scores every row anyway. */
+  /**
+   * Exact rows scored for this query beside the scan of the codes, in the batch it was in: unlike the hits, it may differ in
+   * other company. Null where the engine scores every row anyway.
+   */
   readonly rescored: number | null;
 }
 
@@ -137,12 +140,15 @@ export interface WaitingStatistics {
 }
 
 export interface SharingStatistics {
-  /** Queries asked for. Each was in the cache, waited for an equal one, or was computed. */
+  /**
+   * Queries asked for. Each was in the cache, was answered with an equal one under way, or was computed; none of these yet
+   * while it waits for an equal one, and several times computed where those it waited for left.
+   */
   readonly queries: number;
   readonly cached: number;
   readonly joined: number;
   readonly computed: number;
-  /** Answers in the cache, their bytes at two a character, and the most there may be. */
+  /** This retriever's answers in the cache, their bytes at two a character, and the most there may be of all retrievers'. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   readonly cacheMaxBytes: number;
@@ -152,11 +158,15 @@ export interface SharingStatistics {
 export interface Retriever {
   readonly info: RetrieverInfo;
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
+  /** Whether every answer of a call is at hand, so that it waits for nothing: such a call is not refused for what waits. */
+  hasAnswers(call: RetrieveCall): boolean;
   /** The vectors alone. */
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */
   find(call: FindCall): Promise<FindResult>;
   statistics(): RetrieverStatistics;
+  /** What keeps every call from its answer until the index is opened anew; absent while calls are answered. */
+  readonly failure?: TrawlError | undefined;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
 }

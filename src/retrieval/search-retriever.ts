@@ -1,15 +1,9 @@
 import { throwIfCancelled } from '../abort.ts';
-import {
-  composeText,
-  type EncodeOutcome,
-  type EncoderInput,
-  type EncoderLoad,
-  type TextEncoder,
-} from '../embedding/text-encoder.ts';
+import { composeText, type EncodeOutcome, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../vector-index/row-bitmap.ts';
-import type { SearchLoad, SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
+import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -23,19 +17,8 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from './retriever.ts';
+import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
-
-const NO_ENCODER_LOAD: EncoderLoad = { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 };
-const NO_SEARCH_LOAD: SearchLoad = {
-  waitingQueries: 0,
-  expectedWaitMs: 0,
-  queries: 0,
-  droppedQueries: 0,
-  batches: 0,
-  batchSizes: [],
-  rescoredRows: 0,
-  fullScans: 0,
-};
 
 /** Encode, search, fetch: the one place that sees all three, through their contracts alone. */
 export class SearchRetriever implements Retriever {
@@ -66,6 +49,10 @@ export class SearchRetriever implements Retriever {
     return this.#track(() => this.#retrieve(call));
   }
 
+  hasAnswers({ queries }: RetrieveCall): boolean {
+    return queries.length === 0;
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#track(() => this.#embed(call));
   }
@@ -76,11 +63,15 @@ export class SearchRetriever implements Retriever {
 
   statistics(): RetrieverStatistics {
     return {
-      encoder: this.#encoder.load ?? NO_ENCODER_LOAD,
-      search: this.#index.load ?? NO_SEARCH_LOAD,
-      waiting: { calls: this.#running.size, bytes: 0, maxBytes: 0, refused: 0 },
-      sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+      ...NO_STATISTICS,
+      encoder: this.#encoder.load ?? NO_STATISTICS.encoder,
+      search: this.#index.load ?? NO_STATISTICS.search,
+      waiting: { ...NO_STATISTICS.waiting, calls: this.#running.size },
     };
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#encoder.failure ?? this.#passages.failure;
   }
 
   /** What runs is waited for when the retriever closes. */
@@ -116,6 +107,7 @@ export class SearchRetriever implements Retriever {
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('embed', encoded.waitedMs ?? 0);
     const usable = usableQueries(encoded.vectors, encoded.outcomes, this.#index.dimension);
     const found = await watch.time('search', () =>
       this.#index.search({
@@ -125,6 +117,7 @@ export class SearchRetriever implements Retriever {
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('search', found.waitedMs ?? 0);
     if (!found.exact) throw bug('an exact engine did not prove its answer');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
@@ -139,13 +132,18 @@ export class SearchRetriever implements Retriever {
   async #embed({ inputs, kind, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const { vectors, outcomes } = await watch.time('embed', () =>
+    const {
+      vectors,
+      outcomes,
+      waitedMs = 0,
+    } = await watch.time('embed', () =>
       this.#encoder.encode(inputs, {
         kind,
         ...(truncate === undefined ? {} : { truncate }),
         ...(signal === undefined ? {} : { signal }),
       }),
     );
+    watch.waited('embed', waitedMs);
     return { vectors, outcomes, timings: watch.timings };
   }
 

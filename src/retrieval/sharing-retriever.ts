@@ -1,5 +1,6 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { type EncoderInput, questionAndQuery, type TruncateSide } from '../embedding/text-encoder.ts';
+import type { TrawlError } from '../errors.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import type {
   EmbedCall,
@@ -13,7 +14,7 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from './retriever.ts';
-import type { StageTimings } from './timings.ts';
+import { addTimings, NO_TIMINGS } from './timings.ts';
 
 /** Queries that were asked for together and are being computed. */
 interface Flight {
@@ -32,8 +33,6 @@ interface Seat {
 /** A call waits for another's query only where that is not much larger than itself, or it would wait for all of that. */
 const JOINED_QUERIES = 16;
 const JOINED_FACTOR = 4;
-
-const NOTHING_TAKEN: StageTimings = { embed: 0, search: 0, fetch: 0 };
 
 export interface SharingOptions {
   readonly answerCache?: AnswerCache | undefined;
@@ -56,6 +55,7 @@ export class SharingRetriever implements Retriever {
   readonly #seats = new Map<string, Seat>();
   #queries = 0;
   #cached = 0;
+  #computed = 0;
   #joined = 0;
 
   constructor(inner: Retriever, { answerCache, singleFlight }: SharingOptions) {
@@ -69,7 +69,10 @@ export class SharingRetriever implements Retriever {
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
     this.#queries += call.queries.length;
-    if (!this.#singleFlight && this.#cache === undefined) return this.#inner.retrieve(call);
+    if (!this.#singleFlight && this.#cache === undefined) {
+      this.#computed += call.queries.length;
+      return this.#inner.retrieve(call);
+    }
     const keys = call.queries.map((query) => keyOf(query, call.truncate));
     const outcomes = new Array<QueryOutcome | undefined>(keys.length);
     let open = this.#singleFlight ? distinct(keys) : keys.map((key, at) => ({ key, places: [at] }));
@@ -79,7 +82,7 @@ export class SharingRetriever implements Retriever {
       const cut = outcome.ok ? firstHits(outcome, call.k) : outcome;
       for (const place of places) outcomes[place] = cut;
     };
-    let timings = NOTHING_TAKEN;
+    let timings = NO_TIMINGS;
     while (open.length > 0) {
       const own: OpenQuery[] = [];
       const joined: (OpenQuery & { readonly seat: Seat })[] = [];
@@ -99,10 +102,12 @@ export class SharingRetriever implements Retriever {
       const landed = joined.map(({ seat }) => seat.flight.landed);
       if (computing !== undefined) {
         const result = await computing;
-        timings = result.timings;
+        timings = addTimings(timings, result.timings);
         for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
       }
+      const waitingSince = performance.now();
       const others = await unlessAborted(Promise.all(landed), call.signal);
+      if (joined.length > 0) timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
       open = [];
       for (const [i, query] of joined.entries()) {
         const outcome = others[i]?.[query.seat.place];
@@ -117,6 +122,10 @@ export class SharingRetriever implements Retriever {
     return { outcomes: outcomes as QueryOutcome[], timings };
   }
 
+  hasAnswers({ queries, truncate, k }: RetrieveCall): boolean {
+    return queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, truncate), k) === true);
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#inner.embed(call);
   }
@@ -125,17 +134,21 @@ export class SharingRetriever implements Retriever {
     return this.#inner.find(call);
   }
 
+  get failure(): TrawlError | undefined {
+    return this.#inner.failure;
+  }
+
   statistics(): RetrieverStatistics {
-    const [queries, cached, joined] = [this.#queries, this.#cached, this.#joined];
+    const held = this.#cache?.heldBy(this.#scope);
     return {
       ...this.#inner.statistics(),
       sharing: {
-        queries,
-        cached,
-        joined,
-        computed: queries - cached - joined,
-        cacheEntries: this.#cache?.entries ?? 0,
-        cacheBytes: this.#cache?.bytes ?? 0,
+        queries: this.#queries,
+        cached: this.#cached,
+        joined: this.#joined,
+        computed: this.#computed,
+        cacheEntries: held?.entries ?? 0,
+        cacheBytes: held?.bytes ?? 0,
         cacheMaxBytes: this.#cache?.maxBytes ?? 0,
       },
     };
@@ -155,6 +168,7 @@ export class SharingRetriever implements Retriever {
   }
 
   async #compute(own: readonly OpenQuery[], call: RetrieveCall): Promise<RetrieveResult> {
+    this.#computed += own.length;
     const running = this.#inner.retrieve({ ...call, queries: own.map(({ places }) => call.queries[places[0]!]!) });
     const landed = running.then(
       ({ outcomes }) => outcomes,

@@ -1,4 +1,5 @@
 import { cancelled } from '../abort.ts';
+import { QueueClock } from '../queue-clock.ts';
 import type { RowBitmap } from '../vector-index/row-bitmap.ts';
 import type { SearchRequest, SearchResult } from '../vector-index/vector-index.ts';
 
@@ -40,6 +41,7 @@ export class WaitingSearch {
   readonly #givenUp = new Set<() => void>();
   #resolve!: (result: SearchResult) => void;
   #reject!: (error: unknown) => void;
+  readonly #clock = new QueueClock();
   #next = 0;
   #returned = 0;
   #exact = true;
@@ -100,6 +102,7 @@ export class WaitingSearch {
   take(most: number): SearchPiece {
     const first = this.#next;
     this.#next = Math.min(this.#count, first + most);
+    this.#clock.taken(this.#next - first);
     return new SearchPiece(this, first, this.#next - first);
   }
 
@@ -120,6 +123,7 @@ export class WaitingSearch {
     // Which queries of a batch they were is not known; each search is told of all.
     this.#fullScans += Math.min(count, found.certificate?.fullScans ?? 0);
     this.#returned += count;
+    this.#clock.returned(count);
     if (this.#returned === this.#count) this.#finish();
   }
 
@@ -138,6 +142,7 @@ export class WaitingSearch {
       rows: this.#rows,
       scores: this.#scores,
       exact: this.#exact,
+      waitedMs: this.#clock.waitedMs,
       ...(this.#certified ? { certificate } : {}),
     });
   }

@@ -30,6 +30,8 @@ export interface SearchResult {
   readonly exact: boolean;
   /** What the proof cost; absent where every row is scored anyway. */
   readonly certificate?: CertificateCost;
+  /** Milliseconds in which no batch had any of the queries; absent where nothing ever waits. */
+  readonly waitedMs?: number;
 }
 
 export interface CertificateCost {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +12,7 @@ import type { FlatRecord } from '../../bench/flat-case.ts';
 import { encodeNpy } from '../../bench/npy.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -27,21 +27,7 @@ const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
 const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-async function bench(...args: string[]): Promise<Ended> {
-  const program = join(packageRoot, 'dist', 'cli', 'trawl.js');
-  const child = spawn(process.execPath, [program, 'bench', ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk: Buffer) => (ended.stdout += chunk));
-  child.stderr.on('data', (chunk: Buffer) => (ended.stderr += chunk));
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  return { code, ...ended };
-}
+const bench = (...args: string[]): Promise<Ended> => runTrawl(['bench', ...args]);
 
 async function cacheOf(t: TestContext): Promise<string[]> {
   return ['--cache', await tempFolder(t)];
@@ -52,7 +38,9 @@ const recordsOf = ({ stdout }: Ended): FlatRecord[] => JSON.parse(stdout) as Fla
 test('without Python it measures Trawl alone and says what is left out', async (t) => {
   const cache = await cacheOf(t);
   const result = join(cache[1]!, 'result.json');
-  const ended = await bench('flat', ...SMALL, ...cache, ...NO_PYTHON, '--json', '--out', result);
+  // As a process of its own, which the others share.
+  const args = ['bench', 'flat', ...SMALL, ...cache, ...NO_PYTHON, '--json', '--out', result];
+  const ended = await endOf(spawnTrawl(args));
   assert.equal(ended.code, 0, ended.stderr);
   for (const name of BASELINES) assert.match(ended.stderr, new RegExp(`${name} is left out: .*ENOENT`));
   const records = recordsOf(ended);
@@ -206,13 +194,12 @@ test('what is not understood is refused before anything is made', async (t) => {
     [/did you mean --threads/, 'flat', '--thread', '1'],
     [/--k is 11 and there are 10 rows/, 'flat', '--rows', '10', '--dimension', '8', '--k', '11'],
   ];
-  const all = refused.map(async ([message, ...args]) => {
+  for (const [message, ...args] of refused) {
     const ended = await bench(...args, ...cache);
     assert.equal(ended.code, 2, args.join(' '));
     assert.match(ended.stderr, message);
     assert.equal(ended.stdout, '');
-  });
-  await Promise.all(all);
+  }
   assert.deepEqual(await readdir(cache[1]!), [], 'something was made');
 });
 

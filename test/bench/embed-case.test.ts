@@ -42,7 +42,7 @@ function fakeEngine(name: EmbedEngine['name'], { ms, log = [], failAt, vectors }
 function run(engines: readonly EmbedEngine[], signal = new AbortController().signal) {
   const lost: string[] = [];
   const onLost = (engine: string, reason: string): void => void lost.push(`${engine}: ${reason}`);
-  return { lost, records: runEmbedCase(EMBED_CASE, engines, { signal, onLost }) };
+  return { lost, records: runEmbedCase(EMBED_CASE, engines, { signal, settleMs: 0, onLost }) };
 }
 
 test('encoders take turns over the same texts, after a warm-up on a part of them', async () => {

@@ -45,7 +45,7 @@ function fakeEngine(name: BenchEngine['name'], options: FakeOptions): BenchEngin
 function run(engines: readonly BenchEngine[], signal = new AbortController().signal) {
   const lost: string[] = [];
   const onLost = (engine: string, reason: string): void => void lost.push(`${engine}: ${reason}`);
-  return { lost, records: runFlatCase(FLAT_CASE, engines, { signal, onLost }) };
+  return { lost, records: runFlatCase(FLAT_CASE, engines, { signal, settleMs: 0, onLost }) };
 }
 
 test('engines take turns, with the same queries, and others in the next run', async () => {

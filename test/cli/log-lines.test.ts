@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogLines } from '../../cli/log-lines.ts';
+import { smallDisk } from '../helpers/small-disk.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 test('lines come whole and in order, and the last one with a flush', async (t) => {
@@ -37,6 +48,41 @@ test('a full disk costs lines and nothing else', {
   await sleep(20);
   assert.equal(lines.dropped, 101);
   closeSync(file);
+});
+
+test('what a disk that fills up has cut is a line by itself, lost lines are counted, and with room again it goes on', async (t) => {
+  const disk = join(await tempFolder(t), 'disk');
+  mkdirSync(disk);
+  const mounted = smallDisk(disk, 64);
+  if ('missing' in mounted) return t.skip(mounted.missing);
+  const [ballast, path] = [join(disk, 'ballast'), join(disk, 'log')];
+  writeFileSync(ballast, Buffer.alloc(32 * 1024));
+  const file = openSync(path, 'a');
+  try {
+    const lines = new LogLines(file, 1e9);
+    // Of a length that no page is a multiple of.
+    const all = Array.from({ length: 1_000 }, (_, i) => `${i}`.padEnd(99, '.'));
+    for (const line of all) {
+      lines.write(`${line}\n`);
+      await sleep(0);
+    }
+    while (lines.dropped === 0) await sleep(5);
+    await sleep(50);
+    rmSync(ballast);
+    lines.write('after\n');
+    while (!readFileSync(path, 'utf8').endsWith('after\n')) await sleep(5);
+    const written = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+    const whole = written.filter((line) => line.length === 99);
+    assert.deepEqual(whole, all.slice(0, whole.length));
+    assert.equal(whole.length + lines.dropped, all.length);
+    assert.ok(whole.length > 300, `${whole.length} lines`);
+    const rest = written.slice(whole.length);
+    assert.equal(rest.at(-1), 'after');
+    assert.ok(rest.length === 1 || (rest.length === 2 && all[whole.length]!.startsWith(rest[0]!)), rest.join());
+  } finally {
+    closeSync(file);
+    mounted.unmount();
+  }
 });
 
 test('a pipe that nobody reads keeps a bounded number of lines, and goes on when it is read again', {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import {
   appendFileSync,
   cpSync,
@@ -14,10 +13,11 @@ import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { commitOf, HubServer } from '../helpers/hub-server.ts';
+import { commitOf } from '../helpers/hub-server.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
-import { endOf, jsonOf, runTrawl, SAMPLE_PASSAGES, spawnTrawl } from './run-trawl.ts';
+import { hubRuns } from './hub-runs.ts';
+import { jsonOf, runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 
 const CHECKPOINT = tinyCheckpoint();
 const WEIGHTS = CHECKPOINT['model.safetensors']!;
@@ -34,24 +34,14 @@ interface Added {
 }
 
 async function start(t: TestContext) {
-  const hub = await HubServer.start(REPOSITORY);
-  t.after(() => hub.close());
-  const cwd = await tempFolder(t);
-  const env = {
-    HF_ENDPOINT: hub.endpoint,
-    HF_HOME: join(cwd, 'no-token'),
-    HF_TOKEN: '',
-    HUGGING_FACE_HUB_TOKEN: '',
-    HF_TOKEN_PATH: '',
-    HF_HUB_OFFLINE: '',
-    TRANSFORMERS_OFFLINE: '',
-  };
-  const model = (...args: string[]) => runTrawl(['model', ...args], { cwd, env });
-  return { hub, cwd, env, model };
+  const runs = await hubRuns(t, REPOSITORY);
+  return { ...runs, model: (...args: string[]) => runs.run(['model', ...args]) };
 }
 
 /** float32 alone: the fastest to make. */
 const ADD = ['add', 'org/tiny', '--precision', 'float32'];
+/** Where its weights arrive. */
+const PARTIAL = ['models', '.download', 'org--tiny', 'model.safetensors.partial'];
 
 function writeCheckpoint(folder: string): void {
   for (const [path, content] of Object.entries(CHECKPOINT)) {
@@ -102,22 +92,17 @@ test('on a log it is said what was found and what comes next', async (t) => {
 });
 
 test('an interrupted download is continued by the same command, which transfers only the rest', async (t) => {
-  const { hub, cwd, env, model } = await start(t);
-  hub.behaviour['model.safetensors'] = { pauseMs: 20, pieceBytes: 100_000 };
-  const child = spawnTrawl(['model', ...ADD], { cwd, env });
-  const ended = endOf(child);
-  while ((hub.sentOf['model.safetensors'] ?? 0) < 1_000_000) await new Promise((resolve) => setTimeout(resolve, 10));
-  child.kill('SIGINT');
-  const { code, stdout, stderr } = await ended;
+  const { hub, cwd, model, halfWay } = await start(t);
+  const partial = join(cwd, ...PARTIAL);
+  const halted = await halfWay(['model', ...ADD], 'model.safetensors', partial);
+  const { code, stdout, stderr } = await halted.end('SIGINT');
   assert.deepEqual([code, stdout], [EXIT.interrupted, '']);
   assert.match(stderr, /trawl: Interrupted\. \[CANCELLED\]\n$/);
   assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
-  const partial = join(cwd, 'models', '.download', 'org--tiny', 'model.safetensors.partial');
   const kept = statSync(partial).size;
   assert.ok(kept > 0 && kept < WEIGHTS.length);
   assert.ok(readFileSync(partial).equals(WEIGHTS.subarray(0, kept)));
 
-  hub.behaviour['model.safetensors'] = {};
   const before = hub.sentBytes;
   const added = jsonOf<Added>(await model(...ADD, '--json'));
   assert.equal(hub.sentBytes - before, added.transferredBytes);
@@ -138,17 +123,12 @@ test('an interrupted download is continued by the same command, which transfers 
 });
 
 test('a killed download is continued as well, and its lock is gone with it', async (t) => {
-  const { hub, cwd, env, model } = await start(t);
-  hub.behaviour['model.safetensors'] = { pauseMs: 20, pieceBytes: 100_000 };
-  const child = spawnTrawl(['model', ...ADD], { cwd, env });
-  const ended = once(child, 'close');
-  while ((hub.sentOf['model.safetensors'] ?? 0) < 1_000_000) await new Promise((resolve) => setTimeout(resolve, 10));
+  const { hub, cwd, model, halfWay } = await start(t);
+  const halted = await halfWay(['model', ...ADD], 'model.safetensors', join(cwd, ...PARTIAL));
   const second = await model(...ADD);
   assert.equal(second.code, EXIT.failed);
   assert.match(second.stderr, /Another process is downloading into .*org--tiny.*\[DOWNLOAD_LOCKED\]/);
-  child.kill('SIGKILL');
-  await ended;
-  hub.behaviour['model.safetensors'] = {};
+  assert.equal((await halted.end('SIGKILL')).signal, 'SIGKILL');
   const before = hub.sentOf['model.safetensors']!;
   assert.equal((await model(...ADD)).code, EXIT.ok);
   assert.ok(hub.sentOf['model.safetensors']! - before < WEIGHTS.length);

@@ -55,14 +55,14 @@ async function linesOnTerminal(write: (log: ReturnType<typeof pino>) => void, co
 
 test('an answer is one line for a person, without queries or ids of processes', async () => {
   const text = await linesOnTerminal((log) => {
-    const stages = { embedMs: 1.26, searchMs: 2, fetchMs: 0.5, replyMs: 0.04, totalMs: 3.9 };
+    const stages = { queueMs: 0.7, embedMs: 1.26, searchMs: 2, fetchMs: 0.5, replyMs: 0.04, totalMs: 3.9 };
     log.info({ reqId: 'r', dialect: 'search-r1', queries: 64, k: 3, truncated: 2, ...stages }, 'retrieved');
     log.info({ queries: 1, k: 5, truncated: 0, ...stages }, 'retrieved');
   });
   const [first, second, end] = text.split('\n');
   assert.match(
     first!,
-    /^\[\d\d:\d\d:\d\d\] INFO: 64 queries, top 3, 2 truncated: 3\.9 ms \(embed 1\.3, search 2\.0, fetch 0\.5, reply 0\.0\)$/,
+    /^\[\d\d:\d\d:\d\d\] INFO: 64 queries, top 3, 2 truncated: 3\.9 ms \(queue 0\.7, embed 1\.3, search 2\.0, fetch 0\.5, reply 0\.0\)$/,
   );
   assert.match(second!, /INFO: 1 query, top 5: 3\.9 ms/);
   assert.equal(end, '');

@@ -7,10 +7,11 @@ import { gzipSync } from 'node:zlib';
 import { EXIT } from '../../cli/command.ts';
 import { PUBLISHED } from '../../hub/published.ts';
 import { parseRepositoryName } from '../../hub/repository.ts';
-import { commitOf, HubServer } from '../helpers/hub-server.ts';
+import { commitOf, type HubServer } from '../helpers/hub-server.ts';
 import { seededBytes } from '../helpers/seeded-bytes.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { endOf, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
+import { hubRuns } from './hub-runs.ts';
+import { jsonOf, runTrawl } from './run-trawl.ts';
 
 const PASSAGES = Array.from({ length: 20 }, (_, i) => `{"id":"${i}","contents":"\\"T${i}\\"\\npassage number ${i}"}\n`);
 const PARTS = { part_aa: seededBytes(1, 2_500_000), part_ab: seededBytes(2, 700_000) };
@@ -52,29 +53,8 @@ interface Pulled {
 }
 
 async function start(t: TestContext, repositories: Parameters<typeof HubServer.start> = [VECTORS, CORPUS, OTHER]) {
-  const hub = await HubServer.start(...repositories);
-  t.after(() => hub.close());
-  const cwd = await tempFolder(t);
-  const env = {
-    HF_ENDPOINT: hub.endpoint,
-    HF_HOME: join(cwd, 'no-token'),
-    HF_TOKEN: '',
-    HUGGING_FACE_HUB_TOKEN: '',
-    HF_TOKEN_PATH: '',
-    HF_HUB_OFFLINE: '',
-    TRANSFORMERS_OFFLINE: '',
-  };
-  const pull = (...args: string[]) => runTrawl(['pull', ...args], { cwd, env });
-  /** The command as a process that a signal can be sent to, once so much of a file has been sent. */
-  const stopped = async (signal: NodeJS.Signals, path: string, bytes: number, ...args: string[]) => {
-    const child = spawnTrawl(['pull', ...args], { cwd, env });
-    const ended = endOf(child);
-    const before = hub.sentOf[path] ?? 0;
-    while ((hub.sentOf[path] ?? 0) - before < bytes) await new Promise((resolve) => setTimeout(resolve, 10));
-    child.kill(signal);
-    return ended;
-  };
-  return { hub, cwd, env, pull, stopped };
+  const runs = await hubRuns(t, ...repositories);
+  return { ...runs, pull: (...args: string[]) => runs.run(['pull', ...args]) };
 }
 
 const at = (cwd: string, ...path: string[]): string => join(cwd, 'downloads', ...path);
@@ -168,10 +148,11 @@ for (const [signal, exit] of [
   ['SIGKILL', null],
 ] as const) {
   test(`after ${signal} the same command fetches the rest alone`, async (t) => {
-    const { hub, cwd, pull, stopped } = await start(t);
-    hub.behaviour['part_aa'] = { pauseMs: 20, pieceBytes: 100_000 };
-    const { code, stdout, stderr } = await stopped(signal, 'part_aa', 1_000_000, 'wiki18-e5');
-    assert.deepEqual([code, stdout], [exit === EXIT.interrupted ? EXIT.interrupted : exit, '']);
+    const { cwd, pull, halfWay } = await start(t);
+    const partial = at(cwd, ...VECTOR_FOLDER, 'part_aa.partial');
+    const halted = await halfWay(['pull', 'wiki18-e5'], 'part_aa', partial);
+    const { code, stdout, stderr } = await halted.end(signal);
+    assert.deepEqual([code, stdout], [exit, '']);
     if (exit !== null) {
       assert.match(
         stderr,
@@ -179,7 +160,7 @@ for (const [signal, exit] of [
       );
     }
     assert.equal(existsSync(at(cwd, ...VECTOR_FOLDER, 'part_aa')), false);
-    const kept = statSync(at(cwd, ...VECTOR_FOLDER, 'part_aa.partial')).size;
+    const kept = statSync(partial).size;
     assert.ok(kept > 0 && kept < PARTS.part_aa.length);
     // The second part may be there or on its way.
     const second = ['part_ab', 'part_ab.partial'].map((name) => at(cwd, ...VECTOR_FOLDER, name)).find(existsSync);
@@ -187,7 +168,6 @@ for (const [signal, exit] of [
     const planned = jsonOf<Pulled>(await pull('wiki18-e5', '--dry-run', '--json'));
     const rest = PARTS.part_aa.length + PARTS.part_ab.length - kept - keptOfSecond;
     assert.equal(planned.repositories[0]!.missingBytes, rest);
-    hub.behaviour['part_aa'] = {};
     const { repositories } = jsonOf<Pulled>(await pull('wiki18-e5', '--json'));
     assert.equal(repositories[0]!.transferredBytes, rest);
     for (const [name, content] of Object.entries(PARTS)) {

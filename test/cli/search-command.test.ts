@@ -14,7 +14,7 @@ before(async () => {
 interface SearchReport {
   readonly tokens: number;
   readonly truncated: boolean;
-  readonly timings: { readonly embed: number; readonly search: number; readonly fetch: number };
+  readonly timings: { readonly queue: number; readonly embed: number; readonly search: number; readonly fetch: number };
   readonly hits: readonly {
     readonly row: number;
     readonly score: number;
@@ -41,7 +41,7 @@ test('--json prints the documents as the corpus has them', async () => {
   );
   assert.ok(tokens > 2);
   assert.equal(truncated, false);
-  assert.deepEqual(Object.keys(timings), ['embed', 'search', 'fetch']);
+  assert.deepEqual(Object.keys(timings), ['queue', 'embed', 'search', 'fetch']);
   assert.equal(hits.length, 3);
   const corpus = readFileSync(join(SAMPLE, 'passages.jsonl'), 'utf8').split('\n');
   for (const { row, score, document } of hits) {

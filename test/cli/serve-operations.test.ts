@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -217,6 +218,41 @@ test('no refusal tells where the server keeps its files, or how it is made', asy
   await send('POST', '/admin/indexes/sample/reload', JSON.stringify({ model: join(folder, 'gone') }));
   assert.doesNotMatch(texts.join('\n'), /trawl-test|\/tmp|\/root|node_modules|\.js:|\bat .*\d+:\d+/);
   child.kill('SIGTERM');
+});
+
+/** The status of an answer and whether it says that the connection ends, or the code of what went wrong. */
+function askOn(agent: Agent, url: string): Promise<string> {
+  return new Promise((resolve) => {
+    const sent = request(`${url}/retrieve`, { method: 'POST', agent, headers: { 'content-type': 'application/json' } });
+    sent.on('error', ({ code }: NodeJS.ErrnoException) => resolve(String(code)));
+    sent.on('response', (response) => {
+      response.resume().on('end', () => resolve(`${response.statusCode} ${response.headers.connection}`));
+    });
+    sent.end('{"queries": ["a"], "topk": 1}');
+  });
+}
+
+test('clients that ask without end on their connections are told at SIGTERM to leave, and find the port closed', async (t) => {
+  const { url, child, ended } = await serveIndex(t, first);
+  let begun = 0;
+  const clients = Array.from({ length: 30 }, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+    for (let answers = 0; ; answers++) {
+      const answer = await askOn(agent, url);
+      if (answer !== '200 keep-alive') return [answer, await askOn(agent, url)];
+      if (answers === 0) begun++;
+      await sleep(Math.random() * 30);
+    }
+  });
+  while (begun < 30) await sleep(5);
+  child.kill('SIGTERM');
+  const answers = await Promise.all(clients);
+  for (const [last, next] of answers) {
+    assert.match(last!, /^(200|503) close$/);
+    assert.equal(next, 'ECONNREFUSED');
+  }
+  assert.equal((await ended).code, 0);
 });
 
 test('a full disk behind the log stops nothing', {

@@ -7,18 +7,17 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { parquetWriteFile } from 'hyparquet-writer';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
-import { openCorpus } from '../../corpus/open-corpus.ts';
+import { type CorpusPart, openCorpus } from '../../corpus/open-corpus.ts';
 import type { Passage } from '../../corpus/passage.ts';
 import { LINES_PER_OFFSET, scanCorpus } from '../../corpus/scan-corpus.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
-async function readAll(paths: readonly string[], part?: { first: number; end: number }): Promise<string[]> {
-  const scan = await scanCorpus(listCorpusFiles(paths));
+async function readAll(paths: readonly string[], part?: CorpusPart): Promise<string[]> {
   const found: string[] = [];
   const skipped: string[] = [];
   const options = { skipBadLines: true, onSkipped: (file: number, line: number) => skipped.push(`${file}:${line}`) };
-  const opened = openCorpus(paths, { ...options, ...(part === undefined ? {} : { part: { scan, ...part } }) });
+  const opened = openCorpus(paths, { ...options, ...(part === undefined ? {} : { part }) });
   for await (const { fileIndex, location, document } of opened as AsyncIterable<Passage>) {
     found.push(`${fileIndex}:${location.line} ${document}`);
   }
@@ -71,11 +70,12 @@ test('however the positions are cut, the parts together are the whole, in every 
         rowGroupSize: 3,
       });
       const whole = await readAll(paths);
-      const { positions } = await scanCorpus(listCorpusFiles(paths));
+      const scan = await scanCorpus(listCorpusFiles(paths));
+      const { positions } = scan;
       const cut: string[] = [];
       for (let i = 0; i < parts; i++) {
         const [first, last] = [Math.floor((positions * i) / parts), Math.floor((positions * (i + 1)) / parts)];
-        cut.push(...(await readAll(paths, { first, end: last })));
+        cut.push(...(await readAll(paths, { scan, first, end: last })));
       }
       assert.deepEqual(cut.sort(), whole);
     }),

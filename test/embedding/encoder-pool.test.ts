@@ -39,7 +39,11 @@ test('results come back in the order of the texts', async (t) => {
 
 test('no texts give no vectors', async (t) => {
   const pool = await fakePool(t, 1);
-  assert.deepEqual(await pool.encode([], { kind: 'query' }), { vectors: new Float32Array(0), outcomes: [] });
+  assert.deepEqual(await pool.encode([], { kind: 'query' }), {
+    vectors: new Float32Array(0),
+    outcomes: [],
+    waitedMs: 0,
+  });
 });
 
 test('one failing text fails alone and has a zero row', async (t) => {
@@ -67,7 +71,8 @@ test('aborting rejects at once and drops what has not begun', async (t) => {
   const started = performance.now();
   await rejected;
   await pool.encode(['after'], { kind: 'query' });
-  assert.ok(performance.now() - started < 2000, 'the thousand texts were not run');
+  // They would take 20 s.
+  assert.ok(performance.now() - started < 10_000, 'the thousand texts were not run');
 });
 
 test('a signal that is aborted already rejects without work', async (t) => {

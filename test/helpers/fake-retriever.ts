@@ -13,6 +13,7 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
 } from '../../src/retrieval/retriever.ts';
+import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { modelIdentity } from './model-identity.ts';
 
 /** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
@@ -24,22 +25,6 @@ export const FAKE_DOCUMENTS: readonly string[] = [
   '{"id":"4","contents":"\\"<img src=x onerror=alert(1)>\\"\\n<script>alert(1)</script> & co. 💧 naïve Ω"}',
 ];
 
-export const NO_STATISTICS: RetrieverStatistics = {
-  encoder: { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 },
-  search: {
-    waitingQueries: 0,
-    expectedWaitMs: 0,
-    queries: 0,
-    droppedQueries: 0,
-    batches: 0,
-    batchSizes: [],
-    rescoredRows: 0,
-    fullScans: 0,
-  },
-  waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: 0 },
-  sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
-};
-
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
   /** Name and generation of the index; default: fake-sample, generation-1. */
@@ -47,6 +32,8 @@ export interface FakeRetrieverOptions {
   readonly generation?: string;
   /** Runs before a call is answered; it may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
+  /** Default: no call's answers are at hand. */
+  readonly hasAnswers?: (call: RetrieveCall) => boolean;
   /** What waits; absent, nothing does. */
   readonly statistics?: () => RetrieverStatistics;
   /** Replaces the answer to one query; undefined keeps the usual one. */
@@ -57,6 +44,7 @@ export interface FakeRetrieverOptions {
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
   closed = false;
+  failure: TrawlError | undefined;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -87,7 +75,11 @@ export class FakeRetriever implements Retriever {
     const outcomes = call.queries.map(
       (input, i): QueryOutcome => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
     );
-    return { outcomes, timings: { embed: 1.25, search: 0.5, fetch: 0.25 } };
+    return { outcomes, timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25 } };
+  }
+
+  hasAnswers(call: RetrieveCall): boolean {
+    return this.#options.hasAnswers?.(call) ?? false;
   }
 
   /** A text's vector is its length and its first three UTF-16 units. */
@@ -98,7 +90,7 @@ export class FakeRetriever implements Retriever {
       vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
       return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
     });
-    return { vectors, outcomes, timings: { embed: 1.25, search: 0, fetch: 0 } };
+    return { vectors, outcomes, timings: { queue: 2, embed: 1.25, search: 0, fetch: 0 } };
   }
 
   async find(call: FindCall): Promise<FindResult> {
@@ -108,7 +100,7 @@ export class FakeRetriever implements Retriever {
         .filter(({ row, document }) => (call.by === 'row' ? `${row}` : documentFields(document)[call.by]) === key)
         .slice(0, call.limit),
     );
-    return { found, timings: { embed: 0, search: 0.5, fetch: 0.25 } };
+    return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25 } };
   }
 
   statistics(): RetrieverStatistics {

@@ -214,6 +214,43 @@ test('a request that was sent before the stop, and not read yet, is answered', a
   await closed;
 });
 
+test('an answer that is still being read when the server stops arrives whole', async (t) => {
+  // Written in one piece, of which the system takes a part at once.
+  const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(20_000_000) })];
+  const { app, port } = await serve(t, new FakeRetriever({ documents }));
+  const socket = await openSocket(t, port);
+  socket.write(rawPost(ONE));
+  await once(socket, 'readable');
+  const closed = app.close();
+  await sleep(400);
+  const answer = await readToEnd(socket);
+  const body = answer.slice(answer.indexOf('\r\n\r\n') + 4);
+  assert.equal(body.length, Number(/content-length: (\d+)/.exec(answer)?.[1]));
+  await closed;
+});
+
+test('a connection on which requests come again and again is told to leave, not cut', async (t) => {
+  const { app, port } = await serve(t);
+  let begun = 0;
+  const answers = Array.from({ length: 20 }, async () => {
+    const socket = await openSocket(t, port);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk));
+    for (let first = true; ; first = false) {
+      text = '';
+      socket.write(rawPost(ONE));
+      await eventually(() => text.endsWith('}') || socket.destroyed);
+      if (!text.startsWith('HTTP/1.1 200')) return 'cut without an answer';
+      if (/^connection: close/im.test(text)) return 'told';
+      if (first) begun++;
+      await sleep(Math.random() * 40);
+    }
+  });
+  await eventually(() => begun === 20);
+  await app.close();
+  assert.deepEqual(await Promise.all(answers), new Array(20).fill('told'));
+});
+
 test('a taken port is an error with the way out', async (t) => {
   const { port } = await serve(t);
   const second = build(t);

@@ -80,16 +80,33 @@ test('an answer tells its stages, in the header and in one log line without text
   const header = String(headers['server-timing']);
   assert.match(
     header,
-    /^parse;dur=\d+\.\d{3}, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
+    /^parse;dur=\d+\.\d{3}, queue;dur=2\.000, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
   );
   const line = lines.find((candidate) => candidate.msg === 'retrieved');
   assert.deepEqual(
-    [line?.dialect, line?.queries, line?.k, line?.truncated, line?.embedMs, line?.searchMs],
-    ['search-r1', 2, 2, 0, 1.25, 0.5],
+    [line?.dialect, line?.queries, line?.k, line?.truncated, line?.queueMs, line?.embedMs, line?.searchMs],
+    ['search-r1', 2, 2, 0, 2, 1.25, 0.5],
   );
   const total = /total;dur=([\d.]+)/.exec(header)?.[1];
   assert.equal(line?.totalMs, Number(total));
   assert.ok(!JSON.stringify(lines).includes('secret'));
+});
+
+test('a refusal is logged with its method, route and dialect, and nothing of the path or the query string', async (t) => {
+  const { logger, lines } = memoryLog();
+  const app = build(t, new FakeRetriever(), { logger });
+  await post(app, { queries: 3 });
+  await app.inject('/v1/passages/secret-id?x=secret');
+  await app.inject('/secret/path?q=secret');
+  assert.deepEqual(
+    lines.map(({ method, route, dialect, code }) => [method, route, dialect, code]),
+    [
+      ['POST', '/retrieve', 'search-r1', 'INVALID_REQUEST'],
+      ['GET', '/v1/passages/:id', undefined, 'NOT_FOUND'],
+      ['GET', undefined, undefined, 'NOT_FOUND'],
+    ],
+  );
+  assert.ok(!JSON.stringify(lines.slice(2)).includes('secret'));
 });
 
 test('an unusable request id is replaced', async (t) => {

@@ -288,6 +288,28 @@ test('a server that stops during a reload closes what was opened and never puts 
   assert.ok(opened.every(({ closed }) => closed));
 });
 
+test('when a server stops, the reload under way ends and those that wait for it are refused', async (t) => {
+  let finish: (() => void) | undefined;
+  const { holder, opened } = await two(async (name, _target, nth) => {
+    if (nth > 1) await new Promise<void>((resolve) => (finish = resolve));
+    return fake(name, `g${nth}`);
+  });
+  const app = build(t, holder);
+  const reloads = Array.from({ length: 4 }, () => postTo(app, '/admin/indexes/wiki/reload', {}));
+  await eventually(() => finish !== undefined);
+  holder.stop();
+  finish!();
+  const answers = await Promise.all(reloads);
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 503, 503, 503],
+  );
+  assert.equal(errorOf(answers[1]!.json).code, 'NOT_READY');
+  assert.equal(opened.length, 3);
+  await holder.close();
+  assert.ok(opened.every(({ closed }) => closed));
+});
+
 test('two indexes of one name are refused', () => {
   const target = { name: 'a', folder: '/x' };
   assert.throws(() => RetrieverHolder.over([target, target], async () => fake('a')), { code: 'USAGE' });

@@ -5,6 +5,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { ServerMetrics } from '../../src/http/server-metrics.ts';
+import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
@@ -55,7 +56,7 @@ test('requests, queries, stages and sizes are counted by dialect', async (t) => 
   assert.equal(values.get('trawl_queries_total{dialect="search-r1"}'), 3);
   assert.equal(values.get('trawl_queries_total{dialect="openai-embeddings"}'), 1);
   assert.equal(values.get('trawl_truncated_queries_total'), 1);
-  for (const stage of ['parse', 'embed', 'search', 'fetch', 'reply', 'total']) {
+  for (const stage of ['parse', 'queue', 'embed', 'search', 'fetch', 'reply', 'total']) {
     assert.equal(values.get(`trawl_stage_seconds_count{stage="${stage}"}`), 4, stage);
   }
   assert.equal(values.get('trawl_stage_seconds_sum{stage="search"}'), 0.0015);
@@ -166,6 +167,48 @@ test('what the retrievers count is told by index and stage', async (t) => {
     ['cached', 'joined', 'computed'].map((what) => at(`trawl_${what}_queries_total`)),
     [11, 12, 13],
   );
+});
+
+test('counts go on through reloads, also while a generation still answers, and what waits is that of all', async (t) => {
+  const zero = NO_STATISTICS;
+  const of = (nth: number) => ({
+    encoder: { ...zero.encoder, texts: nth, waitingTexts: 10 },
+    search: { ...zero.search, queries: nth, batches: nth, batchSizes: [nth], rescoredRows: nth },
+    waiting: { calls: 1, bytes: 100, maxBytes: 1_000, refused: nth },
+    sharing: { ...zero.sharing, cached: nth, computed: 2 * nth, cacheBytes: 7 },
+  });
+  let nth = 0;
+  const slot = new IndexSlot('wiki', { folder: '/x' }, async () => {
+    const generation = ++nth;
+    return new FakeRetriever({ index: 'wiki', statistics: () => of(10 ** (generation - 1)) });
+  });
+  const holder = new RetrieverHolder([slot]);
+  await holder.open();
+  const app = build(t, holder);
+  const told = async (): Promise<unknown[]> => {
+    const values = await metricsOf(app);
+    const value = (name: string): number | undefined => values.get(name);
+    return [
+      value('trawl_batch_queries_total{index="wiki",stage="embed"}'),
+      value('trawl_search_batch_queries_bucket{index="wiki",le="1"}'),
+      value('trawl_computed_queries_total{index="wiki"}'),
+      value('trawl_rescored_rows_total{index="wiki"}'),
+      value('trawl_queue_queries{index="wiki",stage="embed"}'),
+      value('trawl_waiting_bytes{index="wiki"}'),
+      value('trawl_waiting_bytes_max{index="wiki"}'),
+      value('trawl_cache_bytes{index="wiki"}'),
+    ];
+  };
+  assert.deepEqual(await told(), [1, 1, 2, 1, 10, 100, 1_000, 7]);
+  const lease = slot.lease()!;
+  await slot.load();
+  assert.deepEqual(await told(), [11, 11, 22, 11, 20, 200, 1_000, 14]);
+  lease.release();
+  await eventually(() => slot.draining === 0);
+  assert.deepEqual(await told(), [11, 11, 22, 11, 10, 100, 1_000, 7]);
+  await slot.load();
+  await eventually(() => slot.draining === 0);
+  assert.deepEqual(await told(), [111, 111, 222, 111, 10, 100, 1_000, 7]);
 });
 
 test('a client cannot make labels', async (t) => {

@@ -51,7 +51,7 @@ test('an answer says what was embedded, how exact it is and where its time went'
   );
   assert.deepEqual(answer.results[0]!.certificate, { exact: true, rescored: 4 });
   assert.equal(answer.results[0]!.embedded?.cut, 'nothing');
-  assert.deepEqual(answer.timings, { embedMs: 1.25, searchMs: 0.5, fetchMs: 0.25 });
+  assert.deepEqual(answer.timings, { queueMs: 2, embedMs: 1.25, searchMs: 0.5, fetchMs: 0.25 });
   assert.equal(retriever.calls[0]?.k, 4);
   assert.equal(retriever.calls[0]?.truncate, 'tail');
   const [hit] = answer.results[0]!.hits!;

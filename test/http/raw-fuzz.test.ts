@@ -8,7 +8,7 @@ import { serve } from './build.ts';
 
 const SEED = 20_261_121;
 const CASES = 720;
-const AT_ONCE = 16;
+const AT_ONCE = 60;
 /** A connection on which nothing has come for so long has said what it has to say. */
 const QUIET_MS = 1_000;
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, post } from './build.ts';
+import { build, errorOf, post, postTo } from './build.ts';
 
 test('another method on a known route is a 405 with Allow', async (t) => {
   const app = build(t);
@@ -116,6 +118,23 @@ test('JSON goes by several names, none included; everything else is a 415 that s
   }
 });
 
+test('a body in a content coding is a 415 that says how to send it, on every route', async (t) => {
+  const app = build(t, undefined, { mcp: { hosts: [] } });
+  const body = { queries: ['a'] };
+  for (const coding of ['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'x-nonsense']) {
+    for (const url of ['/retrieve', '/v1/search', '/v1/embeddings', '/admin/indexes/fake-sample/reload', '/mcp']) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': coding, host: 'localhost' };
+      const { status, text, headers: answered } = await postTo(app, url, gzipSync(JSON.stringify(body)), headers);
+      assert.deepEqual([status, answered['accept-encoding']], [415, 'identity'], `${coding} ${url}`);
+      assert.match(text, /plain JSON/);
+    }
+  }
+  for (const coding of ['identity', 'Identity', '']) {
+    const headers = { 'content-type': 'application/json', 'content-encoding': coding };
+    assert.equal((await postTo(app, '/retrieve', body, headers)).status, 200, coding);
+  }
+});
+
 test('/livez answers from the first moment, /readyz when there is an index', async (t) => {
   const slot = new IndexSlot('fake-sample');
   const holder = new RetrieverHolder([slot]);
@@ -170,4 +189,40 @@ test('the page and its files are served with their policy, and again with 304', 
     assert.deepEqual([again.statusCode, again.payload], [304, ''], url);
     assert.equal((await app.inject({ method: 'HEAD', url })).statusCode, 200, url);
   }
+});
+
+test('an index that can answer nothing any more is not ready, and is again once it was opened anew', async (t) => {
+  const opened: FakeRetriever[] = [];
+  const slot = new IndexSlot('wiki', { folder: '/x' }, async () => {
+    const retriever = new FakeRetriever({ index: 'wiki' });
+    opened.push(retriever);
+    return retriever;
+  });
+  const holder = new RetrieverHolder([slot]);
+  await holder.open();
+  const app = build(t, holder);
+  const ready = async (): Promise<unknown[]> => {
+    const [readyz, health, metrics] = [
+      await app.inject('/readyz'),
+      await app.inject('/health'),
+      await app.inject('/metrics'),
+    ];
+    const value = /^trawl_ready (\d)$/m.exec(metrics.payload)?.[1];
+    return [
+      readyz.statusCode,
+      readyz.json<{ status: string }>().status,
+      health.statusCode,
+      health.json<{ status: string }>().status,
+      value,
+    ];
+  };
+  assert.deepEqual(await ready(), [200, 'ready', 200, 'healthy', '1']);
+  opened[0]!.failure = new TrawlError('INTERNAL', 'the threads of /some/path have died');
+  assert.deepEqual(await ready(), [503, 'failed', 503, 'failed', '0']);
+  const readyz = await app.inject('/readyz');
+  assert.ok(!readyz.payload.includes('/some/path'));
+  assert.equal(readyz.json<{ indexes: { stage: string }[] }>().indexes[0]?.stage, 'failed');
+  assert.equal((await app.inject('/livez')).statusCode, 200);
+  await slot.load();
+  assert.deepEqual(await ready(), [200, 'ready', 200, 'healthy', '1']);
 });

@@ -38,7 +38,23 @@ test('a client that reads nothing of its answer is cut, and the answer is let go
   socket.write(rawPost(MANY));
   while (socket.bytesRead === 0) await sleep(5);
   await untilConnections(app, 0);
-  assert.equal(await metric(app, 'trawl_reply_bytes'), 0);
+  // Its end is heard a little after it is counted as gone.
+  while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
+  assert.equal(await metric(app, 'trawl_connections_cut_total{reason="stalled"}'), 1);
+});
+
+test('a client that reads nothing and goes on sending is cut all the same', async (t) => {
+  const { app, port } = await serve(t, new FakeRetriever(LARGE_PASSAGE), { writeStallMs: 300 });
+  const socket = await openSocket(t, port);
+  socket.pause();
+  socket.on('error', () => undefined);
+  socket.write(rawPost(MANY));
+  const drip = setInterval(() => socket.write('x'), 20);
+  t.after(() => clearInterval(drip));
+  while (socket.bytesRead === 0) await sleep(5);
+  await untilConnections(app, 0);
+  // Its end is heard a little after it is counted as gone.
+  while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
   assert.equal(await metric(app, 'trawl_connections_cut_total{reason="stalled"}'), 1);
 });
 

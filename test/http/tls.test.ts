@@ -1,39 +1,23 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect as connectPlain } from 'node:net';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect, type Server } from 'node:tls';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/listen.ts';
 import type { TlsFiles } from '../../src/http/server-config.ts';
+import { makeCertificate, withoutOpenssl } from '../helpers/certificate.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { eventually } from './build.ts';
 
-const skip = hasOpenssl() ? false : 'openssl, which makes the certificate, is not installed';
+const skip = withoutOpenssl();
 
-function hasOpenssl(): boolean {
-  try {
-    execFileSync('openssl', ['version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** A certificate for localhost that signs itself. */
 async function certificate(t: TestContext): Promise<TlsFiles> {
-  const folder = await tempFolder(t);
-  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '2'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, '-keyout', key, '-out', cert], { stdio: 'ignore' });
-  return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+  const { cert, key } = makeCertificate(await tempFolder(t));
+  return { cert, key };
 }
 
 async function serveTls(

@@ -6,8 +6,10 @@ import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { assembleRetriever, type MeetingOptions } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
+import type { StageTimings } from '../../src/retrieval/timings.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { FakeRetriever, NO_STATISTICS, untilAborted } from '../helpers/fake-retriever.ts';
+import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { FakeStore } from '../retrieval/fakes.ts';
@@ -73,10 +75,22 @@ test('a lone query beside a big POST is answered before it', async (t) => {
   assert.deepEqual(ended, ['lone 200', 'big 200']);
 });
 
+test('the time before encoder and engine is told as waiting, apart from the work, and so is that for an equal query', async (t) => {
+  const { retriever } = await openParts(t);
+  const timings = async (query: string): Promise<StageTimings> =>
+    (await retriever.retrieve({ queries: [query], k: 1 })).timings;
+  const first = timings('sleep 200');
+  const [behind, equal] = await Promise.all([timings('sleep 20'), timings('sleep 200')]);
+  assert.ok(behind.queue > 150 && behind.embed > 15 && behind.embed < behind.queue, JSON.stringify(behind));
+  assert.ok(equal.queue > 150 && equal.embed === 0, JSON.stringify(equal));
+  const { queue, embed } = await first;
+  assert.ok(embed > 150 && queue < embed, JSON.stringify({ queue, embed }));
+});
+
 test('calls that wait for an equal query under way count towards the bound of what waits', async (t) => {
   const { retriever } = await openParts(t, { maxWaitingBytes: 50_000 });
   const { url } = await serve(t, retriever);
-  const asked = Array.from({ length: 60 }, () => ask(url, { queries: ['sleep 400'] }));
+  const asked = Array.from({ length: 60 }, () => ask(url, { queries: ['sleep 1500'] }));
   const statuses = (await Promise.all(asked)).map(({ status }) => status);
   assert.ok(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
   assert.equal(retriever.statistics().sharing.computed, 1);
@@ -194,6 +208,28 @@ test('past the bound of the queue comes 503 with Retry-After at once, in each di
   await big;
   await eventually(() => retriever.statistics().waiting.calls === 0);
   assert.equal((await ask(url, { queries: ['a'] })).status, 200);
+});
+
+test('an answer from the cache is given though the queue is full, or the wait too long for its listener', async (t) => {
+  const { retriever } = await openParts(t, { maxWaitingBytes: 20_000, answerCache: new AnswerCache(1_000_000) });
+  const { app, url } = await serve(t, retriever);
+  const strict = build(t, retriever, { shedAfterMs: 1 });
+  const known = { queries: ['known', 'known too'], topk: 2 };
+  const before = (await post(app, known)).json;
+  const controller = new AbortController();
+  const queries = Array.from({ length: 200 }, (_, i) => `sleep 20 ${i}`);
+  const big = ask(url, { queries }, {}, controller.signal).catch(() => undefined);
+  await eventually(() => retriever.statistics().encoder.waitingTexts > 10);
+  for (const each of [app, strict]) {
+    assert.deepEqual((await post(each, known)).json, before);
+    assert.equal((await post(each, { queries: ['known'], topk: 1 })).status, 200);
+    // More hits than are kept, and one query of two that is not.
+    assert.equal((await post(each, { queries: ['known'], topk: 3 })).status, 503);
+    assert.equal((await post(each, { queries: ['known', 'unknown'], topk: 2 })).status, 503);
+  }
+  assert.equal((await postTo(strict, '/v1/embeddings', { input: 'known', model: 'fake-encoder' })).status, 503);
+  controller.abort();
+  await big;
 });
 
 test('a request waits as long as its client does, unless a deadline is set', async (t) => {

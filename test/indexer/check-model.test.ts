@@ -14,7 +14,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 
-const ROWS = 40;
+const ROWS = 24;
 const miniLm = importedMiniLm();
 const skip = withoutMiniLm() || withoutSharedData('squad_v11_dev');
 

@@ -12,14 +12,14 @@ import { faultLibrary } from '../helpers/fault-library.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, readIndex, writeCorpus } from './build.ts';
+import { EIO, ENOSPC, EROFS, type FailingCall, failEachCall } from './failing-calls.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
-const [EIO, ENOSPC, EROFS] = [5, 28, 30];
 const ROWS = Array.from({ length: 1_500 }, (_, i) => ({ id: `p${i}`, contents: `passage number ${i} of some words` }));
 const kernel = ((loaded) => (loaded.ok ? loaded.kernel : undefined))(loadKernel());
 
 /** In the order a build meets them. */
-const FAULTS: readonly (readonly [file: string, calls: string, at: number, errno: number, code: string])[] = [
+const FAULTS: readonly FailingCall[] = [
   ['build.json', 'sync', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
   ['passages.sqlite', 'write', 3, EIO, 'OUTPUT_NOT_WRITABLE'],
   ['passages.sqlite', 'write', 5, ENOSPC, 'DISK_FULL'],
@@ -51,13 +51,12 @@ test('a call that fails is a clear error, and the same command goes on from ther
     endOf(spawnTrawl([...command, '--out', out], { cwd: folder, env }));
   assert.equal((await run('undisturbed')).code, 0);
   const out = join(folder, 'out');
-  for (const [file, calls, at, errno, code] of FAULTS) {
-    const what = `${calls} ${at} of ${file} fails with ${errno}`;
-    const ended = await run('out', library.environment({ under: out, file, calls, at, do: errno }));
-    assert.equal(ended.code, 1, `${what}: ended with ${ended.code}, ${ended.signal}: ${ended.stderr}`);
-    assert.match(ended.stderr, new RegExp(`^trawl: .*out.* \\[${code}\\]\\n$`), what);
-    assert.equal(existsSync(out), false, what);
-  }
+  await failEachCall(FAULTS, {
+    library,
+    out,
+    run: (environment) => run('out', environment),
+    check: (what) => assert.equal(existsSync(out), false, what),
+  });
   const { code, stderr } = await run('out');
   assert.equal(code, 0, stderr);
   for (const name of readdirSync(join(folder, 'undisturbed'), { recursive: true }) as string[]) {

@@ -10,7 +10,7 @@ for (const updates of [false, true]) {
       folder: await tempFolder(t),
       moments: updates ? 4 : 8,
       seed: 7,
-      passages: updates ? 1_000 : 2_200,
+      passages: 1_000,
       updates,
     });
     if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);

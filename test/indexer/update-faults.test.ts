@@ -9,13 +9,13 @@ import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeCorpus } from './build.ts';
+import { EIO, ENOSPC, type FailingCall, failEachCall } from './failing-calls.ts';
 import { filesOf } from './update.ts';
 
-const [EIO, ENOSPC] = [5, 28];
 const passage = (i: number): object => ({ id: `p${i}`, contents: `passage number ${i} of some words` });
 
 /** In the order an update meets them. */
-const FAULTS: readonly (readonly [file: string, calls: string, at: number, errno: number, code: string])[] = [
+const FAULTS: readonly FailingCall[] = [
   ['build.json', 'sync', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
   ['.bucket', 'write', 1, ENOSPC, 'DISK_FULL'],
   ['added.bin', 'write', 1, ENOSPC, 'DISK_FULL'],
@@ -45,14 +45,15 @@ test('an update of which a call fails leaves the old index, and the same command
   const update = ['new.jsonl', '--update', '--shard-rows', '400', '--checkpoint-seconds', '0', '--out'];
   assert.equal((await run([...update, 'undisturbed'])).code, 0);
   const { generation } = openIndexDirectory(out).manifest;
-  for (const [file, calls, at, errno, code] of FAULTS) {
-    const what = `${calls} ${at} of ${file} fails with ${errno}`;
-    const ended = await run([...update, 'ix'], library.environment({ under: out, file, calls, at, do: errno }));
-    assert.equal(ended.code, 1, `${what}: ended with ${ended.code}, ${ended.signal}: ${ended.stderr}`);
-    assert.match(ended.stderr, new RegExp(`^trawl: .*ix.* \\[${code}\\]\\n$`), what);
-    assert.equal(openIndexDirectory(out).manifest.generation, generation, what);
-    assert.equal(existsSync(join(out, 'shard-00001')), false, `${what}: nothing of the update is in the index`);
-  }
+  await failEachCall(FAULTS, {
+    library,
+    out,
+    run: (environment) => run([...update, 'ix'], environment),
+    check(what) {
+      assert.equal(openIndexDirectory(out).manifest.generation, generation, what);
+      assert.equal(existsSync(join(out, 'shard-00001')), false, `${what}: nothing of the update is in the index`);
+    },
+  });
   const { code, stderr } = await run([...update, 'ix']);
   assert.equal(code, 0, stderr);
   const [found, expected] = [filesOf(out), filesOf(join(folder, 'undisturbed'))];

@@ -1,61 +1,21 @@
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
-import { buildShardJob } from '../../indexer/build/build-shard-job.ts';
 import { currentIndex } from '../../indexer/build/is-current.ts';
-import { mergeIndex } from '../../indexer/build/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
-import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { placesOf } from '../../indexer/update/update-places.ts';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
-import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
-import { filesOf, searchIndex, type Update, update } from './update.ts';
-
-const loaded = loadKernel();
-const kernel = loaded.ok ? loaded.kernel : undefined;
-const skip = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
-
-interface Row {
-  readonly id: number | string;
-  readonly contents: string;
-  readonly note?: string;
-}
-
-const row = (id: number | string, contents = `passage ${id}`): Row => ({ id, contents });
-const rows = (...ids: number[]): Row[] => ids.map((id) => row(id));
-
-/** An index of some passages, and what brings it up to others. */
-async function indexed(
-  t: TestContext,
-  passages: readonly object[],
-  options: Partial<Parameters<typeof build>[0]> = {},
-) {
-  const folder = await tempFolder(t);
-  const out = join(folder, 'ix');
-  let files = 0;
-  const corpusOf = (content: readonly object[] | string): string[] =>
-    writeCorpus(folder, { [`corpus-${files++}.jsonl`]: content });
-  await build({ corpus: corpusOf(passages), out, kernel, ...options });
-  const to = (content: readonly object[] | string, more: Partial<Update> = {}) =>
-    update({ corpus: corpusOf(content), out, kernel, ...more });
-  return { folder, out, corpusOf, to };
-}
-
-/** Documents that a search can find, by row. */
-async function alive(out: string): Promise<Record<number, unknown>> {
-  const found = await searchIndex(out, 'any', 1_000);
-  return Object.fromEntries(found.map(({ row, document }) => [row, (JSON.parse(document) as Row).id]).sort());
-}
+import { filesOf, searchIndex, update } from './update.ts';
+import { alive, indexed, kernel, row, rows, skip, withoutRow } from './updated-index.ts';
 
 test('what is there keeps its row, what is new comes behind, what is gone is removed', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3));
@@ -277,10 +237,6 @@ function takeOne(list: string[], document: string): boolean {
   return at >= 0;
 }
 
-function withoutRow({ score, document }: { score: number; document: string }): object {
-  return { score, document };
-}
-
 test('another model is refused, with what differs', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1));
   const files = filesOf(out);
@@ -338,71 +294,6 @@ test('--unique-ids counts what will be there, not what is removed', async (t) =>
   assert.equal(readIndexManifest(out).generation, generation);
 });
 
-test('two changes of an index at once are kept apart', async (t) => {
-  const { out, to } = await indexed(t, rows(0, 1));
-  let second: unknown;
-  const encoder = new FakeTextEncoder({
-    before: async () => {
-      second ??= await removePassages(out, ['0']).catch((error: unknown) => error);
-    },
-  });
-  await to(rows(0, 1, 2), { encoder });
-  assert.ok(trawlError('BUILD_LOCKED', /is building .*ix\.partial at this moment/)(second));
-  assert.deepEqual(await alive(out), { 0: 0, 1: 1, 2: 2 });
-});
-
-test('an update is not made over the half of a build, nor a build over the half of an update', async (t) => {
-  const { out, to, corpusOf } = await indexed(t, rows(0, 1));
-  const corpus = corpusOf(rows(5, 6, 7, 8));
-  const options = {
-    corpus,
-    corpusOptions: {},
-    encoder: new FakeTextEncoder(),
-    out,
-    overwrite: true,
-    passageTemplate: '{contents}',
-    uniqueIds: false,
-    onProgress: () => undefined,
-  };
-  await buildShardJob({ ...options, shard: { index: 0, of: 2 } });
-  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it has shards of jobs \(--shard i\/n\)/));
-  await assert.rejects(removePassages(out, ['0']), trawlError('BUILD_DIFFERS', /shards of jobs/));
-  await buildShardJob({ ...options, shard: { index: 1, of: 2 } });
-  await mergeIndex(out, { overwrite: true, uniqueIds: false });
-  assert.deepEqual(await alive(out), { 0: 5, 1: 6, 2: 7, 3: 8 });
-
-  const failing = { encoder: new FakeTextEncoder({ failing: () => true }) };
-  await assert.rejects(build({ ...options, ...failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
-  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it is a build, not an update/));
-  await build({ ...options });
-  await assert.rejects(to(rows(3), failing), trawlError('ENCODING_FAILED', /What is done is kept/));
-  await assert.rejects(build({ ...options }), trawlError('BUILD_DIFFERS', /it is an update of the index/));
-  await assert.rejects(
-    removePassages(out, ['5']),
-    trawlError('BUILD_DIFFERS', /it is an unfinished update of the index/),
-  );
-  await assert.rejects(
-    to(rows(4)),
-    trawlError('BUILD_DIFFERS', /corpus file 1: corpus-\d\.jsonl, now corpus-\d\.jsonl/),
-  );
-  assert.equal((await to(rows(4), { restart: true })).added, 1);
-});
-
-test('an update that failed goes on where it was, and embeds no row twice', async (t) => {
-  const { out, corpusOf } = await indexed(t, rows(0, 1));
-  const corpus = corpusOf(Array.from({ length: 2_000 }, (_, i) => row(i)));
-  const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 1700' });
-  const options = { corpus, out, kernel, shardRows: 600, checkpointMs: 0 };
-  const before = filesOf(out);
-  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
-  assert.deepEqual(filesOf(out), before);
-  const encoder = new FakeTextEncoder();
-  const { added, resumedRows } = await update({ ...options, encoder });
-  assert.equal(added, 1_998);
-  assert.ok(resumedRows > 1_000 && encoder.texts.length === added - resumedRows, `${resumedRows}`);
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
-});
-
 test('an index behind a link is changed where it lies', async (t) => {
   const { folder, out, corpusOf } = await indexed(t, rows(0, 1));
   const link = join(folder, 'latest');
@@ -428,44 +319,6 @@ test('codes, screen and float16 rows are made for an updated index as for any, w
   assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
 });
 
-test('a shard that was completed and not cleared up when its process died is cleared up', async (t) => {
-  const { out, corpusOf } = await indexed(t, rows(0, 1));
-  const corpus = corpusOf(rows(0, 1, 2, 3));
-  const options = { corpus, out, kernel, shardRows: 1 };
-  const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 3' });
-  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED'));
-  const shard = join(`${out}.partial`, 'shard-00001');
-  for (const name of ['checkpoint.json', 'passages.json']) writeFileSync(join(shard, name), '{}');
-  await update(options);
-  const names = readdirSync(join(out, 'shard-00001'));
-  assert.deepEqual(
-    names.filter((name) => name === 'checkpoint.json' || name === 'passages.json'),
-    [],
-  );
-});
-
-test('what earlier updates left in the index is removed by the next, and nothing else is', async (t) => {
-  const { out, to } = await indexed(t, rows(0, 1, 2));
-  const { manifest: first } = await to(rows(0, 1));
-  mkdirSync(join(out, 'shard-00007'));
-  writeFileSync(join(out, 'shard-00007', 'shard.json'), '{}');
-  writeFileSync(join(out, `tombstones-${'a'.repeat(32)}.bin`), '');
-  writeFileSync(join(out, 'README.md'), 'about this index');
-  const { manifest } = await to(rows(0, 7));
-  assert.deepEqual(
-    readdirSync(out).sort(),
-    [
-      'README.md',
-      'manifest.json',
-      'shard-00000',
-      'shard-00001',
-      first.tombstones!.path,
-      manifest.tombstones!.path,
-    ].sort(),
-    'the bitmap of the generation before stays for who was just opening it',
-  );
-});
-
 test('an updated index is current for the corpus it was brought up to, and for no other', async (t) => {
   const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
   const corpus = corpusOf(rows(2, 5));
@@ -482,82 +335,4 @@ test('an updated index is current for the corpus it was brought up to, and for n
   assert.equal(await current(), true);
   await to(rows(8), { kind: 'append' });
   assert.equal(await current(), false);
-});
-
-test('compaction leaves removed rows out, and what is found stays the same', { skip }, async (t) => {
-  const { out, to } = await indexed(t, rows(...Array.from({ length: 12 }, (_, i) => i)), { shardRows: 4 });
-  // The first shard loses some rows, the second all, the third none; a fourth is added.
-  await to(rows(0, 3, 8, 9, 10, 11, 20, 21));
-  const before = await searchIndex(out, 'any', 100);
-  const { manifest: old } = openIndexDirectory(out);
-  const files = filesOf(out);
-  const step = { onStep: () => undefined };
-  const { compacted, dropped, manifest } = await compactIndex(out, kernel, step);
-  assert.deepEqual([compacted, dropped, manifest.rows, manifest.tombstones], [1, 6, 8, null]);
-  assert.deepEqual(
-    manifest.shards.map(({ path, firstRow, rows: count }) => [path, firstRow, count]),
-    [
-      ['shard-00004', 0, 2],
-      ['shard-00002', 2, 4],
-      ['shard-00003', 6, 2],
-    ],
-  );
-  assert.notEqual(manifest.generation, old.generation);
-  assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
-  assert.deepEqual(await verifyIndex(out, step), []);
-  for (const [name, bytes] of files) {
-    if (name !== 'manifest.json') assert.deepEqual(filesOf(out).get(name), bytes, `${name} stays for who has it open`);
-  }
-  assert.equal(existsSync(`${out}.partial`), false);
-  // Again there is nothing to do but to clear up.
-  assert.equal((await compactIndex(out, kernel, step)).compacted, 0);
-  assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00002', 'shard-00003', 'shard-00004']);
-  assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
-  // It is an index like any other.
-  const { kept, added, removed } = await to(rows(0, 3, 8, 30));
-  assert.deepEqual([kept, added, removed], [3, 1, 5]);
-});
-
-test('a compaction copies no vector and no passage that is not as it was written', { skip }, async (t) => {
-  // The sign of a value, and the last letter of a passage.
-  for (const [name, bit, placeIn] of [
-    ['vectors.faiss', 0x80, () => 45 + 4 * 8 * 2 + 3],
-    ['passages.sqlite', 1, (bytes: Buffer) => bytes.indexOf('passage 2') + 'passage '.length],
-  ] as const) {
-    const { out } = await indexed(t, rows(...Array.from({ length: 6 }, (_, i) => i)));
-    await removePassages(out, ['1']);
-    const { generation } = readIndexManifest(out);
-    const path = join(out, 'shard-00000', name);
-    const bytes = readFileSync(path);
-    const place = placeIn(bytes);
-    bytes[place] = bytes[place]! ^ bit;
-    writeFileSync(path, bytes);
-    const refused = trawlError('INDEX_FILE_FOREIGN', new RegExp(`${name.replace('.', '\\.')}.* restore`, 'i'));
-    await assert.rejects(compactIndex(out, kernel, { onStep: () => undefined }), refused, name);
-    assert.equal(readIndexManifest(out).generation, generation);
-    assert.equal(existsSync(`${out}.partial`), false);
-  }
-});
-
-test('beside what a removal that was killed at its beginning left, a merge still has nothing to do', async (t) => {
-  const { out } = await indexed(t, rows(0, 1));
-  mkdirSync(`${out}.partial`);
-  const merged = await mergeIndex(out, { overwrite: false, uniqueIds: false });
-  assert.deepEqual([merged.merged, merged.manifest.rows], [false, 2]);
-});
-
-test('a compaction that is stopped leaves the index as it was, and the next begins anew', { skip }, async (t) => {
-  const { out, to } = await indexed(t, rows(0, 1, 2, 3));
-  await to(rows(0, 2));
-  const files = filesOf(out);
-  await assert.rejects(
-    compactIndex(out, kernel, { onStep: () => undefined, signal: AbortSignal.abort() }),
-    trawlError('CANCELLED'),
-  );
-  assert.deepEqual(filesOf(out), files);
-  assert.equal(existsSync(`${out}.partial`), false);
-  // A process that was killed leaves its work behind.
-  mkdirSync(join(`${out}.partial`, 'compact', 'shard-00001'), { recursive: true });
-  assert.equal((await compactIndex(out, kernel, { onStep: () => undefined })).dropped, 2);
-  assert.equal(existsSync(`${out}.partial`), false);
 });

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
-import { rmSync, truncateSync } from 'node:fs';
+import { once } from 'node:events';
+import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
+import Database from 'better-sqlite3';
 import type { PassageShard } from '../../src/passages/passage-protocol.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { runModule } from '../helpers/run-module.ts';
@@ -131,22 +134,80 @@ test('closing waits for running reads to the last piece, and refuses later ones'
   await assert.rejects(store.getMany([]), trawlError('NOT_READY'));
 });
 
-test('when the thread dies, running and later reads fail instead of waiting for ever', async (t) => {
-  const shards = await writeShards(t, [600]);
+/** A store with its reader threads as they are started. */
+async function withThreads(
+  t: Parameters<typeof writeShards>[0],
+  shards: readonly PassageShard[],
+): Promise<{ store: SqlitePassageStore; threads: Worker[] }> {
   const threads: Worker[] = [];
   const onWorker = (worker: Worker): number => threads.push(worker);
   process.on('worker', onWorker);
+  t.after(() => process.off('worker', onWorker));
   const store = await openForTest(t, shards);
-  process.off('worker', onWorker);
   assert.equal(threads.length, 1);
-  const reading = assert.rejects(
-    store.getMany(Array.from({ length: 100_000 }, (_, i) => i % 600)),
-    trawlError('INTERNAL', /thread has died/),
-  );
+  return { store, threads };
+}
+
+test('when a reader dies another takes its place, and what it had in hand is read again', async (t) => {
+  const { store, threads } = await withThreads(t, await writeShards(t, [600]));
+  const rows = Array.from({ length: 50_000 }, (_, i) => (i * 7) % 600);
+  for (let death = 0; death < 5; death++) {
+    const reading = Promise.all([store.getMany(rows), store.getMany([1, 2]), store.find('id', ['p-3', 'p-5'], 2)]);
+    await threads.at(-1)!.terminate();
+    const [many, few, found] = await reading;
+    assert.deepEqual(many, rows.map(documentOf));
+    assert.deepEqual(few, [1, 2].map(documentOf));
+    assert.deepEqual(found, await store.find('id', ['p-3', 'p-5'], 2));
+    assert.equal(store.failure, undefined);
+  }
+});
+
+test('a read that each reader dies with fails alone, and others go on', async (t) => {
+  const { store, threads } = await withThreads(t, await writeShards(t, [600]));
+  const deadly = store.getMany(Array.from({ length: 2_000_000 }, (_, i) => i % 600));
+  const failing = assert.rejects(deadly, trawlError('INTERNAL', /has died/));
   await threads[0]!.terminate();
-  await reading;
-  await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /thread has died/));
+  // The second has the read in hand as soon as it is there.
+  while (threads.length < 2) await sleep(1);
+  await once(threads[1]!, 'message');
+  await sleep(20);
+  await threads[1]!.terminate();
+  await failing;
+  assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
+});
+
+test('where no reader can be started any more reads fail, and the store says so', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const { store, threads } = await withThreads(t, shards);
+  rmSync(shards[0]!.path);
+  await threads[0]!.terminate();
+  await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /cannot be read any more.*anew/));
+  assert.equal(store.failure?.code, 'INTERNAL');
+  await assert.rejects(store.find('id', ['a'], 1), trawlError('INTERNAL', /cannot be read any more/));
   await store.close();
+});
+
+test('a further reader that cannot open the files, which were moved, harms nothing', async (t) => {
+  const shards = await writeShards(t, [600]);
+  const { path } = shards[0]!;
+  const store = await openForTest(t, shards);
+  await store.getMany([0]);
+  // Holds the reader up, so that another one is started.
+  const lock = new Database(path);
+  t.after(() => lock.close());
+  lock.exec('BEGIN EXCLUSIVE');
+  renameSync(path, `${path}-away`);
+  const started: Worker[] = [];
+  const onWorker = (worker: Worker): number => started.push(worker);
+  process.on('worker', onWorker);
+  t.after(() => process.off('worker', onWorker));
+  const first = store.getMany([1]);
+  const second = store.getMany([2]);
+  while (started.length === 0) await sleep(5);
+  await new Promise((resolve) => started[0]!.once('exit', resolve));
+  lock.exec('COMMIT');
+  assert.deepEqual([await first, await second], [[documentOf(1)], [documentOf(2)]]);
+  assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 
 test('an open store does not keep the process alive, a read and a close do', async (t) => {

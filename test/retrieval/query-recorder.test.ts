@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/retriever.ts';
+import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -52,7 +53,7 @@ test('a query that failed is kept with its code', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
   const failed = { ok: false, error: new TrawlError('ENCODING_FAILED', 'x') } as const;
-  recorder.record({}, { queries: ['q'], k: 3 }, { outcomes: [failed], timings: { embed: 0, search: 0, fetch: 0 } });
+  recorder.record({}, { queries: ['q'], k: 3 }, { outcomes: [failed], timings: NO_TIMINGS });
   await recorder.close();
   assert.deepEqual([linesOf(path)[0]!.query, linesOf(path)[0]!.error], ['q', 'ENCODING_FAILED']);
 });

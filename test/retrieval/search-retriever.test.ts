@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 import { SearchRetriever } from '../../src/retrieval/search-retriever.ts';
+import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
 import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -156,7 +157,7 @@ test('a query that finds nothing has no hits, and its neighbours keep theirs', a
 test('no queries are answered without asking anyone', async () => {
   const { retriever, log } = assemble();
   const { outcomes, timings } = await retriever.retrieve({ queries: [], k: 2 });
-  assert.deepEqual([outcomes, timings, log], [[], { embed: 0, search: 0, fetch: 0 }, []]);
+  assert.deepEqual([outcomes, timings, log], [[], NO_TIMINGS, []]);
 });
 
 test('more hits than there are rows are not made room for', async () => {

@@ -247,6 +247,40 @@ test('one cache for several retrievers never gives one the answers of another, a
   assert.equal(next.asked().length, 1);
 });
 
+test('each retriever is told its own part of a shared cache', async () => {
+  const cache = new AnswerCache(20_000);
+  const [one, other] = [share({ answerCache: cache }), share({ answerCache: cache })];
+  const held = (): { cacheEntries: number; cacheBytes: number }[] =>
+    [one, other].map(({ shared }) => shared.statistics().sharing);
+  for (let i = 0; i < 60; i++) {
+    const { shared } = i % 3 === 0 ? one : other;
+    await shared.retrieve({ queries: [`query ${i % 25}`], k: 1 + (i % 4) });
+    const [first, second] = held();
+    assert.equal(first!.cacheEntries + second!.cacheEntries, cache.entries);
+    assert.equal(first!.cacheBytes + second!.cacheBytes, cache.bytes);
+  }
+  assert.ok(held().every(({ cacheEntries }) => cacheEntries > 0));
+  await one.shared.close();
+  assert.deepEqual([held()[0]!.cacheEntries, held()[0]!.cacheBytes], [0, 0]);
+  assert.deepEqual([held()[1]!.cacheEntries, held()[1]!.cacheBytes], [cache.entries, cache.bytes]);
+});
+
+test('no count ever falls, while queries wait for an equal one as little as when they have it', async () => {
+  const { shared, release } = share({ hold: true, answerCache: new AnswerCache(MIB) });
+  const counts = (): number[] => {
+    const { queries, cached, joined, computed } = shared.statistics().sharing;
+    return [queries, cached, joined, computed];
+  };
+  const calls = Array.from({ length: 5 }, () => shared.retrieve({ queries: ['a', 'b', 'a'], k: 3 }));
+  await turn();
+  assert.deepEqual(counts(), [15, 0, 5, 2]);
+  release();
+  await Promise.all(calls);
+  assert.deepEqual(counts(), [15, 0, 13, 2]);
+  await shared.retrieve({ queries: ['a'], k: 3 });
+  assert.deepEqual(counts(), [16, 1, 13, 2]);
+});
+
 test('vectors and look-ups pass through', async () => {
   const { shared } = share();
   assert.equal((await shared.embed({ inputs: ['a'], kind: 'query' })).vectors.length, 4);

@@ -47,6 +47,13 @@ export async function expectedAnswers(index: string, queries: readonly string[])
   return expected;
 }
 
+/** The generation that an index has. */
+export async function generationOf(index: string): Promise<string> {
+  const retriever = await openRetriever(index);
+  await retriever.close();
+  return retriever.info.generation;
+}
+
 /** What is wrong with a reply of POST /retrieve with scores; undefined: nothing. */
 export function faultOf(
   body: string,
@@ -60,13 +67,29 @@ export function faultOf(
   } catch {
     return 'not JSON';
   }
-  if (!Array.isArray(result) || result.length !== queries.length) return 'another number of lists';
+  if (!Array.isArray(result)) return 'no list';
+  return faultOfLists(
+    result.map((hits) => hits.map(({ document, score }) => ({ id: document.id, score }))),
+    queries,
+    k,
+    expected,
+  );
+}
+
+/** What is wrong with one list of hits for each query; undefined: nothing. */
+export function faultOfLists(
+  lists: readonly (readonly { readonly id: unknown; readonly score: number }[])[],
+  queries: readonly string[],
+  k: number,
+  expected: ReadonlyMap<string, Expected>,
+): string | undefined {
+  if (lists.length !== queries.length) return 'another number of lists';
   for (const [i, query] of queries.entries()) {
     const { ids, scores } = expected.get(query)!;
-    const hits = result[i]!;
+    const hits = lists[i]!;
     if (hits.length !== Math.min(k, ids.length)) return 'a list of another length';
-    for (const [rank, { document, score }] of hits.entries()) {
-      if (String(document.id) !== ids[rank]) return 'another passage';
+    for (const [rank, { id, score }] of hits.entries()) {
+      if (String(id) !== ids[rank]) return 'another passage';
       if (score !== scores[rank]) return 'another score';
     }
   }

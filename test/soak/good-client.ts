@@ -2,6 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HttpConnection } from '../../bench/http-connection.ts';
 import { type Expected, faultOf } from './expected-answers.ts';
 
+/** A request, and what is wrong with the body of its answer; undefined: nothing. */
+export interface Asked {
+  readonly request: Buffer;
+  faultOf(body: string): string | undefined;
+}
+
+/** Makes one request for queries. */
+export type Asking = (queries: readonly string[], k: number) => Asked;
+
+/** POST /retrieve with scores, whose lists have to be those expected. */
+export function askRetrieve(expected: ReadonlyMap<string, Expected>): Asking {
+  return (queries, k) => ({
+    request: requestBytes({ queries, topk: k, return_scores: true }),
+    faultOf: (body) => faultOf(body, queries, k, expected),
+  });
+}
+
 /** What all good clients saw together. */
 export class GoodTally {
   answered = 0;
@@ -23,8 +40,7 @@ export class GoodTally {
 
 export interface GoodClientOptions {
   readonly port: number;
-  /** Each answer has to be as one of these has it, whole. */
-  readonly expected: readonly ReadonlyMap<string, Expected>[];
+  readonly asking: Asking;
   readonly queries: readonly string[];
   readonly tally: GoodTally;
   /** In [0, 1). */
@@ -40,18 +56,18 @@ const AFTER_REFUSAL_MS = 100;
 
 /** Asks, checks each answer against the expected one, and asks again. */
 export async function goodClient(options: GoodClientOptions): Promise<void> {
-  const { port, expected, queries, tally, random, sizes, stopped } = options;
+  const { port, asking, queries, tally, random, sizes, stopped } = options;
   const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!;
   const connection = new HttpConnection(port);
   try {
     while (!stopped()) {
-      const asked = Array.from({ length: pick(sizes) }, () => pick(queries));
-      const topk = pick(KS);
+      const some = Array.from({ length: pick(sizes) }, () => pick(queries));
+      const asked = asking(some, pick(KS));
       const keepAlive = random() < 0.5;
       const begun = performance.now();
       let reply: Awaited<ReturnType<HttpConnection['send']>>;
       try {
-        reply = await connection.send(requestBytes({ queries: asked, topk, return_scores: true }), { keepAlive });
+        reply = await connection.send(asked.request, { keepAlive });
       } catch (error) {
         tally.fault(`connection: ${(error as Error).message}`);
         await sleep(AFTER_REFUSAL_MS);
@@ -62,33 +78,22 @@ export async function goodClient(options: GoodClientOptions): Promise<void> {
         await sleep(AFTER_REFUSAL_MS);
         continue;
       }
-      const fault =
-        reply.status === 200 ? faultAmong(reply.body.toString(), asked, topk, expected) : `status ${reply.status}`;
+      const fault = reply.status === 200 ? asked.faultOf(reply.body.toString()) : `status ${reply.status}`;
       if (fault !== undefined) tally.fault(fault);
       tally.answered++;
-      tally.queries += asked.length;
-      if (asked.length === 1) tally.singles.push({ atMs: performance.now(), ms: performance.now() - begun });
+      tally.queries += some.length;
+      if (some.length === 1) tally.singles.push({ atMs: performance.now(), ms: performance.now() - begun });
     }
   } finally {
     connection.close();
   }
 }
 
-function faultAmong(
-  body: string,
-  asked: readonly string[],
-  topk: number,
-  expected: readonly ReadonlyMap<string, Expected>[],
-): string | undefined {
-  const faults = expected.map((one) => faultOf(body, asked, topk, one));
-  return faults.includes(undefined) ? undefined : faults[0];
-}
-
-/** A whole POST /retrieve. */
-export function requestBytes(body: object): Buffer {
+/** A whole POST, to /retrieve. */
+export function requestBytes(body: object, path = '/retrieve'): Buffer {
   const json = JSON.stringify(body);
   const head =
-    'POST /retrieve HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n' +
+    `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n` +
     `content-length: ${Buffer.byteLength(json)}\r\n\r\n`;
   return Buffer.from(head + json);
 }

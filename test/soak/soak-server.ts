@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 
@@ -13,6 +13,8 @@ export interface ProcessSample {
   readonly heapBytes: number | null;
   /** Open files and sockets. */
   readonly handles: number;
+  /** The same by what they lead to: `socket`, `pipe`, `anon_inode:[eventfd]`, or the path of a file. */
+  readonly targets: Readonly<Record<string, number>>;
   readonly threads: number;
 }
 
@@ -23,6 +25,8 @@ export interface SoakServer {
   /** False once the process is gone. */
   readonly alive: boolean;
   sample(): Promise<ProcessSample>;
+  /** Text of /metrics. */
+  metrics(): Promise<string>;
   /** SIGTERM; resolves to the exit code, or the signal. */
   stop(): Promise<number | NodeJS.Signals>;
 }
@@ -36,6 +40,7 @@ export interface SoakServerOptions {
 
 const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
 const START_MS = 60_000;
+const METRICS_MS = 10_000;
 
 /** `trawl serve` with its log on, on a port of its own. Linux alone: memory and handles are read in /proc. */
 export async function startSoakServer(index: string, options: SoakServerOptions = {}): Promise<SoakServer> {
@@ -63,6 +68,8 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
   });
   const { url } = JSON.parse(line) as { url: string };
   const pid = child.pid!;
+  const metrics = async (): Promise<string> =>
+    (await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(METRICS_MS) })).text();
   return {
     url,
     port: Number(new URL(url).port),
@@ -73,15 +80,17 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
     async sample() {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8');
       const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
-      const handles = readdirSync(`/proc/${pid}/fd`).length;
+      const targets = targetsOf(pid);
       return {
         atMs: performance.now() - started,
         rssBytes: field('VmRSS') * 1024,
-        heapBytes: await heapBytes(url),
-        handles,
+        heapBytes: await metrics().then(heapBytes, () => null),
+        handles: Object.values(targets).reduce((sum, count) => sum + count, 0),
+        targets,
         threads: field('Threads'),
       };
     },
+    metrics,
     async stop() {
       child.kill('SIGTERM');
       return ended;
@@ -89,14 +98,30 @@ export async function startSoakServer(index: string, options: SoakServerOptions 
   };
 }
 
-/** prom-client's own figure. */
-async function heapBytes(url: string): Promise<number | null> {
-  try {
-    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(2_000) });
-    const text = await response.text();
-    const value = /^nodejs_heap_size_used_bytes(?:\{[^}]*\})? ([\d.e+]+)$/m.exec(text)?.[1];
-    return response.ok && value !== undefined ? Number(value) : null;
-  } catch {
-    return null;
+function targetsOf(pid: number): Record<string, number> {
+  const targets: Record<string, number> = {};
+  for (const handle of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      const target = readlinkSync(`/proc/${pid}/fd/${handle}`).replace(/:\[\d+\]$/, '');
+      targets[target] = (targets[target] ?? 0) + 1;
+    } catch {
+      // Closed since the folder was read.
+    }
   }
+  return targets;
+}
+
+/** prom-client's own figure. */
+function heapBytes(metrics: string): number | null {
+  const bytes = metricOf(metrics, 'nodejs_heap_size_used_bytes');
+  return Number.isNaN(bytes) ? null : bytes;
+}
+
+/** Sum of the values of a metric, over all its labels or those that have `label` in them; NaN where it is not there. */
+export function metricOf(metrics: string, name: string, label = ''): number {
+  const values = metrics.split('\n').flatMap((line) => {
+    const [, labels = '', value] = /^(?:\w+)(\{[^}]*\})? (\S+)$/.exec(line) ?? [];
+    return line.split(/[ {]/, 1)[0] === name && labels.includes(label) ? [Number(value)] : [];
+  });
+  return values.length === 0 ? Number.NaN : values.reduce((sum, value) => sum + value, 0);
 }

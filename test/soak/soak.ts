@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { type Expected, expectedAnswers, soakQueries } from './expected-answers.ts';
-import { GoodTally, goodClient } from './good-client.ts';
+import { askRetrieve, GoodTally, goodClient } from './good-client.ts';
 import { HOSTILITIES, HostileTally, hostileClient } from './hostile-clients.ts';
 import { type ProcessSample, startSoakServer } from './soak-server.ts';
 
@@ -74,7 +74,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     ...Array.from({ length: options.goodClients }, (_, i) =>
       goodClient({
         port: server.port,
-        expected: [expected],
+        asking: askRetrieve(expected),
         queries,
         tally: good,
         random: seededRandom(seed + i),
@@ -144,7 +144,15 @@ async function warmUp(
   const stopped = (): boolean => performance.now() >= until;
   await Promise.all(
     Array.from({ length: 4 }, (_, i) =>
-      goodClient({ port, expected: [expected], queries, tally, random: seededRandom(i), sizes: [1, 64], stopped }),
+      goodClient({
+        port,
+        asking: askRetrieve(expected),
+        queries,
+        tally,
+        random: seededRandom(i),
+        sizes: [1, 64],
+        stopped,
+      }),
     ),
   );
   if (tally.faults > 0) throw new Error(`wrong before any load: ${JSON.stringify(tally.wrong)}`);
@@ -165,6 +173,7 @@ function medianSample(samples: readonly ProcessSample[]): ProcessSample {
     rssBytes: of(({ rssBytes }) => rssBytes),
     heapBytes: heaps.length === 0 ? null : median(sortedSamples(heaps)),
     handles: of(({ handles }) => handles),
+    targets: samples[Math.floor(samples.length / 2)]?.targets ?? {},
     threads: of(({ threads }) => threads),
   };
 }

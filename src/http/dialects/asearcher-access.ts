@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { type DocumentFields, documentFields, withoutQuotes } from '../../passages/document-fields.ts';
 import type { FoundPassage, Retriever } from '../../retrieval/retriever.ts';
-import type { StageTimings } from '../../retrieval/timings.ts';
+import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { Contents } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { separated } from './search-plan.ts';
@@ -52,7 +52,7 @@ async function findPages(
   signal: AbortSignal,
 ): Promise<{ pages: Passages[]; timings: StageTimings }> {
   const pages = urls.map((): Passages => []);
-  let timings: StageTimings = { embed: 0, search: 0, fetch: 0 };
+  let timings = NO_TIMINGS;
   for (const [by, keysOf] of [
     ['url', urlKeys],
     ['title', titleKeys],
@@ -61,11 +61,7 @@ async function findPages(
     if (wanted.length === 0) continue;
     const result = await retriever.find({ by, keys: wanted.map(({ key }) => key), limit, signal });
     for (const [at, { i }] of wanted.entries()) if (pages[i]!.length === 0) pages[i] = result.found[at]!;
-    timings = {
-      embed: 0,
-      search: timings.search + result.timings.search,
-      fetch: timings.fetch + result.timings.fetch,
-    };
+    timings = addTimings(timings, result.timings);
   }
   return { pages, timings };
 }

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { TRUNCATE_SIDES } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
 import type { QueryOutcome, Retriever } from '../../retrieval/retriever.ts';
-import type { StageTimings } from '../../retrieval/timings.ts';
+import { addTimings, NO_TIMINGS, STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { ERROR_STATUS } from '../error-status.ts';
 import { EventLoopTurn } from '../event-loop-turn.ts';
 import { excerpt } from '../excerpt.ts';
@@ -42,7 +42,8 @@ const QueryResult = Type.Object({
   certificate: Type.Object({
     exact: Type.Boolean({ description: 'No other passage belongs among the hits.' }),
     rescored: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Rows scored exactly beside the scan of the codes; null where every row is.',
+      description:
+        'Rows scored exactly beside the scan of the codes, which depends on the batch; null where every row is.',
     }),
   }),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first; absent with fuse.' })),
@@ -111,7 +112,12 @@ export const nativeSearch = defineDialect({
         { description: 'The fused list, best first.' },
       ),
     ),
-    timings: Type.Object({ embedMs: Type.Number(), searchMs: Type.Number(), fetchMs: Type.Number() }),
+    timings: Type.Object({
+      queueMs: Type.Number(),
+      embedMs: Type.Number(),
+      searchMs: Type.Number(),
+      fetchMs: Type.Number(),
+    }),
   }),
   example: {
     queries: [
@@ -146,12 +152,12 @@ export const nativeSearch = defineDialect({
         const wanted = wantedHits(selection, request);
         let depth = Math.min(wanted + selection.excluded.size, deepestDepth(queries.length, k, limits));
         const deepest = deepestDepth(queries.length, k, limits);
-        let timings: StageTimings = { embed: 0, search: 0, fetch: 0 };
+        let timings = NO_TIMINGS;
         let outcomes: readonly QueryOutcome[];
         let lists: readonly Selected[];
         for (;;) {
           const result = await retriever.retrieve({ queries: inputs, k: depth, truncate, signal });
-          timings = sum(timings, result.timings);
+          timings = addTimings(timings, result.timings);
           outcomes = result.outcomes;
           const separate = request.fuse === 'none';
           lists = await select(outcomes, selection, { length: separate ? k : wanted, acrossLists: separate }, turn);
@@ -190,10 +196,6 @@ function hasMore(outcome: QueryOutcome, depth: number): boolean {
   return outcome.ok && outcome.hits.length >= depth;
 }
 
-function sum(a: StageTimings, b: StageTimings): StageTimings {
-  return { embed: a.embed + b.embed, search: a.search + b.search, fetch: a.fetch + b.fetch };
-}
-
 function* reply(
   { info }: Retriever,
   outcomes: readonly QueryOutcome[],
@@ -228,8 +230,8 @@ function* reply(
     );
     yield ']';
   }
-  const { embed, search, fetch } = timings;
-  yield `,"timings":${JSON.stringify({ embedMs: rounded(embed), searchMs: rounded(search), fetchMs: rounded(fetch) })}}`;
+  const rounds = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
+  yield `,"timings":${JSON.stringify(Object.fromEntries(rounds))}}`;
 }
 
 /** A hit without its closing brace. */

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
 import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult } from '../../retrieval/retriever.ts';
+import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../request-error.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
 
@@ -67,7 +68,7 @@ function nothingFor(queries: number): RetrieveResult {
     cut: 'nothing',
     certificate: { exact: true, rescored: 0 },
   };
-  return { outcomes: new Array<QueryOutcome>(queries).fill(nothing), timings: { embed: 0, search: 0, fetch: 0 } };
+  return { outcomes: new Array<QueryOutcome>(queries).fill(nothing), timings: NO_TIMINGS };
 }
 
 function tooLarge(kField: string, reason: string, wayOut: string): RequestError {

@@ -52,7 +52,7 @@ export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, met
     method: 'POST',
     url: RELOAD_ROUTE,
     config: { access: 'admin' },
-    onRequest: async (request) => requireJsonMediaType(request),
+    onRequest: async (request, reply) => requireJsonMediaType(request, reply),
     handler: async (request, reply): Promise<Static<typeof ReloadReply>> => {
       holder.requireReady();
       const slot = holder.slot(request.params.name);

@@ -15,7 +15,7 @@ import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 import type { ServerMetrics } from '../server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
-import { shedIfLate } from '../shedding.ts';
+import { shedding } from '../shedding.ts';
 
 /** Of one request; they are usually all the same. */
 const LOGGED_FAILURES = 3;
@@ -53,17 +53,25 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
       onRequest: async (request, reply) => {
         count(request, reply, metrics);
-        holder.requireReady();
+        refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
         replies.require();
         bodies.require();
-        requireJsonMediaType(request);
+        requireJsonMediaType(request, reply);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
       preParsing: bodies.count,
       handler: (request, reply) => answer(dialects, request, reply, routes, log),
     });
   }
+}
+
+/**
+ * While stopping, a request is refused by its handler, once its body has come: an answer that closes its connection before
+ * would reset a client that still sends.
+ */
+export function refuseIfNotReady(holder: RetrieverHolder): void {
+  if (holder.state !== 'stopping') holder.requireReady();
 }
 
 /** `name`: of the route's requests, where they are no dialect's. */
@@ -93,10 +101,9 @@ async function answer(
   const parse = performance.now() - parseStart;
   const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
   try {
-    shedIfLate(lease.retriever, config);
     const { index } = lease.retriever.info;
     const result = await plan.run(
-      observed(lease.retriever, { requestId: request.id, dialect: dialect.name }, routes),
+      observed(shedding(lease.retriever, config), { requestId: request.id, dialect: dialect.name }, routes),
       signal,
     );
     // Others may have been answered meanwhile.

@@ -8,6 +8,9 @@ import type { Operation } from '../openapi.ts';
 import type { RetrieverHolder } from '../retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 
+/** An index whose threads have died and could not be replaced. */
+const FAILED = { stage: 'failed', doing: 'no request can be answered until the index is opened anew' } as const;
+
 export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/livez',
@@ -30,7 +33,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
       indexes: Type.Array(
         Type.Object({
           name: Type.String(),
-          stage: Type.String({ description: OPEN_STAGES.join(', ') }),
+          stage: Type.String({ description: [...OPEN_STAGES, FAILED.stage].join(', ') }),
           doing: Type.String({ description: 'The same for a person.' }),
           done: Type.Optional(Type.Integer({ description: 'Bytes.' })),
           total: Type.Optional(Type.Integer({ description: 'Bytes.' })),
@@ -44,7 +47,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     summary: 'Health in one object for the clients of ReSearch, rLLM and SearchAgent-X',
     access: 'open',
     reply: Type.Object({
-      status: Type.String({ description: 'healthy, else starting or stopping with status 503.' }),
+      status: Type.String({ description: 'healthy, else starting, stopping or failed with status 503.' }),
       retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
       corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
       index_loaded: Type.Boolean(),
@@ -64,11 +67,11 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
     const retriever = chosenRetriever(request, holder);
-    const ready = state === 'ready' && retriever !== undefined;
+    const ready = state === 'ready' && retriever !== undefined && retriever.failure === undefined;
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
     return {
-      status: ready ? 'healthy' : state,
+      status: ready ? 'healthy' : state === 'ready' ? FAILED.stage : state,
       retrievers: { total, available: ready ? total : 0 },
       index_loaded: ready,
       ...(retriever === undefined
@@ -86,9 +89,13 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     const retriever = chosenRetriever(request, holder);
     const indexes = slots.map(({ name, progress, retriever: open }) => ({
       name,
-      ...progress,
+      ...(open?.failure === undefined ? progress : FAILED),
       ...(open === undefined ? {} : { rows: open.info.rows, generation: open.info.generation }),
     }));
+    if (state === 'ready' && retriever?.failure !== undefined) {
+      reply.code(503).header('retry-after', config.retryAfterS);
+      return { status: FAILED.stage, progress: FAILED.doing, indexes };
+    }
     if (state !== 'ready' || retriever === undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: state, progress: holder.progress, indexes };

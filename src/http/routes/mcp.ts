@@ -7,8 +7,8 @@ import { chosenIndex } from '../index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { observed } from '../observed-retriever.ts';
 import { elapsedMs } from '../server-timing.ts';
-import { shedIfLate } from '../shedding.ts';
-import { count, type SearchRoutes } from './dialects.ts';
+import { shedding } from '../shedding.ts';
+import { count, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 
 export const MCP_ROUTE = '/mcp';
 
@@ -39,11 +39,11 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             .header('cache-control', 'no-store')
             .send({ jsonrpc: '2.0', id: null, error: { code: FORBIDDEN, message: stranger } });
         }
-        holder.requireReady();
+        refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
         replies.require();
         bodies.require();
-        requireJsonMediaType(request);
+        requireJsonMediaType(request, reply);
       },
       preParsing: bodies.count,
       async handler(request, reply) {
@@ -53,9 +53,8 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const { retriever, release } = holder.lease(chosenIndex(request));
         let answer: Response;
         try {
-          shedIfLate(retriever, config);
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => observed(retriever, { requestId: request.id, dialect: 'mcp' }, routes),
+            retriever: () => observed(shedding(retriever, config), { requestId: request.id, dialect: 'mcp' }, routes),
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
               // The message of what an assistant did wrong may repeat what it asked for, which stays out of the log.
@@ -66,7 +65,10 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         } finally {
           release();
         }
-        request.log.info({ mcp: callOf(body), total: elapsedMs(request) }, 'answered');
+        request.log.info(
+          { mcp: callOf(body), index: retriever.info.index, totalMs: Number(elapsedMs(request).toFixed(3)) },
+          'answered',
+        );
         reply.code(answer.status).header('cache-control', 'no-store');
         const type = answer.headers.get('content-type');
         if (type !== null) reply.header('content-type', type);
