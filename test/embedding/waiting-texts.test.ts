@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { ChunkSizer } from '../../src/embedding/chunk-size.ts';
 import { type Chunk, EncodeJob } from '../../src/embedding/encode-job.ts';
@@ -161,4 +163,21 @@ test('of a lane each call gets its share before one gets a second', () => {
   const shares = chunk.pieces.map(({ places }) => places.length);
   assert.equal(new Set(chunk.pieces.map(({ job }) => job)).size, 3);
   assert.ok(Math.max(...shares) - Math.min(...shares) <= 1, shares.join());
+});
+
+test('calls that were cancelled are not kept in memory, whatever waits before them', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const { waiting, add } = queue();
+  for (let i = 0; i < 3; i++) add(['one', 'two', 'three']);
+  const cancelled = Array.from({ length: 5 }, () => {
+    const abort = new AbortController();
+    const job = new WeakRef(add(['one', 'two'], abort.signal));
+    abort.abort();
+    return job;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  assert.equal(waiting.texts, 9);
+  assert.equal(cancelled.filter((job) => job.deref() !== undefined).length, 0);
 });
