@@ -155,6 +155,36 @@ test('a call that has had nothing is served within two chunks, however much wait
   assert.ok(waiting.texts <= big - 20);
 });
 
+test('whatever keeps coming, a call begins a chunk or ends within two for each before it that has begun none', () => {
+  const calls = fc.array(fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 1, maxLength: 12 }), { maxLength: 3 });
+  fc.assert(
+    fc.property(fc.array(calls, { minLength: 1, maxLength: 40 }), (inflow) => {
+      const { waiting, add } = queue();
+      const unbegun = new Map<EncodeJob, number>();
+      let chunks = 0;
+      const serve = (): boolean => {
+        const chunk = waiting.gather(2, true);
+        if (chunk === null) return false;
+        chunks++;
+        count(waiting, chunk);
+        unbegun.delete(chunk.pieces[0]!.job);
+        for (const { job } of chunk.pieces) if (!job.hasWork) unbegun.delete(job);
+        for (const last of unbegun.values()) assert.ok(chunks < last);
+        return true;
+      };
+      for (const jobs of inflow) {
+        for (const lengths of jobs) {
+          const ahead = unbegun.size;
+          unbegun.set(add(lengths.map((length) => 'x'.repeat(length))), chunks + 2 * (ahead + 1));
+        }
+        serve();
+      }
+      while (serve());
+      assert.deepEqual([unbegun.size, waiting.texts], [0, 0]);
+    }),
+  );
+});
+
 test('of a lane each call gets its share before one gets a second', () => {
   const { waiting, add } = queue();
   for (let i = 0; i < 3; i++) add(new Array(50).fill(`call ${i}`));
