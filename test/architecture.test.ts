@@ -133,7 +133,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   'lru-cache': ['src/retrieval/answer-cache.ts'],
   'lossless-json': ['corpus/', 'src/passages/'],
   'cli-progress': ['cli/build-progress.ts', 'cli/model-progress.ts', 'cli/prepare-progress.ts', 'cli/step-progress.ts'],
-  'prom-client': ['src/http/server-metrics.ts'],
+  'prom-client': ['src/http/prometheus.ts'],
   pino: ['cli/'],
   'pino-pretty': ['cli/'],
   'node:sqlite': [],
