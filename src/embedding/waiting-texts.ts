@@ -7,8 +7,8 @@ const MAX_COUNTED_AT_ONCE = 256;
 
 /**
  * Jobs with texts that no worker has. A chunk begins with the job whose turn it is and is filled with texts of the same
- * number of tokens of all jobs, which the graph takes together. Jobs that have had nothing yet and jobs that have take turns:
- * a small one is served within two chunks, and a big one goes on.
+ * number of tokens of all jobs, which the graph takes together. Jobs that have begun no chunk yet and jobs that have take
+ * turns: a small one is served within two chunks for each before it that has begun none, and a big one goes on.
  */
 export class WaitingTexts {
   readonly #sizer: ChunkSizer;
