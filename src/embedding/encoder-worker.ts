@@ -96,7 +96,7 @@ async function batches(lengths: readonly number[]): Promise<{ places: number[]; 
   if (device.batchTokens !== null) return packByLength(lengths, device.batchTokens);
   let groups = groupByLength(lengths);
   const isAlone = groups.every(({ length }) => length === 1);
-  if (!isAlone && !(await guarded(() => textModel.canGroup()))) groups = lengths.map((_, place) => [place]);
+  if (!isAlone && !(await textModel.canGroup(guarded))) groups = lengths.map((_, place) => [place]);
   return groups.map((places) => ({ places, length: lengths[places[0]!]! }));
 }
 

@@ -106,6 +106,24 @@ test('while more queries are certain to come a batch waits for 32 of them, or a 
   await Promise.all([last, company]);
 });
 
+test('a batch with the rest of a search that has waited long enough does not wait for company', async () => {
+  let moreAreComing = false;
+  const { engine, index } = held({ moreAreComing: () => moreAreComing });
+  const searched = ask(index, new Array(17).fill(1), 1);
+  await turn();
+  await sleep(60);
+  moreAreComing = true;
+  // Of another kind, so that it comes to stand before the rest of the first.
+  const late = ask(index, [2], 100);
+  for (let batch = 0; batch < 2; batch++) {
+    engine.held[0]!.release();
+    await turn();
+  }
+  assert.deepEqual(engine.batches, [8, 8, 1]);
+  await drain(engine);
+  await Promise.all([searched, late]);
+});
+
 test('closing does not wait for company', async () => {
   const { engine, index } = held({ moreAreComing: () => true });
   const asked = ask(index, [1], 1);
