@@ -32,6 +32,7 @@ try {
     const { TextModel } = await import('./text-model.ts');
     return TextModel.open(model, device);
   });
+  if (device.triesFirst) await textModel.canGroup(guarded);
   port.on('message', (message: ToWorker) => void handle(message));
   send({ type: 'ready', separator: textModel.separator });
 } catch (error) {

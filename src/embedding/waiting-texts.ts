@@ -5,6 +5,9 @@ import { UNCOUNTED } from './text-lanes.ts';
 /** Texts counted at once: tokenising takes some 10 µs each, and the chunk they come with waits for it. */
 const MAX_COUNTED_AT_ONCE = 256;
 
+/** So many calls for each worker are few. */
+const FEW_CALLS = 4;
+
 /**
  * Jobs with texts that no worker has. A chunk begins with the job whose turn it is and is filled with texts of the same
  * number of tokens of all jobs, which the graph takes together. Jobs that have begun no chunk yet and jobs that have take
@@ -60,8 +63,9 @@ export class WaitingTexts {
     const [lane = UNCOUNTED] = first.lanes();
     const company = this.#lanes.get(lane)!;
     this.#fresh.delete(first);
-    // A lone call beside big ones is not for filling: it would wait for its company.
-    const isFilled = lane !== UNCOUNTED && (first.remainingTexts > workers || this.#fresh.size > workers);
+    // A lone call beside a few big ones would wait for its company.
+    const calls = this.#fresh.size + this.#served.size;
+    const isFilled = lane !== UNCOUNTED && (first.remainingTexts > workers || calls > FEW_CALLS * workers);
     const wanted = this.#sizer.nextWeight(this.#weight, workers, isFilled);
     const share = wanted / company.size;
     const pieces: Piece[] = [];
@@ -74,6 +78,7 @@ export class WaitingTexts {
       // At the end: the others have their share before it has another.
       if (job.textsIn(lane) > 0) company.add(job);
       if (!job.hasWork) this.#forget(job);
+      else if (this.#fresh.delete(job)) this.#served.add(job);
       pieces.push(piece);
       weight += piece.weight;
       texts += piece.places.length;
@@ -85,7 +90,7 @@ export class WaitingTexts {
     this.#texts -= texts;
     this.#weight -= weight;
     if (!counts) this.#uncounted.clear();
-    return { pieces, weight, uncounted: this.#toCount() };
+    return { pieces, weight, isFilled, uncounted: this.#toCount() };
   }
 
   /** Tokens of a chunk's `uncounted`, 0 where a text failed. */

@@ -15,7 +15,7 @@ const PATIENCE_MS = 25;
 
 export interface QueuedIndexOptions {
   /**
-   * Whether queries are certain to come within milliseconds, whatever this index does: texts that wait for the encoder. A
+   * Whether more queries may come soon, whatever this index does: texts wait for the encoder. A
    * pass over the codes costs nearly as much for a few queries as for 30, and the encoder needs the processor too.
    */
   readonly moreAreComing?: () => boolean;

@@ -76,7 +76,7 @@ test('searches that are asked for in one turn of the event loop share the first 
   assert.deepEqual(engine.batches, [3]);
 });
 
-test('while more queries are certain to come a batch waits for 32 of them, or a little, and no longer than they come', async () => {
+test('while more queries are coming a batch waits for 32 of them, or a little, and no longer than they come', async () => {
   let moreAreComing = true;
   const { engine, index } = held({ moreAreComing: () => moreAreComing });
   const few = [ask(index, [1], 1), ask(index, [2], 1)];
