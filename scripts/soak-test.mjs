@@ -20,6 +20,7 @@ const GROWTH_LIMIT_MB = 100;
 
 await setup();
 const { soak } = await import('../dist/test/soak/soak.js');
+const { leftOpen } = await import('../dist/test/soak/handles.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-soak-'));
 const say = (line) => process.stderr.write(`${line}\n`);
 let table;
@@ -71,6 +72,7 @@ function soakRows({
       .join(', ');
   const { first, last } = latencyMs;
   const { warm, end, idleBefore, idleAfter } = memory;
+  const left = leftOpen(idleBefore.targets, idleAfter.targets);
   const mb = (bytes) => (bytes === null ? 'unknown' : `${Math.round(bytes / 1e6)} MB`);
   const row = (what, passed, figures) => [what, passed ? 'passed' : 'failed', figures];
   return [
@@ -92,8 +94,8 @@ function soakRows({
     ),
     row(
       'handles and threads',
-      idleAfter.handles <= idleBefore.handles + 2 && end.threads <= warm.threads + 1,
-      `handles ${idleBefore.handles} before, ${warm.handles} → ${end.handles} under load, ${idleAfter.handles} after; threads ${warm.threads} → ${end.threads}`,
+      left.length === 0 && end.threads <= warm.threads + 1,
+      `${left.length === 0 ? '' : `${left.join(', ')}; `}handles ${idleBefore.handles} before, ${warm.handles} → ${end.handles} under load, ${idleAfter.handles} after; threads ${warm.threads} → ${end.threads}`,
     ),
     row('SIGTERM', exit === 0, `exit ${exit}`),
   ];
