@@ -269,6 +269,13 @@ test('lines that were dropped are told as they are when they are asked for', asy
   assert.equal((await metricsOf(app)).get(name), 5);
 });
 
+test('a path that cannot be decoded gets the headers of every other answer', async (t) => {
+  const { headers, statusCode } = await build(t).inject({ url: '/%zz', headers: { 'x-request-id': 'a-1' } });
+  assert.equal(statusCode, 404);
+  assert.deepEqual([headers['x-request-id'], headers['x-content-type-options']], ['a-1', 'nosniff']);
+  assert.match(String(headers['server-timing']), /^total;dur=\d+\.\d{3}$/);
+});
+
 test('every answer has server-timing', async (t) => {
   const app = build(t);
   for (const url of [
