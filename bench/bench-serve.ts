@@ -1,57 +1,30 @@
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { throwIfCancelled } from '../src/abort.ts';
-import { readModelFolder } from '../src/embedding/model-folder.ts';
-import { TrawlError } from '../src/errors.ts';
-import { packageRoot } from '../src/package-root.ts';
 import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
-import { baselinePython } from './baselines.ts';
 import { loadNow, type MachineFacts, machineFacts } from './environment.ts';
 import type { LoadPlan, LoadResult, QueryAnswer } from './load-plan.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 import { readSearchCalls, type SearchCall } from './search-calls.ts';
 import { AnswerCheck } from './serve-answers.ts';
 import { type ServeRecord, serveRecords } from './serve-case.ts';
-import {
-  knownServeOptions,
-  type ServeBaseline,
-  type ServeEngine,
-  startBaseline,
-  startIdleServer,
-  startTrawl,
-  startTrivialServer,
-  TRAWL,
-} from './serve-engine.ts';
+import { type BaselineOptions, baselineOf, type Contender, contendersFor, FREE, SWITCHES } from './serve-contenders.ts';
+import { knownServeOptions, type ServeEngine } from './serve-engine.ts';
+import { required, type ServedIndexOptions, SHARED, sampleIndex, servedIndex } from './serve-index.ts';
 import { LOAD_KINDS, type ServeLoad } from './serve-loads.ts';
 
-export interface BenchServeOptions {
+export interface BenchServeOptions extends ServedIndexOptions, BaselineOptions {
   readonly loads: readonly ServeLoad[];
   /** Timed repetitions of each load for each engine. */
   readonly runs: number;
   /** That a repetition of a load without an end of its own takes. */
   readonly seconds: number;
-  /** The encoder; undefined: the index's. */
-  readonly model: string | undefined;
-  /** The checkpoint for the baseline; undefined: the model's folder, where it holds one. */
-  readonly baselineModel: string | undefined;
-  /** An index of the corpus; undefined: built in the cache. */
-  readonly index: string | undefined;
-  /** JSON lines. */
-  readonly corpus: string | undefined;
   /** Recorded search calls. */
   readonly calls: string | undefined;
-  readonly against: readonly ServeBaseline[];
-  readonly threads: number;
   readonly seed: number;
-  readonly cache: string;
   readonly scratch: string;
-  readonly python: string | undefined;
-  readonly signal: AbortSignal;
-  note(text: string): void;
 }
 
 export interface BenchServeResult {
@@ -69,21 +42,7 @@ const SETTLE_MS = 500;
 const WARM_UP_S = 8;
 const WARM_UP_CLIENTS = 16;
 const WARM_UP_QUERIES = 10_000;
-/** Options of `trawl serve` that switch off what answers a query without computing it. */
-const WITHOUT = { 'single-flight': ['--no-single-flight'], cache: ['--cache-bytes', '0'] } as const;
 const GENERATOR = fileURLToPath(new URL('./load-generator.js', import.meta.url));
-const SHARED = join(packageRoot, '..', 'shared', 'data');
-const SAMPLE_CORPUS = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
-const FREE: readonly ServeLoad[] = ['free-encoder', 'free-encoder-batch', 'generator'];
-
-/** What a load is put on: opened anew for each repetition where what it remembers would answer the next one. */
-interface Contender {
-  readonly name: string;
-  readonly isBaseline: boolean;
-  readonly fresh: boolean;
-  open(): Promise<ServeEngine>;
-}
-
 /** Starts the servers and puts them under each load in turns. */
 export async function benchServe(options: BenchServeOptions): Promise<BenchServeResult> {
   const { signal, note, loads } = options;
@@ -107,7 +66,7 @@ export async function benchServe(options: BenchServeOptions): Promise<BenchServe
     const needsModel = loads.some((load) => !FREE.includes(load));
     const index = needsModel ? await servedIndex(options) : await sampleIndex(options);
     const freeIndex = loads.some((load) => FREE.includes(load)) ? await sampleIndex(options) : index;
-    const known = await knownServeOptions([WITHOUT['single-flight'][0], WITHOUT.cache[0]]);
+    const known = await knownServeOptions(SWITCHES);
     const baseline = needsModel ? await baselineOf(options, index, skip) : undefined;
     const records: ServeRecord[] = [];
     const versions = new Map<string, { version: string }>();
@@ -130,47 +89,6 @@ export async function benchServe(options: BenchServeOptions): Promise<BenchServe
     signal.removeEventListener('abort', stop);
     await Promise.all([generator.close(), ...Array.from(open.values(), (engine) => engine.close())]);
   }
-}
-
-function contendersFor(
-  load: ServeLoad,
-  {
-    index,
-    freeIndex,
-    known,
-    baseline,
-  }: {
-    index: string;
-    freeIndex: string;
-    known: ReadonlySet<string>;
-    baseline: (() => Promise<ServeEngine>) | undefined;
-  },
-): Contender[] {
-  if (load === 'generator') {
-    return [{ name: 'a server that does nothing', isBaseline: false, fresh: false, open: startTrivialServer }];
-  }
-  if (FREE.includes(load)) {
-    const open = (): Promise<ServeEngine> => startIdleServer(freeIndex);
-    return [{ name: 'trawl, free encoder', isBaseline: false, fresh: false, open }];
-  }
-  const ours = (without: readonly (keyof typeof WITHOUT)[], fresh: boolean): Contender => {
-    const args = without.map((what) => WITHOUT[what]).filter(([option]) => known.has(option));
-    const name = ['trawl', ...args.flat()].join(' ');
-    return { name, isBaseline: false, fresh, open: () => startTrawl(name, index, args.flat()) };
-  };
-  const contenders =
-    load === 'rollouts'
-      ? [
-          ours([], true),
-          ours(['single-flight'], true),
-          ours(['cache'], true),
-          ours(['single-flight', 'cache'], true),
-        ].filter(({ name }, i, all) => all.findIndex((other) => other.name === name) === i)
-      : [ours(['single-flight', 'cache'], false)];
-  if (baseline !== undefined && LOAD_KINDS[load].compared) {
-    contenders.push({ name: 'search-r1', isBaseline: true, fresh: false, open: baseline });
-  }
-  return contenders;
 }
 
 interface MeasureContext {
@@ -253,89 +171,6 @@ async function runLoad(
   await writeFile(files.plan, JSON.stringify(plan));
   const result = await generator.ask({ do: 'run', ...files });
   return { result, answers: JSON.parse(await readFile(files.answers, 'utf8')) as QueryAnswer[] };
-}
-
-/** The index that is named, or one of the corpus in the cache, built where it is not there yet. */
-async function servedIndex({ index, model, corpus, cache, signal, note }: BenchServeOptions): Promise<string> {
-  if (index !== undefined) return resolve(index);
-  if (model === undefined) {
-    throw new TrawlError('USAGE', '`trawl bench serve` needs --model, the encoder, or --index, an index made with it.');
-  }
-  const { identity, folder } = await readModelFolder(model);
-  const out = join(cache, `serve-index-${identity.sha256.slice(0, 12)}`);
-  await mkdir(cache, { recursive: true });
-  const passages = corpus ?? required('corpus', join(SHARED, 'pool_wiki_dev', 'corpus.jsonl'));
-  note(`The index ${out} (built once; with 80,000 paragraphs and all-MiniLM-L6-v2 some ten minutes on 2 cores)`);
-  await runTrawl(['index', passages, '--model', folder, '--out', out, '--if-changed'], signal);
-  return out;
-}
-
-async function sampleIndex({ cache, signal }: BenchServeOptions): Promise<string> {
-  const out = join(cache, 'serve-index-sample');
-  await mkdir(cache, { recursive: true });
-  await runTrawl(['index', SAMPLE_CORPUS, '--out', out, '--if-changed', '--quiet'], signal);
-  return out;
-}
-
-async function runTrawl(args: readonly string[], signal: AbortSignal): Promise<void> {
-  // Its progress is for the person, not for a pipe.
-  const child = spawn(process.execPath, [TRAWL, ...args], {
-    signal,
-    stdio: ['ignore', process.stderr, process.stderr],
-  });
-  const code = await new Promise<number | null>((settle, reject) => {
-    child.on('error', reject);
-    child.on('close', settle);
-  });
-  throwIfCancelled(signal);
-  if (code !== 0) throw new TrawlError('USAGE', `trawl ${args.join(' ')} ended with ${code}.`);
-}
-
-/** How the baseline over the index's own vectors is started; undefined, and said, where it cannot be. */
-async function baselineOf(
-  options: BenchServeOptions,
-  index: string,
-  skip: (engine: string, reason: string) => void,
-): Promise<(() => Promise<ServeEngine>) | undefined> {
-  const [name] = options.against;
-  if (name === undefined) return undefined;
-  const python = options.python ?? baselinePython(options.cache, 'serve');
-  const { source, manifest } = openIndexDirectory(index);
-  const vectors = source.shards[0]?.segments[0]?.path;
-  const corpus = options.corpus ?? join(SHARED, 'pool_wiki_dev', 'corpus.jsonl');
-  const model =
-    options.baselineModel ?? (options.model === undefined ? undefined : (await readModelFolder(options.model)).folder);
-  const reason =
-    python === undefined
-      ? 'no Python environment: trawl bench baselines serve makes one'
-      : model === undefined || !existsSync(join(model, 'config.json'))
-        ? 'its checkpoint is not known: name the folder with --baseline-model'
-        : vectors === undefined || source.shards.length > 1 || source.shards[0]!.segments.length > 1
-          ? `${index} has more than one file of vectors, and faiss reads one`
-          : !existsSync(corpus)
-            ? `there is no corpus ${corpus}: name the index's with --corpus`
-            : undefined;
-  if (reason !== undefined) {
-    skip(name, reason);
-    return undefined;
-  }
-  const { prefixes, maxTokens } = manifest.model;
-  return () =>
-    startBaseline(name, {
-      python: python!,
-      threads: options.threads,
-      model: resolve(model!),
-      vectors: vectors!,
-      corpus: resolve(corpus),
-      prefix: prefixes.query,
-      maxTokens: maxTokens.query,
-      topk: 3,
-    });
-}
-
-function required(option: string, path: string): string {
-  if (existsSync(path)) return path;
-  throw new TrawlError('USAGE', `\`trawl bench serve\` needs --${option}: ${path}, the default, is not there.`);
 }
 
 function oneLine({ load, engine, queriesPerS, p50Ms, p99Ms, errors, wrong, ratioToBaseline }: ServeRecord): string {

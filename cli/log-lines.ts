@@ -24,6 +24,8 @@ export class LogLines {
   /** The last line that was written lacks its end, since the disk was full in the middle of it. */
   #torn = false;
   #writing = false;
+  /** The system has `#chunk`. */
+  #inFlight = false;
   #dropped = 0;
 
   constructor(fd: number, maxWaiting: number) {
@@ -46,15 +48,19 @@ export class LogLines {
     if (!this.#writing) this.#writeNext();
   }
 
-  /** Tries to write what waits, once. What is being written already is left to the system. */
+  /** Tries to write what waits, once. What is with the system already is left to it. */
   flush(): void {
-    try {
-      if (this.#waiting.length > 0) writeSync(this.#fd, this.#onALineOfItsOwn(this.#waiting.join('')));
-    } catch {
-      this.#dropped += this.#waiting.length;
-    }
+    const begun = this.#inFlight ? Buffer.alloc(0) : this.#chunk;
+    const waiting = this.#waiting.join('');
+    let rest: Buffer = Buffer.concat([begun, Buffer.from(begun.length > 0 ? waiting : this.#onALineOfItsOwn(waiting))]);
+    if (!this.#inFlight) this.#chunk = Buffer.alloc(0);
     this.#waiting = [];
     this.#waitingCharacters = 0;
+    try {
+      while (rest.length > 0) rest = this.#after(rest, writeSync(this.#fd, rest));
+    } catch {
+      this.#dropped += linesOf(rest);
+    }
   }
 
   #writeNext(): void {
@@ -62,7 +68,9 @@ export class LogLines {
       this.#chunk = Buffer.from(this.#onALineOfItsOwn(this.#take().join('')));
     }
     this.#writing = this.#chunk.length > 0;
-    if (this.#writing) write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
+    if (!this.#writing) return;
+    this.#inFlight = true;
+    write(this.#fd, this.#chunk, (error, bytes) => this.#written(error, bytes));
   }
 
   /** Half a line would spoil the next one. */
@@ -78,14 +86,20 @@ export class LogLines {
     return this.#waiting.splice(0, lines);
   }
 
+  /** What is left of a chunk after so many bytes of it were written. */
+  #after(chunk: Buffer, bytes: number): Buffer {
+    if (bytes > 0) this.#torn = chunk[bytes - 1] !== NEWLINE;
+    return chunk.subarray(bytes);
+  }
+
   #written(error: NodeJS.ErrnoException | null, bytes: number): void {
+    this.#inFlight = false;
     if (isNodeError(error) && error.code === 'EAGAIN') {
       setTimeout(() => this.#writeNext(), RETRY_MS).unref();
       return;
     }
     if (error === null) {
-      if (bytes > 0) this.#torn = this.#chunk[bytes - 1] !== NEWLINE;
-      this.#chunk = this.#chunk.subarray(bytes);
+      this.#chunk = this.#after(this.#chunk, bytes);
     } else {
       this.#dropped += linesOf(this.#chunk);
       this.#chunk = Buffer.alloc(0);

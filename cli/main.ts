@@ -51,6 +51,9 @@ async function runLaunchLine(argv: readonly string[], json: boolean): Promise<nu
   try {
     const say = (text: string): void => void (quiet || process.stderr.write(`${text}\n`));
     let { steps, remarks } = await planLaunchLine(argv);
+    // A misspelt option is told before a model is fetched or millions of vectors are read.
+    const [server, ...serveArgv] = steps.at(-1)!;
+    resolveAll(complete((await loadCommand(server!))!), serveArgv);
     for (const remark of remarks) say(remark);
     while (steps.length > 0) {
       const [[name, ...rest], ...others] = steps as [string[], ...string[][]];
@@ -92,6 +95,11 @@ function complete(command: Command): Command {
   return { ...command, options: { ...command.options, ...COMMON_OPTIONS } };
 }
 
+function resolveAll(command: Command, argv: readonly string[]) {
+  const given = { command: command.name, commands: COMMAND_NAMES, argv };
+  return resolveOptions({ ...command.options, ...COMMON_OPTIONS }, given);
+}
+
 interface Streams {
   /** Takes the results; absent, they go to standard output. */
   readonly out?: (text: string) => void;
@@ -114,10 +122,7 @@ async function runCommand(
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   let json = jsonErrors ?? argv.includes('--json');
   try {
-    const { options, positionals, given } = resolveOptions(
-      { ...command.options, ...COMMON_OPTIONS },
-      { command: command.name, commands: COMMAND_NAMES, argv },
-    );
+    const { options, positionals, given } = resolveAll(command, argv);
     json = jsonErrors ?? options.json;
     checkPositionals(command, positionals);
     return await command.run({

@@ -85,6 +85,7 @@ async function serve(
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
   const retrieving = {
     ...retrieverOptions(options),
+    longLived: true,
     // Shared by all indexes; a reload begins with none of the old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
     singleFlight: options['single-flight'],

@@ -1,4 +1,5 @@
-import { examineIndex, type VerifyReport } from '../../indexer/verify/verify-index.ts';
+import { examineIndex } from '../../indexer/verify/verify-index.ts';
+import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';

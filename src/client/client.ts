@@ -19,9 +19,9 @@ export interface CallOptions {
 }
 
 /**
- * A client of a Trawl server on `fetch` alone, for Node, browsers and other runtimes. Calls wait as long as the server
- * takes, since a busy server lets requests wait; `signal` bounds it. Integers beyond 2^53 in documents are rounded, as
- * JSON.parse does. Errors: TrawlResponseError, TrawlConnectionError.
+ * A client of a Trawl server on `fetch` alone, for Node, browsers and other runtimes. Calls wait as long as `fetch` does,
+ * which in Node is five minutes without a byte of the answer, since a busy server lets requests wait; `signal` bounds it.
+ * Integers beyond 2^53 in documents are rounded, as JSON.parse does. Errors: TrawlResponseError, TrawlConnectionError.
  */
 export class TrawlClient {
   readonly #url: string;
@@ -136,7 +136,7 @@ export class TrawlClient {
         retryAfter = response.headers.get('retry-after');
         await response.body?.cancel();
       } catch (error) {
-        if (!(error instanceof TrawlConnectionError) || last) throw error;
+        if (!(error instanceof TrawlConnectionError) || timedOut(error) || last) throw error;
       }
       await pause(waitMs(attempt, retryAfter, this.#retry), signal);
     }
@@ -164,6 +164,12 @@ async function orConnectionError<T>(url: string, signal: AbortSignal | undefined
     const reason = cause instanceof Error ? `${message}: ${cause.message}` : message;
     throw new TrawlConnectionError(`No answer from ${url}: ${reason}`, { cause: error });
   }
+}
+
+/** Whether the runtime gave up waiting: the server may still be at work, and would be asked to do it twice. */
+function timedOut({ cause }: TrawlConnectionError): boolean {
+  const code = ((cause as Error | undefined)?.cause as { code?: unknown } | undefined)?.code;
+  return code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
 }
 
 async function throwIfRefused(response: Response): Promise<void> {

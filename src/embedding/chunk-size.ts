@@ -24,7 +24,8 @@ export class ChunkSizer {
   readonly #maxCharacters: Readonly<Record<TextKind, number>>;
   readonly #targetMs: number;
   readonly #leastWeight: number;
-  #msPerCharacter: number | null = null;
+  /** Null: not measured. */
+  readonly #msPerCharacter: { apart: number | null; grouped: number | null } = { apart: null, grouped: null };
 
   /** `batchTokens`: of one padded run, null where there are none. */
   constructor(maxTokens: Readonly<Record<TextKind, number>>, batchTokens: number | null = null) {
@@ -46,16 +47,17 @@ export class ChunkSizer {
     return CHARACTERS_PER_TEXT + Math.min(length, this.#maxCharacters[kind]);
   }
 
-  /** A chunk of this total weight took this long. */
-  observe(weight: number, elapsedMs: number): void {
+  /** A chunk of this total weight took this long; `grouped`: of texts of equal length, that ran together. */
+  observe(weight: number, elapsedMs: number, grouped = false): void {
+    const way = grouped ? 'grouped' : 'apart';
     const measured = elapsedMs / weight;
-    const before = this.#msPerCharacter ?? measured;
-    this.#msPerCharacter = before + (measured - before) * WEIGHT_OF_NEWEST;
+    const before = this.#msPerCharacter[way] ?? measured;
+    this.#msPerCharacter[way] = before + (measured - before) * WEIGHT_OF_NEWEST;
   }
 
-  /** Expected time of so much weight in milliseconds; 0 before anything was measured. */
+  /** Expected time of so much weight that waits, in milliseconds; 0 before anything was measured. */
   expectedMs(weight: number): number {
-    return weight * (this.#msPerCharacter ?? 0);
+    return weight * (this.#cost(true) ?? 0);
   }
 
   /**
@@ -63,10 +65,16 @@ export class ChunkSizer {
    * shared by `workers`; `grouped`: the texts are known to be of equal length. A single text goes first, to be measured.
    */
   nextWeight(remainingWeight: number, workers: number, grouped = false): number {
-    if (this.#msPerCharacter === null) return this.#leastWeight;
-    const shareMs = (remainingWeight / workers) * this.#msPerCharacter;
-    const wanted =
-      Math.min(grouped ? TARGET_GROUPED_MS : this.#targetMs, Math.max(LEAST_MS, shareMs)) / this.#msPerCharacter;
+    const cost = this.#cost(grouped);
+    if (cost === null) return this.#leastWeight;
+    const shareMs = (remainingWeight / workers) * cost;
+    const wanted = Math.min(grouped ? TARGET_GROUPED_MS : this.#targetMs, Math.max(LEAST_MS, shareMs)) / cost;
     return Math.max(this.#leastWeight, wanted);
+  }
+
+  /** Milliseconds per character, of the other way where this one was not measured. */
+  #cost(grouped: boolean): number | null {
+    const { apart, grouped: together } = this.#msPerCharacter;
+    return grouped ? (together ?? apart) : (apart ?? together);
   }
 }

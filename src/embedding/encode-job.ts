@@ -25,6 +25,8 @@ export interface Piece {
 export interface Chunk {
   readonly pieces: readonly Piece[];
   readonly weight: number;
+  /** Texts of equal length, as many as are worth a run together. */
+  readonly isFilled: boolean;
   /** Texts that go on waiting, whose tokens the worker counts first. */
   readonly uncounted: readonly Piece[];
 }

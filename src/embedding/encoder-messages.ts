@@ -12,6 +12,8 @@ export interface WorkerDevice {
   readonly cudaDevice: number | null;
   /** See `OnnxSessionOptions`. */
   readonly shareWeights: boolean;
+  /** Whether grouping is tried (`grouping-trial.ts`) before the worker is ready, and not with its first group. */
+  readonly triesFirst: boolean;
   /** Tokens in one run, padding counted, of texts sorted by length; null: texts run unpadded, alone or with others of their length. */
   readonly batchTokens: number | null;
 }

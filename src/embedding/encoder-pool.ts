@@ -25,6 +25,8 @@ export interface EncoderPoolOptions {
   readonly cudaDevices?: CudaDevices;
   /** See `OnnxSessionOptions`. */
   readonly shareWeights?: boolean;
+  /** See `RunOptions`. */
+  readonly longLived?: boolean;
   /** See `WorkerDevice`; default: null on the CPU, 16,384 on CUDA. */
   readonly batchTokens?: number | null;
   /** The file each thread runs; replaceable for tests. */
@@ -160,7 +162,7 @@ export class EncoderPool implements TextEncoder {
   #suspect(): Chunk | null {
     let piece = this.#suspects.shift();
     while (piece?.job.isSettled === true) piece = this.#suspects.shift();
-    return piece === undefined ? null : { pieces: [piece], weight: piece.weight, uncounted: [] };
+    return piece === undefined ? null : { pieces: [piece], weight: piece.weight, isFilled: false, uncounted: [] };
   }
 
   #startThread(place: number): EncoderThread {
@@ -168,6 +170,7 @@ export class EncoderPool implements TextEncoder {
     const device: WorkerDevice = {
       cudaDevice: cudaDevices?.[place] ?? null,
       shareWeights: this.#options.shareWeights ?? false,
+      triesFirst: (this.#options.longLived ?? false) && this.#batchTokens === null,
       batchTokens: this.#batchTokens,
     };
     const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {
@@ -179,7 +182,7 @@ export class EncoderPool implements TextEncoder {
       onCounted: (chunk, tokens) => this.#waiting.counted(chunk.uncounted, tokens),
       onEncoded: (chunk, encoded) => {
         this.#deathsInARow[place] = 0;
-        this.#sizer.observe(chunk.weight, encoded.elapsedMs);
+        this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isFilled);
         this.#counts &&= encoded.groups !== false;
         let at = 0;
         for (const piece of chunk.pieces) {

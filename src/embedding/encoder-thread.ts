@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
+import { disableTelemetry } from '../options/onnxruntime-telemetry.ts';
 import type { Chunk, Piece } from './encode-job.ts';
 import type {
   EncodedChunk,
@@ -40,6 +41,7 @@ export class EncoderThread {
   constructor(workerUrl: URL, model: ModelFolder, device: WorkerDevice, events: EncoderThreadEvents) {
     this.#events = events;
     const setup: WorkerSetup = { model, device, gate: this.#gate.shared };
+    disableTelemetry();
     // Flags of the main thread such as --input-type would keep a worker file from loading.
     this.#worker = new Worker(workerUrl, { name: 'trawl-encoder', workerData: setup, execArgv: [] });
     this.ready = new Promise((resolve, reject) => {

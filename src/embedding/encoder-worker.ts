@@ -32,6 +32,7 @@ try {
     const { TextModel } = await import('./text-model.ts');
     return TextModel.open(model, device);
   });
+  if (device.triesFirst) await textModel.canGroup(guarded);
   port.on('message', (message: ToWorker) => void handle(message));
   send({ type: 'ready', separator: textModel.separator });
 } catch (error) {
@@ -96,7 +97,7 @@ async function batches(lengths: readonly number[]): Promise<{ places: number[]; 
   if (device.batchTokens !== null) return packByLength(lengths, device.batchTokens);
   let groups = groupByLength(lengths);
   const isAlone = groups.every(({ length }) => length === 1);
-  if (!isAlone && !(await guarded(() => textModel.canGroup()))) groups = lengths.map((_, place) => [place]);
+  if (!isAlone && !(await textModel.canGroup(guarded))) groups = lengths.map((_, place) => [place]);
   return groups.map((places) => ({ places, length: lengths[places[0]!]! }));
 }
 

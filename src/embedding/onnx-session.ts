@@ -1,6 +1,7 @@
 import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntime-node';
 import { TrawlError } from '../errors.ts';
 import type { Pooling } from '../manifest/model-identity.ts';
+import { disableTelemetry } from '../options/onnxruntime-telemetry.ts';
 import { cudaFacts, cudaUnavailable } from './cuda-libraries.ts';
 import type { TokenBatch } from './token-batch.ts';
 
@@ -69,6 +70,7 @@ export class OnnxSession {
   /** Throws MODEL_INVALID where the graph does not fit, DEVICE_UNAVAILABLE where CUDA cannot be had. */
   static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
     const { cudaDevice, shareWeights } = options;
+    disableTelemetry();
     if (cudaDevice !== null) {
       // onnxruntime would say so too, but at length on stderr.
       const { installed, reason } = cudaFacts();

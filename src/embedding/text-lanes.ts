@@ -1,7 +1,7 @@
 import type { WorkInput } from './encoder-messages.ts';
-import { MAX_GROUPED_TOKENS } from './token-batch.ts';
+import { LEAST_GROUPED_TOKENS, MAX_GROUPED_TOKENS } from './token-batch.ts';
 
-/** The lane of texts whose tokens nobody has counted, or that have too many to gain by company. */
+/** The lane of texts whose tokens nobody has counted, or that run alone because of their number. */
 export const UNCOUNTED = 0;
 
 /** A text of more characters has more tokens than are worth counting. */
@@ -69,9 +69,9 @@ export class TextLanes {
     return places;
   }
 
-  /** A text has so many tokens: 1 and more. */
+  /** A text has so many tokens; 0 where it failed. */
   counted(place: number, tokens: number): void {
-    if (this.#states[place] !== ENTERED || tokens < 1 || tokens > MAX_GROUPED_TOKENS) return;
+    if (this.#states[place] !== ENTERED || tokens < LEAST_GROUPED_TOKENS || tokens > MAX_GROUPED_TOKENS) return;
     this.#states[place] = COUNTED;
     this.#uncounted--;
     const texts = this.#counted.get(tokens);

@@ -59,9 +59,12 @@ export class TextModel {
     return this.#groups;
   }
 
-  /** Whether texts of equal length give the same bits together as alone; tried when asked for the first time. Not during `run`. */
-  async canGroup(): Promise<boolean> {
-    this.#groups ??= await tryGrouping(this.#tokenizer, (texts) => this.run(texts, texts[0]!.ids.length));
+  /**
+   * Whether texts of equal length give the same bits together as alone; tried when asked for the first time, each run
+   * within `guard`. Not during `run`.
+   */
+  async canGroup(guard: <T>(work: () => Promise<T>) => Promise<T> = (work) => work()): Promise<boolean> {
+    this.#groups ??= await tryGrouping(this.#tokenizer, (texts) => guard(() => this.run(texts, texts[0]!.ids.length)));
     return this.#groups;
   }
 

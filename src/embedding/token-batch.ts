@@ -31,8 +31,10 @@ export function tokenBatch(texts: readonly TokenizedText[], length: number): Tok
 export const GROUP_TOKENS = 128;
 /** Texts of more tokens run alone: at this length company gains a tenth, at twice of it nothing. */
 export const MAX_GROUPED_TOKENS = 48;
+/** A text of one token runs alone: onnxruntime multiplies a single row in another order than several. */
+export const LEAST_GROUPED_TOKENS = 2;
 
-/** Places of texts of equal length together, up to 128 tokens; longer texts, and those without tokens, alone. */
+/** Places of texts of equal length together, up to 128 tokens; texts of fewer than 2 tokens or more than 48 alone. */
 export function groupByLength(lengths: readonly number[]): number[][] {
   const groups: number[][] = [];
   const open = new Map<number, number[]>();
@@ -44,7 +46,7 @@ export function groupByLength(lengths: readonly number[]): number[][] {
     }
     const begun = [place];
     groups.push(begun);
-    if (length > 0 && length <= MAX_GROUPED_TOKENS) open.set(length, begun);
+    if (length >= LEAST_GROUPED_TOKENS && length <= MAX_GROUPED_TOKENS) open.set(length, begun);
   }
   return groups;
 }

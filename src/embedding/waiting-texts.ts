@@ -5,16 +5,20 @@ import { UNCOUNTED } from './text-lanes.ts';
 /** Texts counted at once: tokenising takes some 10 µs each, and the chunk they come with waits for it. */
 const MAX_COUNTED_AT_ONCE = 256;
 
+/** So many calls for each worker are few. */
+const FEW_CALLS = 4;
+
 /**
  * Jobs with texts that no worker has. A chunk begins with the job whose turn it is and is filled with texts of the same
- * number of tokens of all jobs, which the graph takes together. Jobs that have had nothing yet and jobs that have take turns:
- * a small one is served within two chunks, and a big one goes on.
+ * number of tokens of all jobs, which the graph takes together. Jobs that have begun no chunk yet and jobs that have take
+ * turns: a small one is served within two chunks for each before it that has begun none, and a big one goes on.
  */
 export class WaitingTexts {
   readonly #sizer: ChunkSizer;
-  /** Jobs of which a chunk was begun, in the order of their last; may have some that need nothing any more. */
-  readonly #served: EncodeJob[] = [];
-  readonly #fresh: EncodeJob[] = [];
+  /** Jobs with work of which a chunk was begun, in the order of their last. */
+  readonly #served = new Set<EncodeJob>();
+  /** Jobs with work of which none was. */
+  readonly #fresh = new Set<EncodeJob>();
   /** By lane the jobs that have texts in it, the one that waits longest for its share first. */
   readonly #lanes = new Map<number, Set<EncodeJob>>();
   /** Jobs that may have texts to count. */
@@ -45,7 +49,7 @@ export class WaitingTexts {
   /** A job that has work. */
   add(job: EncodeJob): void {
     job.onDropped = () => this.#drop(job);
-    this.#fresh.push(job);
+    this.#fresh.add(job);
     this.#uncounted.add(job);
     this.#enter(job);
     this.#texts += job.remainingTexts;
@@ -58,8 +62,10 @@ export class WaitingTexts {
     if (first === null) return null;
     const [lane = UNCOUNTED] = first.lanes();
     const company = this.#lanes.get(lane)!;
-    // A lone call beside big ones is not for filling: it would wait for its company.
-    const isFilled = lane !== UNCOUNTED && (first.remainingTexts > workers || this.#fresh.length > workers);
+    this.#fresh.delete(first);
+    // A lone call beside a few big ones would wait for its company.
+    const calls = this.#fresh.size + this.#served.size;
+    const isFilled = lane !== UNCOUNTED && (first.remainingTexts > workers || calls > FEW_CALLS * workers);
     const wanted = this.#sizer.nextWeight(this.#weight, workers, isFilled);
     const share = wanted / company.size;
     const pieces: Piece[] = [];
@@ -71,17 +77,20 @@ export class WaitingTexts {
       company.delete(job);
       // At the end: the others have their share before it has another.
       if (job.textsIn(lane) > 0) company.add(job);
+      if (!job.hasWork) this.#forget(job);
+      else if (this.#fresh.delete(job)) this.#served.add(job);
       pieces.push(piece);
       weight += piece.weight;
       texts += piece.places.length;
       [job] = company;
     } while (job !== undefined && (weight < wanted || isRemnant(company, lane, (texts * wanted) / weight / 2)));
     if (company.size === 0) this.#lanes.delete(lane);
-    if (first.hasWork) this.#served.push(first);
+    this.#served.delete(first);
+    if (first.hasWork) this.#served.add(first);
     this.#texts -= texts;
     this.#weight -= weight;
     if (!counts) this.#uncounted.clear();
-    return { pieces, weight, uncounted: this.#toCount() };
+    return { pieces, weight, isFilled, uncounted: this.#toCount() };
   }
 
   /** Tokens of a chunk's `uncounted`, 0 where a text failed. */
@@ -98,7 +107,9 @@ export class WaitingTexts {
 
   /** Empties it. */
   takeAll(): EncodeJob[] {
-    const jobs = [...this.#served.splice(0), ...this.#fresh.splice(0)].filter((job) => job.hasWork);
+    const jobs = [...this.#served, ...this.#fresh];
+    this.#served.clear();
+    this.#fresh.clear();
     this.#lanes.clear();
     this.#uncounted.clear();
     this.#texts = 0;
@@ -111,21 +122,22 @@ export class WaitingTexts {
     this.#texts -= job.remainingTexts;
     this.#weight -= job.remainingWeight;
     this.#droppedTexts += job.remainingTexts;
-    this.#uncounted.delete(job);
+    this.#forget(job);
     for (const lane of job.lanes()) this.#leave(job, lane);
   }
 
   #nextJob(): EncodeJob | null {
     this.#freshIsNext = !this.#freshIsNext;
-    const lists = [this.#fresh, this.#served];
-    if (this.#freshIsNext) lists.reverse();
-    for (const list of lists) {
-      let job = list.shift();
-      // Others took its texts along, or nobody wants them any more.
-      while (job !== undefined && !job.hasWork) job = list.shift();
-      if (job !== undefined) return job;
-    }
-    return null;
+    const [fresh = null] = this.#fresh;
+    const [served = null] = this.#served;
+    return this.#freshIsNext ? (served ?? fresh) : (fresh ?? served);
+  }
+
+  /** A job without work, whose texts and vectors are not to be kept for nobody. */
+  #forget(job: EncodeJob): void {
+    this.#uncounted.delete(job);
+    this.#fresh.delete(job);
+    this.#served.delete(job);
   }
 
   #toCount(): Piece[] {

@@ -35,32 +35,43 @@ export interface Fused {
   readonly from: readonly { readonly query: number; readonly rank: number; readonly score: number }[];
 }
 
+/** What stays of a query's hits, best first. */
+export interface Selected {
+  readonly candidates: readonly Candidate[];
+  /** False where further hits of the query, if it has some, would be looked at. */
+  readonly full: boolean;
+}
+
 /**
- * The hits of each query that stay, best first, at most `length`; none of a query that failed. With
- * `acrossLists` what counts as one stays in the first list that has it, else in every list once.
+ * The hits of each query that stay; none of a query that failed. With `acrossLists` what counts as one stays in the first
+ * list that has it, and a list has at most `length` of them; else it is in every list once, and `length` hits that are not
+ * left out are looked at.
  */
 export async function select(
   outcomes: readonly QueryOutcome[],
   { minScore, excluded, deduplicate }: Selection,
   { length, acrossLists }: { readonly length: number; readonly acrossLists: boolean },
   turn: EventLoopTurn,
-): Promise<readonly (readonly Candidate[])[]> {
+): Promise<readonly Selected[]> {
   let seen = new Set<unknown>();
-  const lists: (readonly Candidate[])[] = [];
+  const lists: Selected[] = [];
   for (const outcome of outcomes) {
-    const list: Candidate[] = [];
-    lists.push(list);
-    if (!outcome.ok) continue;
+    const candidates: Candidate[] = [];
+    let looked = 0;
+    let full = !outcome.ok;
     if (!acrossLists) seen = new Set();
-    for (const hit of outcome.hits) {
-      if (list.length === length || (minScore !== null && hit.score < minScore)) break;
+    for (const hit of outcome.ok ? outcome.hits : []) {
+      full = (acrossLists ? candidates.length : looked) === length || (minScore !== null && hit.score < minScore);
+      if (full) break;
       const candidate = { hit, fields: documentFields(hit.document) };
       if (candidate.fields.id !== undefined && excluded.has(candidate.fields.id)) continue;
+      looked++;
       const key = keyOf(candidate, deduplicate);
       if (deduplicate !== 'none' && seen.has(key)) continue;
       seen.add(key);
-      list.push(candidate);
+      candidates.push(candidate);
     }
+    lists.push({ candidates, full: full || (acrossLists ? candidates.length : looked) === length });
     if (turn.isOver) await turn.next();
   }
   return lists;
@@ -68,14 +79,14 @@ export async function select(
 
 /** One list of at most `k` from several. Equal scores are ordered by the better hit, then by the lower row. */
 export async function fuse(
-  lists: readonly (readonly Candidate[])[],
+  lists: readonly Selected[],
   fusion: Exclude<Fusion, 'none'>,
   { k, deduplicate }: Selection,
   turn: EventLoopTurn,
 ): Promise<Fused[]> {
   const groups = new Map<unknown, { best: Candidate; rrf: number; from: Fused['from'][number][] }>();
-  for (const [query, list] of lists.entries()) {
-    for (const [position, candidate] of list.entries()) {
+  for (const [query, { candidates }] of lists.entries()) {
+    for (const [position, candidate] of candidates.entries()) {
       const rank = position + 1;
       const key = keyOf(candidate, deduplicate);
       const group = groups.get(key) ?? { best: candidate, rrf: 0, from: [] };

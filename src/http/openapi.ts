@@ -64,7 +64,7 @@ const ERROR_SCHEMA: Json = {
 /** The API's description in OpenAPI 3.1, made of the schemas that requests are read by. */
 export function openApiDocument(dialects: readonly Dialect[], operations: readonly Operation[]): Json {
   const schemas: Json = { Error: ERROR_SCHEMA };
-  for (const { name, request, reply } of dialects) {
+  for (const { name, request, reply } of dialects.filter((dialect) => isDescribed(dialect, dialects))) {
     schemas[`${componentName(name)}Request`] = requestSchema(request);
     schemas[`${componentName(name)}Reply`] = plain(reply);
   }
@@ -102,12 +102,21 @@ export function openApiDocument(dialects: readonly Dialect[], operations: readon
   };
 }
 
+/** A form without fields, which is only refused, would be one that any body has: it is left out beside others. */
+function isDescribed({ path, request }: Dialect, dialects: readonly Dialect[]): boolean {
+  const { properties = {} } = request as { properties?: object };
+  return (
+    Object.keys(properties).length > 0 || dialects.every((other) => other.request === request || other.path !== path)
+  );
+}
+
 function postOperation(dialects: readonly Dialect[]): Json {
   const [first] = dialects;
+  const described = dialects.filter((dialect) => isDescribed(dialect, dialects));
   const parameters = [...(first?.path ?? '').matchAll(/:(\w+)/g)].map(([, name]) => pathParameter(name!, '', 'x'));
   parameters.push(INDEX_PARAMETER);
   const responses: Json = {
-    200: jsonContent('The answer.', anyOf(dialects.map(({ name }) => `${componentName(name)}Reply`))),
+    200: jsonContent('The answer.', anyOf(described.map(({ name }) => `${componentName(name)}Reply`))),
   };
   const statuses = { ...KEY_ERRORS, 404: 'There is no such index or model.', ...ERRORS, ...otherStatuses(dialects) };
   for (const [status, description] of Object.entries(statuses))
@@ -123,9 +132,9 @@ function postOperation(dialects: readonly Dialect[]): Json {
       required: true,
       content: {
         'application/json': {
-          schema: anyOf(dialects.map(({ name }) => `${componentName(name)}Request`)),
+          schema: anyOf(described.map(({ name }) => `${componentName(name)}Request`)),
           examples: Object.fromEntries(
-            dialects.map(({ name, summary, onlyIfNamed, example }) => [
+            described.map(({ name, summary, onlyIfNamed, example }) => [
               name,
               { summary: `${summary}${named(onlyIfNamed)}`, value: example },
             ]),

@@ -14,6 +14,8 @@ export interface IndexEncoderOptions {
   readonly device?: string;
   /** See `RunOptions` of the encoder. */
   readonly shareWeights?: boolean | undefined;
+  /** See `RunOptions` of the encoder. */
+  readonly longLived?: boolean;
   /** Encoder threads; default: as many as cores. */
   readonly encoderThreads?: number;
   /** Told what makes the answers differ a little, or slower than they could be. */
@@ -35,6 +37,7 @@ export async function openIndexEncoder(
     workers: options.encoderThreads,
     device: options.device,
     shareWeights: options.shareWeights,
+    longLived: options.longLived,
     precision: options.precision,
     preferredPrecisions: precisionsFor(manifest.model, options.device),
     overrides: recordedOverrides(manifest),

@@ -15,7 +15,7 @@ const PATIENCE_MS = 25;
 
 export interface QueuedIndexOptions {
   /**
-   * Whether queries are certain to come within milliseconds, whatever this index does: texts that wait for the encoder. A
+   * Whether more queries may come soon, whatever this index does: texts wait for the encoder. A
    * pass over the codes costs nearly as much for a few queries as for 30, and the encoder needs the processor too.
    */
   readonly moreAreComing?: () => boolean;
@@ -119,10 +119,12 @@ export class QueuedIndex implements VectorIndex {
   #waits(): boolean {
     if (this.#patience !== null) clearTimeout(this.#patience);
     this.#patience = null;
-    const oldest = this.#waiting.find((search) => search.hasWork);
-    if (oldest === undefined || this.#closing !== undefined) return false;
+    if (this.#waitingQueries === 0 || this.#closing !== undefined) return false;
     if (this.#waitingQueries >= WORTH_A_PASS || !this.#moreAreComing()) return false;
-    const left = oldest.since + PATIENCE_MS - performance.now();
+    let oldest = Number.POSITIVE_INFINITY;
+    // Not the first: that may have come after one which had a part of its queries in another batch.
+    for (const { hasWork, since } of this.#waiting) if (hasWork) oldest = Math.min(oldest, since);
+    const left = oldest + PATIENCE_MS - performance.now();
     if (left <= 0) return false;
     this.#patience = setTimeout(() => this.#plan(), left);
     return true;

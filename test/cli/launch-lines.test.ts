@@ -295,4 +295,14 @@ test('a mistake in a launch line is a usage error', async () => {
   const { code, stderr } = await runTrawl(['serve', '--index_path', 'a.index', '--top_k', '3']);
   assert.equal(code, 2);
   assert.match(stderr, /Unknown flag --top_k/);
+  const { launch, place } = published('mistaken');
+  for (const wrong of [
+    ['--foo', '1'],
+    ['--topk', 'many'],
+  ]) {
+    const late = await runTrawl(['serve', ...launch, ...wrong]);
+    assert.equal(late.code, 2, late.stderr);
+    assert.doesNotMatch(late.stderr, /^trawl import /m);
+  }
+  assert.ok(!existsSync(join(place, 'Tiny_Flat.trawl')), 'nothing is imported for a line that cannot be served');
 });

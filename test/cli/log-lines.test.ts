@@ -118,3 +118,28 @@ test('a pipe that nobody reads keeps a bounded number of lines, and goes on when
   closeSync(reader);
   closeSync(writer);
 });
+
+test('a flush writes the rest of a chunk that a full pipe held up, before the lines behind it', {
+  skip: process.platform === 'win32' && 'no named pipes',
+}, async (t) => {
+  const path = join(await tempFolder(t), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const lines = new LogLines(writer, 1e9);
+  const expected = Array.from({ length: 1_000 }, (_, i) => `${`${i}`.padEnd(99, '.')}\n`).join('');
+  const buffer = Buffer.alloc(1_000_000);
+  let text = '';
+  const read = () => {
+    text += buffer.toString('latin1', 0, readSync(reader, buffer));
+  };
+  for (let at = 0; at < expected.length; at += 100) lines.write(expected.slice(at, at + 100));
+  await sleep(130);
+  read();
+  lines.flush();
+  read();
+  assert.equal(text, expected);
+  assert.equal(lines.dropped, 0);
+  closeSync(reader);
+  closeSync(writer);
+});

@@ -22,7 +22,7 @@ export interface Ended {
 }
 
 export interface RunOptions {
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   /** `pipe` leaves standard input open. */
   readonly stdin?: 'ignore' | 'pipe';

@@ -12,6 +12,9 @@ import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
 const SHORT = { retry: { attempts: 4, firstWaitMs: 1 } };
 const INDEXES: ScriptedAnswer = { status: 200, body: { indexes: [] } };
 
+/** Of undici, which Node's fetch is made of and which it does not export. */
+type AgentClass = new (options: { headersTimeout: number }) => { close(): Promise<void> };
+
 function refusal(status: number, code: string, retryAfter?: string): ScriptedAnswer {
   const headers = { 'x-request-id': 'r-1', ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) };
   return { status, headers, body: { error: { code, message: 'Not now.' } } };
@@ -112,6 +115,21 @@ test('a 503 and a lost connection are repeated, as often as was said', async (t)
     else await assert.rejects(asked, error);
     assert.equal(scripted.requests.length, requests);
   }
+});
+
+test('a call that fetch has waited for too long is not made again', async (t) => {
+  const retriever = new FakeRetriever({ before: untilAborted });
+  const { url } = await serve(t, retriever);
+  await fetch(`${url}/livez`);
+  const { constructor: Agent } = (globalThis as unknown as Record<symbol, { constructor: AgentClass }>)[
+    Symbol.for('undici.globalDispatcher.1')
+  ]!;
+  const dispatcher = new Agent({ headersTimeout: 200 });
+  t.after(() => dispatcher.close());
+  const impatient: typeof fetch = (input, init) => fetch(input, { ...init, dispatcher } as RequestInit);
+  const client = new TrawlClient(url, { ...SHORT, fetch: impatient });
+  await assert.rejects(client.search(['a']), TrawlConnectionError);
+  assert.equal(retriever.calls.length, 1);
 });
 
 test('waits are those the server asks for, and no longer than allowed', () => {

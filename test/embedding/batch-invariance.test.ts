@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
 import { readModelFolder } from '../../src/embedding/model-folder.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { imported } from '../checkpoint/imported-model.ts';
+import { tinyCheckpoint } from '../checkpoint/tiny-checkpoint.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { toyModel } from './model-fixtures.ts';
 
@@ -78,6 +80,28 @@ for (const name of MODELS) {
     }
   });
 }
+
+test('texts of one token have the bits that they have alone, with shared weights too', async (t) => {
+  const checkpoint = await tinyCheckpoint(t);
+  const tokenizerPath = join(checkpoint.folder, 'tokenizer.json');
+  const tokenizer = JSON.parse(await readFile(tokenizerPath, 'utf8')) as Record<string, unknown>;
+  // None that stand around a text.
+  await writeFile(tokenizerPath, JSON.stringify({ ...tokenizer, post_processor: null }));
+  const { folder } = await imported(checkpoint);
+  const texts = [...'abcdefghijklmnopqrstuvwxyz'];
+  for (const shareWeights of [true, false]) {
+    const pool = await EncoderPool.open({ model: await readModelFolder(folder), workers: 1, shareWeights });
+    t.after(() => pool.close());
+    const { vectors, outcomes } = await pool.encode(texts, { kind: 'query' });
+    for (const [i, text] of texts.entries()) {
+      const outcome = outcomes[i]!;
+      assert.equal(outcome.ok && outcome.tokens, 1);
+      const alone = await pool.encode([text], { kind: 'query' });
+      assert.deepEqual(vectors.slice(i * pool.dimension, (i + 1) * pool.dimension), alone.vectors, text);
+    }
+    await pool.close();
+  }
+});
 
 test('a long run does not take more and more memory', {
   skip: MODELS.includes('token-average-256') ? false : 'models/token-average-256 is not there',

@@ -23,6 +23,17 @@ test('texts of one length make chunks of 20 ms, so that there are some to run to
   assert.ok(Math.abs(each.nextWeight(1e9, 2, true) - 20_000) < 1);
 });
 
+test('what texts cost together and apart is learned apart', () => {
+  const each = sizer();
+  each.observe(1000, 1);
+  assert.equal(each.expectedMs(1000), 1, 'for want of a better figure');
+  each.observe(1000, 0.5, true);
+  each.observe(1000, 1);
+  assert.equal(each.expectedMs(1000), 0.5, 'what waits will run together');
+  assert.ok(Math.abs(each.nextWeight(1e9, 2) - 5_000) < 1);
+  assert.ok(Math.abs(each.nextWeight(1e9, 2, true) - 40_000) < 1);
+});
+
 test('a small batch is shared among workers, but not into crumbs', () => {
   const each = sizer();
   each.observe(1000, 1);

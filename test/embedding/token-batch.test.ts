@@ -45,7 +45,7 @@ test('rows are padded with zeros that are no tokens, and types come along', () =
   assert.equal(tokenBatch([{ ids: [1], cut: 'nothing' }], 1).types, null);
 });
 
-test('texts of equal length are in groups of at most 128 tokens, long and empty ones alone', () => {
+test('texts of equal length are in groups of at most 128 tokens, longer ones and those of one token or none alone', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 200 }), (lengths) => {
       const groups = groupByLength(lengths);
@@ -56,9 +56,9 @@ test('texts of equal length are in groups of at most 128 tokens, long and empty 
       for (const group of groups) {
         const length = lengths[group[0]!]!;
         assert.ok(group.every((place) => lengths[place] === length));
-        assert.ok(group.length === 1 || (length > 0 && length <= MAX_GROUPED_TOKENS && group.length * length <= 128));
+        assert.ok(group.length === 1 || (length > 1 && length <= MAX_GROUPED_TOKENS && group.length * length <= 128));
       }
-      for (const length of new Set(lengths.filter((each) => each > 0 && each <= MAX_GROUPED_TOKENS))) {
+      for (const length of new Set(lengths.filter((each) => each > 1 && each <= MAX_GROUPED_TOKENS))) {
         const full = groups.filter(([place]) => lengths[place!] === length && length * 2 <= 128);
         assert.ok(full.filter((group) => (group.length + 1) * length <= 128).length <= 1, 'one may have room');
       }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { ChunkSizer } from '../../src/embedding/chunk-size.ts';
 import { type Chunk, EncodeJob } from '../../src/embedding/encode-job.ts';
@@ -93,7 +95,7 @@ test('every text is handed out once, whatever is counted, cancelled and added in
 
 test('texts whose tokens are counted go with those of the same number, of all calls', () => {
   const { waiting, add } = queue();
-  const lengths = [3, 9, 3, 9, 3, 9, 3, 9];
+  const lengths = [3, 9, 3, 9, 3, 9, 3, 9, 3, 9, 3, 9];
   for (const length of lengths) add(['x'.repeat(length), 'x'.repeat(length)]);
   count(waiting, waiting.gather(2, true)!);
   let counted = 0;
@@ -153,6 +155,35 @@ test('a call that has had nothing is served within two chunks, however much wait
   assert.ok(waiting.texts <= big - 20);
 });
 
+test('whatever keeps coming, a call has something within two chunks for each before it that has had nothing', () => {
+  const calls = fc.array(fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 1, maxLength: 12 }), { maxLength: 3 });
+  fc.assert(
+    fc.property(fc.array(calls, { minLength: 1, maxLength: 40 }), (inflow) => {
+      const { waiting, add } = queue();
+      const withNothing = new Map<EncodeJob, number>();
+      let chunks = 0;
+      const serve = (): boolean => {
+        const chunk = waiting.gather(2, true);
+        if (chunk === null) return false;
+        chunks++;
+        count(waiting, chunk);
+        for (const { job } of chunk.pieces) withNothing.delete(job);
+        for (const last of withNothing.values()) assert.ok(chunks < last);
+        return true;
+      };
+      for (const jobs of inflow) {
+        for (const lengths of jobs) {
+          const ahead = withNothing.size;
+          withNothing.set(add(lengths.map((length) => 'x'.repeat(length))), chunks + 2 * (ahead + 1));
+        }
+        serve();
+      }
+      while (serve());
+      assert.deepEqual([withNothing.size, waiting.texts], [0, 0]);
+    }),
+  );
+});
+
 test('of a lane each call gets its share before one gets a second', () => {
   const { waiting, add } = queue();
   for (let i = 0; i < 3; i++) add(new Array(50).fill(`call ${i}`));
@@ -161,4 +192,21 @@ test('of a lane each call gets its share before one gets a second', () => {
   const shares = chunk.pieces.map(({ places }) => places.length);
   assert.equal(new Set(chunk.pieces.map(({ job }) => job)).size, 3);
   assert.ok(Math.max(...shares) - Math.min(...shares) <= 1, shares.join());
+});
+
+test('calls that were cancelled are not kept in memory, whatever waits before them', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const { waiting, add } = queue();
+  for (let i = 0; i < 3; i++) add(['one', 'two', 'three']);
+  const cancelled = Array.from({ length: 5 }, () => {
+    const abort = new AbortController();
+    const job = new WeakRef(add(['one', 'two'], abort.signal));
+    abort.abort();
+    return job;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  assert.equal(waiting.texts, 9);
+  assert.equal(cancelled.filter((job) => job.deref() !== undefined).length, 0);
 });

@@ -97,6 +97,22 @@ test('a dialect that is named twice, unknown or alone on its path is refused wit
   ]);
 });
 
+test('search-r1 named in front of the others leaves them the requests that are theirs', async (t) => {
+  const usual = build(t);
+  const named = build(t, new FakeRetriever(), { dialects: ['search-r1'] });
+  for (const body of [
+    { query: 'a', topk: 1 },
+    { query: 'a', top_k: 1 },
+    { queries: ['a'], topk: 1, return_scores: true },
+    { queries: ['a'], topk_retrieval: 10, topk_rerank: 3 },
+    { topk: 1 },
+    [],
+  ]) {
+    const [one, other] = [await postTo(usual, '/retrieve', body), await postTo(named, '/retrieve', body)];
+    assert.deepEqual([other.status, other.json], [one.status, one.json], JSON.stringify(body));
+  }
+});
+
 test('where two named dialects claim a request, the one named first gets it; naming all leaves none unanswered', async (t) => {
   const single = { query: 'a', top_k: 1 };
   const first = build(t, new FakeRetriever(), { dialects: ['zerosearch', 'rllm'] });

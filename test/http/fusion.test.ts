@@ -28,7 +28,7 @@ function found(...hits: readonly [row: number, score: number, title?: string][])
 
 const turn = new EventLoopTurn(new AbortController().signal);
 const rowsOf = async (lists: ReturnType<typeof select>): Promise<number[][]> =>
-  (await lists).map((list) => list.map(({ hit }) => hit.row));
+  (await lists).map(({ candidates }) => candidates.map(({ hit }) => hit.row));
 
 test('what is excluded by id or lies below the score is left out', async () => {
   const outcomes = [found([1, 0.9], [2, 0.8], [3, 0.7], [4, 0.6])];

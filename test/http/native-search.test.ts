@@ -91,6 +91,37 @@ test('where an excluded id stands for many passages it is looked for further dow
     ['p50', 'p51'],
   );
   assert.ok(retriever.calls.length > 1);
+  const fused = await ask(build(t, retriever), { queries: ['', 'b'], k: 2, exclude: ['same'], fuse: 'rrf' });
+  assert.deepEqual(
+    fused.hits!.map(({ id }) => id),
+    ['p50', 'p51'],
+  );
+});
+
+test('ids that no list has do not change what is fused, and fusion looks at as many hits as it is told', async (t) => {
+  // Row i is the i-th of the first query and the last but i of the second.
+  const upsideDown = (_: unknown, position: number): QueryOutcome | undefined =>
+    position === 0
+      ? undefined
+      : {
+          ok: true,
+          hits: DOCUMENTS.map((document, row) => ({ row, document, score: Math.fround(row / 100) })).reverse(),
+          tokens: 1,
+          truncated: false,
+          text: 'b',
+          cut: 'nothing',
+          certificate: { exact: true, rescored: null },
+        };
+  const app = build(t, new FakeRetriever({ documents: DOCUMENTS, outcome: upsideDown }));
+  const nobody = Array.from({ length: 20 }, (_, i) => `nobody-${i}`);
+  for (const fuse of ['rrf', 'max']) {
+    for (const deduplicate of ['passage', 'title']) {
+      const request = { queries: ['a', 'b'], k: 3, fuse, deduplicate, candidates: 5 };
+      const { hits } = await ask(app, request);
+      assert.ok(hits!.every(({ from }) => from!.length === 1));
+      assert.deepEqual((await ask(app, { ...request, exclude: nobody })).hits, hits);
+    }
+  }
 });
 
 test('the least score, titles once, excerpts and whole rows', async (t) => {

@@ -17,6 +17,12 @@ interface Document {
   readonly components: { schemas: Record<string, { required?: string[]; properties?: Record<string, unknown> }> };
 }
 
+interface Content {
+  readonly content: {
+    readonly 'application/json': { readonly schema: { readonly anyOf: readonly { $ref: string }[] } };
+  };
+}
+
 test('the API’s description passes a linter', async (t) => {
   const file = join(await tempFolder(t), 'openapi.json');
   await writeFile(file, (await build(t).inject('/docs/openapi.json')).payload);
@@ -58,6 +64,22 @@ test('a field with a default need not be sent', async (t) => {
   assert.deepEqual(schemas.SearchR1Request?.required, ['queries']);
   assert.deepEqual(schemas.SearchagentXRequest?.required, ['prompts', 'top_k']);
   assert.equal(schemas.RllmLegacyRequest?.required, undefined);
+});
+
+test('where several forms share a path, none of a request or an answer is one that any object has', async (t) => {
+  const { paths, components } = (await build(t).inject('/docs/openapi.json')).json<Document>();
+  const operation = paths['/retrieve']!.post as unknown as {
+    requestBody: Content;
+    responses: Record<string, Content>;
+  };
+  for (const { content } of [operation.requestBody, operation.responses[200]!]) {
+    const forms = content['application/json'].schema.anyOf;
+    assert.ok(forms.length > 5);
+    for (const { $ref } of forms) {
+      const { properties, anyOf, items } = components.schemas[$ref.split('/').at(-1)!] as Record<string, object>;
+      assert.ok(Object.keys(properties ?? anyOf ?? items ?? {}).length > 0, $ref);
+    }
+  }
 });
 
 test('/docs is a page without scripts that names every route and field', async (t) => {

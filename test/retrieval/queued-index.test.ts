@@ -76,7 +76,7 @@ test('searches that are asked for in one turn of the event loop share the first 
   assert.deepEqual(engine.batches, [3]);
 });
 
-test('while more queries are certain to come a batch waits for 32 of them, or a little, and no longer than they come', async () => {
+test('while more queries are coming a batch waits for 32 of them, or a little, and no longer than they come', async () => {
   let moreAreComing = true;
   const { engine, index } = held({ moreAreComing: () => moreAreComing });
   const few = [ask(index, [1], 1), ask(index, [2], 1)];
@@ -104,6 +104,24 @@ test('while more queries are certain to come a batch waits for 32 of them, or a 
   assert.equal(engine.batches.at(-1), 2, 'both at once, as nothing more is coming');
   await drain(engine);
   await Promise.all([last, company]);
+});
+
+test('a batch with the rest of a search that has waited long enough does not wait for company', async () => {
+  let moreAreComing = false;
+  const { engine, index } = held({ moreAreComing: () => moreAreComing });
+  const searched = ask(index, new Array(17).fill(1), 1);
+  await turn();
+  await sleep(60);
+  moreAreComing = true;
+  // Of another kind, so that it comes to stand before the rest of the first.
+  const late = ask(index, [2], 100);
+  for (let batch = 0; batch < 2; batch++) {
+    engine.held[0]!.release();
+    await turn();
+  }
+  assert.deepEqual(engine.batches, [8, 8, 1]);
+  await drain(engine);
+  await Promise.all([searched, late]);
 });
 
 test('closing does not wait for company', async () => {

@@ -47,6 +47,11 @@ class TestClient(unittest.TestCase):
         self.assertEqual(second.embedded.cut, "nothing")
         self.assertTrue(first.certificate.exact)
 
+    def test_half_a_surrogate_pair_is_a_text_like_any_other(self) -> None:
+        response = self.client.search([BRIDGE, "\ud83d bridge"], k=2)
+        self.assertEqual([len(result.hits) for result in response], [2, 2])
+        self.assertEqual([len(hits) for hits in self.client.retrieve(["\ud83d"], topk=1)], [1])
+
     def test_queries_are_fused_without_what_was_seen(self) -> None:
         seen = self.client.search([BRIDGE], k=1).results[0].hits[0].id
         assert seen is not None
@@ -134,6 +139,8 @@ class TestClient(unittest.TestCase):
             self.client.retrieve(BRIDGE)
         with self.assertRaisesRegex(TypeError, "give a list"):
             self.client.embed(BRIDGE)
+        with self.assertRaisesRegex(TypeError, "give a list"):
+            self.client.search([BRIDGE], exclude="s-0001")
         with self.assertRaisesRegex(TypeError, "not int"):
             self.client.search([3])  # type: ignore[list-item]
 

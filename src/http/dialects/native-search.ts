@@ -6,7 +6,16 @@ import { addTimings, NO_TIMINGS, STAGES, type StageTimings } from '../../retriev
 import { ERROR_STATUS } from '../error-status.ts';
 import { EventLoopTurn } from '../event-loop-turn.ts';
 import { excerpt } from '../excerpt.ts';
-import { type Candidate, DEDUPLICATIONS, FUSIONS, type Fused, fuse, type Selection, select } from '../fusion.ts';
+import {
+  type Candidate,
+  DEDUPLICATIONS,
+  FUSIONS,
+  type Fused,
+  fuse,
+  type Selected,
+  type Selection,
+  select,
+} from '../fusion.ts';
 import { Contents, Document, nullable, Score } from './common-fields.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
 import { refuseTooLargeK, separated } from './search-plan.ts';
@@ -79,7 +88,7 @@ export const nativeSearch = defineDialect({
       ),
       candidates: nullable(
         Type.Integer({ minimum: 1 }),
-        'Hits of each query that fusion looks at. Absent: the greater of 10 and 2 k.',
+        'Hits of each query that fusion looks at, besides those left out; at least k. Absent: the greater of 10 and 2 k.',
       ),
       maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit; absent, the whole passage.'),
       documents: Type.Boolean({ default: false, description: 'Whether hits carry their whole row.' }),
@@ -140,19 +149,20 @@ export const nativeSearch = defineDialect({
       index: request.index,
       async run(retriever, signal) {
         const turn = new EventLoopTurn(signal);
-        let depth = firstDepth(selection, request, limits);
+        const wanted = wantedHits(selection, request);
+        let depth = Math.min(wanted + selection.excluded.size, deepestDepth(queries.length, k, limits));
         const deepest = deepestDepth(queries.length, k, limits);
         let timings = NO_TIMINGS;
         let outcomes: readonly QueryOutcome[];
-        let lists: readonly (readonly Candidate[])[];
+        let lists: readonly Selected[];
         for (;;) {
           const result = await retriever.retrieve({ queries: inputs, k: depth, truncate, signal });
           timings = addTimings(timings, result.timings);
           outcomes = result.outcomes;
           const separate = request.fuse === 'none';
-          lists = await select(outcomes, selection, { length: separate ? k : depth, acrossLists: separate }, turn);
+          lists = await select(outcomes, selection, { length: separate ? k : wanted, acrossLists: separate }, turn);
           // Where what was left out has left a list short, there may be more further down.
-          const short = separate && lists.some((list, i) => isShort(list, outcomes[i]!, depth, selection));
+          const short = lists.some(({ full }, i) => !full && hasMore(outcomes[i]!, depth));
           if (!short || depth >= deepest) break;
           depth = Math.min(deepest, depth * 4);
         }
@@ -169,35 +179,27 @@ export const nativeSearch = defineDialect({
   },
 });
 
-/** Hits looked at first: with room for those that are left out. */
-function firstDepth(
-  { k, excluded, deduplicate }: Selection,
-  request: { readonly fuse: string; readonly candidates: number | null; readonly queries: readonly unknown[] },
-  limits: RequestLimits,
+/** Hits of each query that are looked at, besides those that are left out. */
+function wantedHits(
+  { k, deduplicate }: Selection,
+  request: { readonly fuse: string; readonly candidates: number | null },
 ): number {
-  const wanted =
-    request.fuse === 'none' && deduplicate === 'none' ? k : Math.max(k, request.candidates ?? Math.max(10, 2 * k));
-  return Math.min(wanted + excluded.size, deepestDepth(request.queries.length, k, limits));
+  if (request.fuse === 'none' && deduplicate === 'none') return k;
+  return Math.max(k, request.candidates ?? Math.max(10, 2 * k));
 }
 
 function deepestDepth(queries: number, k: number, limits: RequestLimits): number {
   return Math.max(k, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, queries))));
 }
 
-function isShort(
-  list: readonly Candidate[],
-  outcome: QueryOutcome,
-  depth: number,
-  { k, minScore }: Selection,
-): boolean {
-  if (!outcome.ok || list.length >= k || outcome.hits.length < depth) return false;
-  return minScore === null || outcome.hits.at(-1)!.score >= minScore;
+function hasMore(outcome: QueryOutcome, depth: number): boolean {
+  return outcome.ok && outcome.hits.length >= depth;
 }
 
 function* reply(
   { info }: Retriever,
   outcomes: readonly QueryOutcome[],
-  lists: readonly (readonly Candidate[])[] | undefined,
+  lists: readonly Selected[] | undefined,
   fused: readonly Fused[] | undefined,
   timings: StageTimings,
   text: (hit: Candidate, query: number) => string,
@@ -213,7 +215,7 @@ function* reply(
     yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';
-      yield* separated(lists[i]!, (hit) => `${text(hit, i)}}`);
+      yield* separated(lists[i]!.candidates, (hit) => `${text(hit, i)}}`);
       yield ']';
     }
     yield '}';

@@ -1,9 +1,11 @@
 import { Type } from 'typebox';
 import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
+import { searchR1Rerank } from './planned.ts';
 import { Questions, withQuestions } from './questions.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
+import { skyrl } from './skyrl.ts';
 
 /**
  * Search-R1 and the many that copied its server: a batch of queries in, one list of passages per query out. Two of the
@@ -17,6 +19,7 @@ export const searchR1 = defineDialect({
   request: Type.Object({ queries: Queries, topk: Topk, return_scores: ReturnScores, questions: Questions }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge', 'capital of Finland'], topk: 3, return_scores: true },
+  claims: (body, named) => !named || !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
   plan({ queries, topk, return_scores, questions }, limits) {
     const search = {
       queries: withQuestions(queries, questions),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -29,7 +30,11 @@ class Call(Generic[Result]):
     @property
     def request(self) -> dict[str, Any]:
         """The arguments of httpx's ``request``."""
-        return {"method": "GET" if self.body is None else "POST", "url": self.path, "json": self.body}
+        if self.body is None:
+            return {"method": "GET", "url": self.path}
+        # In ASCII, unlike httpx's own ``json``: half a surrogate pair, which a model may write, has no UTF-8.
+        content = json.dumps(self.body, allow_nan=False).encode("ascii")
+        return {"method": "POST", "url": self.path, "content": content, "headers": {"content-type": "application/json"}}
 
     def result(self, outcome: Outcome) -> Result:
         """What the call gives, or its error."""

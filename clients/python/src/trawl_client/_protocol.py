@@ -59,6 +59,8 @@ def search_body(
     """The body of POST /v1/search; what is left to the server's default is left out."""
     if isinstance(queries, (str, Query, Mapping)):
         raise TypeError("queries is one query; give a list of queries.")
+    if isinstance(exclude, (str, bytes)):
+        raise TypeError("exclude is one id; give a list of ids.")
     body: Json = {"queries": [_query(query) for query in queries]}
     optional: Json = {
         "index": index,
