@@ -1,4 +1,4 @@
-import Fastify, { type FastifyInstance, type FastifyServerOptions, LogController } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
 import { installAccess } from './access.ts';
@@ -65,6 +65,9 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => connectionErrors.handle(error, socket),
     frameworkErrors(_error, request, reply) {
+      // No hook runs for it.
+      request.arrivedAt = performance.now();
+      reply.headers(headersOfEveryAnswer(request));
       sendError(new TrawlError('NOT_FOUND', 'The path of the request cannot be decoded.'), request, reply, config);
     },
   } as FastifyServerOptions);
@@ -77,7 +80,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   app.addHook('preClose', async () => quiet.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
+    reply.headers(headersOfEveryAnswer(request));
   });
   app.addHook('onSend', async (request, reply) => {
     cutIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.cut('stalled'));
@@ -102,6 +105,10 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerDocs(app);
   registerPage(app);
   return app;
+}
+
+function headersOfEveryAnswer({ id }: FastifyRequest): Record<string, string> {
+  return { 'x-request-id': id, 'x-content-type-options': 'nosniff' };
 }
 
 function connectionOptions({ receiveTimeoutMs, headersTimeoutMs }: ServerConfig): object {

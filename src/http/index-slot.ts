@@ -19,7 +19,7 @@ export interface OpenProgress {
 export interface IndexTarget {
   readonly folder: string;
   /** Folder or name of the query encoder; default: what the index's manifest remembers. */
-  readonly model?: string;
+  readonly model?: string | undefined;
 }
 
 export type OpenIndex = (
@@ -45,6 +45,7 @@ export class IndexSlot {
   readonly name: string;
   readonly #open: OpenIndex | undefined;
   #target: IndexTarget | undefined;
+  readonly #modelAtStart: string | undefined;
   #current: Shared | undefined;
   /** Replaced, with requests that still use them. */
   readonly #draining = new Set<Shared>();
@@ -58,6 +59,7 @@ export class IndexSlot {
   constructor(name: string, target?: IndexTarget, open?: OpenIndex) {
     this.name = name;
     this.#target = target;
+    this.#modelAtStart = target?.model;
     this.#open = open;
   }
 
@@ -116,7 +118,7 @@ export class IndexSlot {
       throw new TrawlError('NOT_SUPPORTED', `The index ${this.name} was handed over open; there is nothing to load.`);
     }
     if (this.#stopping) throw stopping();
-    const target = { ...this.#target, ...change };
+    const target = { ...this.#target, ...this.#modelFor(change), ...change };
     let opened: Retriever | undefined;
     try {
       opened = await this.#open(this.name, target, (progress) => this.report(progress));
@@ -131,6 +133,11 @@ export class IndexSlot {
     this.#target = target;
     this.set(opened);
     return opened;
+  }
+
+  /** The encoder of one folder says nothing of another's: with a new one it is again that of the start. */
+  #modelFor({ folder }: Partial<IndexTarget>): { readonly model?: string | undefined } {
+    return folder === undefined ? {} : { model: this.#modelAtStart };
   }
 
   /** A load under way goes on; those that wait for it, and later ones, are refused. */

@@ -157,6 +157,7 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
   if (config.topk > config.maxK) {
     throw new TrawlError('CONFIG_INVALID', `topk is ${config.topk}, which is more than maxK allows (${config.maxK}).`);
   }
+  for (const origin of config.corsOrigins) if (!isOrigin(origin)) throw noOrigin(origin);
   // A body becomes one string before it is parsed.
   if (config.maxBodyBytes > constants.MAX_STRING_LENGTH) {
     throw new TrawlError(
@@ -165,4 +166,19 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
     );
   }
   return Object.freeze(config);
+}
+
+/** Whether a browser could send it: any other text would match no page, and nothing would say so. */
+function isOrigin(text: string): boolean {
+  if (text === '*' || text === 'null') return true;
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(text)) return false;
+  return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
+}
+
+function noOrigin(text: string): TrawlError {
+  const meant = URL.canParse(text) && /^https?:/i.test(text) ? ` Is ${new URL(text).origin} meant?` : '';
+  return new TrawlError(
+    'CONFIG_INVALID',
+    `corsOrigins (--cors-origin) has ${JSON.stringify(text)}; an origin is scheme://host, with a port where it is not the usual one, and nothing behind it, as https://example.org, or *.${meant}`,
+  );
 }

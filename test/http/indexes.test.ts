@@ -231,6 +231,19 @@ test('a reload takes a new directory and keeps it only where it could be opened'
   assert.deepEqual(folders, ['/somewhere/wiki ', '/somewhere/wiki ', '/bad ', '/somewhere/wiki ', '/new m', '/new m']);
 });
 
+test('the encoder that a reload names goes with its folder, not with the next one', async (t) => {
+  const targets: string[] = [];
+  const { holder } = await two((name, target, nth) => {
+    if (name === 'wiki') targets.push(`${target.folder} ${target.model ?? ''}`);
+    return fake(name, `g${nth}`);
+  });
+  const app = build(t, holder);
+  for (const body of [{ folder: '/a', model: 'm' }, {}, { folder: '/b' }, {}, { model: 'n' }, {}]) {
+    assert.equal((await postTo(app, '/admin/indexes/wiki/reload', body)).status, 200);
+  }
+  assert.deepEqual(targets.slice(1), ['/a m', '/a m', '/b ', '/b ', '/b n', '/b n']);
+});
+
 test('reloads that come together are done one after another', async (t) => {
   let opening = 0;
   let most = 0;

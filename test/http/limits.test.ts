@@ -198,3 +198,27 @@ test('a configuration that cannot work is refused', () => {
     [3, 20_000, 2_048],
   );
 });
+
+test('an origin that no browser sends is refused, with the one that is meant', () => {
+  for (const good of ['*', 'null', 'https://a.example', 'http://localhost:3000', 'chrome-extension://abc']) {
+    assert.deepEqual(resolveServerConfig({ corsOrigins: [good] }).corsOrigins, [good]);
+  }
+  for (const bad of [
+    '',
+    'a.example',
+    'https://a.example/',
+    'https://A.example',
+    'https://a.example:443',
+    'https://*.a/x',
+  ]) {
+    assert.throws(
+      () => resolveServerConfig({ corsOrigins: ['https://b.example', bad] }),
+      { code: 'CONFIG_INVALID' },
+      bad,
+    );
+  }
+  assert.throws(
+    () => resolveServerConfig({ corsOrigins: ['https://A.example/page'] }),
+    /Is https:\/\/a\.example meant\?/,
+  );
+});

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot } from '../../src/http/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
 import { ServerMetrics } from '../../src/http/server-metrics.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
@@ -267,6 +270,21 @@ test('lines that were dropped are told as they are when they are asked for', asy
   assert.equal((await metricsOf(app)).get(name), 3);
   dropped = 5;
   assert.equal((await metricsOf(app)).get(name), 5);
+});
+
+test('docs/operations.md names every metric of ours, and none that is not there', async (t) => {
+  const { body } = await build(t).inject('/metrics');
+  const told = [...body.matchAll(/^# TYPE (trawl_\w+)/gm)].map(([, name]) => name!);
+  const page = readFileSync(join(packageRoot, 'docs', 'operations.md'), 'utf8');
+  const written = [...page.matchAll(/trawl_\w+/g)].map(([name]) => name);
+  assert.deepEqual([...new Set(written)].sort(), told.sort());
+});
+
+test('a path that cannot be decoded gets the headers of every other answer', async (t) => {
+  const { headers, statusCode } = await build(t).inject({ url: '/%zz', headers: { 'x-request-id': 'a-1' } });
+  assert.equal(statusCode, 404);
+  assert.deepEqual([headers['x-request-id'], headers['x-content-type-options']], ['a-1', 'nosniff']);
+  assert.match(String(headers['server-timing']), /^total;dur=\d+\.\d{3}$/);
 });
 
 test('every answer has server-timing', async (t) => {

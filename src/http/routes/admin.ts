@@ -17,7 +17,10 @@ export const RELOAD_ROUTE = '/admin/indexes/:name/reload';
 const ReloadRequest = Type.Object(
   {
     folder: nullable(Type.String(), 'Directory of the new index on the server; absent, the one it has.'),
-    model: nullable(Type.String(), "Query encoder; absent, the one the new index's manifest remembers, or --model."),
+    model: nullable(
+      Type.String(),
+      "Query encoder; absent, with a folder the one the new index's manifest remembers, or --model, else the one it has.",
+    ),
   },
   { additionalProperties: false },
 );
