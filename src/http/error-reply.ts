@@ -24,6 +24,9 @@ export function installErrorHandler(app: FastifyInstance, config: ServerConfig):
   });
 }
 
+/** The wait is an estimate, and may be over sooner. */
+const MOST_RETRY_AFTER_S = 60;
+
 export function sendError(
   error: TrawlError,
   request: FastifyRequest,
@@ -34,13 +37,19 @@ export function sendError(
   const status = dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
   config.metrics?.refused(error.code);
-  if (status === 503) reply.header('retry-after', config.retryAfterS);
+  if (status === 503) reply.header('retry-after', retryAfterS(error, config));
   void reply
     .code(status)
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .header('server-timing', totalOnly(elapsedMs(request)))
     .send(dialect?.errorBody?.(error, status) ?? errorBody(error, status));
+}
+
+/** Seconds until it may be tried again: the error's own figure where it is more than what is usual, up to a minute. */
+function retryAfterS({ details }: TrawlError, { retryAfterS: usual }: Pick<ServerConfig, 'retryAfterS'>): number {
+  const own = details.retryAfterS;
+  return Math.max(usual, Math.min(MOST_RETRY_AFTER_S, typeof own === 'number' ? own : 0));
 }
 
 /** The route as it is declared: what a path or a query string says is the client's. */

@@ -38,6 +38,6 @@ function refuseIfLate(retriever: Retriever, shedAfterMs: number): void {
   throw new TrawlError(
     'OVERLOADED',
     `A request would wait about ${expectedMs} ms, more than the ${shedAfterMs} ms that this server lets it. Try again later.`,
-    { details: { expectedMs, shedAfterMs } },
+    { details: { expectedMs, shedAfterMs, retryAfterS: Math.ceil((expectedMs - shedAfterMs) / 1000) } },
   );
 }

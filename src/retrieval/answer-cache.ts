@@ -68,6 +68,8 @@ export class AnswerCache {
   set(scope: number, key: string, k: number, outcome: Answered): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
     const name = nameOf(scope, key);
+    // A search for more hits may have ended before one for fewer.
+    if ((this.#entries.peek(name)?.k ?? 0) >= reach) return;
     const bytes = bytesOf(outcome, name);
     // One larger than all there may be is not taken.
     if (bytes > this.maxBytes) return;

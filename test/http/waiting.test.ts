@@ -280,9 +280,14 @@ test('where it is told to, a listener refuses what would wait too long, and anot
   expectedWaitMs = 1_200;
   const refused = await post(shedding, { queries: ['a'] });
   assert.equal(refused.status, 503);
-  assert.ok(Number(refused.headers['retry-after']) >= 1);
+  assert.equal(refused.headers['retry-after'], '2');
   assert.equal(errorOf(refused.json).code, 'OVERLOADED');
   assert.match(errorOf(refused.json).message, /1200 ms.*1000 ms/);
+  expectedWaitMs = 15_900;
+  assert.equal((await post(shedding, { queries: ['a'] })).headers['retry-after'], '15', 'when it may be let in');
+  expectedWaitMs = 1e9;
+  assert.equal((await post(shedding, { queries: ['a'] })).headers['retry-after'], '60');
+  expectedWaitMs = 1_200;
   assert.equal((await post(waiting, { queries: ['a'] })).status, 200);
 });
 

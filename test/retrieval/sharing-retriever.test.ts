@@ -199,6 +199,26 @@ test('a finished answer is kept, for as many hits or fewer', async () => {
   assert.deepEqual([cached, computed, cacheEntries], [3, 4, 3]);
 });
 
+test('an answer for more hits is not lost to one for fewer that ends later', () => {
+  const cache = new AnswerCache(MIB);
+  const scope = cache.newScope();
+  const answer = (hits: number) => ({
+    ok: true as const,
+    tokens: 1,
+    truncated: false,
+    text: 'a',
+    cut: 'nothing' as const,
+    certificate: { exact: true as const, rescored: null },
+    hits: Array.from({ length: hits }, (_, row) => ({ row, score: 1 - row, document: '{}' })),
+  });
+  cache.set(scope, 'a', 4, answer(4));
+  cache.set(scope, 'a', 1, answer(1));
+  assert.equal(cache.get(scope, 'a', 4)?.hits.length, 4);
+  cache.set(scope, 'a', 6, answer(6));
+  assert.equal(cache.get(scope, 'a', 6)?.hits.length, 6);
+  assert.deepEqual([cache.entries, cache.heldBy(scope).entries], [1, 1]);
+});
+
 test('an answer with all rows there are serves for any number of hits', async () => {
   const { shared, asked } = share({ answerCache: new AnswerCache(MIB) });
   await shared.retrieve({ queries: ['a'], k: 100 });
