@@ -27,12 +27,18 @@ const MAX_INPUT_CHARACTERS = 100;
 /** Gathers all faults of a request so that a person repairs them in one go. */
 export class Issues {
   readonly #issues: ValidationIssue[] = [];
+  readonly #what: string;
   #count = 0;
+
+  /** `what`: what is at fault, as the messages call it. */
+  constructor(what = 'body') {
+    this.#what = what;
+  }
 
   add(type: string, loc: readonly (string | number)[], msg: string, input: unknown): void {
     this.#count++;
     if (this.#issues.length >= MAX_ISSUES) return;
-    this.#issues.push({ type, loc: ['body', ...loc], msg, ...smallInput(input) });
+    this.#issues.push({ type, loc: [this.#what, ...loc], msg, ...smallInput(input) });
   }
 
   throwIfAny(): void {

@@ -166,7 +166,7 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
   const client = await connected(t, url);
   const expected = new Map<[string, Record<string, unknown>], RegExp>([
     [['search', {}], /^INVALID_REQUEST: .*query/],
-    [['search', { query: 'a', k: 0 }], /^INVALID_REQUEST: .*k/],
+    [['search', { query: 'a', k: 0 }], /^INVALID_REQUEST: arguments\.k: /],
     [['search', { query: 'a', k: 101 }], /^K_TOO_LARGE: .*100/],
     [['search', { query: 'a'.repeat(1_001) }], /^[A-Z_]+: .*1000/],
     [['search', { query: ['a'] }], /^INVALID_REQUEST: .*string/],

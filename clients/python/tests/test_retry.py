@@ -102,7 +102,12 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
                 client.indexes()
 
     def test_errors_of_strange_servers_are_told(self) -> None:
-        for answer, text in (((200, {}, b"<html>"), "not JSON"), ((200, {}, [1]), "JSON list")):
+        strange = (
+            ((200, {}, b"<html>"), "not JSON"),
+            ((200, {}, [1]), "JSON list"),
+            ((200, {}, {"ok": 1}), "not a Trawl"),
+        )
+        for answer, text in strange:
             with (
                 ScriptedServer(answer) as server,
                 TrawlClient(server.url) as client,

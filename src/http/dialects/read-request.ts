@@ -33,6 +33,8 @@ export interface ReadLimits {
   readonly items: number;
   /** UTF-16 units of any text. */
   readonly characters: number;
+  /** What is read, in the messages; default: `body`. */
+  readonly what?: string;
 }
 
 /**
@@ -52,7 +54,7 @@ export function readRequest<Schema extends TSchema>(schema: Schema, body: unknow
       },
     ]);
   }
-  const issues = new Issues();
+  const issues = new Issues(most.what);
   const value = new Reader(issues, most).read(schema as Node, body, []);
   issues.throwIfAny();
   return value as Static<Schema>;

@@ -133,7 +133,11 @@ function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>):
   return {
     ...parts,
     call: (retriever, args, { signal, maxChars }) =>
-      run(retriever, readRequest(parts.input, args, { items: MAX_PASSAGES, characters: maxChars }), signal),
+      run(
+        retriever,
+        readRequest(parts.input, args, { items: MAX_PASSAGES, characters: maxChars, what: 'arguments' }),
+        signal,
+      ),
   };
 }
 

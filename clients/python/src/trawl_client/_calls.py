@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import httpx
 
 from . import _protocol
-from ._errors import TrawlConnectionError
+from ._errors import TrawlConnectionError, TrawlError
 from ._protocol import Json
 from ._retry import REPEATABLE, Retry
 
@@ -41,7 +41,13 @@ class Call(Generic[Result]):
         if isinstance(outcome, httpx.TransportError):
             raise no_answer(outcome) from outcome
         _protocol.raise_for_error(outcome)
-        return self.read(_protocol.json_object(outcome))
+        body = _protocol.json_object(outcome)
+        try:
+            return self.read(body)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise TrawlError(
+                f"{outcome.url} answers in a form that is not a Trawl server's: {type(error).__name__} {error}"
+            ) from error
 
 
 class Tries:
