@@ -102,7 +102,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
                 client.indexes()
 
     def test_errors_of_strange_servers_are_told(self) -> None:
-        strange = (
+        strange: tuple[tuple[Answer, str], ...] = (
             ((200, {}, b"<html>"), "not JSON"),
             ((200, {}, [1]), "JSON list"),
             ((200, {}, {"ok": 1}), "not a Trawl"),
