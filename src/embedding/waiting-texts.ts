@@ -127,10 +127,11 @@ export class WaitingTexts {
   }
 
   #nextJob(): EncodeJob | null {
-    this.#freshIsNext = !this.#freshIsNext;
+    const isForFresh = this.#freshIsNext;
+    this.#freshIsNext = !isForFresh;
     const [fresh = null] = this.#fresh;
     const [served = null] = this.#served;
-    return this.#freshIsNext ? (served ?? fresh) : (fresh ?? served);
+    return isForFresh ? (fresh ?? served) : (served ?? fresh);
   }
 
   /** A job without work, whose texts and vectors are not to be kept for nobody. */

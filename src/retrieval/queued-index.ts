@@ -15,8 +15,8 @@ const PATIENCE_MS = 25;
 
 export interface QueuedIndexOptions {
   /**
-   * Whether more queries may come soon, whatever this index does: texts wait for the encoder. A
-   * pass over the codes costs nearly as much for a few queries as for 30, and the encoder needs the processor too.
+   * Whether more queries may come soon, whatever this index does: texts wait for the encoder. A pass over the codes costs
+   * nearly as much for a few queries as for 30, and the encoder needs the processor too.
    */
   readonly moreAreComing?: () => boolean;
 }

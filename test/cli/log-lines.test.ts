@@ -12,11 +12,20 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LogLines } from '../../cli/log-lines.ts';
 import { smallDisk } from '../helpers/small-disk.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+
+/** Both ends of a pipe; neither blocks. */
+async function namedPipe(t: TestContext): Promise<{ reader: number; writer: number }> {
+  const path = join(await tempFolder(t), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  return { reader, writer };
+}
 
 test('lines come whole and in order, and the last one with a flush', async (t) => {
   const path = join(await tempFolder(t), 'log');
@@ -88,10 +97,7 @@ test('what a disk that fills up has cut is a line by itself, lost lines are coun
 test('a pipe that nobody reads keeps a bounded number of lines, and goes on when it is read again', {
   skip: process.platform === 'win32' && 'no named pipes',
 }, async (t) => {
-  const path = join(await tempFolder(t), 'pipe');
-  execFileSync('mkfifo', [path]);
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const { reader, writer } = await namedPipe(t);
   const lines = new LogLines(writer, 100_000);
   const line = `${'x'.repeat(99)}\n`;
   for (let i = 0; i < 10_000; i++) {
@@ -122,10 +128,7 @@ test('a pipe that nobody reads keeps a bounded number of lines, and goes on when
 test('a flush writes the rest of a chunk that a full pipe held up, before the lines behind it', {
   skip: process.platform === 'win32' && 'no named pipes',
 }, async (t) => {
-  const path = join(await tempFolder(t), 'pipe');
-  execFileSync('mkfifo', [path]);
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const { reader, writer } = await namedPipe(t);
   const lines = new LogLines(writer, 1e9);
   const expected = Array.from({ length: 1_000 }, (_, i) => `${`${i}`.padEnd(99, '.')}\n`).join('');
   const buffer = Buffer.alloc(1_000_000);

@@ -271,6 +271,15 @@ test('a deadline that is none is a 422 that says what it has to be', async (t) =
   }
 });
 
+test('while texts wait for the encoder, queries that it has given back are searched together', async (t) => {
+  const { retriever } = await openParts(t);
+  const asked = Array.from({ length: 40 }, (_, i) => `sleep 2 ${'x'.repeat(i)}`);
+  await Promise.all(asked.map((query) => retriever.retrieve({ queries: [query], k: 1 })));
+  const { queries, batches } = retriever.statistics().search;
+  assert.equal(queries, 40);
+  assert.ok(batches <= 25, `${batches} batches`);
+});
+
 test('where it is told to, a listener refuses what would wait too long, and another of the same index does not', async (t) => {
   let expectedWaitMs = 0;
   const statistics = () => ({ ...NO_STATISTICS, encoder: { ...NO_STATISTICS.encoder, expectedWaitMs } });
