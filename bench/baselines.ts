@@ -7,25 +7,26 @@ import { TrawlError } from '../src/errors.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { EngineUnavailable, ScriptProcess } from './script-process.ts';
 
-/** Cases with baselines; each has a Python environment of its own, because torch takes 6 GB. */
-export const BASELINE_CASES = ['flat', 'embed', 'serve'] as const;
+/** Cases with Python baselines. Each has its own environment, because torch takes 6 GB. */
+export const BASELINE_CASES = ['flat', 'embed', 'serve', 'bm25'] as const;
 export type BaselineCase = (typeof BASELINE_CASES)[number];
 
-/** The Python scripts and what they need. */
+/** The Python scripts and their requirements. */
 const FOLDER = join(packageRoot, 'bench', 'baselines');
 const REQUIREMENTS: Readonly<Record<BaselineCase, string>> = {
   flat: join(FOLDER, 'requirements.txt'),
   embed: join(FOLDER, 'requirements-embed.txt'),
   serve: join(FOLDER, 'requirements-serve.txt'),
+  bm25: join(FOLDER, 'requirements-bm25.txt'),
 };
 
-/** Cases whose environment also sees the packages of another one: torch is not installed twice. */
+/** Cases whose environment also has the packages of another one, so that torch is not installed twice. */
 const BUILT_ON: Readonly<Partial<Record<BaselineCase, BaselineCase>>> = { serve: 'embed' };
 
 /**
  * Starts bench/baselines/SCRIPT.py.
  *
- * @throws EngineUnavailable where there are no scripts.
+ * @throws EngineUnavailable if the installation has no scripts.
  */
 export function openBaselineScript<Reply extends object>(
   script: string,
@@ -33,11 +34,11 @@ export function openBaselineScript<Reply extends object>(
   { python, threads }: { readonly python: string; readonly threads: number },
 ): ScriptProcess<Reply> {
   const path = join(FOLDER, `${script}.py`);
-  if (!existsSync(path)) throw new EngineUnavailable(`${path} is not there: baselines come with a checkout`);
+  if (!existsSync(path)) throw new EngineUnavailable(`${path} does not exist: baselines come with a checkout`);
   return new ScriptProcess<Reply>(name, python, ['-B', path, String(threads)]);
 }
 
-/** The environment's folder below the cache: a new one for new requirements, shared by all checkouts. */
+/** The environment's folder in the cache. It depends on the requirements alone, so checkouts share it. */
 export function baselineFolder(cache: string, of: BaselineCase): string {
   const hash = createHash('sha256').update(readFileSync(REQUIREMENTS[of]));
   const base = BUILT_ON[of];
@@ -46,7 +47,7 @@ export function baselineFolder(cache: string, of: BaselineCase): string {
   return join(cache, `baselines-${of === 'flat' ? '' : `${of}-`}${version}`);
 }
 
-/** The interpreter of the environment, undefined until `trawl bench baselines` has made it. */
+/** The environment's Python, or undefined if `trawl bench baselines` has not installed it yet. */
 export function baselinePython(cache: string, of: BaselineCase): string | undefined {
   const base = BUILT_ON[of];
   if (!existsSync(REQUIREMENTS[of]) || (base !== undefined && baselinePython(cache, base) === undefined))
@@ -56,20 +57,20 @@ export function baselinePython(cache: string, of: BaselineCase): string | undefi
 }
 
 /**
- * Makes the environment unless it is there. Resolves to its interpreter.
+ * Installs the environment if it is missing. Resolves to its Python.
  *
- * @throws TrawlError USAGE naming what is missing.
+ * @throws TrawlError USAGE if Python, venv or a package is missing.
  */
 export async function installBaselines(
   cache: string,
   of: BaselineCase,
   options: { python: string; signal: AbortSignal; note(text: string): void },
 ): Promise<string> {
-  const there = baselinePython(cache, of);
-  if (there !== undefined) return there;
+  const installed = baselinePython(cache, of);
+  if (installed !== undefined) return installed;
   const requirements = REQUIREMENTS[of];
   if (!existsSync(requirements))
-    throw new TrawlError('USAGE', `${requirements} is not there: baselines come with a checkout.`);
+    throw new TrawlError('USAGE', `${requirements} does not exist: baselines come with a checkout.`);
   const base = BUILT_ON[of];
   const basePython = base === undefined ? undefined : await installBaselines(cache, base, options);
   const folder = baselineFolder(cache, of);
@@ -92,7 +93,7 @@ export async function installBaselines(
   return python;
 }
 
-/** What is installed in `from` can be imported in `to`, behind what `to` has itself. */
+/** Makes the packages of `from` importable in `to`, after its own. */
 async function shareSitePackages(from: string, to: string): Promise<void> {
   const [version] = await readdir(join(to, 'lib'));
   const sitePackages = (folder: string): string => join(folder, 'lib', version!, 'site-packages');
@@ -100,11 +101,11 @@ async function shareSitePackages(from: string, to: string): Promise<void> {
 }
 
 async function runCommand(command: string, args: string[], signal: AbortSignal, onFailure: string): Promise<void> {
-  // Its output is for the person, not for a pipe.
+  // On stderr, because stdout may be a pipe.
   const child = spawn(command, args, { signal, stdio: ['ignore', process.stderr, process.stderr] });
   const problem = await new Promise<string | undefined>((resolve, reject) => {
     child.on('error', (error) => (error.name === 'AbortError' ? reject(error) : resolve(error.message)));
-    child.on('close', (code) => resolve(code === 0 ? undefined : `it ended with ${code}`));
+    child.on('close', (code) => resolve(code === 0 ? undefined : `exit code ${code}`));
   });
   if (problem !== undefined) throw new TrawlError('USAGE', `${onFailure}: ${command} ${args.join(' ')}: ${problem}.`);
 }

@@ -1,30 +1,31 @@
-import { cpus, freemem, loadavg, totalmem } from 'node:os';
-import { availableCores } from '../src/embedding/available-cores.ts';
+import { cpus, loadavg } from 'node:os';
+import type { Kernel } from '../src/native/kernel.ts';
 import { packageVersion } from '../src/package-root.ts';
-import type { Kernel } from '../src/vector-index/kernel.ts';
-import type { BenchEngine } from './bench-engine.ts';
+import { availableCores } from '../src/system/cores.ts';
+import { memoryLimit } from '../src/system/memory.ts';
 
-/** The machine and the versions that figures come from. */
+/** The machine and the versions of the programs. */
 export interface MachineFacts {
   /** ISO 8601, UTC. */
   readonly date: string;
   readonly processor: string;
   readonly cores: number;
   readonly memoryBytes: number;
-  /** Processes that wanted to run before the measurement, mean of a minute; above some 0.3 the figures are disturbed. */
+  /** Load average of the minute before the measurement. Above about 0.3 other work disturbs the figures. */
   readonly loadBefore: number;
   readonly platform: string;
   readonly node: string;
   readonly trawl: string;
-  /** `faiss-cpu 1.15.1`, of each engine that ran. */
+  /** The version of each engine that ran, such as `faiss-cpu 1.15.1`. */
   readonly engines: readonly string[];
 }
 
 export interface Environment extends MachineFacts {
-  /** Of the engine: the one in use, and all that the machine has. */
+  /** The instruction set that the engine uses. */
   readonly isa: string;
+  /** All instruction sets of the machine. */
   readonly instructionSets: readonly string[];
-  /** Reading speed of the memory as measured elsewhere (`--bandwidth-gb`), 10^9 bytes a second; null: not told. */
+  /** Memory bandwidth from `--bandwidth-gb`, in 10^9 bytes a second; null if not given. */
   readonly bandwidthGbPerS: number | null;
 }
 
@@ -39,7 +40,7 @@ export function machineFacts({
     date: new Date().toISOString(),
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableCores(),
-    memoryBytes: totalmem(),
+    memoryBytes: memoryLimit(),
     loadBefore,
     platform: `${process.platform} ${process.arch}`,
     node: process.version,
@@ -50,7 +51,7 @@ export function machineFacts({
 
 export function environment(facts: {
   kernel: Kernel | undefined;
-  engines: readonly BenchEngine[];
+  engines: readonly { readonly version: string }[];
   loadBefore: number;
   bandwidthGbPerS: number | null;
 }): Environment {
@@ -63,13 +64,7 @@ export function environment(facts: {
   };
 }
 
-/** Memory that can be had without writing to disk: what is free, within the limit of the control group. */
-export function availableMemoryBytes(): number {
-  const limit = process.constrainedMemory() ?? 0;
-  return limit > 0 && limit < totalmem() ? Math.min(freemem(), limit) : freemem();
-}
-
-/** Before this program has done anything that would count. */
+/** The load average of the last minute. Call it before this program does any work. */
 export function loadNow(): number {
   return loadavg()[0]!;
 }

@@ -1,4 +1,4 @@
-/** Repeatable pseudo-random numbers: the generator sfc32, the same on every machine. */
+/** Reproducible pseudo-random numbers: the generator sfc32, the same on every machine. */
 export class Random {
   #a: number;
   #b: number;
@@ -6,7 +6,7 @@ export class Random {
   #counter = 1;
   #spare: number | undefined;
 
-  /** Three words that name the sequence; any of their bits makes another one. */
+  /** The seed: three 32-bit words. Every bit matters. */
   constructor(a: number, b: number, c: number) {
     this.#a = a | 0;
     this.#b = b | 0;
@@ -48,7 +48,7 @@ export class Random {
     return radius * Math.cos(angle);
   }
 
-  /** Nearly normal, variance 1, |value| ≤ 3.5: the sum of the four bytes of a word. For noise in bulk. */
+  /** Nearly normal, variance 1, |value| ≤ 3.5: the sum of the four bytes of a word. Faster than `gaussian`. */
   roughGaussian(): number {
     const word = this.word();
     const sum = (word & 255) + ((word >>> 8) & 255) + ((word >>> 16) & 255) + (word >>> 24);

@@ -1,9 +1,9 @@
 declare const sortedBrand: unique symbol;
 
-/** Numbers in rising order, at least one: what a percentile can be taken of. */
+/** Numbers in ascending order, at least one. */
 export type SortedSamples = readonly [number, ...number[]] & { readonly [sortedBrand]: true };
 
-/** @throws RangeError when there is none, or one is not a number. */
+/** @throws RangeError if `values` is empty or has a NaN. */
 export function sortedSamples(values: Iterable<number>): SortedSamples {
   const sorted = Float64Array.from(values).sort();
   if (sorted.length === 0) throw new RangeError('a percentile of no samples');
@@ -12,8 +12,8 @@ export function sortedSamples(values: Iterable<number>): SortedSamples {
 }
 
 /**
- * The value below which `percent` % of the samples lie, linear between the two nearest (numpy's default): of 1, 2, 3, 4
- * the 50th percentile is 2.5, the 0th 1, the 100th 4.
+ * The value below which `percent` % of the samples lie, interpolated linearly between the two nearest (numpy's default).
+ * Of 1, 2, 3, 4 the 50th percentile is 2.5, the 0th is 1, the 100th is 4.
  */
 export function percentile(samples: SortedSamples, percent: number): number {
   if (!(percent >= 0 && percent <= 100)) throw new RangeError(`percentile ${percent} is not within [0, 100]`);

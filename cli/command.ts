@@ -5,14 +5,11 @@ export const EXIT = {
   ok: 0,
   /** The work failed; the message says why. */
   failed: 1,
-  /** The command line was not understood. */
+  /** The command line has a mistake. */
   usage: 2,
-  /** A check ran and found problems (`trawl verify`). */
+  /** A check found problems (`trawl verify`, `--plan`, `--dry-run`). */
   problems: 3,
-  /**
-   * A build was stopped by SIGTERM and has kept what it did: the same command goes on there. 75 is EX_TEMPFAIL of
-   * sysexits.h.
-   */
+  /** Stopped by SIGTERM; the same command resumes the work. EX_TEMPFAIL of sysexits.h. */
   resumable: 75,
   /** Stopped by Ctrl-C or SIGTERM before the work was done. */
   interrupted: 130,
@@ -21,18 +18,18 @@ export const EXIT = {
 export interface CommandContext<Table extends OptionTable> {
   readonly options: OptionValues<Table & typeof COMMON_OPTIONS>;
   readonly positionals: readonly string[];
-  /** Options set by flag, environment or file, as opposed to defaults. */
+  /** Names of the options that were set, not left at their defaults. */
   readonly given: ReadonlySet<string>;
-  /** Aborted by Ctrl-C or SIGTERM; the reason is the signal's name. */
+  /** Aborts on Ctrl-C or SIGTERM, with the signal's name as the reason. */
   readonly signal: AbortSignal;
-  /** Results: what a pipe wants. */
+  /** Writes a result to stdout. */
   out(text: string): void;
-  /** Progress and remarks for a person; silent with `--quiet`. */
+  /** Writes progress or a remark to stderr; nothing with `--quiet`. */
   note(text: string): void;
 }
 
-export interface Positionals {
-  /** As in the usage line: `<index> [query]`. */
+interface Positionals {
+  /** For the usage line: `<index> [query]`. */
   readonly usage: string;
   readonly help: Readonly<Record<string, string>>;
   readonly min: number;
@@ -49,15 +46,15 @@ export interface Command<Table extends OptionTable = OptionTable> {
   readonly options: Table;
   readonly examples: readonly string[];
   /**
-   * It goes on where it was stopped. Schedulers send SIGTERM more than once (Slurm to the step and through srun), which is
-   * then no wish to end at once: that would lose the checkpoint and the exit code.
+   * Whether a stopped command can be resumed. If so, a repeated SIGTERM does not end it immediately, which would lose the
+   * checkpoint and the exit code: schedulers send the signal more than once (Slurm to the step and through srun).
    */
   readonly resumable?: boolean;
   /** Resolves to the exit code. */
   run(context: CommandContext<Table>): Promise<number>;
 }
 
-/** Keeps the types of the options for `run` and forgets them for the table of commands. */
+/** Checks `run` against the types of its options; the table of commands erases them. */
 export function defineCommand<const Table extends OptionTable>(command: Command<Table>): Command {
   return command as unknown as Command;
 }
@@ -65,10 +62,10 @@ export function defineCommand<const Table extends OptionTable>(command: Command<
 /** Options that every command has. */
 export const COMMON_OPTIONS = {
   config: {
-    kind: 'string',
+    type: 'string',
     value: 'FILE',
-    help: 'Configuration file (JSON: one object per command). Without it trawl.config.json of the current folder is read where it exists.',
+    help: 'Configuration file: JSON with one object of options per command. Default: trawl.config.json in the current folder, if it exists.',
   },
-  json: { kind: 'flag', help: 'Print the result, and an error, as JSON.' },
-  quiet: { kind: 'flag', help: 'No progress and no remarks; results and errors only.' },
+  json: { type: 'flag', help: 'Print the result and errors as JSON.' },
+  quiet: { type: 'flag', help: 'Print only results and errors: no progress, no remarks.' },
 } as const satisfies OptionTable;

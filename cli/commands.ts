@@ -1,6 +1,6 @@
 import type { Command } from './command.ts';
 
-/** In the order a newcomer meets them. Each is loaded when it is called: a start pays for one command's libraries alone. */
+/** The commands in the order of a first use. A command is loaded when it is called, so that it loads only its own libraries. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   model: async () => (await import('./commands/model.ts')).modelCommand,
   pull: async () => (await import('./commands/pull.ts')).pullCommand,
@@ -23,7 +23,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
 
 export const COMMAND_NAMES: readonly string[] = Object.keys(LOADERS);
 
-/** Undefined where there is no command of that name. */
+/** Undefined for an unknown name. */
 export async function loadCommand(name: string): Promise<Command | undefined> {
   return Object.hasOwn(LOADERS, name) ? LOADERS[name]!() : undefined;
 }

@@ -1,22 +1,8 @@
-/** Numbers as a person reads them. */
-
-const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
-
-/** Decimal units: 64.6 GB is 64.6 × 10^9 bytes. */
-export function formatBytes(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  // What would be rounded to 1000 of a unit is 1 of the next.
-  while (value >= (unit === 0 ? 1000 : 999.95) && unit < UNITS.length - 1) {
-    value /= 1000;
-    unit++;
-  }
-  return `${unit === 0 ? value : value.toFixed(value < 10 ? 2 : 1)} ${UNITS[unit]}`;
-}
+export { formatBytes } from '../src/system/format-bytes.ts';
 
 /**
- * A text that came from elsewhere (a model's card, a path, a server's answer) without what would steer the terminal.
- * Lines and tabs stay.
+ * Escapes the control characters, except newlines and tabs, of an untrusted text (a model card, a path, a server's response): they
+ * could control the terminal.
  */
 export function printable(text: string): string {
   const shown = (char: string): string => `\\u{${char.codePointAt(0)!.toString(16)}}`;
@@ -28,7 +14,7 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** 1, 'passage' → 1 passage; 2,500, 'passage' → 2,500 passages. Nouns whose plural is formed with s alone. */
+/** 1, 'passage' → 1 passage; 2,500, 'passage' → 2,500 passages. For nouns whose plural ends in s. */
 export function formatNumberOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -4,7 +4,7 @@ import { wrapParagraph } from './wrap.ts';
 
 const WIDTH = 100;
 
-/** The help of the whole program. */
+/** The output of `trawl --help`. */
 export function programHelp(commands: readonly Command[], version: string): string {
   const width = Math.max(...commands.map((command) => command.name.length));
   return [
@@ -14,15 +14,16 @@ export function programHelp(commands: readonly Command[], version: string): stri
     '',
     ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
     '',
-    '`trawl <command> --help` tells more. Every option can also be set by an environment variable (--max-k: TRAWL_MAX_K)',
-    'or in trawl.config.json; a flag wins over the environment, the environment over the file.',
+    '`trawl <command> --help` explains a command. Every option can also be set by an environment variable',
+    '(TRAWL_MAX_K for --max-k) or in trawl.config.json. The command line takes precedence over the',
+    'environment, and the environment over the file.',
     '',
-    'Exit codes: 0 done, 1 failed, 2 command line not understood, 3 a check found problems, 75 stopped by SIGTERM and',
-    'resumed by the same command, 130 interrupted.',
+    'Exit codes: 0 done, 1 failed, 2 mistake on the command line, 3 a check found problems, 75 stopped by',
+    'SIGTERM (the same command resumes), 130 interrupted.',
   ].join('\n');
 }
 
-/** The help of one command. */
+/** The output of `trawl <command> --help`. */
 export function commandHelp(command: Command): string {
   const lines = [
     `${`Usage: trawl ${command.name} ${command.positionals.usage}`.trimEnd()} [options]`,
@@ -42,7 +43,7 @@ export function commandHelp(command: Command): string {
 }
 
 function optionUsage(name: string, spec: OptionSpec): string {
-  switch (spec.kind) {
+  switch (spec.type) {
     case 'flag':
       return spec.default === true ? `--no-${name}` : `--${name}`;
     case 'choice':
@@ -50,17 +51,17 @@ function optionUsage(name: string, spec: OptionSpec): string {
     case 'list':
       return `--${name} ${spec.value ?? 'TEXT'} (may be repeated)`;
     default:
-      return `--${name} ${spec.value ?? (spec.kind === 'integer' ? 'N' : 'TEXT')}`;
+      return `--${name} ${spec.value ?? (spec.type === 'integer' ? 'N' : 'TEXT')}`;
   }
 }
 
 function optionText(name: string, spec: OptionSpec): string {
   const fallback =
-    spec.kind === 'list' || spec.kind === 'flag' || spec.default === undefined ? '' : ` Default: ${spec.default}.`;
+    spec.type === 'list' || spec.type === 'flag' || spec.default === undefined ? '' : ` Default: ${spec.default}.`;
   return `${spec.help}${fallback} [${environmentName(name)}]`;
 }
 
-/** Paragraphs (separated by a blank line) broken into lines. */
+/** Wraps paragraphs, which are separated by a blank line. */
 function wrap(text: string, indent: number): string[] {
   return text
     .split('\n\n')

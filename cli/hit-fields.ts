@@ -4,16 +4,16 @@ import { columnOf, type PassageRow } from '../corpus/passage.ts';
 import { bug } from '../src/errors.ts';
 
 export interface HitFields {
-  /** The corpus's id as text; `row:` and the row number where the passage has none. */
+  /** The passage's id; `row:` and the row number for a passage without one. */
   readonly id: string;
   readonly title: string | undefined;
-  /** The passage without its title. */
+  /** The text without the title. */
   readonly text: string;
-  /** Title and text together, as they are embedded by default. */
+  /** Title and text, as they are embedded by default. */
   readonly contents: string;
 }
 
-/** What a person or an evaluation wants of a stored document. Large integer ids stay exact. */
+/** Reads a stored document (JSON). Large integer ids stay exact. */
 export function hitFields(document: string, row: number): HitFields {
   const parsed = parseJson(document);
   if (!parsed.ok) throw bug(`a stored document does not parse: ${parsed.reason}`);
@@ -26,6 +26,6 @@ export function hitFields(document: string, row: number): HitFields {
   const ownText = columnOf(columns, 'text');
   const text = typeof ownText === 'string' ? ownText : rest.length > 0 ? rest.join('\n') : contents;
   const id = columnOf(columns, 'id') ?? columnOf(columns, '_id');
-  // Not the bare row number, which may be the id of another passage.
+  // Prefixed, because the number alone may be the id of another passage.
   return { id: id === undefined || id === null ? `row:${row}` : String(id), title, text, contents };
 }

@@ -1,12 +1,12 @@
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { writeFailure } from '../indexer/write-failure.ts';
+import { writeFailure } from '../src/system/write-failure.ts';
 
 /**
- * Writes pieces of text to a file, as they come.
+ * Writes strings to a file as they are produced.
  *
- * @throws TrawlError OUTPUT_NOT_WRITABLE or DISK_FULL naming the file; an error of the pieces themselves as it is.
+ * @throws TrawlError OUTPUT_NOT_WRITABLE or DISK_FULL with the path; an error of `pieces` is passed on.
  */
 export async function writeOutputFile(path: string, pieces: AsyncIterable<string> | Iterable<string>): Promise<void> {
   try {

@@ -1,31 +1,31 @@
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
-import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from './model-options.ts';
+import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from './model/model-options.ts';
 
-/** Options of every command that opens an index with its query encoder. */
+/** Options of the commands that open an index with its query encoder. */
 export const RETRIEVER_OPTIONS = {
   model: {
-    kind: 'string',
+    type: 'string',
     value: 'NAME|DIR',
-    help: 'The query encoder: a name in models/ or the path of a model folder. It has to be the one the index was made with. Default: where it lay when the index was made, else by the name in the manifest.',
+    help: 'The query encoder: a name in models/ or the path of a model folder. It must be the model that the index was built with. Default: the folder recorded in the index, else the name.',
   },
   precision: {
     ...PRECISION_OPTION,
-    help: 'Which graph of the model embeds queries. Default: that of the index; int8 for an index of floats, or the reverse, only where it is given here.',
+    help: 'Precision of the model for queries. Default: that of the index. If it is missing, float32 and float16 replace each other; to combine int8 with another precision, set it here.',
   },
   device: DEVICE_OPTION,
   'share-weights': SHARE_WEIGHTS_OPTION,
   'encoder-threads': {
-    kind: 'integer',
+    type: 'integer',
     min: 1,
     max: 1024,
-    help: 'Threads that embed queries. Default: the cores this process may use.',
+    help: 'Threads that embed queries. Default: the cores available to this process.',
   },
   'search-threads': {
-    kind: 'integer',
+    type: 'integer',
     min: 1,
     max: 1024,
-    help: 'Threads that search. Default: the cores this process may use.',
+    help: 'Threads that search. Default: the cores available to this process.',
   },
 } as const;
 

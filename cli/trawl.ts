@@ -1,5 +1,22 @@
 #!/usr/bin/env node
-import { main } from './main.ts';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { packageRoot } from '../src/package-root.ts';
 
-// Not process.exit: what is written to a pipe has to arrive, and open work has to end by itself.
-process.exitCode = await main(process.argv.slice(2));
+const { isSupported, NEEDED } = (await import(
+  pathToFileURL(join(packageRoot, 'scripts', 'supported-node.mjs')).href
+)) as { NEEDED: string; isSupported: (version: string) => boolean };
+
+if (isSupported(process.versions.node)) {
+  // Imported only now, because better-sqlite3 crashes on Node.js 20.
+  const { main } = await import('./main.ts');
+  // Sets exitCode instead of calling process.exit, so that output to a pipe arrives and open work finishes.
+  process.exitCode = await main(process.argv.slice(2));
+} else {
+  process.stderr.write(
+    `trawl: Node.js ${process.version} (${process.execPath}) is too old: Trawl needs ${NEEDED}. Start ` +
+      `${join(packageRoot, 'bin', 'trawl')}, which finds the Node.js that \`npm run setup\` installs, or install Node.js 24 ` +
+      '(https://nodejs.org).\n',
+  );
+  process.exitCode = 1;
+}

@@ -1,4 +1,4 @@
-/** Breaks one paragraph at white space into lines of at most `width` characters, margin included; a longer word stands alone. */
+/** Wraps a paragraph into lines of at most `width` characters, indentation included. A longer word has its own line. */
 export function wrapParagraph(text: string, { indent, width }: { indent: number; width: number }): string[] {
   const margin = ' '.repeat(indent);
   const lines: string[] = [];

@@ -2,7 +2,7 @@ import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
 
-/** A row as a format's reader hands it on; `line` is what `PassageLocation` says. */
+/** A row as read from a file of any format; `line` as in `PassageLocation`. */
 export type ReadRow =
   | {
       readonly ok: true;
@@ -19,52 +19,50 @@ export interface BadRow {
   readonly reason: string;
 }
 
-/** What a reader knows of a file while it reads; readers yield a batch of rows for each portion they take in. */
+/** Input of a format's reader. Readers yield a batch of rows for each block they read. */
 export interface ReaderContext {
   readonly path: string;
   readonly maxLineBytes: number;
-  /** Called with each chunk of the file as it lies on disk. */
+  /** Called with each chunk of the file's bytes, before decompression. */
   readonly onRead: (chunk: Buffer) => void;
-  /** Only these lines (Parquet: rows) are parsed and given. */
+  /** Read only these lines (Parquet: rows). */
   readonly range?: LineRange | undefined;
 }
 
 /**
- * A row can be a passage if it has a string `contents`, or a string `text`; `title` is a string if it is there; `id` is
- * a string or an integer if it is there (`_id` in its place, as BEIR has it). Null counts as absent. Every other column
- * may hold anything.
+ * Checks that a row is a passage: it needs a string `contents` or a string `text`; `title`, if present, is a string; `id`, if
+ * present, is a string or an integer (BEIR calls it `_id`). Null counts as absent. Other columns may hold anything.
  */
 export function checkRow(line: number, value: unknown, document: string): ReadRow {
   const bad = (reason: string): BadRow => ({ ok: false, line, reason });
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return bad(`expected a JSON object with "contents" or "text", found ${kindOf(value)}`);
+    return bad(`expected a JSON object with "contents" or "text", found ${typeName(value)}`);
   }
   const row = value as PassageRow;
   const contents = columnOf(row, 'contents') ?? undefined;
   const text = columnOf(row, 'text') ?? undefined;
   const title = columnOf(row, 'title') ?? undefined;
   if (contents !== undefined && typeof contents !== 'string') {
-    return bad(`"contents" must be a string, found ${kindOf(contents)}`);
+    return bad(`"contents" must be a string, found ${typeName(contents)}`);
   }
   if (contents === undefined && typeof text !== 'string') {
-    if (text !== undefined) return bad(`"text" must be a string, found ${kindOf(text)}`);
+    if (text !== undefined) return bad(`"text" must be a string, found ${typeName(text)}`);
     return bad(`expected a column "contents" or "text", found ${columnNames(row)}`);
   }
   if (title !== undefined && typeof title !== 'string') {
-    return bad(`"title" must be a string if it is there, found ${kindOf(title)}`);
+    return bad(`"title" must be a string, found ${typeName(title)}`);
   }
-  // `_id` is BEIR's name for it.
   const id = columnOf(row, 'id') ?? columnOf(row, '_id') ?? null;
   if (isPassageId(id)) return { ok: true, line, id: Object.is(id, -0) ? 0 : id, document, row };
-  return bad(`"id" must be a string or an integer of at most ${MAX_INTEGER_DIGITS} digits, found ${kindOf(id)}`);
+  return bad(`"id" must be a string or an integer of at most ${MAX_INTEGER_DIGITS} digits, found ${typeName(id)}`);
 }
 
-/** An integer that is not safe has been rounded, or is written with an exponent: neither can be kept exactly. */
+/** An unsafe integer was rounded or written with an exponent, so it cannot be kept exactly. */
 function isPassageId(id: unknown): id is PassageId {
   return id === null || typeof id === 'string' || typeof id === 'bigint' || Number.isSafeInteger(id);
 }
 
-/** The names of a row's columns, for a message. */
+/** Lists a row's columns for a message. */
 export function columnNames(row: PassageRow): string {
   const names = Object.keys(row);
   if (names.length === 0) return 'no columns';
@@ -72,7 +70,7 @@ export function columnNames(row: PassageRow): string {
   return `the columns ${shown.join(', ')}${names.length > shown.length ? `, and ${names.length - shown.length} more` : ''}`;
 }
 
-function kindOf(value: unknown): string {
+function typeName(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Uint8Array) return 'bytes that are not UTF-8 text';

@@ -1,12 +1,12 @@
-/** How a text file is packed. */
+/** Compression of a text file. */
 export type Compression = 'none' | 'gzip' | 'zstd';
 
-/** Packed data that cannot be unpacked, or that something follows; the message goes behind "file:line: ". */
+/** Damaged compressed data, or data after its end. The message is shown after "file:line: ". */
 export class DamagedDataError extends Error {
   override readonly name = 'DamagedDataError';
 }
 
-/** First bytes of a file that tell how it is packed. Fewer than 4 bytes tell nothing, unless they differ already. */
+/** Whether a file that begins with `start` may have this compression. Fewer than 4 bytes can match both. */
 export function startsLike(compression: Exclude<Compression, 'none'>, start: Uint8Array): boolean {
   if (compression === 'gzip') return matches(start, [0x1f, 0x8b]);
   // A skippable frame may come first: RFC 8878, 3.1.2.
@@ -14,7 +14,7 @@ export function startsLike(compression: Exclude<Compression, 'none'>, start: Uin
   return skippable || matches(start, [0x28, 0xb5, 0x2f, 0xfd]);
 }
 
-/** A pipe may deliver a single byte first; then the unpacker itself decides. */
+/** A pipe may deliver a single byte first; the decompressor then checks the rest. */
 function matches(start: Uint8Array, magic: readonly number[]): boolean {
   return start.length > 0 && magic.every((byte, position) => position >= start.length || start[position] === byte);
 }

@@ -3,36 +3,36 @@ import { createHash, type Hash } from 'node:crypto';
 import type { CorpusFormat } from './corpus-format.ts';
 import type { CorpusFile } from './list-corpus-files.ts';
 
-/** Bad rows of which the message is kept. */
+/** Limit of the examples of bad lines in a report. */
 export const MAX_EXAMPLES = 10;
 
-/** What has been read of one file so far. */
+/** Progress on one file. */
 export interface CorpusFileReport {
   readonly path: string;
   readonly format: CorpusFormat;
-  /** Size on disk when it was listed. */
+  /** Size on disk when the corpus was listed. */
   readonly sizeBytes: number;
-  /** Bytes read from disk so far; for Parquet it jumps from 0 to all when the file's rows are through. */
+  /** Bytes read from disk so far. For Parquet, 0 until all rows are read, then the whole size. */
   readonly readBytes: number;
   /** Passages yielded so far. */
   readonly passages: number;
   readonly skippedLines: number;
-  /** SHA-256 in hex of the file's bytes; null until the file is read to its end, or when checksums are off. */
+  /** SHA-256 of the file in hex; null until it is read to its end, or without checksums. */
   readonly sha256: string | null;
 }
 
-/** What has been read of a corpus so far; grows while the passages are taken. */
+/** Progress on a corpus. */
 export interface CorpusReport {
   readonly files: readonly CorpusFileReport[];
   readonly passages: number;
   readonly skippedLines: number;
-  /** The messages, with file:line, of the first skipped lines. */
+  /** Messages, with file:line, about the first skipped lines. */
   readonly skippedExamples: readonly string[];
   readonly readBytes: number;
   readonly sizeBytes: number;
 }
 
-/** The counters of one file. */
+/** Counts what has been read from one file. */
 export class FileCounters {
   passages = 0;
   skippedLines = 0;
@@ -51,7 +51,7 @@ export class FileCounters {
     this.#hash?.update(chunk);
   };
 
-  /** The file has been read to its end. */
+  /** Call at the end of the file. */
   finish(): void {
     this.#sha256 = this.#hash?.digest('hex') ?? null;
   }
@@ -67,7 +67,7 @@ export class FileCounters {
   }
 }
 
-/** Adds the files up. */
+/** Sums up the files. */
 export function summarize(counters: readonly FileCounters[], skippedExamples: readonly string[]): CorpusReport {
   const files = counters.map((file) => file.report());
   const total = (count: (file: CorpusFileReport) => number): number =>

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 
-/** A value that JSON text can hold; a bigint stands for an exact integer. */
+/** A JSON value; bigint for integers beyond 2^53. */
 export type JsonValue =
   | null
   | boolean
@@ -11,8 +11,8 @@ export type JsonValue =
   | { readonly [key: string]: JsonValue };
 
 /**
- * Turns what a columnar file may hold into JSON values: dates become ISO 8601 strings, bytes become text where they are
- * UTF-8 and base64 otherwise, typed arrays become arrays, NaN, infinities, invalid dates and what is absent become null.
+ * Converts values of a columnar file to JSON: dates to ISO 8601 strings, bytes to text if they are UTF-8 and to base64
+ * otherwise, typed arrays to arrays; NaN, infinities, invalid dates and undefined to null.
  */
 export function toJsonValue(value: unknown): JsonValue {
   switch (typeof value) {
@@ -40,7 +40,7 @@ function objectToJsonValue(value: object): JsonValue {
   return toObject(Object.entries(value));
 }
 
-/** `fromEntries` defines properties, so that a column named `__proto__` is an ordinary one. */
+/** `fromEntries` defines own properties, so a column may be named `__proto__`. */
 function toObject(entries: Iterable<[unknown, unknown]>): JsonValue {
   return Object.fromEntries(Array.from(entries, ([key, member]) => [String(key), toJsonValue(member)]));
 }
@@ -50,7 +50,7 @@ function bytesToText(bytes: Uint8Array): string {
   return buffer.toString(isUtf8(buffer) ? 'utf8' : 'base64');
 }
 
-/** The JSON text of a value, in one line, with integers of any size exact. */
+/** JSON text on one line, with exact integers of any size. */
 export function jsonText(value: JsonValue): string {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -2,6 +2,6 @@
 export interface LineRange {
   readonly first: number;
   readonly end: number;
-  /** A line at or before `first`, and the byte at which it begins: reading may begin there. */
+  /** A line at or before `first` and its byte offset, from which reading can start. */
   readonly seek?: { readonly line: number; readonly offset: number } | undefined;
 }

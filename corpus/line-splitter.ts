@@ -3,14 +3,14 @@ const CR = 0x0d;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * `lf`: only `\n` ends a line (JSON text may hold U+2028, U+0085 and the like, which are no line ends).
- * `universal`: `\n`, `\r\n` and `\r`, as Python's text mode.
+ * `lf`: only `\n` ends a line (JSON text may contain U+2028, U+0085 and the like).
+ * `universal`: `\n`, `\r\n` and `\r` end a line, as in Python's text mode.
  */
 export type Newline = 'lf' | 'universal';
 
-/** One line without its line end. Bytes beyond the limit are not kept: `bytes` is null then. */
+/** A line without its line end. `bytes` is null if the line exceeds the limit. */
 export interface RawLine {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly number: number;
   readonly bytes: Buffer | null;
   readonly sizeBytes: number;
@@ -18,15 +18,15 @@ export interface RawLine {
 
 export interface LineSplitterOptions {
   newline: Newline;
-  /** A longer line is passed over without being held in memory. */
+  /** The content of a longer line is not kept in memory. */
   maxLineBytes: number;
-  /** Number of the first line of the input. Default 1. */
+  /** Number of the first line of the input. Default: 1. */
   firstNumber?: number | undefined;
 }
 
 /**
- * Cuts a stream of byte chunks into lines, however the chunks fall. Holds at most one line and one chunk. The bytes of
- * a line may be a view of the chunk it came in: decode them before the chunk is reused.
+ * Splits a stream of chunks into lines. Holds at most one line and one chunk. The bytes of a line may be a view of its
+ * chunk: decode them before the chunk is reused.
  */
 export class LineSplitter {
   readonly #newline: Newline;
@@ -42,17 +42,17 @@ export class LineSplitter {
     this.#number = firstNumber - 1;
   }
 
-  /** The number of the line that comes next, from 1. */
+  /** The number of the next line, from 1. */
   get nextNumber(): number {
     return this.#number + 1;
   }
 
-  /** The lines that end in this chunk. */
+  /** Returns the lines that end in this chunk. */
   push(chunk: Buffer): RawLine[] {
     const lines: RawLine[] = [];
     let start = 0;
     if (this.#lastWasCr && chunk.length > 0) {
-      // The `\r` at the end of the previous chunk was the first half of `\r\n`.
+      // The previous chunk ended between `\r` and `\n`.
       if (chunk[0] === LF) start = 1;
       this.#lastWasCr = false;
     }
@@ -72,7 +72,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The last line where the input does not end with a line end. */
+  /** Returns the last line if the input does not end with a line end. */
   end(): RawLine[] {
     return this.#pendingBytes > 0 ? [this.#take(NOTHING)] : [];
   }

@@ -7,17 +7,19 @@ import { type CorpusFormat, formatOf, formatOfName, KNOWN_EXTENSIONS } from './c
 export interface CorpusFile {
   readonly path: string;
   readonly format: CorpusFormat;
-  /** Size on disk when it was listed; 0 for a pipe. */
+  /** Size on disk in bytes; 0 for a pipe. */
   readonly sizeBytes: number;
 }
 
-/** The format that a name tells; undefined where it tells none. */
+/** The format of a file name; undefined if unknown. */
 export type FormatOfPath = (path: string) => CorpusFormat | undefined;
 
 /**
- * The files to read, in order: the paths as given, and within a directory every file with a known extension, at any
- * depth, in the byte order of its path relative to that directory (with `/` between the parts). Names that start with
- * a dot are left out. Synchronous, so that a wrong path is reported before anything expensive starts.
+ * Lists the files to read: the paths in the given order, and for a directory every file below it with a known extension, in
+ * the byte order of the relative paths (with `/`). Names that start with a dot are skipped. Synchronous, so that a wrong
+ * path is reported before anything expensive starts.
+ *
+ * @throws TrawlError USAGE, CORPUS_NOT_FOUND, CORPUS_EMPTY or CORPUS_FORMAT_UNKNOWN.
  */
 export function listCorpusFiles(
   paths: readonly string[],
@@ -25,7 +27,7 @@ export function listCorpusFiles(
   formatOfPath: FormatOfPath = formatOfName,
 ): CorpusFile[] {
   if (paths.length === 0) {
-    throw new TrawlError('USAGE', 'No corpus was given. Name at least one file or directory.');
+    throw new TrawlError('USAGE', 'No corpus given: expected at least one file or directory.');
   }
   return paths.flatMap((path) => {
     const stats = statOf(path);
@@ -43,8 +45,8 @@ function listDirectory(directory: string, format: CorpusFormat | undefined, form
   if (found.length === 0) {
     throw new TrawlError(
       'CORPUS_EMPTY',
-      `The directory ${directory} holds no corpus file: expected names that end in ${KNOWN_EXTENSIONS.join(', ')}. ` +
-        'Name files of another extension one by one, with --format.',
+      `The directory ${directory} contains no corpus file: expected names that end in ${KNOWN_EXTENSIONS.join(', ')}. ` +
+        'List files with other extensions one by one, and set --format.',
       { details: { path: directory } },
     );
   }
@@ -52,7 +54,7 @@ function listDirectory(directory: string, format: CorpusFormat | undefined, form
   return found.map(({ path }) => corpusFile(path, statOf(path), format ?? formatOfPath(path)!));
 }
 
-/** Visits the corpus files below a directory. `ancestors` are real paths: a link back to one of them is not followed. */
+/** Visits the corpus files below a directory. Links back to `ancestors`, which are real paths, are not followed. */
 function walk(
   directory: string,
   ancestors: readonly string[],
@@ -65,7 +67,7 @@ function walk(
     if (entry.name.startsWith('.')) continue;
     const path = join(directory, entry.name);
     const known = formatOfPath(entry.name) !== undefined;
-    // A download cache often holds links to the files proper.
+    // Download caches often contain links to the actual files.
     if (entry.isSymbolicLink() ? isDirectoryLink(path, known) : entry.isDirectory()) {
       walk(path, [...ancestors, realPath], formatOfPath, visit);
     } else if (known) {
@@ -74,7 +76,7 @@ function walk(
   }
 }
 
-/** A broken link matters only where its name says that it should be a corpus file. */
+/** A broken link is an error only if its name is that of a corpus file. */
 function isDirectoryLink(path: string, known: boolean): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined && known) throw notFound(path, 'it is a link to a file that does not exist');
@@ -101,14 +103,14 @@ function corpusFile(path: string, stats: Stats, format: CorpusFormat): CorpusFil
   if (format === 'parquet' && !stats.isFile()) {
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `${path} is not a regular file; Parquet is read from its end, so a pipe cannot be. Write it to a file first.`,
+      `${path} is not a regular file. Parquet cannot be read from a pipe, because its index is at the end. Write it to a file first.`,
       { details: { path } },
     );
   }
   return { path, format, sizeBytes: stats.size };
 }
 
-/** What an operating system's refusal to open or read a path means to the user. */
+/** CORPUS_NOT_FOUND for a path that cannot be opened or read. */
 export function notFound(path: string, reason: string, cause?: unknown): TrawlError {
   return new TrawlError(
     'CORPUS_NOT_FOUND',

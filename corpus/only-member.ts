@@ -1,16 +1,16 @@
 import { DamagedDataError } from './compression.ts';
 
 const BLOCK = 512;
-/** Sizes of pax headers; a real one has some hundred bytes. */
-const MOST_PAX_BYTES = 1024 * 1024;
+/** Largest pax header that is read. Archives have pax headers of a few hundred bytes. */
+const MAX_PAX_BYTES = 1024 * 1024;
 
 /**
- * The one regular file in a tar archive; text that is no archive as it is. `wiki-18.jsonl.gz`, as Search-R1 and FlashRAG
- * published it, is a gzipped archive with one file of 14 GB, and unpacked by gzip alone it is an archive named .jsonl.
- * The format is that of POSIX (ustar, pax) with GNU tar's sizes from 8 GiB on: the "tar" page of GNU tar's manual,
- * "Basic Tar Format". Every byte of `source` is read, what follows the file too.
+ * Extracts the only regular file of a tar archive; passes any other data through. `wiki-18.jsonl.gz`, as published by
+ * Search-R1 and FlashRAG, is not a gzipped JSONL file but a gzipped tar archive of one 14 GB file. Reads POSIX archives (ustar,
+ * pax) and GNU tar's encoding of sizes of 8 GiB and more ("Basic Tar Format" in the manual of GNU tar). Reads `source` to its
+ * end, so that checksums cover the whole file.
  *
- * @throws DamagedDataError where the archive is cut off or damaged, or holds another number of files than one.
+ * @throws DamagedDataError if the archive is damaged or truncated, or does not have exactly one file.
  */
 export async function* onlyMember(
   source: AsyncIterable<Buffer>,
@@ -28,10 +28,11 @@ export async function* onlyMember(
     let paxSize: number | undefined;
     for (;;) {
       const header = await input.take(BLOCK);
-      // Two blocks of zeros end an archive; GNU tar accepts one, and some writers make none.
+      // Two zero blocks end an archive; GNU tar accepts one, and some writers omit both.
       if (header.length === 0 || header.every((byte) => byte === 0)) break;
-      if (header.length < BLOCK) throw cutOff();
-      if (!isHeader(header)) throw new DamagedDataError('a header of the tar archive is damaged. Get the file again');
+      if (header.length < BLOCK) throw truncated();
+      if (!isHeader(header))
+        throw new DamagedDataError('a header of the tar archive is damaged. Download the file again');
       const type = String.fromCharCode(header[156]!);
       const size = (isFile(type) ? paxSize : undefined) ?? sizeIn(header);
       if (type === 'x') {
@@ -40,36 +41,36 @@ export async function* onlyMember(
         continue;
       }
       if (!isFile(type)) {
-        // Folders, links and long names; a sparse file (S) would be taken for its map.
-        if (type === 'S') throw new DamagedDataError('the tar archive holds a sparse file, which is not read');
+        // Folders, links and long names are skipped. A sparse file (S) begins with a map, which is not supported.
+        if (type === 'S') throw new DamagedDataError('the tar archive has a sparse file, which is not supported');
         await skip(input, size + padding(size));
         continue;
       }
       paxSize = undefined;
       files++;
       if (files > 1)
-        throw new DamagedDataError('the file is a tar archive of more than one file; unpack it and name its files');
+        throw new DamagedDataError('the file is a tar archive with several files; unpack it and pass its files');
       for (let left = size; left > 0; ) {
         const chunk = await input.next(left);
-        if (chunk === null) throw cutOff();
+        if (chunk === null) throw truncated();
         left -= chunk.length;
         yield chunk;
       }
       await skip(input, padding(size));
     }
-    if (files === 0) throw new DamagedDataError('the file is a tar archive with no file in it');
-    // Padding up to the writer's record, which the checksum of the file covers too.
+    if (files === 0) throw new DamagedDataError('the file is an empty tar archive');
+    // Read the padding at the end, too: the checksum covers it.
     for (let rest = await input.next(); rest !== null; rest = await input.next());
   } finally {
     await input.close();
   }
 }
 
-function cutOff(): DamagedDataError {
-  return new DamagedDataError('the tar archive in it ends in the middle: it is cut off. Get the file again');
+function truncated(): DamagedDataError {
+  return new DamagedDataError('the tar archive is truncated. Download the file again');
 }
 
-/** By the magic and by the checksum, which text that only looks like a header does not have. */
+/** Checks the magic and the checksum, so that text resembling a header is not taken for one. */
 function isHeader(block: Buffer): boolean {
   if (block.length < BLOCK || block.toString('latin1', 257, 262) !== 'ustar') return false;
   const stated = octal(block.subarray(148, 156));
@@ -82,7 +83,7 @@ function isFile(type: string): boolean {
   return type === '0' || type === '\0' || type === '7';
 }
 
-/** Octal digits, or from 8 GiB on a big-endian number behind the byte 0x80. */
+/** Octal digits; from 8 GiB, the byte 0x80 and a big-endian number. */
 function sizeIn(header: Buffer): number {
   const field = header.subarray(124, 136);
   const size =
@@ -92,7 +93,7 @@ function sizeIn(header: Buffer): number {
 
 function checkedSize(size: number | undefined): number {
   if (size !== undefined && Number.isSafeInteger(size)) return size;
-  throw new DamagedDataError('a header of the tar archive states a size that is none. Get the file again');
+  throw new DamagedDataError('a header of the tar archive has an invalid size. Download the file again');
 }
 
 function octal(field: Buffer): number | undefined {
@@ -100,7 +101,7 @@ function octal(field: Buffer): number | undefined {
   return digits === undefined ? undefined : Number.parseInt(digits || '0', 8);
 }
 
-/** The size that a pax header sets for the file behind it: records of the form "17 size=123456789\n". */
+/** The size that a pax header gives for the next file, in a record such as "17 size=123456789\n". */
 function sizeOfPax(records: Buffer): number | undefined {
   const stated = /(?:^|\n)\d+ size=(\d+)\n/.exec(records.toString('latin1'))?.[1];
   return stated === undefined ? undefined : checkedSize(Number(stated));
@@ -111,23 +112,25 @@ function padding(size: number): number {
 }
 
 async function exactly(input: BlockReader, bytes: number): Promise<Buffer> {
-  if (bytes > MOST_PAX_BYTES) {
-    throw new DamagedDataError(`a header of the tar archive has ${bytes} bytes. Get the file again`);
+  if (bytes > MAX_PAX_BYTES) {
+    throw new DamagedDataError(
+      `a pax header of the tar archive has ${bytes} bytes, more than ${MAX_PAX_BYTES}. Download the file again`,
+    );
   }
   const taken = await input.take(bytes);
-  if (taken.length < bytes) throw cutOff();
+  if (taken.length < bytes) throw truncated();
   return taken;
 }
 
 async function skip(input: BlockReader, bytes: number): Promise<void> {
   for (let left = bytes; left > 0; ) {
     const chunk = await input.next(left);
-    if (chunk === null) throw cutOff();
+    if (chunk === null) throw truncated();
     left -= chunk.length;
   }
 }
 
-/** Chunks cut as they are asked for; what is not cut is not copied. */
+/** Reads a stream of chunks in pieces of any size, copying only pieces that span chunks. */
 class BlockReader {
   readonly #chunks: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -137,7 +140,7 @@ class BlockReader {
     this.#chunks = source[Symbol.asyncIterator]();
   }
 
-  /** The next bytes, at least one and at most `most`; null at the end. */
+  /** The next 1 to `most` bytes; null at the end. */
   async next(most = Number.POSITIVE_INFINITY): Promise<Buffer | null> {
     while (this.#held.length === 0) if (!(await this.#more())) return null;
     const taken = this.#held.subarray(0, most);
@@ -145,7 +148,7 @@ class BlockReader {
     return taken;
   }
 
-  /** As many bytes, fewer at the end. */
+  /** The next `bytes` bytes; fewer at the end. */
   async take(bytes: number): Promise<Buffer> {
     const taken = Buffer.from(await this.peek(bytes));
     this.#held = this.#held.subarray(taken.length);

@@ -13,37 +13,37 @@ import { type CorpusScan, LINES_PER_OFFSET } from './scan-corpus.ts';
 import { TSV_LAYOUTS, type TsvLayout } from './tsv-layout.ts';
 
 export interface CorpusOptions {
-  /** The kind of every file, whatever its name says. Without it the name decides. */
+  /** Format of all files. Default: by their names. */
   format?: CorpusFormat | undefined;
-  /** Order of the columns of TSV files. Default `auto`. */
+  /** Columns of TSV files. Default: `auto`. */
   tsvLayout?: TsvLayout | undefined;
-  /** Type of the ids of TSV files. Default `auto`. */
+  /** Type of the ids in TSV files. Default: `auto`. */
   tsvIdType?: TsvIdType | undefined;
-  /** Pass over lines that cannot be used, and count them, instead of failing at the first. Default false. */
+  /** Skip and count bad lines instead of failing at the first. Default: false. */
   skipBadLines?: boolean | undefined;
-  /** Compute the SHA-256 of each file while it is read; costs about a second per GB. Default true. */
+  /** Compute the SHA-256 of each file while reading it, about a second per GB. Default: true. */
   checksums?: boolean | undefined;
-  /** A line of more bytes is a bad line. Default 64 MiB. */
+  /** A longer line is a bad line. Default: 64 MiB. */
   maxLineBytes?: number | undefined;
-  /** Stops the reading with CANCELLED. */
+  /** Stops reading with CANCELLED. */
   signal?: AbortSignal | undefined;
-  /** Take only the passages of these input positions. Files are then not hashed again. */
+  /** Read only these input positions, without checksums. */
   part?: CorpusPart | undefined;
-  /** Called for each line that is passed over, with the place of its file among the files. */
+  /** Called for each skipped line, with the number of its file in the corpus. */
   onSkipped?: ((fileIndex: number, line: number, message: string) => void) | undefined;
 }
 
-/** Input positions [first, end) of a corpus that has been scanned. */
+/** Input positions [first, end) of a scanned corpus. */
 export interface CorpusPart {
   readonly scan: CorpusScan;
   readonly first: number;
   readonly end: number;
 }
 
-/** The passages of a corpus, in order, and what has been read so far. Iterating again reads again from the start. */
+/** The passages of a corpus, in order. Every iteration reads from the start. */
 export interface Corpus extends AsyncIterable<Passage> {
   readonly files: readonly CorpusFile[];
-  /** A snapshot; read it when the loop is over, or within it for progress. */
+  /** Progress so far, or the totals after the loop. */
   readonly report: CorpusReport;
 }
 
@@ -59,8 +59,10 @@ interface ResolvedOptions {
 }
 
 /**
- * Opens files and directories as one corpus. Paths and options are checked here; the files are read while the passages
- * are taken, in memory bounded by the longest line (by the largest row group for Parquet).
+ * Opens files and directories as one corpus. Checks paths and options now; reads the files during iteration, in memory
+ * bounded by the longest line (for Parquet, the largest row group).
+ *
+ * @throws TrawlError USAGE, and the errors of `listCorpusFiles`.
  */
 export function openCorpus(paths: readonly string[], options: CorpusOptions = {}): Corpus {
   const resolved = resolve(options);
@@ -111,7 +113,7 @@ function resolve(options: CorpusOptions): ResolvedOptions {
   };
 }
 
-/** The lines of a file that lie in the part, where the file's first line has position `base`. */
+/** The lines of a file in the part. The file's first line has position `base`. */
 function lineRange({ scan, first, end }: CorpusPart, index: number, base: number): LineRange {
   const { positions, lineOffsets } = scan.files[index]!;
   const from = Math.max(first - base, 0) + 1;
@@ -143,7 +145,7 @@ async function* readFile(
   const context = { path: file.path, maxLineBytes: options.maxLineBytes, onRead: counters.onRead, range };
   for await (const batch of readRows(file.format, context, options)) {
     if (options.signal?.aborted) {
-      throw new TrawlError('CANCELLED', 'The reading of the corpus was cancelled.', { cause: options.signal.reason });
+      throw new TrawlError('CANCELLED', 'Reading the corpus was cancelled.', { cause: options.signal.reason });
     }
     for (const row of batch) {
       const location = { file: file.path, line: row.line };
@@ -185,7 +187,7 @@ function readRows(
 function badLine(file: string, { line, reason }: BadRow): TrawlError {
   return new TrawlError(
     'CORPUS_BAD_LINE',
-    `${formatLocation({ file, line })}: ${reason}. Mend the line, or pass over such lines with --skip-bad-lines.`,
+    `${formatLocation({ file, line })}: ${reason}. Fix the line, or skip bad lines with --skip-bad-lines.`,
     { details: { file, line } },
   );
 }

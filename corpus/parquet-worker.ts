@@ -20,22 +20,22 @@ import { formatLocation } from './passage.ts';
 /** One row group as the footer describes it. */
 export interface RowGroup {
   readonly rows: number;
-  /** Unpacked size of its columns. */
+  /** Uncompressed size of its columns. */
   readonly bytes: number;
 }
 
-/** A row as JSON text, or what is wrong with it. */
+/** A row as JSON text, or why it is bad. */
 export type ParquetRow = string | { readonly reason: string };
 
-/** The first reply describes the file; then each number that is posted is a row group that is answered with its rows. */
+/** The first reply lists the row groups. Then each posted number of a row group is answered with its rows. */
 export type ParquetReply =
-  | { readonly kind: 'groups'; readonly groups: readonly RowGroup[] }
-  | { readonly kind: 'rows'; readonly rows: readonly ParquetRow[] }
-  | { readonly kind: 'error'; readonly error: SerializedError };
+  | { readonly type: 'groups'; readonly groups: readonly RowGroup[] }
+  | { readonly type: 'rows'; readonly rows: readonly ParquetRow[] }
+  | { readonly type: 'error'; readonly error: SerializedError };
 
-/** Replacements for the library's own conversions, which alter what they cannot represent. */
+/** Replacements for hyparquet's conversions, which change values they cannot represent. */
 const PARSERS = {
-  /** Bytes that are not UTF-8 stay bytes: a bad row if they are its text, base64 in any other column. */
+  /** Bytes that are not UTF-8 stay bytes: in id, title, text or contents the row is bad, other columns become base64. */
   stringFromBytes: (bytes: Uint8Array | undefined) =>
     bytes !== undefined && isUtf8(bytes) ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString() : bytes,
   /** Integers beyond 2^53 stay exact. */
@@ -53,7 +53,7 @@ async function serve(port: MessagePort, path: string): Promise<void> {
     try {
       reply(await answer());
     } catch (error) {
-      reply({ kind: 'error', error: serializeError(error) });
+      reply({ type: 'error', error: serializeError(error) });
     }
   };
   await guarded(async () => {
@@ -69,10 +69,10 @@ async function serve(port: MessagePort, path: string): Promise<void> {
       void guarded(async () => {
         const rowStart = starts[group]!;
         const rows = await readRows(path, file, metadata, rowStart, rowStart + groups[group]!.rows);
-        return { kind: 'rows', rows: rows.map((values) => toRow(names, values)) };
+        return { type: 'rows', rows: rows.map((values) => toRow(names, values)) };
       });
     });
-    return { kind: 'groups', groups };
+    return { type: 'groups', groups };
   });
 }
 
@@ -84,22 +84,22 @@ async function openParquet(path: string): Promise<{ file: AsyncBuffer; metadata:
     if (isNodeError(error) && error.syscall !== undefined) throw notFound(path, reasonOf(error), error);
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `${path} cannot be read as Parquet: ${messageOf(error)}. It is of another kind (say it with --format), or its ` +
-        'download was cut off: the description of its columns stands at its end.',
+      `${path} cannot be read as Parquet: ${messageOf(error)}. It has another format (set it with --format), or its ` +
+        'download is incomplete: the index of a Parquet file is at its end.',
       { details: { path }, cause: error },
     );
   }
 }
 
-/** Rows that a damaged footer hides would be missing without a word. */
+/** Without this check, rows hidden by a damaged footer would be missing silently. */
 function checkRowCounts(path: string, metadata: FileMetaData, groups: readonly RowGroup[]): void {
   const total = groups.reduce((sum, { rows }) => sum + rows, 0);
-  const sound = groups.every(({ rows }) => Number.isSafeInteger(rows) && rows >= 0);
-  if (sound && total === Number(metadata.num_rows)) return;
+  const areCounts = groups.every(({ rows }) => Number.isSafeInteger(rows) && rows >= 0);
+  if (areCounts && total === Number(metadata.num_rows)) return;
   throw new TrawlError(
     'CORPUS_BAD_LINE',
-    `${path}: the footer says ${metadata.num_rows} rows, its row groups add up to ${total}: the file is damaged. Get ` +
-      'it again.',
+    `${path}: the footer states ${metadata.num_rows} rows, but its row groups have ${total}: the file is damaged. ` +
+      'Download it again.',
     { details: { path } },
   );
 }
@@ -124,7 +124,7 @@ async function readRows(
         rows = complete;
       },
     });
-    if (rows.length !== rowEnd - rowStart) throw new Error(`it has ${rows.length} rows`);
+    if (rows.length !== rowEnd - rowStart) throw new Error(`found ${rows.length} rows`);
   } catch (error) {
     throw new TrawlError(
       'CORPUS_BAD_LINE',
@@ -138,9 +138,10 @@ async function readRows(
 
 function toRow(names: readonly string[], values: readonly unknown[]): ParquetRow {
   for (const name of ['contents', 'text', 'title', 'id']) {
-    // Base64 of something that is not text must not pass for text.
+    // Bytes would become base64, which must not be embedded.
     const bytes = values[names.indexOf(name)];
-    if (bytes instanceof Uint8Array) return { reason: `"${name}" holds bytes that are not UTF-8 text` };
+    if (bytes instanceof Uint8Array)
+      return { reason: `"${name}" must be a string, found bytes that are not UTF-8 text` };
   }
   const row: Readonly<Record<string, JsonValue>> = Object.fromEntries(
     names.map((name, position) => [name, toJsonValue(values[position])]),

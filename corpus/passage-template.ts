@@ -3,54 +3,55 @@ import { columnNames } from './check-row.ts';
 import { contentsOf } from './contents-of.ts';
 import { columnOf, formatLocation, type PassageLocation, type PassageRow } from './passage.ts';
 
-/** The template that is used when none is given. */
 export const DEFAULT_PASSAGE_TEMPLATE = '{contents}';
 
-/** The text to embed of one row. The location is for the message of an error. */
+/** Gives the text to embed for a row. The location is for error messages. */
 export type PassageTemplate = (row: PassageRow, location?: PassageLocation) => string;
 
-type Part = { readonly kind: 'literal'; readonly text: string } | { readonly kind: 'column'; readonly name: string };
+type Part = { readonly type: 'literal'; readonly text: string } | { readonly type: 'column'; readonly name: string };
 
 /**
- * A template is text with column names in braces: `{title} {text}`. `{contents}` is what `contentsOf` gives, whether
- * the row has such a column or a title and a text. `{{` and `}}` stand for the braces themselves.
+ * Parses a template: text with column names in braces, such as `{title} {text}`. `{contents}` is the result of `contentsOf`.
+ * `{{` and `}}` stand for braces.
+ *
+ * @throws TrawlError TEMPLATE_INVALID; so does the returned function for a column that a row lacks.
  */
 export function parseTemplate(template: string = DEFAULT_PASSAGE_TEMPLATE): PassageTemplate {
   const parts = parseParts(template);
-  if (!parts.some(({ kind }) => kind === 'column')) {
-    throw invalid(template, 'it names no column, so every passage would have the same text');
+  if (!parts.some(({ type }) => type === 'column')) {
+    throw invalid(template, 'it has no column, so all passages would have the same text');
   }
   return (row, location) => parts.map((part) => render(part, row, template, location)).join('');
 }
 
 function parseParts(template: string): Part[] {
   const parts: Part[] = [];
-  // Every brace starts exactly one of these, or is one too many.
+  // The third alternative matches an unpaired brace, which is an error.
   const token = /\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+/g;
   for (const match of template.matchAll(token)) {
     const [found, name] = match;
-    if (name !== undefined) parts.push({ kind: 'column', name: checkName(name, template) });
-    else if (found === '{{' || found === '}}') parts.push({ kind: 'literal', text: found[0]! });
+    if (name !== undefined) parts.push({ type: 'column', name: checkName(name, template) });
+    else if (found === '{{' || found === '}}') parts.push({ type: 'literal', text: found[0]! });
     else if (found === '{' || found === '}') {
       throw invalid(
         template,
-        `the ${found} at position ${match.index + 1} has no partner; write ${found}${found} for the brace itself`,
+        `the ${found} at position ${match.index + 1} is unmatched; write ${found}${found} for a brace`,
       );
-    } else parts.push({ kind: 'literal', text: found });
+    } else parts.push({ type: 'literal', text: found });
   }
   return parts;
 }
 
-/** Format specifications as in Python's `{text:.100}` would be read as names that no row has: better said at once. */
+/** Rejects Python's format specifications, such as `{text:.100}`, which would otherwise be unknown columns. */
 function checkName(name: string, template: string): string {
-  if (name === '') throw invalid(template, 'a pair of braces is empty; write the name of a column in it');
+  if (name === '') throw invalid(template, 'a pair of braces is empty; put a column name into it');
   if (name !== name.trim()) throw invalid(template, `the name in {${name}} has spaces around it`);
   if (/[:!]/.test(name)) throw invalid(template, `{${name}} has a format or conversion, which is not supported`);
   return name;
 }
 
 function render(part: Part, row: PassageRow, template: string, location: PassageLocation | undefined): string {
-  if (part.kind === 'literal') return part.text;
+  if (part.type === 'literal') return part.text;
   if (part.name === 'contents') return contentsOf(row);
   const value = columnOf(row, part.name);
   switch (typeof value) {
@@ -61,12 +62,12 @@ function render(part: Part, row: PassageRow, template: string, location: Passage
     case 'boolean':
       return String(value);
     default: {
-      const found = value === undefined ? 'no such column' : value === null ? 'null in it' : 'no text or number in it';
+      const found = value === undefined ? 'does not have' : value === null ? 'has null in' : 'has no text or number in';
       const where = location === undefined ? '' : `${formatLocation(location)}: `;
       throw new TrawlError(
         'TEMPLATE_INVALID',
-        `${where}the passage template ${JSON.stringify(template)} names the column ${JSON.stringify(part.name)}, and ` +
-          `this row has ${found}; it has ${columnNames(row)}. Change --passage-template, or fill the column.`,
+        `${where}the row ${found} the column ${JSON.stringify(part.name)} of the passage template ` +
+          `${JSON.stringify(template)}; it has ${columnNames(row)}. Change --passage-template, or fill the column.`,
         { details: { column: part.name, ...location } },
       );
     }
@@ -76,7 +77,7 @@ function render(part: Part, row: PassageRow, template: string, location: Passage
 function invalid(template: string, reason: string): TrawlError {
   return new TrawlError(
     'TEMPLATE_INVALID',
-    `The passage template ${JSON.stringify(template)} is not valid: ${reason}. Expected text with column names in ` +
-      'braces, such as {title} {text}.',
+    `The passage template ${JSON.stringify(template)} is invalid: ${reason}. Expected text with column names in braces, ` +
+      'such as {title} {text}.',
   );
 }

@@ -7,21 +7,21 @@ import { type Compression, DamagedDataError, startsLike } from './compression.ts
 import { onlyMember } from './only-member.ts';
 import { unzstd } from './zstd.ts';
 
-/** Bytes read at once, and bytes unpacked at once. */
+/** Bytes per read and per block of decompressed data. */
 const CHUNK_BYTES = 256 * 1024;
 
 export interface ReadBytesOptions {
-  /** gzip of one member or several, zstd of one frame or several. */
+  /** gzip may have several members, zstd several frames. */
   compression: Compression;
-  /** Called with each chunk as it lies on disk, for counting and hashing. */
+  /** Called with each chunk before decompression, for counting and hashing. */
   onRead: (chunk: Buffer) => void;
-  /** Byte to begin at, for plain files that are no archive. Default 0. */
+  /** Byte offset to start at; only for uncompressed files that are not archives. Default: 0. */
   start?: number | undefined;
-  /** Called when the file turns out to be a tar archive: its text then begins at another byte. */
+  /** Called if the file is a tar archive. Offsets in its text are not offsets in the file. */
   onArchive?: (() => void) | undefined;
 }
 
-/** The bytes of a file, unpacked, of a tar archive those of its one file. Leaving the loop early closes the file. */
+/** Reads a file, decompressed, or the only member of a tar archive. Leaving the loop early closes the file. */
 export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerator<Buffer, void> {
   const { compression, start = 0 } = options;
   const source = fileChunks(path, options);
@@ -30,7 +30,7 @@ export function readBytes(path: string, options: ReadBytesOptions): AsyncGenerat
   return onlyMember(unpacked, options.onArchive);
 }
 
-/** @throws DamagedDataError for what follows the last member, where it is more than padding with zeros. */
+/** @throws DamagedDataError for data after the last member, except zero padding. */
 async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let packedBytes = 0;
   let lastChunk: Buffer = Buffer.alloc(0);
@@ -42,17 +42,17 @@ async function* gunzip(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, vo
       yield chunk;
     }
   }
-  // A failure of either end destroys `unpacker` with that error, so the loop over it is what reports it.
+  // If either side fails, pipeline destroys `unpacker`, and the loop over it throws the error.
   const fed = pipeline(counted(), unpacker).catch(() => {});
   yield* unpacker as AsyncIterable<Buffer>;
   await fed;
-  // Node ends a stream at what is no further member, silently: rows could be missing.
+  // Node silently ends the stream at data that is not a gzip member, so rows could be missing.
   const left = packedBytes - unpacker.bytesWritten;
   if (left <= 0) return;
   if (left <= lastChunk.length && lastChunk.subarray(lastChunk.length - left).every((byte) => byte === 0)) return;
   throw new DamagedDataError(
-    `${left} bytes follow the gzip data that are none: a further part is damaged, or something was appended. Get the ` +
-      'file again, or check it with gzip -t',
+    `${left} bytes after the gzip data are not gzip: a further member is damaged, or something was appended. Download ` +
+      'the file again, or check it with gzip -t',
   );
 }
 
@@ -61,7 +61,7 @@ async function* fileChunks(
   { compression, onRead, start = 0 }: ReadBytesOptions,
 ): AsyncGenerator<Buffer, void> {
   let first = start === 0;
-  // A pipe takes no position, not even 0.
+  // A pipe does not accept a position, not even 0.
   const position = first ? {} : { start };
   const stream = createReadStream(path, { highWaterMark: CHUNK_BYTES, ...position });
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -75,23 +75,23 @@ async function* fileChunks(
 
 const EXTENSION = { gzip: 'gz', zstd: 'zst' } as const;
 
-/** Compressed text under a plain name, or the reverse, would otherwise be one baffling bad line. */
+/** Without this check, compressed data with the suffix of plain text would be reported as one bad line. */
 function checkMagic(path: string, compression: Compression, start: Buffer): void {
   if (compression !== 'none') {
     if (startsLike(compression, start)) return;
     throw new TrawlError(
       'CORPUS_FORMAT_UNKNOWN',
-      `${path} is said to be ${compression}, but does not start like it. If it is plain text, rename it or say ` +
-        '--format jsonl or tsv.',
+      `${path} should be ${compression}, but its first bytes are not. If it is plain text, rename it or set --format jsonl ` +
+        'or tsv.',
       { details: { path } },
     );
   }
-  const found = (['gzip', 'zstd'] as const).find((kind) => start.length >= 4 && startsLike(kind, start));
+  const found = (['gzip', 'zstd'] as const).find((each) => start.length >= 4 && startsLike(each, start));
   if (found === undefined) return;
   const extension = EXTENSION[found];
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
-    `${path} is said to be plain text, but is ${found}. Rename it with .${extension}, or say --format ` +
+    `${path} should be plain text, but it is ${found}. Append .${extension} to its name, or set --format ` +
       `jsonl.${extension} or tsv.${extension}.`,
     { details: { path } },
   );

@@ -3,7 +3,7 @@ import type { Compression } from './compression.ts';
 import { parseJson } from './parse-json.ts';
 import { readLines } from './read-lines.ts';
 
-/** Reads JSON Lines: one object a line, lines end with `\n` only. Blank lines are passed over. */
+/** Reads JSON Lines: one object per line, lines end with `\n` only. Blank lines are skipped. */
 export async function* readJsonl(
   context: ReaderContext,
   { compression }: { compression: Compression },
@@ -25,11 +25,11 @@ export async function* readJsonl(
 function parseRow(line: number, document: string): ReadRow {
   const parsed = parseJson(document);
   if (!parsed.ok) return { ok: false, line, reason: parsed.reason };
-  // Only between tokens can valid JSON hold a carriage return; a document is to be one line by any reckoning.
+  // In valid JSON a carriage return can only be white space between tokens. A document must be a single line.
   return checkRow(line, parsed.value, document.includes('\r') ? document.replaceAll('\r', ' ') : document);
 }
 
-/** Without JSON's own white space around it; `trim` would take more, and so make invalid JSON valid. */
+/** Trims JSON white space only: `trim` removes more, which would make some invalid JSON valid. */
 function trimJson(text: string): string {
   let start = 0;
   let end = text.length;

@@ -8,7 +8,7 @@ import { notFound, reasonOf } from './list-corpus-files.ts';
 import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
 
-/** Longest line that is read; real passages have a few KiB. Above it a file is rather one big JSON array. */
+/** Longest line. Passages have a few KiB; a file with a longer line is probably one JSON array. */
 export const DEFAULT_MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 export type TextLine =
@@ -20,13 +20,13 @@ export interface ReadLinesOptions {
   newline: Newline;
   maxLineBytes: number;
   onRead: (chunk: Buffer) => void;
-  /** Only these lines are decoded and given; reading ends behind them. */
+  /** Yield only these lines, and stop reading after them. */
   range?: LineRange | undefined;
 }
 
 /**
- * The lines of a UTF-8 text file, a batch for each chunk read. A byte order mark at the start of the file is dropped.
- * What is wrong with one line is a line with a reason; what ends the reading of the file is thrown.
+ * Reads the lines of a UTF-8 text file, a batch per chunk. A byte order mark at the start is dropped. A bad line is yielded
+ * with a reason; an error that ends the reading is thrown.
  */
 export async function* readLines(path: string, options: ReadLinesOptions): AsyncGenerator<TextLine[], void> {
   const { range, maxLineBytes } = options;
@@ -50,7 +50,7 @@ export async function* readLines(path: string, options: ReadLinesOptions): Async
 
 function decode({ number, bytes, sizeBytes }: RawLine, maxLineBytes: number): TextLine {
   if (bytes === null) {
-    const reason = `the line has ${sizeBytes} bytes, at most ${maxLineBytes} are read; is the file one JSON array? Write one object a line`;
+    const reason = `the line has ${sizeBytes} bytes, more than the limit of ${maxLineBytes}; if the file is a JSON array, write one object per line`;
     return { ok: false, number, reason };
   }
   const content = number === 1 ? withoutByteOrderMark(bytes) : bytes;
@@ -65,7 +65,7 @@ function withoutByteOrderMark(bytes: Buffer): Buffer {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-/** What ended the reading of a file, as a TrawlError that names the line. */
+/** Translates an error that ended the reading of a file to a TrawlError with the line. */
 export function readingFailed(path: string, line: number, error: unknown): unknown {
   if (error instanceof DamagedDataError) {
     return new TrawlError('CORPUS_BAD_LINE', `${formatLocation({ file: path, line })}: ${error.message}.`, {
@@ -77,8 +77,8 @@ export function readingFailed(path: string, line: number, error: unknown): unkno
   if (error.code?.startsWith('Z_')) {
     return new TrawlError(
       'CORPUS_BAD_LINE',
-      `${formatLocation({ file: path, line })}: the gzip data cannot be unpacked from here on (${error.message}): ` +
-        'the file is cut off or damaged. Get it again, or check it with gzip -t.',
+      `${formatLocation({ file: path, line })}: the gzip data cannot be decompressed from here on (${error.message}): ` +
+        'the file is truncated or damaged. Download it again, or check it with gzip -t.',
       { details: { path, line }, cause: error },
     );
   }

@@ -9,18 +9,18 @@ import { formatLocation } from './passage.ts';
 import { readBytes } from './read-bytes.ts';
 
 export interface ReadParquetOptions {
-  /** For the first answer, and added for each MB of a row group. Default 60 s and 1 s: far above what a sound file takes. */
+  /** Time limit in ms for reading the footer. For a row group, `timePerMbMs` per MB is added. Default: 60,000. */
   timeLimitMs?: number;
+  /** Default: 1,000. */
   timePerMbMs?: number;
 }
 
-/** V8's memory for one row group, in MB. */
+/** V8 heap limit of the reading thread, in MB. */
 const HEAP_MB = 4096;
 
 /**
- * Reads Parquet, a batch for each row group: memory is bounded by the largest row group of the file. The library
- * believes what a damaged page says, and may count to 2^31 or fill the memory for it; so it has a thread of its own
- * with a limit of both.
+ * Reads Parquet, a batch per row group, in memory bounded by the largest row group. A damaged page can make hyparquet loop for
+ * hours or fill the memory, so it runs in its own thread with limits for time and memory.
  */
 export async function* readParquet(
   context: ReaderContext,
@@ -49,12 +49,11 @@ export async function* readParquet(
     await thread.close();
   }
   if (range !== undefined) return;
-  if (range !== undefined) return;
-  // Parquet is read here and there in the file; counting and hashing takes a pass of its own.
+  // Parquet is not read in order, so counting and hashing need another pass.
   for await (const _ of readBytes(path, { compression: 'none', onRead: context.onRead }));
 }
 
-/** Rows of the file, as its end says. */
+/** Number of rows according to the footer. */
 export async function parquetRows(path: string, limitMs = 60_000): Promise<number> {
   const thread = new ParquetThread(path);
   try {
@@ -82,51 +81,51 @@ class ParquetThread {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
     });
-    // What happens while nobody waits is found by the next question.
+    // An error while no reply is awaited surfaces at the next request.
     this.#worker.on('error', () => undefined);
   }
 
   async groups(limitMs: number): Promise<readonly RowGroup[]> {
     const reply = await this.#reply(1, limitMs);
-    if (reply.kind === 'groups') return reply.groups;
-    throw bug(`The Parquet thread answered ${reply.kind} for groups`);
+    if (reply.type === 'groups') return reply.groups;
+    throw bug(`the Parquet thread replied ${reply.type} instead of groups`);
   }
 
   async rows(group: number, firstLine: number, limitMs: number): Promise<readonly ParquetRow[]> {
     const answered = this.#reply(firstLine, limitMs);
     this.#worker.postMessage(group);
     const reply = await answered;
-    if (reply.kind === 'rows') return reply.rows;
-    throw bug(`The Parquet thread answered ${reply.kind} for rows`);
+    if (reply.type === 'rows') return reply.rows;
+    throw bug(`the Parquet thread replied ${reply.type} instead of rows`);
   }
 
   async close(): Promise<void> {
     await this.#worker.terminate();
   }
 
-  async #reply(line: number, limitMs: number): Promise<Exclude<ParquetReply, { kind: 'error' }>> {
+  async #reply(line: number, limitMs: number): Promise<Exclude<ParquetReply, { type: 'error' }>> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), limitMs);
     let reply: ParquetReply;
     try {
       [reply] = (await once(this.#worker, 'message', { signal: stop.signal })) as [ParquetReply];
     } catch (error) {
-      throw this.#damaged(line, stop.signal.aborted ? `no end of it in ${Math.ceil(limitMs / 1000)} s` : error);
+      throw this.#damaged(line, stop.signal.aborted ? `not finished within ${Math.ceil(limitMs / 1000)} s` : error);
     } finally {
       clearTimeout(timer);
     }
-    if (reply.kind === 'error') throw deserializeError(reply.error);
+    if (reply.type === 'error') throw deserializeError(reply.error);
     return reply;
   }
 
   #damaged(line: number, cause: unknown): TrawlError {
     const outOfMemory = isNodeError(cause) && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
     const reason =
-      typeof cause === 'string' ? cause : outOfMemory ? `more than ${HEAP_MB} MB of memory for it` : String(cause);
+      typeof cause === 'string' ? cause : outOfMemory ? `it needs more than ${HEAP_MB} MB of memory` : String(cause);
     return new TrawlError(
       'CORPUS_BAD_LINE',
-      `${formatLocation({ file: this.#path, line })}: the row group that begins here cannot be read: ${reason}. The ` +
-        'file is damaged, or its row groups are too large; compare its checksum, or write it again with smaller ones.',
+      `${formatLocation({ file: this.#path, line })}: the row group at this row cannot be read: ${reason}. The file is ` +
+        'damaged, or its row groups are too large. Compare its checksum, or rewrite it with smaller row groups.',
       { details: { path: this.#path, line }, cause },
     );
   }

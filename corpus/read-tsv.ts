@@ -7,8 +7,8 @@ import { splitTsvLine } from './split-tsv-line.ts';
 import { type ResolvedTsvLayout, resolveTsvLayout, type TsvLayout } from './tsv-layout.ts';
 
 /**
- * `auto`: in the R1-Searcher layout a canonical decimal number is an integer (its servers answer integers, and the text
- * can be had back exactly); otherwise ids are strings. `string` and `integer` say it for every layout.
+ * Type of ids. `auto`: integers for canonical decimal numbers in the R1-Searcher layout, whose servers return integers;
+ * strings otherwise. `string` and `integer` apply to every layout.
  */
 export const TSV_ID_TYPES = ['auto', 'string', 'integer'] as const;
 
@@ -22,10 +22,10 @@ export interface ReadTsvOptions {
 
 const CANONICAL_INTEGER = /^(0|[1-9][0-9]*)$/;
 
-/** Columns that come first in a document, in this order; the others follow as the file has them. */
+/** Column order of a document; other columns follow in the order of the file. */
 const LEADING_COLUMNS = ['id', 'title', 'text', 'contents'];
 
-/** Reads tab-separated text. Lines end as in Python's text mode; lines of nothing but spaces are passed over. */
+/** Reads tab-separated text. Lines end as in Python's text mode; lines of only spaces are skipped. */
 export async function* readTsv(
   context: ReaderContext,
   { compression, layout, idType }: ReadTsvOptions,
@@ -36,7 +36,7 @@ export async function* readTsv(
     ...context,
     compression,
     newline: 'universal',
-    // Its head says what the columns are, also to who wants its end.
+    // The first line determines the columns, so it is read for every range.
     range: context.range && { first: 1, end: context.range.end },
   })) {
     const rows: ReadRow[] = [];
@@ -49,7 +49,7 @@ export async function* readTsv(
       if (parse === undefined) {
         const resolved = resolveTsvLayout(layout, line.text, { file: context.path, line: line.number });
         parse = rowParser(resolved, idType);
-        if (resolved.kind === 'columns' && resolved.hasHeader) continue;
+        if (resolved.type === 'columns' && resolved.hasHeader) continue;
       }
       if (line.number >= first) rows.push(parse(line.number, line.text));
     }
@@ -58,7 +58,7 @@ export async function* readTsv(
 }
 
 function rowParser(layout: ResolvedTsvLayout, idType: TsvIdType): (line: number, text: string) => ReadRow {
-  if (layout.kind === 'first-tab') {
+  if (layout.type === 'first-tab') {
     return (line, text) => parseFirstTab(line, text, idType === 'auto' ? 'integer-if-canonical' : idType);
   }
   const { names } = layout;
@@ -91,7 +91,7 @@ function parseColumns(
   if (fields.length !== order.length) {
     const reason =
       `expected ${order.length} tab-separated fields, found ${fields.length}; ` +
-      'if the text itself may hold tabs, say --tsv-layout r1-searcher';
+      'if the text may contain tabs, set --tsv-layout r1-searcher';
     return { ok: false, line, reason };
   }
   const id = parseId(fields[0]!, idRule);
@@ -116,6 +116,6 @@ function parseId(text: string, rule: IdRule): ParsedId {
   const value = CANONICAL_INTEGER.test(text) ? parseInteger(text) : null;
   if (value !== null) return { ok: true, value };
   if (rule === 'integer-if-canonical') return { ok: true, value: text };
-  const reason = 'the id is not a decimal integer without leading zeros; say --tsv-id-type string';
+  const reason = 'the id is not a decimal integer without leading zeros; set --tsv-id-type string';
   return { ok: false, reason };
 }

@@ -10,23 +10,23 @@ import { parquetRows } from './read-parquet.ts';
 
 const LF = 0x0a;
 
-/** Lines between two known byte offsets of a plain JSONL file. */
+/** Lines between two recorded byte offsets of a plain JSONL file. */
 export const LINES_PER_OFFSET = 65_536;
 
-export interface ScannedFile extends CorpusFile {
-  /** SHA-256 of the bytes as they lie on disk, hex. */
+interface ScannedFile extends CorpusFile {
+  /** SHA-256 of the file on disk, in hex. */
   readonly sha256: string;
-  /** Lines of a text file (blank ones and a header count), rows of a Parquet file. */
+  /** Lines of a text file, including blank ones and a header, or rows of a Parquet file. */
   readonly positions: number;
-  /** Byte at which line i × LINES_PER_OFFSET + 1 begins. Plain JSONL alone: other files, and archives, are read through. */
+  /** Byte offset of line i × LINES_PER_OFFSET + 1. Only for plain JSONL; other files are always read from the start. */
   readonly lineOffsets: readonly number[];
-  /** Time of the last change, in milliseconds; tells a file that is being written. */
+  /** Modification time in milliseconds, to detect a file that is still being written. */
   readonly modifiedMs: number;
 }
 
 /**
- * What a corpus is, before any passage of it is taken: its bytes and its input positions. A position is a line or a
- * Parquet row, counted over all files from 0; every process that looks at the same files counts the same.
+ * Checksums and input positions of a corpus, before its passages are read. A position is a line or Parquet row, counted over
+ * all files from 0, so all processes number the same files alike.
  */
 export interface CorpusScan {
   readonly files: readonly ScannedFile[];
@@ -35,11 +35,11 @@ export interface CorpusScan {
 
 export interface ScanOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Called with the bytes read from disk so far. */
+  /** Called with the number of bytes read so far. */
   readonly onBytes?: (bytes: number) => void;
 }
 
-/** Reads every file once, for its checksum and its number of positions. No line is decoded. */
+/** Reads every file once for its checksum and its number of positions, without decoding lines. */
 export async function scanCorpus(files: readonly CorpusFile[], options: ScanOptions = {}): Promise<CorpusScan> {
   const scanned: ScannedFile[] = [];
   let readBefore = 0;
@@ -83,13 +83,13 @@ async function scanFile(file: CorpusFile, { signal, onBytes }: ScanOptions, read
   };
 }
 
-/** Counts what `LineSplitter` calls lines where `\n` alone ends one, without cutting them out. */
+/** Counts lines like `LineSplitter` for `\n` line ends, but faster. */
 class LineFeedCounter {
   lines = 0;
   readonly offsets: number[] = [0];
   readonly #keepOffsets: boolean;
   #bytes = 0;
-  /** Bytes behind the last line end. */
+  /** Bytes after the last line end. */
   #open = 0;
 
   constructor(keepOffsets: boolean) {
@@ -112,7 +112,7 @@ class LineFeedCounter {
   }
 }
 
-/** The same for text in which `\r` ends a line too. */
+/** Counts lines that may also end with `\r`. */
 class SplitCounter {
   lines = 0;
   readonly offsets: readonly number[] = [];

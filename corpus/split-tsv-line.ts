@@ -3,8 +3,8 @@ export type TsvFields =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Splits a line at its tabs as CSV does: a field that starts with `"` goes on to the next single `"`, may hold tabs,
- * and `""` in it stands for one `"`. A quote elsewhere in a field is an ordinary character.
+ * Splits a line at tabs with CSV quoting: a field that starts with `"` ends at the next single `"` and may contain tabs;
+ * `""` in it stands for `"`. A quote elsewhere in a field is an ordinary character.
  */
 export function splitTsvLine(line: string): TsvFields {
   if (!line.includes('"')) return { ok: true, fields: line.split('\t') };
@@ -15,11 +15,11 @@ export function splitTsvLine(line: string): TsvFields {
     if (line[start] === '"') {
       const close = closingQuote(line, start + 1);
       if (close === -1) {
-        return { ok: false, reason: `the quoted field ${fields.length + 1} does not end on its line` };
+        return { ok: false, reason: `the quoted field ${fields.length + 1} has no closing quote on its line` };
       }
       end = close + 1;
       if (end < line.length && line[end] !== '\t') {
-        const reason = `the quoted field ${fields.length + 1} goes on after its closing quote; write a quote inside quotes twice`;
+        const reason = `text follows the closing quote of field ${fields.length + 1}; double a quote inside quotes`;
         return { ok: false, reason };
       }
       fields.push(line.slice(start + 1, close).replaceAll('""', '"'));
@@ -33,7 +33,7 @@ export function splitTsvLine(line: string): TsvFields {
   }
 }
 
-/** The position of the first `"` from `from` on that is not doubled; -1 if there is none. */
+/** Position of the next `"` that is not doubled; -1 if none. */
 function closingQuote(line: string, from: number): number {
   let position = line.indexOf('"', from);
   while (position !== -1 && line[position + 1] === '"') position = line.indexOf('"', position + 2);

@@ -3,30 +3,29 @@ import { formatLocation, type PassageLocation } from './passage.ts';
 import { splitTsvLine } from './split-tsv-line.ts';
 
 /**
- * `auto`: a header if there is one, else by the number of fields of the first line: 2 is R1-Searcher, 3 is DPR.
- * `header`: the first line names the columns. `dpr`: id, text, title, with that header or without any.
- * `r1-searcher`: the id, a tab, and all the rest of the line verbatim.
+ * `auto`: by the first line: a header, 2 fields (R1-Searcher) or 3 fields (DPR). `header`: the first line names the columns.
+ * `dpr`: id, text, title, with or without a header. `r1-searcher`: the id, a tab, and the rest of the line verbatim.
  */
 export const TSV_LAYOUTS = ['auto', 'header', 'dpr', 'r1-searcher'] as const;
 
 export type TsvLayout = (typeof TSV_LAYOUTS)[number];
 
-/** How the lines of one file are to be read. */
+/** The layout of one file. */
 export type ResolvedTsvLayout =
-  | { readonly kind: 'columns'; readonly names: readonly string[]; readonly hasHeader: boolean }
-  | { readonly kind: 'first-tab' };
+  | { readonly type: 'columns'; readonly names: readonly string[]; readonly hasHeader: boolean }
+  | { readonly type: 'first-tab' };
 
 const DPR_COLUMNS = ['id', 'text', 'title'] as const;
 
-/** Settles the layout of a file by its first line that is not blank. */
+/** Determines the layout of a file by its first line that is not blank. */
 export function resolveTsvLayout(requested: TsvLayout, line: string, location: PassageLocation): ResolvedTsvLayout {
-  if (requested === 'r1-searcher') return { kind: 'first-tab' };
+  if (requested === 'r1-searcher') return { type: 'first-tab' };
   const header = headerOf(line);
   if (header !== null) return checkHeader(header, location);
-  if (requested === 'dpr') return { kind: 'columns', names: DPR_COLUMNS, hasHeader: false };
+  if (requested === 'dpr') return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
   const count = fieldCount(line);
-  if (requested === 'auto' && count === 2) return { kind: 'first-tab' };
-  if (requested === 'auto' && count === 3) return { kind: 'columns', names: DPR_COLUMNS, hasHeader: false };
+  if (requested === 'auto' && count === 2) return { type: 'first-tab' };
+  if (requested === 'auto' && count === 3) return { type: 'columns', names: DPR_COLUMNS, hasHeader: false };
   const expected =
     requested === 'header'
       ? 'a header line whose first name is id and which names contents or text'
@@ -34,12 +33,12 @@ export function resolveTsvLayout(requested: TsvLayout, line: string, location: P
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `${formatLocation(location)}: the first line has ${count} tab-separated ${count === 1 ? 'field' : 'fields'} and is ` +
-      `no header; expected ${expected}. Say the layout with --tsv-layout ${TSV_LAYOUTS.join('|')}.`,
+      `not a header; expected ${expected}. Set the layout with --tsv-layout ${TSV_LAYOUTS.join('|')}.`,
     { details: { ...location, fields: count } },
   );
 }
 
-/** The column names if the line is a header: its first field is `id`, and it names at least one column we know. */
+/** The column names if the line is a header: its first field is `id`, and it has a known column. */
 function headerOf(line: string): readonly string[] | null {
   const split = splitTsvLine(line);
   if (!split.ok || split.fields[0] !== 'id') return null;
@@ -56,16 +55,16 @@ function checkHeader(names: readonly string[], location: PassageLocation): Resol
         : names.includes('text') || names.includes('contents')
           ? null
           : 'names neither text nor contents';
-  if (problem === null) return { kind: 'columns', names, hasHeader: true };
+  if (problem === null) return { type: 'columns', names, hasHeader: true };
   throw new TrawlError(
     'CORPUS_FORMAT_UNKNOWN',
     `${formatLocation(location)}: the header ${problem} (${names.map((name) => JSON.stringify(name)).join(', ')}). ` +
-      'Each column needs a name of its own, and one of them must be text or contents.',
+      'Column names must be unique, and one of them must be text or contents.',
     { details: { ...location } },
   );
 }
 
-/** R1-Searcher lines may hold quotes that open no field, so a line that cannot be unquoted is counted by its tabs. */
+/** R1-Searcher lines may have stray quotes, so a line with invalid quoting is counted by its tabs. */
 function fieldCount(line: string): number {
   const split = splitTsvLine(line);
   return split.ok ? split.fields.length : line.split('\t').length;

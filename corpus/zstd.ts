@@ -1,68 +1,40 @@
-import { ZSTDDecoder } from 'zstddec/stream';
+import { pipeline } from 'node:stream/promises';
+import { createZstdDecompress } from 'node:zlib';
 
 import { DamagedDataError } from './compression.ts';
+import { splitFrames } from './zstd-frames.ts';
 
-/** Bytes handed to the decoder at once. */
-const PIECE_BYTES = 1024;
-
-/** The smallest frame has 8 bytes, so a sound piece gives nothing at most so often in a row; some more for its edges. */
-const MAX_IDLE_STEPS = PIECE_BYTES / 8 + 32;
+/** Size of a decompressed chunk. */
+const CHUNK_BYTES = 256 * 1024;
 
 /**
- * Unpacks zstd (RFC 8878): frames one after the other, skippable ones among them, checksums compared where a frame has
- * one. Memory is the frame's window, at most 128 MiB as in the `zstd` program without options. The decoder is the
- * reference implementation compiled to WebAssembly.
+ * Decompresses zstd (RFC 8878): one or more frames, including skippable ones, with their checksums. Memory is the window of a
+ * frame, at most 128 MiB, as for the `zstd` program without options.
  *
- * @throws DamagedDataError for data that is damaged, cut off, or followed by something else.
+ * Node's stream silently drops data after a frame in the same chunk, and in Node 22 accepts a truncated frame. `splitFrames`
+ * therefore passes chunks that end with the frame, and checks that frames are complete.
+ *
+ * @throws DamagedDataError for data that is damaged, truncated, or followed by other data.
  */
 export async function* unzstd(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
-  const decoder = new ZSTDDecoder();
-  await decoder.init();
-  let pieces: Buffer[] = [];
-  let idleSteps = 0;
-  // The decoder asks for one piece a step at most, so it is enough that one lies ready.
-  const steps = decoder.decodeStreaming(
-    (function* () {
-      for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
-        idleSteps = 0;
-        yield piece;
-      }
-    })(),
-  );
-  for await (const chunk of source) {
-    pieces = pieces.concat(cut(chunk));
-    while (pieces.length > 1) {
-      const unpacked = step();
-      if (unpacked !== undefined && unpacked.length > 0) yield unpacked;
-    }
+  const unpacker = createZstdDecompress({ chunkSize: CHUNK_BYTES });
+  // If either side fails, pipeline destroys `unpacker`, and the loop over it throws the error.
+  const fed = pipeline(splitFrames(source), unpacker).catch(() => {});
+  try {
+    yield* unpacker as AsyncIterable<Buffer>;
+  } catch (error) {
+    // Node 24 throws Z_BUF_ERROR if all frames are skippable.
+    if ((error as NodeJS.ErrnoException).code !== 'Z_BUF_ERROR') throw asDamaged(error);
   }
-  for (let unpacked = step(); unpacked !== undefined; unpacked = step()) {
-    if (unpacked.length > 0) yield unpacked;
-  }
-
-  /** What one step unpacks; undefined after the last. */
-  function step(): Buffer | undefined {
-    let result: IteratorResult<Uint8Array, void>;
-    try {
-      result = steps.next();
-    } catch {
-      throw new DamagedDataError('the zstd data ends in the middle of a frame: the file is cut off');
-    }
-    if (result.done) return undefined;
-    const { value } = result;
-    // The decoder does not look at the codes of errors: it would try the same bytes for ever.
-    idleSteps = value.length > 0 ? 0 : idleSteps + 1;
-    if (idleSteps > MAX_IDLE_STEPS) {
-      throw new DamagedDataError(
-        'the zstd data cannot be unpacked from here on: it is damaged, other data follows, or it was packed with a ' +
-          'window above 128 MiB (zstd --long=28 and more; pack it again without)',
-      );
-    }
-    return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  }
+  await fed;
 }
 
-function cut(chunk: Buffer): Buffer[] {
-  const count = Math.ceil(chunk.length / PIECE_BYTES);
-  return Array.from({ length: count }, (_, i) => chunk.subarray(i * PIECE_BYTES, (i + 1) * PIECE_BYTES));
+function asDamaged(error: unknown): unknown {
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  if (code === 'ZSTD_error_frameParameter_windowTooLarge') {
+    return new DamagedDataError(
+      'the zstd window is larger than 128 MiB (zstd --long=28 or more); compress the file again without --long',
+    );
+  }
+  return code.startsWith('ZSTD_') ? new DamagedDataError(`the zstd data is damaged: ${message}`) : error;
 }

@@ -1,16 +1,16 @@
 /**
- * Answers in passages, by the rule of DPR's evaluation: both are cut into tokens, and the answer's tokens must come
- * in the passage in one piece. Tokens are runs of letters, digits and marks, or any other single character that is no
- * space or control character, after NFD normalisation and in lower case. So "U.S." matches "the U.S. dollar" and "art"
- * does not match "party". Unlike in DPR, an answer without any token matches nothing.
+ * Finds answers in passages, as DPR's evaluation does: a passage matches if its tokens contain the answer's tokens in
+ * sequence. A token is a run of letters, digits and marks, or any other single character that is not a space or control
+ * character, after NFD normalisation and in lower case. So "U.S." matches "the U.S. dollar", and "art" does not match
+ * "party". Unlike in DPR, an answer without tokens matches nothing.
  */
 
 const TOKEN = /[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]/gu;
 
-/** No token holds a control character, so a joined list can be searched as one string. */
+/** Tokens contain no control characters, so joined lists can be searched as strings. */
 const SEPARATOR = '\u0000';
 
-/** A set of answers, ready to be looked for in many passages. */
+/** Returns a function that says whether a passage contains one of the answers. */
 export function answerMatcher(answers: readonly string[]): (passage: string) => boolean {
   const needles = answers.map(joinedTokens).filter((needle) => needle !== SEPARATOR);
   if (needles.length === 0) return () => false;
@@ -18,11 +18,6 @@ export function answerMatcher(answers: readonly string[]): (passage: string) => 
     const haystack = joinedTokens(passage);
     return needles.some((needle) => haystack.includes(needle));
   };
-}
-
-/** 1 if one of the first k passages holds one of the answers, else 0. Passages are texts, best first. */
-export function answerHitAt(passages: readonly string[], answers: readonly string[], k: number): number {
-  return passages.slice(0, k).some(answerMatcher(answers)) ? 1 : 0;
 }
 
 function joinedTokens(text: string): string {

@@ -5,40 +5,40 @@ import { hitAt, ndcgAt, recallAt, reciprocalRank } from './ranking-metrics.ts';
 import type { RankedPassage, Run } from './run.ts';
 
 export interface EvaluateRunInput {
-  /** The queries that were asked: neither judgements nor results of any other count. */
+  /** The queries to evaluate. Results and judgements of other queries are ignored. */
   readonly queryIds: readonly string[];
-  /** A query without an entry found nothing. */
+  /** A query without an entry has no results. */
   readonly run: Run;
   readonly judgements: Judgements;
-  /** Query id → golden answers. Needs `text` in the run. */
+  /** Query id → golden answers. Requires `text` in the run. */
   readonly answers?: ReadonlyMap<string, readonly string[]>;
-  /** The k of recall@k and the others, each from 1. */
+  /** Values of k for the metrics at a rank; whole numbers from 1. */
   readonly cutoffs: readonly number[];
 }
 
 /**
- * Metric name → value between 0 and 1. Names: `recall@k`, `ndcg@k`, `mrr@k`, `hit@k` for each cutoff, `mrr` over the
- * whole ranking, `answer_hit@k`.
+ * Metric name → value between 0 and 1; larger is better. Names: `recall@k`, `ndcg@k`, `mrr@k`, `hit@k` and `answer_hit@k`
+ * for each cutoff k, and `mrr` over the whole ranking.
  */
-export type Metrics = Readonly<Record<string, number>>;
+type Metrics = Readonly<Record<string, number>>;
 
 export interface Evaluation {
   readonly queries: number;
-  /** Queries with judgements: those over which the ranking metrics are averaged. */
+  /** Queries with judgements. The ranking metrics are averaged over them. */
   readonly judged: number;
-  /** Queries without judgements: left out of the ranking metrics. */
+  /** Queries without judgements. They have no ranking metrics. */
   readonly unjudged: number;
-  /** Queries with golden answers: those over which answer hits are averaged. */
+  /** Queries with golden answers. `answer_hit@k` is averaged over them. */
   readonly answerable: number;
-  /** Means over the queries that have the metric; a metric that no query has is not there. */
+  /** Mean of each metric over the queries that have it. */
   readonly means: Metrics;
-  /** The metrics of each query, in the order of `queryIds`; empty for one with neither judgements nor answers. */
+  /** The metrics of each query, in the order of `queryIds`; empty for a query with neither judgements nor answers. */
   readonly perQuery: ReadonlyMap<string, Metrics>;
 }
 
 /**
- * Measures a run. A judged query that found nothing counts as 0 (as `trec_eval -c` does), and so does one whose
- * judgements have no relevant passage.
+ * Computes the metrics of a run. A judged query without results, or without a relevant passage, counts as 0 (as with
+ * `trec_eval -c`). Throws USAGE for invalid cutoffs, and for answers if the run has no text.
  */
 export function evaluateRun({ queryIds, run, judgements, answers, cutoffs }: EvaluateRunInput): Evaluation {
   checkCutoffs(cutoffs);
@@ -89,8 +89,8 @@ function answerMetrics(
     if (text !== undefined) return matches(text);
     throw new TrawlError(
       'USAGE',
-      `Answer hits need the text of the passages, and a result of query ${JSON.stringify(queryId)} has none. ` +
-        'Leave the answers out, or evaluate a search rather than a run file.',
+      `answer_hit@k needs the text of the passages, and a result of query ${JSON.stringify(queryId)} has no text. ` +
+        'Omit the answers, or evaluate a search instead of a run file.',
     );
   });
   return Object.fromEntries(cutoffs.map((k) => [`answer_hit@${k}`, first !== -1 && first < k ? 1 : 0]));
@@ -112,6 +112,9 @@ function meansOf(queries: Iterable<Metrics>): Metrics {
 function checkCutoffs(cutoffs: readonly number[]): void {
   const wrong = cutoffs.find((k) => !Number.isSafeInteger(k) || k < 1);
   if (wrong !== undefined) {
-    throw new TrawlError('USAGE', `A cutoff is ${wrong}, expected whole numbers from 1, such as 1, 5, 10.`);
+    throw new TrawlError(
+      'USAGE',
+      `The cutoff ${wrong} is invalid. Cutoffs must be whole numbers from 1, such as 1, 5, 10.`,
+    );
   }
 }

@@ -1,8 +1,8 @@
 import { type QueryJudgements, relevantCount } from './judgements.ts';
 
 /**
- * The metrics of one query, by the definitions of trec_eval. `ranking` has passage ids, best first; its order is taken
- * as it is (trec_eval sorts by score and breaks ties by id). If an id comes twice, only its first place earns anything.
+ * Metrics of one query, as defined by trec_eval. `ranking` lists passage ids, best first, and is used in this order
+ * (trec_eval sorts by score and breaks ties by id). Of a repeated id only the first occurrence counts.
  */
 
 /** Share of the relevant passages that are among the first k: `recall_k`. 0 if none is relevant. */
@@ -17,15 +17,15 @@ export function hitAt(ranking: readonly string[], judgements: QueryJudgements, k
   return gainsOf(ranking, judgements, k).some((gain) => gain > 0) ? 1 : 0;
 }
 
-/** 1 / rank of the first relevant passage, 0 if none is among the first k: `recip_rank`, which looks at all. */
+/** 1 / rank of the first relevant passage; 0 if none is among the first k. trec_eval's `recip_rank` has no cutoff. */
 export function reciprocalRank(ranking: readonly string[], judgements: QueryJudgements, k = Infinity): number {
   const position = gainsOf(ranking, judgements, k).findIndex((gain) => gain > 0);
   return position === -1 ? 0 : 1 / (position + 1);
 }
 
 /**
- * Discounted cumulative gain of the first k over that of the best possible ranking: `ndcg_cut_k`. The gain of a passage
- * is its grade (not 2^grade - 1), the discount of rank r is log2(r + 1). 0 if none is relevant.
+ * Discounted cumulative gain of the first k, divided by that of the best possible ranking: `ndcg_cut_k`. The gain of a
+ * passage is its grade (not 2^grade - 1), the discount of rank r is log2(r + 1). 0 if no passage is relevant.
  */
 export function ndcgAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {
   const ideal = [...judgements.values()].filter((grade) => grade > 0).sort((a, b) => b - a);
@@ -33,7 +33,7 @@ export function ndcgAt(ranking: readonly string[], judgements: QueryJudgements, 
   return best === 0 ? 0 : discountedGain(gainsOf(ranking, judgements, k)) / best;
 }
 
-/** The gain at each of the first k ranks: the grade, or 0 where it is not positive. */
+/** The gain at each of the first k ranks: the grade, or 0 if the grade is negative. */
 function gainsOf(ranking: readonly string[], judgements: QueryJudgements, k: number): number[] {
   const seen = new Set<string>();
   return ranking.slice(0, k).map((id) => {

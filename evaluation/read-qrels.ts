@@ -11,7 +11,8 @@ interface Qrel {
 
 /**
  * Reads relevance judgements: TREC qrels (`qid iter docid grade`, separated by white space), or BEIR's tab-separated
- * file with the header `query-id corpus-id score`. Grades are whole numbers. The same pair twice is an error.
+ * format with the header `query-id corpus-id score`. Throws CORPUS_BAD_LINE for a malformed line, a grade that is not a
+ * whole number, or a pair judged twice; CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQrels(file: string): Promise<Judgements> {
   const judgements = new Map<string, Map<string, number>>();
@@ -30,10 +31,10 @@ export async function readQrels(file: string): Promise<Judgements> {
       throw lineError(file, number, `expected ${expected}`);
     }
     if (!/^[+-]?\d{1,9}$/.test(qrel.grade)) {
-      throw lineError(file, number, `the grade is ${JSON.stringify(qrel.grade)}, expected a whole number`);
+      throw lineError(file, number, `the grade is ${JSON.stringify(qrel.grade)}; it must be a whole number`);
     }
     const ofQuery = judgements.get(qrel.queryId) ?? new Map<string, number>();
-    if (ofQuery.has(qrel.passageId)) throw lineError(file, number, 'this query and passage have been judged above');
+    if (ofQuery.has(qrel.passageId)) throw lineError(file, number, 'an earlier line judges the same query and passage');
     ofQuery.set(qrel.passageId, Number(qrel.grade));
     judgements.set(qrel.queryId, ofQuery);
   }

@@ -5,18 +5,18 @@ import { lineError, readTextLines } from './read-text-lines.ts';
 export interface Question {
   readonly id: string;
   readonly question: string;
-  /** What a search agent looks for on the way to answer `question`; absent where the question itself is the query. */
+  /** A search agent's query on the way to an answer. Absent: the question is the query. */
   readonly query?: string;
-  /** Any of them counts as the answer. */
+  /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
-  /** Ids of the relevant passages, as text. */
+  /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
 }
 
 /**
  * Reads a JSONL file of questions: `{"id", "question", "query"?, "golden_answers"?, "gold_ids"?}`, or BEIR's
- * `{"_id", "text"}`. Ids may be strings or integers; further columns are ignored, null counts as absent. Two questions
- * with the same id are an error.
+ * `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
+ * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
   const questions: Question[] = [];
@@ -25,7 +25,7 @@ export async function readQuestions(file: string): Promise<Question[]> {
     const question = parseQuestion(text, (reason) => lineError(file, number, reason));
     const first = lineOfId.get(question.id);
     if (first !== undefined) {
-      throw lineError(file, number, `the id ${JSON.stringify(question.id)} is that of line ${first} already`);
+      throw lineError(file, number, `the id ${JSON.stringify(question.id)} is already used in line ${first}`);
     }
     lineOfId.set(question.id, number);
     questions.push(question);
@@ -33,7 +33,7 @@ export async function readQuestions(file: string): Promise<Question[]> {
   return questions;
 }
 
-/** The `gold_ids` of questions as judgements, each with grade 1. Questions without any are not judged. */
+/** Judgements from `goldIds`, each with grade 1. Questions without `goldIds` are not judged. */
 export function judgementsOf(questions: readonly Question[]): Judgements {
   const judged = questions.filter(({ goldIds }) => goldIds !== undefined && goldIds.length > 0);
   return new Map(judged.map(({ id, goldIds }) => [id, new Map(goldIds!.map((goldId) => [goldId, 1]))]));
@@ -46,18 +46,18 @@ function parseQuestion(text: string, fail: Fail): Question {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw fail('not valid JSON; expected one object a line');
+    throw fail('not valid JSON; expected one object per line');
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" as BEIR has them');
+    throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');
   }
   const columns = new Map<string, unknown>(Object.entries(parsed));
-  // The two together, so that a corpus of "id" and "text" given by mistake is not read as questions.
+  // "text" only counts together with "_id": a corpus with "id" and "text" is not a question file.
   const isBeir = !columns.has('id') && columns.has('_id');
   const question = columns.get('question') ?? (isBeir ? columns.get('text') : undefined);
   if (typeof question !== 'string') throw fail(`${isBeir ? '"text"' : '"question"'} must be a string`);
   const query = columns.get('query') ?? undefined;
-  if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string if it is there');
+  if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
   const goldenAnswers = stringsOf(columns.get('golden_answers'), fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   return {
@@ -72,18 +72,18 @@ function parseQuestion(text: string, fail: Fail): Question {
 function stringsOf(value: unknown, fail: Fail): string[] | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value) && value.every((answer) => typeof answer === 'string')) return value;
-  throw fail('"golden_answers" must be an array of strings if it is there');
+  throw fail('"golden_answers" must be an array of strings or absent');
 }
 
 function idsOf(value: unknown, fail: Fail): string[] | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) throw fail('"gold_ids" must be an array of passage ids if it is there');
+  if (!Array.isArray(value)) throw fail('"gold_ids" must be an array of passage ids or absent');
   return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail));
 }
 
-/** JSON numbers beyond 2^53 have been rounded by the parser, so they would name another passage. */
+/** Rejects integers above 2^53: the JSON parser has rounded them, so they could name another passage. */
 function idOf(value: unknown, name: string, fail: Fail): string {
   if (typeof value === 'string') return value;
   if (Number.isSafeInteger(value)) return String(value);
-  throw fail(`${name} must be a string or an integer up to 2^53; write a larger one as a string`);
+  throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
 }

@@ -2,18 +2,21 @@ import { createReadStream } from 'node:fs';
 
 import { TrawlError } from '../src/errors.ts';
 
-/** Questions, judgements and results have a few hundred bytes a line; a file of another kind may have no line end. */
+/** Lines of question, judgement and run files have a few hundred bytes. Limits memory if the file has no line ends. */
 const MAX_LINE_CHARACTERS = 8 * 1024 * 1024;
 
 export interface NumberedLine {
-  /** From 1; blank lines count. */
+  /** Line number in the file, from 1; blank lines count. */
   readonly number: number;
   readonly text: string;
 }
 
-/** The lines of a UTF-8 file that are not blank. Lines end with `\n` or `\r\n`; a byte order mark is dropped. */
+/**
+ * Reads the non-blank lines of a UTF-8 file. Lines end with `\n` or `\r\n`; a byte order mark is dropped. Throws
+ * CORPUS_BAD_LINE for invalid UTF-8 and overlong lines, CORPUS_NOT_FOUND if the file cannot be read.
+ */
 export async function* readTextLines(file: string): AsyncGenerator<NumberedLine, void> {
-  // Fatal: a question that is silently altered would be judged wrongly. A byte order mark is dropped by default.
+  // fatal, because replacing invalid bytes would silently alter questions. Drops a byte order mark.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let number = 0;
   let pending = '';
@@ -29,7 +32,7 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
         throw lineError(
           file,
           number + 1,
-          `a line of more than ${MAX_LINE_CHARACTERS} characters; expected one entry a line`,
+          `the line has more than ${MAX_LINE_CHARACTERS} characters; expected one entry per line`,
         );
       }
     }
@@ -38,7 +41,7 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
     if (error instanceof TrawlError) throw error;
     if (error instanceof TypeError) throw lineError(file, number + 1, 'not valid UTF-8 from here on', error);
     const reason = error instanceof Error ? error.message : String(error);
-    throw new TrawlError('CORPUS_NOT_FOUND', `${file} cannot be read: ${reason}. Check the path and its permissions.`, {
+    throw new TrawlError('CORPUS_NOT_FOUND', `Cannot read ${file}: ${reason}. Check the path and its permissions.`, {
       details: { path: file },
       cause: error,
     });
@@ -46,7 +49,7 @@ export async function* readTextLines(file: string): AsyncGenerator<NumberedLine,
   if (pending.trim() !== '') yield { number: number + 1, text: withoutCr(pending) };
 }
 
-/** A line of a question, judgement or run file that cannot be used. */
+/** The error for an invalid line of a question, judgement or run file. */
 export function lineError(file: string, line: number, reason: string, cause?: unknown): TrawlError {
   return new TrawlError('CORPUS_BAD_LINE', `${file}:${line}: ${reason}.`, { details: { file, line }, cause });
 }

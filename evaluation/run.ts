@@ -1,10 +1,10 @@
 /** One result of a query. */
 export interface RankedPassage {
-  /** The passage's id as text. */
+  /** Id of the passage, as a string. */
   readonly id: string;
-  /** Larger is better. Only written down: the rank is the position in the list. */
+  /** Larger is nearer. Written to run files; the metrics use the position in the list as the rank. */
   readonly score: number;
-  /** What the passage says; needed for answer hits only. */
+  /** Contents of the passage; only needed for `answer_hit@k`. */
   readonly text?: string;
 }
 

@@ -1,25 +1,26 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { formatOfName } from '../corpus/corpus-format.ts';
-import { freeBytes } from '../indexer/disk-room.ts';
-import { PartialFile } from '../prepare/partial-file.ts';
 import { TrawlError } from '../src/errors.ts';
+import { requireVectors } from '../src/manifest/vector-space.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
+import { requireFreeBytes } from '../src/system/free-bytes.ts';
+import { PartialFile } from '../src/system/partial-file.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';
 import { type ExportedPassage, passagesOf, type RowChoice } from './index-rows.ts';
-import { idLine, packingOf, writeLines } from './write-lines.ts';
+import { compressionOfPath, idLine, writeLines } from './write-lines.ts';
 import { faissHeader, npyHeader, type Sink, writeVectors } from './write-vectors.ts';
 
-export const EXPORT_KINDS = ['faiss', 'npy', 'parquet', 'corpus', 'ids', 'row-numbers'] as const;
-export type ExportKind = (typeof EXPORT_KINDS)[number];
+const EXPORT_KINDS = ['faiss', 'npy', 'parquet', 'corpus', 'ids', 'row-numbers'] as const;
+type ExportKind = (typeof EXPORT_KINDS)[number];
 
 export interface ExportOptions {
   readonly index: string;
-  /** The file of each kind that is wanted. */
+  /** The files to write. */
   readonly files: Readonly<Partial<Record<ExportKind, string>>>;
-  /** FAISS and .npy hold float16; every value has to be one. */
+  /** Writes FAISS and .npy files in float16. Every value must be exactly representable. */
   readonly float16?: boolean;
-  /** Leaves out removed rows, in all files: the rows behind them move up. */
+  /** Omits deleted rows from all files; later rows move up. */
   readonly dropRemoved?: boolean;
   readonly overwrite?: boolean;
   readonly onProgress?: (progress: ExportProgress) => void;
@@ -34,7 +35,7 @@ export interface ExportProgress {
   readonly writtenBytes: number;
 }
 
-export interface ExportedFile {
+interface ExportedFile {
   readonly kind: ExportKind;
   readonly path: string;
   readonly bytes: number;
@@ -43,44 +44,47 @@ export interface ExportedFile {
 
 export interface ExportSummary {
   readonly folder: string;
-  /** Rows of every file. */
+  /** Rows in each file. */
   readonly rows: number;
   readonly dimension: number;
-  readonly metric: string;
+  /** Null for an index without vectors. */
+  readonly metric: string | null;
   readonly dtype: VectorDtype;
-  /** Rows of the index that are removed: left out, or, without `dropRemoved`, among the rows. */
+  /** Deleted rows of the index. With `dropRemoved` they are omitted, otherwise exported. */
   readonly removedRows: number;
-  /** Rows without an id, in whose place the ids have the row number; null where no ids were written. */
+  /** Rows without an id; the ids file has their row number instead. Null if no ids were written. */
   readonly rowsWithoutId: number | null;
   readonly files: readonly ExportedFile[];
 }
 
-/** One file to be written. */
+/** A file to write. */
 interface Output {
   readonly kind: ExportKind;
   readonly path: string;
-  /** Bytes it takes, about. */
+  /** Estimated size. */
   readonly bytes: number;
 }
 
 /**
- * Writes an index as files of other tools, row by row in the same order, each to `<file>.partial` and then under its name.
- * Memory does not depend on the index.
+ * Exports an index to files that other tools read. In each file, the rows have the order of the index. Each file is written as
+ * `<file>.partial` and renamed when it is complete. The memory used does not depend on the size of the index.
  *
- * @throws TrawlError USAGE, the codes of opening an index, OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL, NOT_SUPPORTED,
- * CANCELLED; a file that was not finished then is not there.
+ * @throws TrawlError USAGE, the errors of `openIndexDirectory`, OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL,
+ * NOT_SUPPORTED or CANCELLED.
  */
 export async function exportIndex(options: ExportOptions): Promise<ExportSummary> {
   const directory = openIndexDirectory(options.index);
   const { manifest, folder } = directory;
+  const { faiss, npy, parquet } = options.files;
+  if ([faiss, npy, parquet].some((path) => path !== undefined)) requireVectors(folder, manifest);
   const removedRows = manifest.tombstones?.rows ?? 0;
-  const isDropping = options.dropRemoved === true && removedRows > 0;
-  const rows = manifest.rows - (isDropping ? removedRows : 0);
+  const omitsDeleted = options.dropRemoved === true && removedRows > 0;
+  const rows = manifest.rows - (omitsDeleted ? removedRows : 0);
   const dtype = options.float16 === true ? 'float16' : 'float32';
-  const choice: RowChoice = { kept: isDropping ? directory.source.alive : undefined, signal: options.signal };
-  if (isDropping) checkCount(directory, removedRows);
+  const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
+  if (omitsDeleted) checkDeletedRows(directory, removedRows);
   const outputs = plannedOutputs(directory, options, { rows, dtype });
-  await checkRoom(outputs);
+  await checkFreeSpace(outputs);
   const run = new ExportRun(directory, { rows, dtype }, choice, options);
   const files: ExportedFile[] = [];
   for (const output of outputs) files.push(await run.write(output));
@@ -89,14 +93,14 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   return { folder, rows, dimension, metric, dtype, removedRows, rowsWithoutId, files };
 }
 
-/** The header tells the rows before they are written, so the bitmap has to have as many as its manifest says. */
-function checkCount({ folder, manifest, source }: IndexDirectory, removedRows: number): void {
-  const found = manifest.rows - (source.alive?.count() ?? manifest.rows);
-  if (found === removedRows) return;
+/** File headers contain the number of rows, so the bitmap must agree with the manifest before anything is written. */
+function checkDeletedRows({ folder, manifest, liveRows }: IndexDirectory, recorded: number): void {
+  const found = manifest.rows - (liveRows?.count() ?? manifest.rows);
+  if (found === recorded) return;
   throw new TrawlError(
     'INDEX_FILE_FOREIGN',
-    `${join(folder, manifest.tombstones!.path)}: ${found} rows are removed, the manifest says ${removedRows}. Copy it again, or ` +
-      'leave --drop-removed out.',
+    `${join(folder, manifest.tombstones!.path)} has ${found} deleted rows, but the manifest says ${recorded}. Copy the file ` +
+      'again, or omit --drop-removed.',
   );
 }
 
@@ -123,15 +127,15 @@ class ExportRun {
     const file = await PartialFile.create(path, this.#options.overwrite ?? false);
     try {
       let rows = 0;
-      const tell = (): void =>
+      const report = (): void =>
         this.#options.onProgress?.({ path, rows, totalRows: this.#shape.rows, writtenBytes: file.bytes });
-      tell();
+      report();
       await this.#content(
         kind,
         path,
         async (bytes) => {
           await file.write(bytes);
-          tell();
+          report();
         },
         (count) => {
           rows += count;
@@ -151,7 +155,7 @@ class ExportRun {
       case 'npy': {
         const { dtype } = this.#shape;
         await sink((kind === 'faiss' ? faissHeader : npyHeader)(this.#directory, this.#shape));
-        const rowBytes = this.#directory.source.dimension * DTYPE_BYTES[dtype];
+        const rowBytes = this.#directory.manifest.dimension * DTYPE_BYTES[dtype];
         await writeVectors(this.#directory, dtype, this.#choice, (bytes) => {
           onRows(bytes.length / rowBytes);
           return sink(bytes);
@@ -164,7 +168,7 @@ class ExportRun {
         break;
       }
       default:
-        await writeLines(this.#lines(kind), packingOf(path), sink, () => onRows(1));
+        await writeLines(this.#lines(kind), compressionOfPath(path), sink, () => onRows(1));
     }
   }
 
@@ -178,66 +182,78 @@ class ExportRun {
   }
 }
 
+/** Compressed text has about this share of its size. */
+const COMPRESSION_RATIO = 0.3;
+/** Share of a passage file that is text; the rest is SQLite's indexes and pages. */
+const TEXT_SHARE = 0.7;
+/** Estimated bytes of a line with an id or a row number. */
+const ID_LINE_BYTES = 9;
+
+/** The files to write, with estimated sizes. @throws TrawlError USAGE, OUTPUT_EXISTS. */
 function plannedOutputs(
   directory: IndexDirectory,
   { files, float16, overwrite }: ExportOptions,
   { rows, dtype }: { rows: number; dtype: VectorDtype },
 ): Output[] {
-  const vectorBytes = rows * directory.source.dimension * DTYPE_BYTES[dtype];
+  const vectorBytes = rows * directory.manifest.dimension * DTYPE_BYTES[dtype];
   const textBytes = directory.passages.reduce((sum, { path }) => sum + statSync(path).size, 0);
   const outputs = EXPORT_KINDS.flatMap((kind): Output[] => {
     const path = files[kind];
     if (path === undefined) return [];
-    const share = packingOf(path) === 'none' ? 1 : 0.3;
+    const ratio = compressionOfPath(path) === 'none' ? 1 : COMPRESSION_RATIO;
     const bytes: Readonly<Record<ExportKind, number>> = {
       faiss: vectorBytes,
       npy: vectorBytes,
-      parquet: rows * directory.source.dimension * 4 + textBytes * 0.3,
-      // The passage file has indexes beside the text.
-      corpus: textBytes * 0.7 * share,
-      ids: rows * 9 * share,
-      'row-numbers': rows * 9 * share,
+      parquet: rows * directory.manifest.dimension * 4 + textBytes * COMPRESSION_RATIO,
+      corpus: textBytes * TEXT_SHARE * ratio,
+      ids: rows * ID_LINE_BYTES * ratio,
+      'row-numbers': rows * ID_LINE_BYTES * ratio,
     };
     return [{ kind, path: resolve(path), bytes: bytes[kind] }];
   });
   if (outputs.length === 0) {
-    throw new TrawlError('USAGE', `Name a file to write: ${EXPORT_KINDS.map((kind) => `--${kind} FILE`).join(', ')}.`);
+    throw new TrawlError(
+      'USAGE',
+      `No output file given. Name at least one of ${EXPORT_KINDS.map((kind) => `--${kind} FILE`).join(', ')}.`,
+    );
   }
   if (float16 === true && files.faiss === undefined && files.npy === undefined) {
-    throw new TrawlError('USAGE', '--float16 is for --faiss and --npy, and neither is given.');
+    throw new TrawlError('USAGE', '--float16 only applies to --faiss and --npy; neither is given.');
   }
   const seen = new Set<string>();
   for (const { kind, path } of outputs) {
-    if (seen.has(path)) throw new TrawlError('USAGE', `${path} is named for two files. Give each its own name.`);
+    if (seen.has(path)) throw new TrawlError('USAGE', `${path} is the path of two outputs. Give each its own path.`);
     seen.add(path);
-    checkNotOfIndex(directory, path);
+    checkOutsideIndex(directory, path);
     if (existsSync(path) && overwrite !== true) {
-      throw new TrawlError('OUTPUT_EXISTS', `${path} exists. Choose another place, or replace it with --overwrite.`);
+      throw new TrawlError(
+        'OUTPUT_EXISTS',
+        `${path} already exists. Choose another path, or replace it with --overwrite.`,
+      );
     }
     const format = formatOfName(path);
     if (kind === 'corpus' && (format === undefined || !format.startsWith('jsonl'))) {
       throw new TrawlError(
         'USAGE',
-        `--corpus writes JSON lines, and ${basename(path)} is named otherwise. Let it end in .jsonl, .jsonl.gz or .jsonl.zst.`,
+        `--corpus writes JSON Lines: ${basename(path)} must end in .jsonl, .jsonl.gz or .jsonl.zst.`,
       );
     }
   }
   return outputs;
 }
 
-/** Files of the index are not written over, nor are others put among them. */
-function checkNotOfIndex(directory: IndexDirectory, path: string): void {
+/** Throws if the output would overwrite a file of the index or be written into its folder. */
+function checkOutsideIndex(directory: IndexDirectory, path: string): void {
   const parent = dirname(path);
   const real = existsSync(parent) ? join(realpathSync(parent), basename(path)) : path;
-  const files = directory.source.shards.flatMap(({ segments }) =>
-    segments.map((segment) => realpathSync(segment.path)),
-  );
+  const segments = directory.source?.shards.flatMap((shard) => shard.segments) ?? [];
+  const files = segments.map((segment) => realpathSync(segment.path));
   if (!real.startsWith(`${realpathSync(directory.folder)}${sep}`) && !files.includes(real)) return;
-  throw new TrawlError('USAGE', `${path} is a file of the index, or lies in its folder. Choose another place.`);
+  throw new TrawlError('USAGE', `${path} is a file of the index or inside its folder. Choose another path.`);
 }
 
-/** @throws TrawlError DISK_FULL, by file system. */
-async function checkRoom(outputs: readonly Output[]): Promise<void> {
+/** Checks the free space of every file system that gets output. Throws DISK_FULL. */
+async function checkFreeSpace(outputs: readonly Output[]): Promise<void> {
   const byDevice = new Map<number, { path: string; bytes: number }>();
   for (const { path, bytes } of outputs) {
     const parent = dirname(path);
@@ -245,17 +261,5 @@ async function checkRoom(outputs: readonly Output[]): Promise<void> {
     const before = byDevice.get(device);
     byDevice.set(device, { path: parent, bytes: bytes + (before?.bytes ?? 0) });
   }
-  for (const { path, bytes } of byDevice.values()) {
-    const free = await freeBytes(path);
-    if (bytes <= free) continue;
-    throw new TrawlError(
-      'DISK_FULL',
-      `${path}: the files take about ${gigabytes(bytes)}, and ${gigabytes(free)} are free. Free space, or choose another place.`,
-      { details: { neededBytes: Math.ceil(bytes), freeBytes: free } },
-    );
-  }
-}
-
-function gigabytes(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(2)} GB`;
+  for (const { path, bytes } of byDevice.values()) await requireFreeBytes({ path, bytes, what: 'the exported files' });
 }

@@ -1,17 +1,19 @@
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { requireVectors } from '../src/manifest/vector-space.ts';
 import { PassageFile, type StoredId } from '../src/passages/passage-file.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
-import type { RowBitmap } from '../src/vector-index/row-bitmap.ts';
+import type { RowBitmap } from '../src/row-bitmap.ts';
+import type { IndexSource } from '../src/vector-index/index-source.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
 
-/** Vectors read at once. */
+/** Bytes of vectors read at once, as float32. */
 const BLOCK_BYTES = 8 * 1024 * 1024;
-/** Passages between two looks at the signal. */
-const PASSAGES_BETWEEN_LOOKS = 4096;
+/** Passages between two checks of the signal. */
+const PASSAGES_BETWEEN_CHECKS = 4096;
 
 export interface RowChoice {
-  /** The rows that go out; absent: all. */
+  /** The rows to export; undefined: all. */
   readonly kept: RowBitmap | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -23,11 +25,21 @@ export interface ExportedPassage {
   readonly document: string;
 }
 
-/** All vectors in row order as float32, row-major, in blocks of some megabytes; a block's memory is used again for the next. */
+/** The vectors of an index. @throws TrawlError NOT_SUPPORTED for an index without vectors. */
+export function vectorsOf({ folder, manifest, source }: IndexDirectory): IndexSource {
+  requireVectors(folder, manifest);
+  return source!;
+}
+
+/**
+ * Reads the chosen vectors in row order: float32, row-major, in blocks of up to 8 MiB. The next block overwrites the memory of
+ * the previous one.
+ */
 export async function* vectorBlocks(
-  { source }: IndexDirectory,
+  directory: IndexDirectory,
   { kept, signal }: RowChoice,
 ): AsyncGenerator<Float32Array, void> {
+  const source = vectorsOf(directory);
   const { dimension } = source;
   const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (dimension * 4)));
   const block = new Float32Array(rowsPerBlock * dimension);
@@ -39,8 +51,9 @@ export async function* vectorBlocks(
         throwIfCancelled(signal);
         const count = Math.min(rowsPerBlock, rows - first);
         reader.read(first, count, block);
-        const left = kept === undefined ? count : dropRows(block, { first: firstRow + first, count, dimension, kept });
-        if (left > 0) yield block.subarray(0, left * dimension);
+        const chosen =
+          kept === undefined ? count : compactBlock(block, { first: firstRow + first, count, dimension, kept });
+        if (chosen > 0) yield block.subarray(0, chosen * dimension);
       }
     } finally {
       reader.close();
@@ -48,24 +61,24 @@ export async function* vectorBlocks(
   }
 }
 
-/** Moves the kept rows of a block to its front; how many there are. */
-function dropRows(
+/** Moves the kept rows of a block to its front. Returns their number. */
+function compactBlock(
   block: Float32Array,
   { first, count, dimension, kept }: { first: number; count: number; dimension: number; kept: RowBitmap },
 ): number {
-  let left = 0;
+  let chosen = 0;
   for (let i = 0; i < count; i++) {
     if (!kept.has(first + i)) continue;
-    if (left !== i) block.copyWithin(left * dimension, i * dimension, (i + 1) * dimension);
-    left++;
+    if (chosen !== i) block.copyWithin(chosen * dimension, i * dimension, (i + 1) * dimension);
+    chosen++;
   }
-  return left;
+  return chosen;
 }
 
 /**
- * All passages in row order.
+ * Reads the chosen passages in row order.
  *
- * @throws TrawlError INDEX_FILE_TRUNCATED where a passage file has other rows than the index.
+ * @throws TrawlError INDEX_FILE_TRUNCATED if the rows of a passage file differ from those of the index, or the file is damaged.
  */
 export async function* passagesOf(
   { passages }: IndexDirectory,
@@ -76,17 +89,17 @@ export async function* passagesOf(
     try {
       let next = 0;
       for (const { row, id, document } of file.passages()) {
-        if (row !== next) throw otherRows(path, `row ${row} where row ${next} was expected`);
-        if (next++ % PASSAGES_BETWEEN_LOOKS === 0) {
-          // A turn of the event loop, for signals.
+        if (row !== next) throw damaged(path, `expected row ${next}, found row ${row}`);
+        if (next++ % PASSAGES_BETWEEN_CHECKS === 0) {
+          // Yield to the event loop, so that process signals are handled.
           await new Promise((resolve) => setImmediate(resolve));
           throwIfCancelled(signal);
         }
         if (kept?.has(firstRow + row) ?? true) yield { row: firstRow + row, id, document };
       }
-      if (next !== rows) throw otherRows(path, `${next} passages for ${rows} vectors`);
+      if (next !== rows) throw damaged(path, `${next} passages for ${rows} vectors`);
     } catch (error) {
-      if (error instanceof Error && error.name === 'SqliteError') throw otherRows(path, error.message, error);
+      if (error instanceof Error && error.name === 'SqliteError') throw damaged(path, error.message, error);
       throw error;
     } finally {
       file.close();
@@ -94,10 +107,10 @@ export async function* passagesOf(
   }
 }
 
-function otherRows(path: string, reason: string, cause?: unknown): TrawlError {
+function damaged(path: string, reason: string, cause?: unknown): TrawlError {
   return new TrawlError(
     'INDEX_FILE_TRUNCATED',
-    `${path}: ${reason}. trawl verify tells more; copy or build it again.`,
+    `${path}: ${reason}. Copy or build the index again; trawl verify shows what is damaged.`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -5,17 +5,17 @@ import type { StoredId } from '../src/passages/passage-file.ts';
 import type { ExportedPassage } from './index-rows.ts';
 import type { Sink } from './write-vectors.ts';
 
-/** Text that is packed and written at once; each block is a gzip member or zstd frame of its own. */
+/** A block of about this size becomes a gzip member or zstd frame. */
 const BLOCK_CHARACTERS = 1024 * 1024;
 
-/** Writes lines, packed as the name of the file says. */
+/** Writes lines in compressed blocks. */
 export async function writeLines(
   lines: AsyncIterable<string>,
   compression: Compression,
   sink: Sink,
   onLine: () => void,
 ): Promise<void> {
-  const pack = await openPack(compression);
+  const pack = openPack(compression);
   const encoder = new TextEncoder();
   let block: string[] = [];
   let characters = 0;
@@ -34,28 +34,28 @@ export async function writeLines(
       blocks++;
     }
   }
-  // A packed file of nothing is one empty member, not no bytes.
+  // Without lines, a compressed file still needs one empty member or frame.
   if (characters > 0 || blocks === 0) await flush();
 }
 
-/** How a file is packed, by its name. */
-export function packingOf(path: string): Compression {
+/** The compression that the suffix of a path asks for. */
+export function compressionOfPath(path: string): Compression {
   const name = path.toLowerCase();
   if (name.endsWith('.gz')) return 'gzip';
   return name.endsWith('.zst') ? 'zstd' : 'none';
 }
 
 /**
- * A passage's id as a line; its row number where it has none.
+ * The line of a passage in an ids file: its id, or its row number if it has no id.
  *
- * @throws TrawlError NOT_SUPPORTED for an id that is more than a line.
+ * @throws TrawlError NOT_SUPPORTED for an id with a line break.
  */
 export function idLine({ id, row }: ExportedPassage): string {
   const text = idText(id) ?? String(row);
   if (!/[\n\r]/.test(text)) return text;
   throw new TrawlError(
     'NOT_SUPPORTED',
-    `The id of row ${row} has a line break in it, so a file with an id a line cannot hold it. Leave --ids out: --corpus has all ids.`,
+    `The id of row ${row} contains a line break and cannot be written to a file with one id per line. Use --corpus instead of --ids.`,
     { details: { row } },
   );
 }

@@ -1,13 +1,13 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
-import { passagesOf, type RowChoice, vectorBlocks } from './index-rows.ts';
+import { passagesOf, type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
 import { idText } from './write-lines.ts';
 import type { Sink } from './write-vectors.ts';
 
-/** Values of vectors in a row group: what is held at once. */
+/** Vector components per row group. A row group is held in memory. */
 const GROUP_VALUES = 1024 * 1024;
 
-/** Columns of the file: the vector is a list of float32, as pyarrow and datasets read it. */
+/** The vector is a list of float32, which pyarrow and datasets can read. */
 const SCHEMA = [
   { name: 'root', num_children: 3 },
   { name: 'id', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'OPTIONAL' },
@@ -23,14 +23,14 @@ interface Group {
   vectors: number[][];
 }
 
-/** Writes id, document (the JSON text of the corpus row) and vector, a row group at a time. */
+/** Writes the columns id, document (the JSON text of the corpus row) and vector. */
 export async function writeParquet(
   directory: IndexDirectory,
   choice: RowChoice,
   sink: Sink,
   onRows: (rows: number) => void,
 ): Promise<void> {
-  const { dimension } = directory.source;
+  const { dimension } = vectorsOf(directory);
   const buffer = new ByteWriter();
   const writer = new ParquetWriter({
     writer: buffer,
@@ -51,7 +51,7 @@ export async function writeParquet(
       columnData: [
         { name: 'id', data: group.ids },
         { name: 'document', data: group.documents },
-        // A dictionary of floats is not smaller than they are, and neither are they packed.
+        // Neither a dictionary nor compression makes vectors smaller.
         { name: 'vector', data: group.vectors, encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
       ],
       rowGroupSize: rows,
@@ -70,7 +70,7 @@ export async function writeParquet(
       if (group.ids.length === groupRows) await writeGroup();
     }
   }
-  // Its end is where the number of passages is compared with the rows.
+  // Runs the generator to its end, where it compares the number of passages with the number of rows.
   await passages.next();
   await writeGroup();
   await writer.finish();

@@ -1,30 +1,32 @@
 import { TrawlError } from '../src/errors.ts';
+import { type Kernel, loadKernel } from '../src/native/kernel.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { encodeFlatHeader, faissMetric } from '../src/vector-index/faiss-format.ts';
 import { encodeFp16Header } from '../src/vector-index/faiss-fp16-format.ts';
-import { type Kernel, loadKernel } from '../src/vector-index/kernel.ts';
 import type { VectorDtype } from '../src/vector-index/vector-segments.ts';
-import { type RowChoice, vectorBlocks } from './index-rows.ts';
+import { type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
 
-/** Takes bytes in order; they may be overwritten once it resolves. */
+/** Writes bytes in order. The caller may overwrite them after the promise resolves. */
 export type Sink = (bytes: Uint8Array) => Promise<void>;
 
 export interface VectorShape {
-  /** Rows that go out. */
+  /** Number of exported rows. */
   readonly rows: number;
   readonly dtype: VectorDtype;
 }
 
-/** A FAISS flat index: `IxFI` or `IxF2`; of float16 a scalar-quantiser index, `IxSQ`. */
-export function faissHeader({ source }: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
+/** The header of a FAISS file: a flat index (`IxFI` or `IxF2`), or for float16 a scalar quantiser index (`IxSQ`). */
+export function faissHeader(directory: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
+  const source = vectorsOf(directory);
   const header = { rows, dimension: source.dimension, metric: faissMetric(source.metric) };
   return dtype === 'float16' ? encodeFp16Header(header) : encodeFlatHeader(header);
 }
 
-/** The header of a .npy file, version 1.0, padded to 64 bytes as numpy does (numpy.lib.format). */
-export function npyHeader({ source }: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
+/** The header of a .npy file, version 1.0 (numpy.lib.format). Its length is a multiple of 64, as with numpy. */
+export function npyHeader(directory: IndexDirectory, { rows, dtype }: VectorShape): Uint8Array {
+  const { dimension } = vectorsOf(directory);
   const descr = dtype === 'float16' ? '<f2' : '<f4';
-  const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${rows}, ${source.dimension}), }`;
+  const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${rows}, ${dimension}), }`;
   const length = Math.ceil((10 + text.length + 1) / 64) * 64;
   const header = Buffer.alloc(length, ' ');
   header.write('\x93NUMPY\x01\x00', 'latin1');
@@ -35,9 +37,10 @@ export function npyHeader({ source }: IndexDirectory, { rows, dtype }: VectorSha
 }
 
 /**
- * Writes the rows behind a header.
+ * Writes the vectors, row-major, in `dtype`.
  *
- * @throws TrawlError NOT_SUPPORTED where a value is to be a float16 and is none, with row and column.
+ * @throws TrawlError NOT_SUPPORTED for a value that float16 cannot represent exactly, with row and column in `details`;
+ * ENGINE_MISSING for float16 without the native engine.
  */
 export async function writeVectors(
   directory: IndexDirectory,
@@ -46,11 +49,12 @@ export async function writeVectors(
   sink: Sink,
 ): Promise<void> {
   const kernel = dtype === 'float16' ? kernelForFloat16() : undefined;
+  const { dimension } = vectorsOf(directory);
   let row = 0;
   for await (const values of vectorBlocks(directory, choice)) {
-    const numbers = kernel === undefined ? values : toHalves(kernel, values, row, directory.source.dimension);
+    const numbers = kernel === undefined ? values : toHalves(kernel, values, row, dimension);
     await sink(new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
-    row += values.length / directory.source.dimension;
+    row += values.length / dimension;
   }
 }
 
@@ -60,8 +64,8 @@ function toHalves(kernel: Kernel, values: Float32Array, firstRow: number, dimens
     const [row, column] = [firstRow + Math.floor(bad / dimension), bad % dimension];
     throw new TrawlError(
       'NOT_SUPPORTED',
-      `The vector of row ${row} holds ${values[bad]} in column ${column}, which is no float16: --float16 is for vectors of ` +
-        'float16 encoders, and loses nothing. Leave it out.',
+      `The vector of row ${row} has ${values[bad]} in column ${column}, which float16 cannot represent exactly. --float16 is ` +
+        'lossless and only works for vectors from float16 encoders. Omit it.',
       { details: { row, column } },
     );
   }
@@ -73,6 +77,6 @@ function kernelForFloat16(): Kernel {
   if (loaded.ok) return loaded.kernel;
   throw new TrawlError(
     'ENGINE_MISSING',
-    `--float16 needs the native engine, which is not there (${loaded.reason}). npm run setup compiles it; or leave the option out.`,
+    `--float16 needs the native engine, which is not available (${loaded.reason}). Compile it with npm run setup, or omit --float16.`,
   );
 }

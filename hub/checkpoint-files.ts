@@ -1,21 +1,21 @@
 import { TrawlError } from '../src/errors.ts';
 import type { RepositoryFile } from './repository.ts';
 
-/** Configs, tokenizer and vocabulary; in the root and in the folders of sentence-transformers' modules (`1_Pooling`). */
+/** Configs, tokenizer and vocabulary, in the root and in the folders of sentence-transformers modules (`1_Pooling`). */
 const SMALL_FILES = /^(\d+_[A-Za-z]\w*\/)?([\w.-]+\.json|vocab\.txt|merges\.txt)$/;
-/** JSON that no import looks at. */
+/** JSON files that no import reads. */
 const UNUSED =
   /^(.*\/)?(openvino_config|quantize_config|ort_config|train_results|eval_results|all_results|trainer_state)\.json$/;
-/** Old layouts have the encoder in the first module's folder. */
+/** Folders that may hold the weights; in old layouts it is the first module's folder. */
 const WEIGHT_FOLDERS = ['', '0_Transformer/'];
-/** Where exporters put a graph, best first. */
+/** Paths that exporters use for a graph, best first. */
 const GRAPHS = ['onnx/model.onnx', 'model.onnx'];
 
 /**
- * The files of a repository that the import of a checkpoint needs: configs, tokenizer, and the weights once. Safetensors
- * where there are some, else an ONNX graph; never the same weights in a second format.
+ * The files of a repository that a model import needs: configs, tokenizer, and the weights in one format: safetensors if
+ * there are any, else an ONNX graph.
  *
- * @throws TrawlError MODEL_INVALID when the repository has neither, or is no Transformers checkpoint.
+ * @throws TrawlError MODEL_INVALID if the repository has neither or is not a Transformers checkpoint.
  */
 export function checkpointFiles(files: readonly RepositoryFile[]): RepositoryFile[] {
   const paths = new Set(files.map(({ path }) => path));
@@ -24,7 +24,7 @@ export function checkpointFiles(files: readonly RepositoryFile[]): RepositoryFil
   if (!paths.has('config.json') && !paths.has('0_Transformer/config.json')) {
     throw new TrawlError(
       'MODEL_INVALID',
-      'The repository has no config.json: it is no Transformers or sentence-transformers checkpoint.',
+      'The repository has no config.json, so it is not a Transformers or sentence-transformers checkpoint.',
     );
   }
   if (weights.length === 0) throw noWeights(paths);
@@ -36,7 +36,7 @@ export function checkpointFiles(files: readonly RepositoryFile[]): RepositoryFil
   );
 }
 
-/** The weights among the files, in bytes: what a model made of them has about as well. */
+/** Total size of the weights in bytes, about the size of a model made of them. */
 export function weightBytes(files: readonly RepositoryFile[]): number {
   return files
     .filter(({ path }) => /\.(safetensors|onnx|onnx_data|data)$/.test(path))
@@ -70,9 +70,9 @@ function noWeights(paths: ReadonlySet<string>): TrawlError {
   return new TrawlError(
     'MODEL_INVALID',
     pickled
-      ? 'The repository has its weights only as pytorch_model.bin, which is not read because it can execute code. Look for a ' +
-          'revision with safetensors (often refs/pr/1, a pull request of the hub), or write one with Python: ' +
+      ? 'The repository has its weights only as pytorch_model.bin, which Trawl does not read because it can execute code. Use a ' +
+          'revision with safetensors (often refs/pr/1, a pull request on the hub), or write one with Python: ' +
           'AutoModel.from_pretrained(id).save_pretrained(folder, safe_serialization=True), and add the folder.'
-      : 'The repository has neither model.safetensors nor model.onnx (in its root or in onnx/), so there is nothing to import.',
+      : 'The repository has no weights to import: neither model.safetensors nor model.onnx, in its root or in onnx/.',
   );
 }

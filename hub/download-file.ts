@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises
 import { dirname } from 'node:path';
 import { cancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
-import { syncFolder } from '../src/manifest/write-json.ts';
+import { syncFolder } from '../src/system/durable-file.ts';
 import { hashBeginning, startHash } from './content-hash.ts';
 import { type DownloadRecord, hashText } from './download-record.ts';
 import type { HubClient, HubReply } from './hub-client.ts';
@@ -12,23 +12,23 @@ import { fileAddress, pageOf, type RepositoryFile, type RepositoryListing } from
 import { TransientFailure, withRetries } from './retry.ts';
 import { writingFailed } from './writing-failed.ts';
 
-/** Progress of so many bytes makes the failures count anew. */
+/** An attempt that receives this many bytes resets the count of consecutive failures (`withRetries`). */
 const PROGRESS_BYTES = 1024 * 1024;
 
 export interface FileDownload {
   readonly client: HubClient;
   readonly listing: RepositoryListing;
   readonly file: RepositoryFile;
-  /** Where the file is to be. Until it is whole and checked it is `<target>.partial`. */
+  /** Path of the finished file. Until it is complete and checked it is `<target>.partial`. */
   readonly target: string;
   readonly record: DownloadRecord;
   readonly signal: AbortSignal;
   readonly onNotice?: ((text: string) => void) | undefined;
-  /** Bytes of the file that are there; falls where a transfer begins anew. */
+  /** Called with the number of bytes in the partial file, which falls to 0 when the transfer starts over. */
   onBytes(bytes: number): void;
 }
 
-/** How much of a file a `.partial` holds that can be kept. */
+/** Number of bytes of the `.partial` file from which a download can resume; 0 if it must start over. */
 export async function usablePartial(target: string, file: RepositoryFile, record: DownloadRecord): Promise<number> {
   if (record.partial(file.path)?.hash !== hashText(file.hash)) return 0;
   const bytes = (await stat(partialOf(target)).catch(() => undefined))?.size ?? 0;
@@ -40,11 +40,12 @@ export function partialOf(target: string): string {
 }
 
 /**
- * Fetches one file, going on where an earlier attempt or run ended, and puts it in its place when its length and hash are
- * the hub's. Returns the bytes that were transferred. What has arrived is kept on every error but a wrong hash.
+ * Downloads one file, resuming where an earlier attempt or run ended, and renames it to its target once its length and hash
+ * match the hub's. Returns the number of transferred bytes. After DOWNLOAD_CORRUPT, which also reports a wrong length, the partial
+ * file is deleted; after any other error it is kept, and the next call resumes from it.
  *
  * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, DOWNLOAD_CORRUPT, DISK_FULL,
- * OUTPUT_NOT_WRITABLE, CANCELLED
+ * OUTPUT_NOT_WRITABLE, CANCELLED.
  */
 export async function downloadFile(download: FileDownload): Promise<number> {
   const { client, file, target, record, signal, onNotice } = download;
@@ -53,9 +54,10 @@ export async function downloadFile(download: FileDownload): Promise<number> {
   if (kept === 0) await record.setPartial(file.path, { hash: hashText(file.hash), etag: null });
   const handle = await open(partialOf(target), kept > 0 ? 'r+' : 'w').catch(writingFailed(target));
   const transfer = new Transfer(download, handle);
-  let durable = false;
+  // Whether the partial file has the hub's hash and is flushed to disk.
+  let complete = false;
   try {
-    await transfer.takeKept(kept);
+    await transfer.resumeAfter(kept);
     await withRetries((progressed) => transfer.attempt(progressed), {
       what: file.path,
       limits: client.limits,
@@ -63,10 +65,10 @@ export async function downloadFile(download: FileDownload): Promise<number> {
       onNotice,
     });
     await handle.sync().catch(writingFailed(target));
-    durable = true;
+    complete = true;
   } finally {
     await handle.close();
-    if (transfer.corrupt && !durable) await rm(partialOf(target), { force: true });
+    if (transfer.corrupt && !complete) await rm(partialOf(target), { force: true });
   }
   await rename(partialOf(target), target).catch(writingFailed(target));
   await syncFolder(dirname(target));
@@ -79,9 +81,9 @@ class Transfer {
   readonly #download: FileDownload;
   readonly #handle: FileHandle;
   #hash: Hash;
-  /** Bytes of the partial file, all of them in the hash. */
+  /** Bytes of the partial file; the hash covers all of them. */
   #position = 0;
-  /** Whether the partial file is made of more than one reply. */
+  /** Whether the bytes of the partial file come from more than one reply. */
   #resumed = false;
   transferred = 0;
   corrupt = false;
@@ -92,7 +94,7 @@ class Transfer {
     this.#hash = startHash(download.file);
   }
 
-  async takeKept(bytes: number): Promise<void> {
+  async resumeAfter(bytes: number): Promise<void> {
     const { target, signal, onBytes } = this.#download;
     await hashBeginning(this.#hash, partialOf(target), bytes, signal);
     this.#position = bytes;
@@ -117,15 +119,15 @@ class Transfer {
     }
     const reply = await client.get(fileAddress(client, listing, file.path), headers, signal);
     try {
-      await this.#begin(reply);
-      const begun = this.#position;
-      for await (const piece of reply.body()) {
-        if (this.#position + piece.byteLength > file.bytes) throw this.#wrong(`more than ${file.bytes} bytes`);
-        await this.#write(piece);
-        this.transferred += piece.byteLength;
+      await this.#startReading(reply);
+      const start = this.#position;
+      for await (const chunk of reply.body()) {
+        if (this.#position + chunk.byteLength > file.bytes) throw this.#wrong(`more than ${file.bytes} bytes`);
+        await this.#write(chunk);
+        this.transferred += chunk.byteLength;
         onBytes(this.#position);
-        if (this.#position - begun >= PROGRESS_BYTES) progressed();
-        // fetch may hand out what it has buffered after an abort.
+        if (this.#position - start >= PROGRESS_BYTES) progressed();
+        // After an abort, `fetch` may still deliver buffered chunks.
         if (signal.aborted) throw cancelled();
       }
     } finally {
@@ -136,24 +138,24 @@ class Transfer {
     }
   }
 
-  /** Looks at the head of a reply and starts over where it does not go on with what is there. */
-  async #begin({ status, headers }: HubReply): Promise<void> {
+  /** Checks status and headers of a reply. Starts over if its body does not continue the partial file. */
+  async #startReading({ status, headers }: HubReply): Promise<void> {
     const { client, listing, file, record } = this.#download;
     if (status === 206) {
       const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get('content-range') ?? '') ?? [];
       if (Number(first) !== this.#position) {
         await this.#startOver();
-        throw new TransientFailure('the server sent another part than was asked for');
+        throw new TransientFailure('the server sent another range than requested');
       }
       if (total !== '*' && Number(total) !== file.bytes) throw this.#wrong(`${total} bytes`);
     } else if (status === 200) {
       const length = headers.get('content-length');
       if (length !== null && Number(length) !== file.bytes) throw this.#wrong(`${length} bytes`);
-      // The server knows no ranges, or has another file than the one that was begun.
+      // The body is the whole file: no range was requested, the server does not support ranges, or the file has changed.
       await this.#startOver();
     } else if (status === 416) {
       await this.#startOver();
-      throw new TransientFailure('the server has no such part of the file');
+      throw new TransientFailure('the server does not have the requested range');
     } else {
       const { endpoint, token } = client.settings;
       const [repository, revision, withToken] = [pageOf(listing.repository), listing.commit, token !== undefined];
@@ -164,15 +166,15 @@ class Transfer {
       await record.setPartial(file.path, { hash: hashText(file.hash), etag });
   }
 
-  async #write(piece: Uint8Array): Promise<void> {
+  async #write(chunk: Uint8Array): Promise<void> {
     const { target } = this.#download;
     let written = 0;
-    while (written < piece.byteLength) {
-      const rest = piece.byteLength - written;
+    while (written < chunk.byteLength) {
+      const rest = chunk.byteLength - written;
       const { bytesWritten } = await this.#handle
-        .write(piece, written, rest, this.#position)
+        .write(chunk, written, rest, this.#position)
         .catch(writingFailed(target));
-      this.#hash.update(piece.subarray(written, written + bytesWritten));
+      this.#hash.update(chunk.subarray(written, written + bytesWritten));
       written += bytesWritten;
       this.#position += bytesWritten;
     }
@@ -191,14 +193,15 @@ class Transfer {
     const actual = this.#hash.digest('hex');
     if (actual === file.hash.value) return;
     const resumed = this.#resumed;
-    // A digest can be taken once, and there is nothing to keep.
+    // The bytes are wrong, and a hash cannot be updated after `digest`: empty the file, start a new hash.
     await this.#startOver();
-    if (resumed) throw new TransientFailure('the parts do not make the file that the hub has; beginning anew');
+    if (resumed)
+      throw new TransientFailure('the resumed file does not have the hash of the file on the hub; starting over');
     this.corrupt = true;
     throw new TrawlError(
       'DOWNLOAD_CORRUPT',
-      `${file.path} has the ${file.hash.algorithm} ${actual}; the hub says ${file.hash.value}. It was not kept. Try again; if ` +
-        'it comes again, the server or a proxy on the way gives out a wrong file.',
+      `${file.path} has the ${file.hash.algorithm} ${actual}; the hub says ${file.hash.value}. The downloaded file was deleted. ` +
+        'Try again; if the error persists, the server or a proxy sends a wrong file.',
       { details: { path: file.path, target, actual, expected: file.hash.value } },
     );
   }
@@ -208,14 +211,14 @@ class Transfer {
     this.corrupt = true;
     return new TrawlError(
       'DOWNLOAD_CORRUPT',
-      `The server sends ${length} for ${file.path}; the hub says ${file.bytes}. It was not kept. Try again; if it comes ` +
-        'again, the server or a proxy on the way gives out a wrong file.',
+      `The server sends ${length} for ${file.path}; the hub says ${file.bytes}. The downloaded part was deleted. ` +
+        'Try again; if the error persists, the server or a proxy sends a wrong file.',
       { details: { path: file.path, expectedBytes: file.bytes } },
     );
   }
 }
 
-/** Weak ones say nothing about bytes, so they cannot be used for If-Range. */
+/** Weak ETags do not identify bytes, so If-Range cannot use them. */
 function strongEtag(headers: Headers): string | null {
   const etag = headers.get('etag');
   return etag?.startsWith('"') ? etag : null;

@@ -1,25 +1,25 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
-import { writeJsonDurably } from '../src/manifest/write-json.ts';
+import { writeJsonDurably } from '../src/system/durable-file.ts';
 import type { FileHash } from './repository.ts';
 import { writingFailed } from './writing-failed.ts';
 
-/** Beside the files of a download; no file of a repository may have such a name. */
-export const BOOKKEEPING = '.trawl-download';
-const RECORD_FILE = `${BOOKKEEPING}.json`;
+/** Prefix of Trawl's own files in a download folder. Files of a repository must not have it. */
+export const RECORD_PREFIX = '.trawl-download';
+const RECORD_FILE = `${RECORD_PREFIX}.json`;
 
-/** A file that has arrived and was checked. */
+/** A complete, checked file. */
 export interface FinishedFile {
   readonly hash: string;
   readonly bytes: number;
   readonly mtimeMs: number;
 }
 
-/** A file on its way: what its `.partial` is the beginning of. */
+/** A file in transfer, whose beginning is in a `.partial` file. */
 export interface PartialFile {
   readonly hash: string;
-  /** Of the server that sent it, for If-Range; null where it gave no strong one. */
+  /** The sending server's ETag, for If-Range; null if it sent no strong one. */
   readonly etag: string | null;
 }
 
@@ -30,7 +30,7 @@ interface RecordFile {
   partial: Record<string, PartialFile>;
 }
 
-/** What a folder holds of a repository, so that a later run knows what need not come again. */
+/** Records the files of a repository that a folder has, so that a later run does not download them again. */
 export class DownloadRecord {
   readonly #path: string;
   readonly #content: RecordFile;
@@ -42,9 +42,9 @@ export class DownloadRecord {
   }
 
   /**
-   * The record of a folder, or an empty one. One that cannot be read counts as empty: the files are then checked anew.
+   * The record of a folder. A missing or unreadable record counts as empty; existing files are then hashed again.
    *
-   * @throws TrawlError OUTPUT_NOT_WRITABLE when the folder is of another repository.
+   * @throws TrawlError OUTPUT_NOT_WRITABLE if the folder belongs to another repository.
    */
   static async open(folder: string, repository: string): Promise<DownloadRecord> {
     const path = join(folder, RECORD_FILE);
@@ -52,12 +52,12 @@ export class DownloadRecord {
     if (read !== undefined && read.repository !== repository) {
       throw new TrawlError(
         'OUTPUT_NOT_WRITABLE',
-        `${folder} holds files of ${read.repository}, not of ${repository}. Choose another folder, or remove it.`,
+        `${folder} has files of ${read.repository}, not of ${repository}. Choose another folder, or remove it.`,
       );
     }
     const empty: RecordFile = { version: 1, repository, finished: {}, partial: {} };
     const content = read ?? empty;
-    // Without a prototype: a file may be called `constructor`.
+    // Without a prototype, because a file may be called `constructor`.
     content.finished = Object.assign(Object.create(null), content.finished);
     content.partial = Object.assign(Object.create(null), content.partial);
     return new DownloadRecord(path, content);
@@ -71,7 +71,7 @@ export class DownloadRecord {
     return this.#content.partial[path];
   }
 
-  /** Every path that this record knows. */
+  /** All recorded paths. */
   paths(): string[] {
     return [...new Set([...Object.keys(this.#content.finished), ...Object.keys(this.#content.partial)])];
   }
@@ -94,7 +94,7 @@ export class DownloadRecord {
     return this.#save();
   }
 
-  /** One at a time: several files end at once. */
+  /** Serialises the writes: several files may finish at once. */
   #save(): Promise<void> {
     this.#saving = this.#saving
       .catch(() => undefined)

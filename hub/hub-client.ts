@@ -5,24 +5,24 @@ import { RETRY_LIMITS, type RetryLimits, TransientFailure } from './retry.ts';
 
 export interface ClientOptions {
   readonly retry?: Partial<RetryLimits> | undefined;
-  /** A transfer that brings no byte for so long is broken off and tried again. Default 30,000. */
+  /** A request that receives nothing for this long counts as failed, in milliseconds. Default 30,000. */
   readonly stallMs?: number | undefined;
 }
 
-/** A reply whose body is read piece by piece under the stall limit. */
+/** A reply whose body is read in chunks, each within the stall limit. */
 export interface HubReply {
   readonly status: number;
   readonly headers: Headers;
-  /** Throws TransientFailure where the connection breaks or stalls. Ends the request when it is left early. */
+  /** Throws TransientFailure if the connection breaks or stalls. Ends the request if the consumer stops early. */
   body(): AsyncGenerator<Uint8Array>;
-  /** Ends the request without reading. */
+  /** Ends the request without reading the body. */
   drop(): Promise<void>;
 }
 
-const MOST_REDIRECTS = 10;
+const MAX_REDIRECTS = 10;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** Requests to one hub: the token goes to the hub's own origin and to no other, whatever a redirect or a link says. */
+/** Requests to one hub. The token is sent only to the hub's own origin, whatever redirects and links say. */
 export class HubClient {
   readonly settings: HubSettings;
   readonly limits: RetryLimits;
@@ -34,8 +34,8 @@ export class HubClient {
     if (settings.offline) {
       throw new TrawlError(
         'HUB_OFFLINE',
-        'HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) is set, so nothing is fetched from the hub. Unset it, or give the ' +
-          'path of a folder that holds the files already.',
+        'HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) is set, so nothing is fetched from the hub. Unset it, or name a ' +
+          'folder that has the files.',
       );
     }
     this.settings = settings;
@@ -44,10 +44,10 @@ export class HubClient {
     this.#origin = new URL(settings.endpoint).origin;
   }
 
-  /** Follows redirects; any other status comes back as it is. One attempt: TransientFailure is the caller's to repeat. */
+  /** Follows redirects and returns a reply of any other status. A single attempt: the caller handles TransientFailure. */
   async get(address: string, headers: Readonly<Record<string, string>>, signal?: AbortSignal): Promise<HubReply> {
     let url = new URL(address);
-    for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
+    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const reply = await this.#getOnce(url, headers, signal);
       const location = REDIRECTS.includes(reply.status) ? reply.headers.get('location') : null;
       if (location === null) return reply;
@@ -60,12 +60,12 @@ export class HubClient {
       ) {
         throw new TrawlError(
           'HUB_REPLY_INVALID',
-          `${url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is not followed.`,
+          `${url.origin} redirects to ${JSON.stringify(location.slice(0, 200))}, which is not allowed.`,
         );
       }
       url = next;
     }
-    throw new TrawlError('HUB_REPLY_INVALID', `${address} redirects more than ${MOST_REDIRECTS} times.`);
+    throw new TrawlError('HUB_REPLY_INVALID', `${address} redirects more than ${MAX_REDIRECTS} times.`);
   }
 
   async #getOnce(
@@ -82,7 +82,7 @@ export class HubClient {
         signal: watch.signal,
         headers: {
           'user-agent': 'trawl',
-          // A compressed body has neither the ranges nor the length of the file.
+          // Ranges and content-length of a compressed body are not those of the file.
           'accept-encoding': 'identity',
           ...headers,
           ...(token !== undefined && url.origin === this.#origin ? { authorization: `Bearer ${token}` } : {}),
@@ -91,7 +91,7 @@ export class HubClient {
       return {
         status: response.status,
         headers: response.headers,
-        body: () => piecesOf(response, watch),
+        body: () => chunksOf(response, watch),
         drop: async () => {
           await response.body?.cancel().catch(() => undefined);
           watch.end();
@@ -104,13 +104,13 @@ export class HubClient {
   }
 }
 
-async function* piecesOf(response: Response, watch: StallWatch): AsyncGenerator<Uint8Array> {
+async function* chunksOf(response: Response, watch: StallWatch): AsyncGenerator<Uint8Array> {
   try {
     if (response.body === null) return;
-    for await (const piece of response.body) {
-      // The time the taker needs is not the server's.
+    for await (const chunk of response.body) {
+      // Do not count the consumer's time as a stall of the server.
       watch.pause();
-      yield piece as Uint8Array;
+      yield chunk as Uint8Array;
       watch.resume();
     }
   } catch (error) {
@@ -120,7 +120,7 @@ async function* piecesOf(response: Response, watch: StallWatch): AsyncGenerator<
   }
 }
 
-/** Aborts a request that brings nothing for a while, and when the caller's signal says so. */
+/** Aborts a request that receives nothing for `limitMs`, or when the caller's signal aborts. */
 class StallWatch {
   readonly #controller = new AbortController();
   readonly #limitMs: number;
@@ -157,11 +157,12 @@ class StallWatch {
     this.#outer?.removeEventListener('abort', this.#onOuter);
   }
 
-  /** What an error of fetch means. */
+  /** Translates an error thrown by fetch. */
   failure(error: unknown): Error {
     if (this.#outer?.aborted) return cancelled();
-    if (this.#stalled) return new TransientFailure(`nothing came for ${this.#limitMs / 1000} s`, { cause: error });
-    // fetch knows only one error for everything that goes wrong on the way; its cause says what it was.
+    if (this.#stalled)
+      return new TransientFailure(`nothing was received for ${this.#limitMs / 1000} s`, { cause: error });
+    // fetch has one error for all network failures; its cause names the failure.
     const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
     const reason = cause?.code ?? cause?.message ?? message ?? String(error);
     return new TransientFailure(`the connection failed (${reason})`, { cause: error });

@@ -1,7 +1,7 @@
 import { TrawlError } from '../src/errors.ts';
 import { retryAfterMs, TransientFailure } from './retry.ts';
 
-/** A reply of the hub that is not what was asked for, with what the message needs. */
+/** A refused request, with the facts for the error message. */
 export interface RefusedRequest {
   readonly status: number;
   readonly headers: Headers;
@@ -9,16 +9,16 @@ export interface RefusedRequest {
   /** `org/name`, or `datasets/org/name`: the address of the repository's page. */
   readonly repository: string;
   readonly revision?: string | undefined;
-  /** Of a file in the repository. */
+  /** Path of the requested file in the repository. */
   readonly path?: string | undefined;
   readonly withToken: boolean;
 }
 
-/** The failure that a status and the hub's X-Error-Code stand for. */
+/** The error for a reply, by its status and the hub's X-Error-Code. */
 export function failureOf(refused: RefusedRequest): TrawlError | TransientFailure {
   const { status, headers } = refused;
   if (status === 408 || status === 429 || status >= 500) {
-    return new TransientFailure(`the server answers ${status}`, {
+    return new TransientFailure(`the server replies ${status}`, {
       retryAfterMs: retryAfterMs(headers.get('retry-after')),
     });
   }
@@ -27,18 +27,20 @@ export function failureOf(refused: RefusedRequest): TrawlError | TransientFailur
   const page = `${refused.endpoint}/${refused.repository}`;
   if (hubCode === 'GatedRepo' || status === 403) {
     const way = refused.withToken
-      ? `Accept its terms at ${page} with the account of the token, and see that the token may read gated repositories.`
+      ? `Accept its terms at ${page} with the account of the token, and make sure that the token may read gated repositories.`
       : `Accept its terms at ${page}, then set HF_TOKEN to a token of that account (or run \`hf auth login\`).`;
     const what = hubCode === 'GatedRepo' ? 'is gated' : `is refused (${status})`;
-    return new TrawlError('HUB_ACCESS_DENIED', `${refused.repository} ${what}${said(headers)}. ${way}`, { details });
+    return new TrawlError('HUB_ACCESS_DENIED', `${refused.repository} ${what}${quotedMessage(headers)}. ${way}`, {
+      details,
+    });
   }
   if (status === 401 && (refused.withToken || (hubCode !== '' && hubCode !== 'RepoNotFound'))) {
     return new TrawlError(
       'HUB_ACCESS_DENIED',
       refused.withToken
-        ? `The hub does not accept the token for ${refused.repository}${said(headers)}. Make a new one at ` +
+        ? `The hub does not accept the token for ${refused.repository}${quotedMessage(headers)}. Create a new one at ` +
             `${refused.endpoint}/settings/tokens, or unset HF_TOKEN for a public repository.`
-        : `${refused.repository} needs a token${said(headers)}. Set HF_TOKEN, or run \`hf auth login\`.`,
+        : `${refused.repository} needs a token${quotedMessage(headers)}. Set HF_TOKEN, or run \`hf auth login\`.`,
       { details },
     );
   }
@@ -46,8 +48,8 @@ export function failureOf(refused: RefusedRequest): TrawlError | TransientFailur
     if (hubCode === 'RevisionNotFound') {
       return new TrawlError(
         'HUB_NOT_FOUND',
-        `${refused.repository} has no revision ${JSON.stringify(refused.revision ?? '')}. A branch, a tag or a full ` +
-          `commit hash is wanted; ${page}/commits/main lists them.`,
+        `${refused.repository} has no revision ${JSON.stringify(refused.revision ?? '')}. Give a branch, a tag or a full ` +
+          `commit hash; ${page}/commits/main lists them.`,
         { details },
       );
     }
@@ -59,19 +61,19 @@ export function failureOf(refused: RefusedRequest): TrawlError | TransientFailur
       );
     }
     const way = refused.withToken
-      ? 'or the token may not see it. Look at the spelling, and at what the token may read.'
-      : 'or it is private. Look at the spelling; for a private one set HF_TOKEN.';
-    return new TrawlError('HUB_NOT_FOUND', `There is no repository ${page}, ${way}`, { details });
+      ? 'or the token has no access to it. Check the spelling and the rights of the token.'
+      : 'or it is private. Check the spelling; for a private repository set HF_TOKEN.';
+    return new TrawlError('HUB_NOT_FOUND', `The repository ${page} does not exist, ${way}`, { details });
   }
   return new TrawlError(
     'HUB_REPLY_INVALID',
-    `${refused.endpoint} answers ${status} where the hub answers 200${said(headers)}. Is HF_ENDPOINT right?`,
+    `${refused.endpoint} replies ${status}; expected 200${quotedMessage(headers)}. Check HF_ENDPOINT.`,
     { details },
   );
 }
 
-/** The hub's own words, where it has some that can be printed. */
-function said(headers: Headers): string {
+/** The hub's error message in parentheses, printable characters only; empty if there is none. */
+function quotedMessage(headers: Headers): string {
   const text = (headers.get('x-error-message') ?? '').replaceAll(/[^\x20-\x7e]/g, ' ').trim();
   return text === '' ? '' : ` ("${text.slice(0, 200)}")`;
 }

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { environmentVariable } from '../src/options/resolve-options.ts';
 
-/** How the hub is reached. The variables and their rules are those of Python's huggingface_hub. */
+/** Access to the hub, from the same environment variables as Python's huggingface_hub. */
 export interface HubSettings {
-  /** HF_ENDPOINT without a slash at its end; default https://huggingface.co. */
+  /** HF_ENDPOINT without a trailing slash; default https://huggingface.co. */
   readonly endpoint: string;
   readonly token: string | undefined;
   /** HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE. */
@@ -15,28 +15,28 @@ export interface HubSettings {
 
 const DEFAULT_ENDPOINT = 'https://huggingface.co';
 
-/** @throws TrawlError CONFIG_INVALID for a value that cannot be used. A token is never printed. */
+/** @throws TrawlError CONFIG_INVALID for an invalid value. Messages never contain a token. */
 export async function readHubSettings(): Promise<HubSettings> {
   const endpoint = (environmentVariable('HF_ENDPOINT')?.trim() || DEFAULT_ENDPOINT).replace(/\/+$/, '');
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
     throw new TrawlError(
       'CONFIG_INVALID',
-      `HF_ENDPOINT is ${JSON.stringify(endpoint)}; it has to be the address of a hub, such as ${DEFAULT_ENDPOINT}.`,
+      `HF_ENDPOINT is ${JSON.stringify(endpoint)}; expected the address of a hub, such as ${DEFAULT_ENDPOINT}.`,
     );
   }
   if (url?.username || url?.password) {
-    // The value is not repeated: messages are logged.
+    // Messages are logged, so they must not contain the password.
     throw new TrawlError(
       'CONFIG_INVALID',
-      'HF_ENDPOINT holds a user name or a password, which requests cannot carry. Leave them out; HF_TOKEN is what a hub asks for.',
+      'HF_ENDPOINT contains a user name or a password, which requests cannot carry. Remove them and set HF_TOKEN instead.',
     );
   }
   const offline = isTrue(environmentVariable('HF_HUB_OFFLINE')) || isTrue(environmentVariable('TRANSFORMERS_OFFLINE'));
   return { endpoint, token: offline ? undefined : await readToken(), offline };
 }
 
-/** HF_TOKEN, else the file that `hf auth login` writes; neither with HF_HUB_DISABLE_IMPLICIT_TOKEN. */
+/** HF_TOKEN, else the file that `hf auth login` writes. Undefined with HF_HUB_DISABLE_IMPLICIT_TOKEN. */
 async function readToken(): Promise<string | undefined> {
   if (isTrue(environmentVariable('HF_HUB_DISABLE_IMPLICIT_TOKEN'))) return undefined;
   for (const name of ['HF_TOKEN', 'HUGGING_FACE_HUB_TOKEN'] as const) {
@@ -48,7 +48,7 @@ async function readToken(): Promise<string | undefined> {
     const token = (await readFile(path, 'utf8')).trim();
     return token === '' ? undefined : checked(token, path);
   } catch (error) {
-    // A file that is not there or not ours to read is no token; a public repository needs none.
+    // A missing or unreadable file means no token; public repositories need none.
     if (isNodeError(error)) return undefined;
     throw error;
   }
@@ -69,7 +69,7 @@ function checked(token: string, from: string): string {
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new TrawlError(
     'CONFIG_INVALID',
-    `The token in ${from} holds a space, a line break or another character that no token has. Copy it again.`,
+    `The token in ${from} contains a space, a line break or another invalid character. Copy it again.`,
   );
 }
 

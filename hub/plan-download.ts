@@ -1,6 +1,5 @@
-import { stat, statfs } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { isNodeError } from '../src/errors.ts';
+import { stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { usablePartial } from './download-file.ts';
 import { DownloadRecord } from './download-record.ts';
 import type { DownloadOptions } from './download-repository.ts';
@@ -11,18 +10,18 @@ import { listRepository, pageOf, type RepositoryFile } from './repository.ts';
 export interface DownloadPlan {
   /** Absolute. */
   readonly folder: string;
-  /** What the revision names at this moment: a download of this commit brings these files. */
+  /** The commit that the revision names now; a download of this commit has these files. */
   readonly commit: string;
   readonly files: readonly RepositoryFile[];
   readonly bytes: number;
-  /** What is not in the folder yet. */
+  /** Bytes that are not in the folder yet. */
   readonly missingBytes: number;
 }
 
 /**
- * What a download would bring, by the hub's list and a look at the folder; nothing is written. A file of the right length
- * counts as there: whether it is the right one is seen when it is downloaded. Errors: those of `listRepository`, those of
- * `select`, HUB_OFFLINE, CONFIG_INVALID, OUTPUT_NOT_WRITABLE for a folder of another repository.
+ * Lists the files that a download would transfer, without writing anything. An existing file of the right size counts as
+ * present; only the download hashes it. Throws the errors of `listRepository` and `select`, HUB_OFFLINE, CONFIG_INVALID, and
+ * OUTPUT_NOT_WRITABLE for a folder of another repository.
  */
 export async function planDownload(
   options: Pick<
@@ -39,8 +38,8 @@ export async function planDownload(
   let missingBytes = 0;
   for (const file of files) {
     const target = join(folder, file.path);
-    const there = (await stat(target).catch(() => undefined))?.size === file.bytes;
-    if (!there) missingBytes += file.bytes - (await usablePartial(target, file, record));
+    const isPresent = (await stat(target).catch(() => undefined))?.size === file.bytes;
+    if (!isPresent) missingBytes += file.bytes - (await usablePartial(target, file, record));
   }
   return {
     folder,
@@ -49,16 +48,4 @@ export async function planDownload(
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
     missingBytes,
   };
-}
-
-/** Bytes that may be written below a folder, which need not be there yet. */
-export async function freeBytes(folder: string): Promise<number> {
-  for (let place = resolve(folder); ; place = dirname(place)) {
-    try {
-      const { bavail, bsize } = await statfs(place);
-      return bavail * bsize;
-    } catch (error) {
-      if (!isNodeError(error) || error.code !== 'ENOENT' || place === dirname(place)) throw error;
-    }
-  }
 }

@@ -1,27 +1,27 @@
-/** What the vectors of a published index were made with. */
-export interface PublishedIndex {
-  /** The encoder's id on the hub; its model folder carries pooling and prefixes. */
+/** How the vectors of a published index were made. */
+interface PublishedIndex {
+  /** The encoder's id on the hub; its model folder has pooling and prefixes. */
   readonly model: string;
   readonly dimension: number;
   readonly metric: 'inner-product';
   readonly rows: number;
-  /** The text of a passage that was embedded, behind the model's passage prefix. */
+  /** The embedded text of a passage, without the model's passage prefix. */
   readonly passageTemplate: string;
 }
 
-export interface PublishedFile {
+interface PublishedFile {
   readonly path: string;
-  /** Its length, where it is known; the hub says the true one. */
+  /** Expected size; the hub's is authoritative. */
   readonly bytes?: number;
-  /** The same to three digits, where the hub's page alone is known. */
+  /** Expected size to three digits, as shown on the hub's web page. */
   readonly roundedBytes?: number;
 }
 
 /** Files of one data set repository. */
-export interface PublishedFiles {
+interface PublishedFiles {
   /** `owner/name`. */
   readonly repository: string;
-  /** `vectors`: the pieces of one FAISS file, in order. */
+  /** `vectors`: parts of one FAISS file, in order. */
   readonly holds: 'corpus' | 'vectors';
   readonly files: readonly PublishedFile[];
 }
@@ -30,9 +30,9 @@ export interface Published {
   readonly name: string;
   readonly summary: string;
   readonly parts: readonly PublishedFiles[];
-  /** Where there are vectors. */
+  /** Set if `parts` has vectors. */
   readonly index?: PublishedIndex;
-  /** The file in a zip archive, which has to be unpacked before it can be read. */
+  /** Name of the corpus in a zip archive that must be unpacked first. */
   readonly zipHolds?: string;
 }
 
@@ -44,8 +44,8 @@ const WIKI18_CORPUS: PublishedFiles = {
 };
 
 /**
- * Corpora and indexes that search agents are trained with, by the name that `trawl pull` takes: those whose repository and
- * files their projects name. Not on this hub, so not here: FlashRAG's own E5 index and RAG-R1's passages (ModelScope).
+ * Corpora and indexes used to train search agents, by their names for `trawl pull`. Repositories and files come from the
+ * projects' documentation. FlashRAG's E5 index and RAG-R1's passages are missing, because they are on ModelScope.
  */
 export const PUBLISHED: readonly Published[] = [
   {
@@ -55,8 +55,8 @@ export const PUBLISHED: readonly Published[] = [
   },
   {
     name: 'wiki18-e5',
-    summary: 'the same corpus with its E5-base-v2 vectors, a FAISS flat index in two pieces',
-    // The pieces add up to the 45 bytes of the header and 21,015,324 × 768 × 4.
+    summary: 'the same corpus with its E5-base-v2 vectors, a FAISS flat index in two parts',
+    // The sizes add up to a header of 45 bytes and 21,015,324 × 768 × 4 bytes.
     parts: [
       {
         repository: 'PeterJinGo/wiki-18-e5-index',
@@ -78,7 +78,7 @@ export const PUBLISHED: readonly Published[] = [
   },
   {
     name: 'flashrag-wiki18',
-    summary: "FlashRAG's wiki-18 in passages of 100 words, a zip archive that has to be unpacked",
+    summary: "FlashRAG's wiki-18 in passages of 100 words, a zip archive that must be unpacked",
     parts: [
       {
         repository: 'RUC-NLPIR/FlashRAG_datasets',

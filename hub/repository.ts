@@ -4,7 +4,7 @@ import type { HubClient } from './hub-client.ts';
 import { failureOf } from './hub-error.ts';
 import { TransientFailure, withRetries } from './retry.ts';
 
-export const REPOSITORY_TYPES = ['model', 'dataset'] as const;
+const REPOSITORY_TYPES = ['model', 'dataset'] as const;
 
 export interface Repository {
   readonly type: (typeof REPOSITORY_TYPES)[number];
@@ -12,7 +12,7 @@ export interface Repository {
   readonly name: string;
 }
 
-/** What the hub knows of a file's content: SHA-256 of large files, git's SHA-1 (over `blob <size>\0` and the bytes) of others. */
+/** The hub's hash of a file: SHA-256 for LFS files, git's SHA-1 (of `blob <size>\0` and the bytes) for others. */
 export interface FileHash {
   readonly algorithm: 'sha256' | 'git-sha1';
   /** Hexadecimal. */
@@ -20,7 +20,7 @@ export interface FileHash {
 }
 
 export interface RepositoryFile {
-  /** Relative, with slashes, safe to join to a folder. */
+  /** Relative, with slashes. Checked to stay inside the folder it is joined to. */
   readonly path: string;
   readonly bytes: number;
   readonly hash: FileHash;
@@ -28,7 +28,7 @@ export interface RepositoryFile {
 
 export interface RepositoryListing {
   readonly repository: Repository;
-  /** The commit that the revision names at this moment. */
+  /** The commit that the revision names now. */
   readonly commit: string;
   readonly files: readonly RepositoryFile[];
 }
@@ -40,20 +40,17 @@ export interface ListOptions {
   readonly onNotice?: ((text: string) => void) | undefined;
 }
 
-/** The largest reply of the API that is taken into memory; a page of 1000 files has about 400 KB. */
-const MOST_API_BYTES = 64 * 1024 * 1024;
+/** Maximum size of an API reply; a page of 1000 files has about 400 KB. */
+const MAX_API_BYTES = 64 * 1024 * 1024;
 
-/** @throws TrawlError USAGE for what cannot be a repository's name. */
+/** Returns the text. @throws TrawlError USAGE if it is not a valid repository name. */
 export function parseRepositoryName(text: string): string {
   if (/^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/.test(text) && !/\.\.|--/.test(text) && text.length <= 200) return text;
-  throw new TrawlError(
-    'USAGE',
-    `${JSON.stringify(text)} is not the name of a repository on the hub; one has the form organisation/name.`,
-  );
+  throw new TrawlError('USAGE', `${JSON.stringify(text)} is not a repository name; expected organisation/name.`);
 }
 
 /**
- * Every file of a repository at a revision. Paths that would leave a folder are refused.
+ * Lists all files of a repository at a revision. Rejects paths that lead outside a folder.
  *
  * @throws TrawlError HUB_NOT_FOUND, HUB_ACCESS_DENIED, HUB_UNREACHABLE, HUB_REPLY_INVALID, CANCELLED
  */
@@ -72,10 +69,10 @@ export async function listRepository(
       const params = { name, revision, hubUrl, fetch, additionalFields: ['sha' as const] };
       return repository.type === 'model' ? modelInfo(params) : datasetInfo(params);
     }, retrying);
-    if (typeof sha !== 'string' || !/^[0-9a-f]{40,64}$/.test(sha)) throw invalid(client, 'names no commit');
+    if (typeof sha !== 'string' || !/^[0-9a-f]{40,64}$/.test(sha)) throw invalid(client, 'has no commit hash');
     const files = await withRetries(async () => {
       const found: RepositoryFile[] = [];
-      // By commit: a branch may move between two pages.
+      // By commit, because a branch may move between two pages.
       for await (const entry of listFiles({ repo: repository, revision: sha, recursive: true, hubUrl, fetch })) {
         if (entry.type === 'file') found.push(checkedFile(client, entry));
       }
@@ -85,25 +82,25 @@ export async function listRepository(
     return { repository, commit: sha, files };
   } catch (error) {
     if (error instanceof TrawlError) throw error;
-    // The library's own errors, such as of JSON that cannot be parsed.
-    throw invalid(client, `is not understood (${asTrawlError(error).message.slice(0, 200)})`, error);
+    // An error of the library, for example of its JSON parser.
+    throw invalid(client, `cannot be parsed (${asTrawlError(error).message.slice(0, 200)})`, error);
   }
 }
 
-/** Where a file is fetched from. */
+/** Download address of a file. */
 export function fileAddress(client: HubClient, { repository, commit }: RepositoryListing, path: string): string {
   const encoded = path.split('/').map(encodeURIComponent).join('/');
   return `${client.settings.endpoint}/${pageOf(repository)}/resolve/${commit}/${encoded}`;
 }
 
-/** The address of a repository's page behind the endpoint. */
+/** Path of a repository's page, relative to the endpoint. */
 export function pageOf({ type, name }: Repository): string {
   return type === 'dataset' ? `datasets/${name}` : name;
 }
 
 /**
- * The `fetch` that the library uses. It is given no token, because it would send it wherever a link points and takes only
- * those that begin with hf_; the client adds it. Refusals become errors here, since the library drops the hub's codes.
+ * The `fetch` for the library. `HubClient` adds the token, because the library would send it to any host in a link and only
+ * accepts tokens that begin with hf_. Turns refusals into errors, because the library drops the hub's error codes.
  */
 function apiFetch(
   client: HubClient,
@@ -118,16 +115,16 @@ function apiFetch(
       const withToken = token !== undefined;
       throw failureOf({ ...context, status: reply.status, headers: reply.headers, endpoint, withToken });
     }
-    const pieces: Uint8Array[] = [];
+    const chunks: Uint8Array[] = [];
     let bytes = 0;
-    for await (const piece of reply.body()) {
-      bytes += piece.byteLength;
-      if (bytes > MOST_API_BYTES) throw invalid(client, `has more than ${MOST_API_BYTES} bytes`);
-      pieces.push(piece);
+    for await (const chunk of reply.body()) {
+      bytes += chunk.byteLength;
+      if (bytes > MAX_API_BYTES) throw invalid(client, `has more than ${MAX_API_BYTES} bytes`);
+      chunks.push(chunk);
     }
     const length = reply.headers.get('content-length');
     if (length !== null && Number(length) !== bytes) throw new TransientFailure('the reply ended early');
-    return new Response(Buffer.concat(pieces), { status: reply.status, headers: reply.headers });
+    return new Response(Buffer.concat(chunks), { status: reply.status, headers: reply.headers });
   };
 }
 
@@ -136,7 +133,7 @@ function checkedFile(
   { path, size, oid, lfs }: { path: string; size: number; oid?: string; lfs?: { oid: string; size: number } },
 ): RepositoryFile {
   if (typeof path !== 'string' || !isSafePath(path)) {
-    throw invalid(client, `has the path ${JSON.stringify(path)}, which does not stay inside a folder`);
+    throw invalid(client, `has the path ${JSON.stringify(path)}, which is not a safe relative path`);
   }
   const hash: FileHash | undefined =
     lfs !== undefined && lfs !== null
@@ -157,7 +154,7 @@ function checkedFile(
   return { path, bytes, hash: hash! };
 }
 
-/** Also what Windows would take for a way out, and characters that no file name of a system has. */
+/** Also rejects drive letters, backslashes, control characters and names that are too long for a file system. */
 function isSafePath(path: string): boolean {
   if (path === '' || path.length > 1024 || /[\\\x00-\x1f\x7f]/.test(path) || /^[A-Za-z]:/.test(path)) return false;
   return path
@@ -168,7 +165,7 @@ function isSafePath(path: string): boolean {
 function checkDistinct(client: HubClient, files: readonly RepositoryFile[]): void {
   const seen = new Set<string>();
   for (const { path } of files) {
-    if (seen.has(path)) throw invalid(client, `names ${JSON.stringify(path)} twice`);
+    if (seen.has(path)) throw invalid(client, `lists ${JSON.stringify(path)} twice`);
     seen.add(path);
   }
 }
@@ -176,7 +173,7 @@ function checkDistinct(client: HubClient, files: readonly RepositoryFile[]): voi
 function invalid(client: HubClient, fault: string, cause?: unknown): TrawlError {
   return new TrawlError(
     'HUB_REPLY_INVALID',
-    `The list that ${client.settings.endpoint} gives ${fault}. Nothing was written. Is HF_ENDPOINT the address of a hub?`,
+    `The file list of ${client.settings.endpoint} ${fault}. Nothing was written. Check that HF_ENDPOINT is the address of a hub.`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { cancelled, throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
 
-/** Something that may go well when it is tried again: a broken connection, a stall, an overloaded server. */
+/** A failure that may not repeat: a broken connection, a stall, an overloaded server. */
 export class TransientFailure extends Error {
   override readonly name = 'TransientFailure';
-  /** What the server asked for with Retry-After. */
+  /** The server's Retry-After. */
   readonly retryAfterMs: number | undefined;
 
   constructor(reason: string, options: { retryAfterMs?: number | undefined; cause?: unknown } = {}) {
@@ -15,36 +15,36 @@ export class TransientFailure extends Error {
 }
 
 export interface RetryLimits {
-  /** Attempts without progress before it is given up. */
+  /** Number of consecutive failed attempts, without progress in between, after which the work fails. */
   readonly attempts: number;
-  /** Before the second attempt; doubled for each further one, up to `longestDelayMs`. */
+  /** Delay before the second attempt; doubles with each further one, up to `maxDelayMs`. */
   readonly firstDelayMs: number;
-  readonly longestDelayMs: number;
-  /** A server that wants a longer pause than this is given up at once. */
-  readonly longestRetryAfterMs: number;
+  readonly maxDelayMs: number;
+  /** If the server asks for a longer pause, the work fails at once. */
+  readonly maxRetryAfterMs: number;
 }
 
 export const RETRY_LIMITS: RetryLimits = {
   attempts: 6,
   firstDelayMs: 1000,
-  longestDelayMs: 30_000,
-  longestRetryAfterMs: 300_000,
+  maxDelayMs: 30_000,
+  maxRetryAfterMs: 300_000,
 };
 
 export interface Retrying {
-  /** What is tried, for messages: `model.safetensors`. */
+  /** Name of the work for messages, such as `model.safetensors`. */
   readonly what: string;
   readonly limits: RetryLimits;
   readonly signal?: AbortSignal | undefined;
-  /** A sentence for a person before each pause. */
+  /** Called with a sentence before each pause. */
   readonly onNotice?: ((text: string) => void) | undefined;
 }
 
 /**
- * Repeats `work` after a TransientFailure. `work` calls `progressed` when an attempt brought enough to count the failures
- * anew, so that a long transfer may break off often.
+ * Repeats `work` after a TransientFailure. `work` calls `progressed` to reset the failure count, so a long transfer may fail
+ * any number of times as long as it progresses.
  *
- * @throws TrawlError HUB_UNREACHABLE when it is given up; CANCELLED; whatever else `work` throws.
+ * @throws TrawlError HUB_UNREACHABLE after the last attempt; CANCELLED; any other error of `work`.
  */
 export async function withRetries<T>(
   work: (progressed: () => void) => Promise<T>,
@@ -62,13 +62,13 @@ export async function withRetries<T>(
       if (!(error instanceof TransientFailure)) throw error;
       failures++;
       const pause = error.retryAfterMs ?? 0;
-      if (failures >= limits.attempts || pause > limits.longestRetryAfterMs) {
-        throw givenUp(what, error, failures, pause > limits.longestRetryAfterMs ? pause : 0);
+      if (failures >= limits.attempts || pause > limits.maxRetryAfterMs) {
+        throw givenUp(what, error, failures, pause > limits.maxRetryAfterMs ? pause : 0);
       }
-      const backoff = Math.min(limits.longestDelayMs, limits.firstDelayMs * 2 ** (failures - 1));
-      // Many clients that a server dropped at once should not come back at once.
+      const backoff = Math.min(limits.maxDelayMs, limits.firstDelayMs * 2 ** (failures - 1));
+      // Jitter, so that clients disconnected together do not reconnect together.
       const delay = Math.max(pause, backoff * (0.5 + Math.random() / 2));
-      onNotice?.(`${what}: ${error.message}; trying again in ${(delay / 1000).toFixed(1)} s`);
+      onNotice?.(`${what}: ${error.message}; retrying in ${(delay / 1000).toFixed(1)} s`);
       await sleep(delay, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
     }
   }
@@ -79,13 +79,13 @@ function givenUp(what: string, failure: TransientFailure, failures: number, paus
     pause > 0 ? `the server asks to wait ${Math.ceil(pause / 1000)} s` : `given up after ${failures} attempts`;
   return new TrawlError(
     'HUB_UNREACHABLE',
-    `${what}: ${failure.message}; ${when}. What has arrived is kept: run the same command again later to go on from ` +
-      'there. If it never works, look at the network and at HF_ENDPOINT.',
+    `${what}: ${failure.message}; ${when}. The received data is kept: run the same command again later to resume. If the ` +
+      'error persists, check the network and HF_ENDPOINT.',
     { details: { what, attempts: failures }, cause: failure },
   );
 }
 
-/** Milliseconds of a Retry-After header: seconds or a date. Undefined where there is none or it means nothing. */
+/** Milliseconds of a Retry-After header, in seconds or as a date; undefined if it is missing or invalid. */
 export function retryAfterMs(header: string | null, now = Date.now()): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();

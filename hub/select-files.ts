@@ -1,11 +1,10 @@
 import { TrawlError } from '../src/errors.ts';
-import { matchingFiles } from './file-patterns.ts';
 import type { RepositoryFile } from './repository.ts';
 
-/** Names that a message has room for. */
-const MOST_NAMES = 8;
+/** Limit of the file names in a message. */
+const MAX_NAMES = 8;
 
-/** The files with these paths, in this order. @throws TrawlError HUB_NOT_FOUND naming those that are not there. */
+/** The files with these paths, in this order. @throws TrawlError HUB_NOT_FOUND with the missing paths. */
 export function namedFiles(
   files: readonly RepositoryFile[],
   paths: readonly string[],
@@ -13,13 +12,13 @@ export function namedFiles(
 ): RepositoryFile[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const missing = paths.filter((path) => !byPath.has(path));
-  if (missing.length > 0) throw noFile(files, `no file ${missing.join(', ')} (any more)`, repository);
+  if (missing.length > 0) throw noFile(files, `no file ${missing.join(', ')}`, repository);
   return paths.map((path) => byPath.get(path)!);
 }
 
 /**
- * The files that match one of the patterns, all where there is none, and none of the excluded ones. @throws TrawlError
- * HUB_NOT_FOUND where nothing is left.
+ * The files that match one of the `include` patterns (all files if there are none) and no `exclude` pattern. @throws
+ * TrawlError HUB_NOT_FOUND if no file is left.
  */
 export function chosenFiles(
   files: readonly RepositoryFile[],
@@ -33,9 +32,34 @@ export function chosenFiles(
 }
 
 function noFile(files: readonly RepositoryFile[], what: string, repository: string): TrawlError {
-  const names = files.slice(0, MOST_NAMES).map(({ path }) => path);
+  const names = files.slice(0, MAX_NAMES).map(({ path }) => path);
   const rest = files.length - names.length;
   const there =
-    files.length === 0 ? 'It is empty.' : `It has ${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}.`;
+    files.length === 0 ? 'It has no files.' : `It has ${names.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}.`;
   return new TrawlError('HUB_NOT_FOUND', `${repository} has ${what}. ${there}`);
+}
+
+/**
+ * The files that match one of the patterns and no excluded one. Patterns are those of Python's huggingface_hub: `*` stands
+ * for any characters including slashes, `?` for one. A pattern that ends with a slash matches everything below it.
+ */
+export function matchingFiles(
+  files: readonly RepositoryFile[],
+  include: readonly string[],
+  exclude: readonly string[] = [],
+): RepositoryFile[] {
+  const wanted = include.map(expressionOf);
+  const unwanted = exclude.map(expressionOf);
+  return files.filter(
+    ({ path }) => wanted.some((pattern) => pattern.test(path)) && !unwanted.some((pattern) => pattern.test(path)),
+  );
+}
+
+function expressionOf(pattern: string): RegExp {
+  const whole = pattern.endsWith('/') ? `${pattern}*` : pattern;
+  const source = whole
+    .replaceAll(/[\\^$.|+()[\]{}]/g, '\\$&')
+    .replaceAll(/\*+/g, '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${source}$`, 'su');
 }

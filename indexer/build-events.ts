@@ -1,24 +1,27 @@
 /**
-/**
- * The stages of a build, in order. `scan`: checksums and lines of the corpus; `compare`, of an update alone: which passages
- * the index has already; `read`: passages into the passage files; `encode`: vectors; `vectors`: in its place, vectors that
- * are there already; `finish`: what is complete is made durable and joined.
+ * The stages of a build, in order.
+ * - `scan`: hashes the corpus files and counts their lines.
+ * - `compare`, only in updates: compares the passages of corpus and index.
+ * - `read`: writes passages to the passage files.
+ * - `encode`: embeds passages; or `vectors`: reads precomputed vectors.
+ * - `words`: makes inverted indexes for BM25.
+ * - `finish`: syncs files to the disk and joins the shards.
  */
-export const BUILD_STAGES = ['scan', 'compare', 'read', 'encode', 'vectors', 'finish'] as const;
+const BUILD_STAGES = ['scan', 'compare', 'read', 'encode', 'vectors', 'words', 'finish'] as const;
 export type BuildStage = (typeof BUILD_STAGES)[number];
 
-/** What a build says of its progress; the command line turns it into a bar, log lines or JSON. */
+/** Progress of a build. The command line shows it as a bar, log lines or JSON. */
 export interface BuildProgress {
   readonly stage: BuildStage;
-  /** Passages through this stage, those of earlier runs of the same build included. */
+  /** Passages that have completed this stage, including those of earlier runs of the same build. */
   readonly passages: number;
-  /** Passages there are; unknown while reading. */
+  /** Unknown while passages are read. */
   readonly totalPassages?: number;
-  /** Share of the corpus read, 0 to 1, while scanning and reading. */
+  /** Share of the corpus that has been read, 0 to 1. Set in stages that read it. */
   readonly readShare?: number;
-  /** Tokens embedded by this process so far, while encoding. */
+  /** Tokens that this process has embedded. Set in the stage `encode`. */
   readonly tokens?: number;
-  /** The shard at hand, while encoding: its number from 0, and how many there are. */
+  /** Number of the current shard, from 0. Set in the stages `encode`, `vectors` and `words`. */
   readonly shard?: number;
   readonly shards?: number;
 }

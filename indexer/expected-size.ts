@@ -1,22 +1,27 @@
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
-import { codesBytes, mostScreenBytes } from '../src/vector-index/codes-size.ts';
+import { codesBytes, maxPrefilterBytes } from '../src/vector-index/codes-size.ts';
 import { flatFileBytes } from '../src/vector-index/faiss-format.ts';
+import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';
 
-/** Passages looked at to guess at the others. */
+/** Bytes of an inverted index per byte of the documents: 0.19 for Wikipedia, with room for other corpora. */
+const WORDS_SHARE = 0.25;
+/** Passages in the sample for estimates. */
 const SAMPLE_PASSAGES = 2_000;
 
 export interface CorpusSample {
-  /** Passages for each input position: below 1 where there are blank lines. */
+  /** Passages per input position: below 1 if there are blank lines. */
   readonly passagesPerPosition: number;
-  /** Mean bytes of a document, and of its id. */
+  /** Mean size of a document. */
   readonly documentBytes: number;
+  /** Mean size of an id. */
   readonly idBytes: number;
   readonly documents: readonly { readonly document: string; readonly row: Readonly<Record<string, unknown>> }[];
+  /** Time to read the sample. */
   readonly ms: number;
 }
 
-/** Looks at the first passages from input position `first` on. */
+/** Reads the first passages of input positions [first, end). */
 export async function sampleCorpus(
   corpus: readonly string[],
   corpusOptions: CorpusOptions,
@@ -26,7 +31,7 @@ export async function sampleCorpus(
   const last = Math.min(end, first + SAMPLE_PASSAGES);
   const documents: { document: string; row: Readonly<Record<string, unknown>> }[] = [];
   let [documentBytes, idBytes] = [0, 0];
-  // A bad line is for the reading proper to tell.
+  // A bad line is reported when the corpus is read for the build.
   const options = { ...corpusOptions, skipBadLines: true, part: { scan, first, end: last } };
   for await (const { document, row, id } of openCorpus(corpus, options)) {
     documents.push({ document, row });
@@ -43,17 +48,53 @@ export async function sampleCorpus(
   };
 }
 
-/** Bytes of the files of a shard, or of all shards together; the passage file's as a guess from a sample. */
+/** Sizes of the files of one or more shards. `passages` and `words` are estimated from the sample; without a sample they are 0. */
 export function expectedBytes(
   rows: number,
-  { dimension, codes, sample }: { dimension: number; codes: boolean; sample?: CorpusSample | undefined },
-): { vectors: number; codes: number; screen: number; passages: number } {
-  // A row has its document, its id in the table and in the index, a few bytes of SQLite's; pages are not quite full.
+  {
+    dimension,
+    codes,
+    words = false,
+    sample,
+  }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample | undefined },
+): { vectors: number; codes: number; prefilter: number; words: number; passages: number } {
+  // A document, its id in the table and in SQLite's index, and some overhead; pages are not completely full.
   const perRow = sample === undefined ? 0 : (sample.documentBytes + 2 * sample.idBytes + 24) * 1.05;
+  const hasVectors = dimension > 0;
   return {
-    vectors: flatFileBytes(rows, dimension),
-    codes: codes ? codesBytes(rows, dimension) : 0,
-    screen: codes ? mostScreenBytes(rows, dimension) : 0,
+    vectors: hasVectors ? flatFileBytes(rows, dimension) : 0,
+    codes: hasVectors && codes ? codesBytes(rows, dimension) : 0,
+    prefilter: hasVectors && codes ? maxPrefilterBytes(rows, dimension) : 0,
+    words: words ? Math.ceil(rows * (sample?.documentBytes ?? 0) * WORDS_SHARE) : 0,
     passages: Math.ceil(rows * perRow),
   };
+}
+
+/** Resident bytes of an index: the bytes that every search reads, and that should fit in memory. */
+export interface ExpectedResident {
+  /** If each shard that can have a prefilter gets one. Upper limit. */
+  readonly withPrefilters: number;
+  /** If no shard gets a prefilter. The vectors decide. */
+  readonly withoutPrefilters: number;
+}
+
+/** Resident bytes of `shards` shards with `rows` rows in total. For existing shards, see `residentBytes`. */
+export function expectedResident(
+  rows: number,
+  {
+    dimension,
+    codes,
+    shards,
+    dtype = 'float32',
+  }: { dimension: number; codes: boolean; shards: number; dtype?: VectorDtype },
+): ExpectedResident {
+  if (rows === 0 || dimension === 0) return { withPrefilters: 0, withoutPrefilters: 0 };
+  if (!codes) {
+    const vectors = rows * dimension * DTYPE_BYTES[dtype];
+    return { withPrefilters: vectors, withoutPrefilters: vectors };
+  }
+  const rowsPerShard = Math.ceil(rows / shards);
+  const withoutPrefilters = shards * codesBytes(rowsPerShard, dimension);
+  const prefilters = shards * maxPrefilterBytes(rowsPerShard, dimension);
+  return { withPrefilters: prefilters === 0 ? withoutPrefilters : prefilters, withoutPrefilters };
 }

@@ -1,10 +1,27 @@
-/** Names of the files that a builder makes within a shard. */
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
+import type { FileRecord } from '../src/manifest/schemas.ts';
+import { sha256OfFile } from '../src/system/file-checksum.ts';
+
+/** Names of the files that Trawl writes in a shard. */
 export const VECTORS_FILE = 'vectors.faiss';
 export const CODES_FILE = 'codes.i8';
-export const SCREEN_FILE = 'screen.i8';
+export const PREFILTER_FILE = 'prefilter.i8';
+/** The prefilter in indexes of earlier versions, which remain readable. */
+export const EARLIER_PREFILTER_FILE = 'screen.i8';
+/** The inverted index of a field. */
+export function lexicalFile(field: LexicalField): string {
+  return `${field}.bm25`;
+}
 export const PASSAGES_FILE = 'passages.sqlite';
 
-/** Folder of a shard within its index. */
+/** The record of a shard's file for its manifest: size and checksum. */
+export async function fileRecord(path: string, signal?: AbortSignal | undefined): Promise<FileRecord> {
+  return { path: basename(path), bytes: (await stat(path)).size, sha256: await sha256OfFile(path, signal) };
+}
+
+/** Name of a shard's folder in its index. */
 export function shardFolderName(index: number): string {
   return `shard-${String(index).padStart(5, '0')}`;
 }

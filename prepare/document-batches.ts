@@ -4,25 +4,28 @@ import type { CorpusFile } from '../corpus/list-corpus-files.ts';
 import { readBytes } from '../corpus/read-bytes.ts';
 import { readingFailed } from '../corpus/read-lines.ts';
 
-/** Bytes of lines in a batch, unless a single line has more. It decides where packed blocks end: output depends on it. */
+/**
+ * A batch ends with the line that reaches this size, in bytes. The output depends on it: each batch becomes one compressed
+ * block.
+ */
 const BATCH_BYTES = 1024 * 1024;
 
-/** A line of more bytes is a bad line. */
+/** A longer line is a bad line. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 const LF = Buffer.from('\n');
 
-/** Lines of one file that follow each other. */
+/** Consecutive lines of one file. */
 export interface DocumentBatch {
   readonly file: string;
-  /** From 1. */
+  /** Line number in the file, from 1. */
   readonly firstLine: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** The one line of the batch is too long, and its bytes are not here. */
+  /** The batch is a single line of more than `MAX_LINE_BYTES`; `bytes` is empty. */
   readonly tooLong: boolean;
 }
 
-/** The lines of a file in batches, which do not depend on how the file is read. */
+/** Reads a file in batches of lines. Their boundaries depend only on the content, not on the sizes of the chunks read. */
 export async function* documentBatches(
   file: CorpusFile,
   onRead: (chunk: Buffer) => void,

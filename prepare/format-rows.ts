@@ -2,7 +2,10 @@ import { jsonText } from '../corpus/json-text.ts';
 import type { SplitPassage, SplittingRule } from './rules/splitting-rule.ts';
 import type { DocumentId, SourceDocument } from './source-document.ts';
 
-/** `position` counts the passages of all documents; `doc` is the document's id, `-` and the passage's number in it. */
+/**
+ * Where passage ids come from. `position`: the number of the passage in the output. `doc`: `<document id>-<number>`, with
+ * the number of the passage in its document, from 0.
+ */
 export const ID_SOURCES = ['position', 'doc'] as const;
 
 export type IdSource = (typeof ID_SOURCES)[number];
@@ -10,7 +13,7 @@ export type IdSource = (typeof ID_SOURCES)[number];
 export interface RowOptions {
   readonly format: 'jsonl' | 'tsv';
   readonly idFrom: IdSource;
-  /** Whether JSONL rows say where they are from: `doc_id`, `passage`, and of KILT pages `section`. */
+  /** Whether JSONL rows have columns for their origin: `doc_id`, `passage` and, for KILT pages, `section`. */
   readonly columns: boolean;
 }
 
@@ -20,12 +23,12 @@ export interface SplitResult {
   readonly passages: readonly SplitPassage[];
 }
 
-/** The line before all rows; '' where there is none. */
+/** The header of the output; '' if the format has none. */
 export function headerLine(rule: SplittingRule, { format }: RowOptions): string {
   return format === 'tsv' && rule.tsv === 'dpr' ? 'id\ttext\ttitle\n' : '';
 }
 
-/** The lines of passages, of which the first is number `start` of all. */
+/** Formats passages as lines. `start` is the number of passages before them in the output. */
 export function formatRows(
   rule: SplittingRule,
   options: RowOptions,
@@ -72,12 +75,12 @@ function tsvLine(rule: SplittingRule, _: RowOptions, { id, passage }: Row): stri
   return `${tsvField(String(id))}\t${tsvField(passage.text)}\t${tsvField(passage.title)}\n`;
 }
 
-/** A line end can only come from a title or an id; it would end the row. */
+/** Replaces line ends, which a title or an id may contain, with spaces. */
 function onOneLine(text: string): string {
   return /[\r\n]/.test(text) ? text.replace(/[\r\n]+/g, ' ') : text;
 }
 
-/** CSV quoting, which readers of `psgs_w100.tsv` undo. */
+/** Quotes a field as CSV, as `psgs_w100.tsv` does. */
 function tsvField(text: string): string {
   const line = onOneLine(text);
   return /["\t]/.test(line) ? `"${line.replaceAll('"', '""')}"` : line;

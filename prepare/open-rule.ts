@@ -8,7 +8,7 @@ import { tokensRule } from './rules/tokens.ts';
 import { wiki18 } from './rules/wiki-18.ts';
 import { wordsRule } from './rules/words.ts';
 
-/** Every rule that documents can be split by. R1-Searcher uses RAG-R1's program. */
+/** The splitting rules. `r1-searcher` is `rag-r1`: R1-Searcher uses RAG-R1's program. */
 export const RULE_NAMES = [
   'words',
   'sentences',
@@ -22,7 +22,7 @@ export const RULE_NAMES = [
 
 export type RuleName = (typeof RULE_NAMES)[number];
 
-/** The size of a passage where none is said; the other rules have theirs. */
+/** Default passage sizes. The rules not listed have a fixed size. */
 const DEFAULT_SIZES: Partial<Record<RuleName, number>> = {
   words: 100,
   sentences: 6,
@@ -32,37 +32,42 @@ const DEFAULT_SIZES: Partial<Record<RuleName, number>> = {
 
 export interface RuleOptions {
   readonly rule: RuleName;
-  /** Words, sentences or tokens of a passage. */
+  /** Passage size in words, sentences or tokens, depending on the rule. */
   readonly size?: number | undefined;
-  /** Words, sentences or tokens that a passage has in common with the one before. Default 0. */
+  /** Words, sentences or tokens that consecutive passages share. Default 0. */
   readonly overlap?: number | undefined;
-  /** The model whose tokens are counted by the rule `tokens`: a name or a folder. */
+  /** Name or folder of the model whose tokens the rule `tokens` counts. */
   readonly model?: string | undefined;
 }
 
-/** Throws USAGE for options that do not go together. */
-export function checkRuleOptions({ rule, size, overlap, model }: RuleOptions): void {
+/** Throws USAGE for options that cannot be combined. */
+function checkRuleOptions({ rule, size, overlap, model }: RuleOptions): void {
   const defaultSize = DEFAULT_SIZES[rule];
   const usage = (text: string): TrawlError => new TrawlError('USAGE', text);
   if (defaultSize === undefined && (size !== undefined || overlap !== undefined)) {
     const sized = Object.keys(DEFAULT_SIZES).join(', ');
-    throw usage(`The rule ${rule} makes passages of 100 words without overlap; --size and --overlap go with ${sized}.`);
+    throw usage(
+      `The rule ${rule} always makes passages of 100 words without overlap. --size and --overlap only apply to the rules ${sized}.`,
+    );
   }
   if (rule === 'flashrag-words' && overlap !== undefined) {
-    throw usage("FlashRAG's program has no overlap; take --rule words for one.");
+    throw usage('The rule flashrag-words does not support --overlap. Use --rule words for overlapping passages.');
   }
   const [actualSize, actualOverlap] = [size ?? defaultSize ?? 1, overlap ?? 0];
-  if (!Number.isSafeInteger(actualSize) || actualSize < 1) throw usage(`--size is ${size}, expected 1 or more.`);
+  if (!Number.isSafeInteger(actualSize) || actualSize < 1)
+    throw usage(`--size is ${size}; it must be a whole number from 1.`);
   if (!Number.isSafeInteger(actualOverlap) || actualOverlap < 0 || actualOverlap >= actualSize) {
-    throw usage(`--overlap is ${actualOverlap}; it has to be less than the size of a passage, ${actualSize}.`);
+    throw usage(
+      `--overlap is ${actualOverlap}; it must be a whole number from 0 and less than the passage size, ${actualSize}.`,
+    );
   }
   if (rule === 'tokens' && model === undefined) {
-    throw usage('The rule tokens counts the tokens of a model: name it with --model.');
+    throw usage('The rule tokens counts the tokens of a model. Name the model with --model.');
   }
-  if (rule !== 'tokens' && model !== undefined) throw usage(`--model goes with --rule tokens, not with ${rule}.`);
+  if (rule !== 'tokens' && model !== undefined) throw usage(`--model only applies to --rule tokens, not to ${rule}.`);
 }
 
-/** Errors: USAGE, and those of a model folder for the rule `tokens`. */
+/** Throws USAGE for invalid options and, for the rule `tokens`, the errors of `readModelFolder`. */
 export async function openRule(options: RuleOptions): Promise<SplittingRule> {
   checkRuleOptions(options);
   const { rule } = options;
@@ -73,9 +78,9 @@ export async function openRule(options: RuleOptions): Promise<SplittingRule> {
     case 'sentences':
       return sentencesRule(window);
     case 'tokens': {
-      // Every worker thread comes by here, and these take longer to load than all the rest.
-      const { readModelFolder } = await import('../src/embedding/model-folder.ts');
-      const { TextTokenizer } = await import('../src/embedding/tokenizer.ts');
+      // Every worker thread calls this function, and these modules are slow to load: only load them for this rule.
+      const { readModelFolder } = await import('../src/embedding/model/model-folder.ts');
+      const { TextTokenizer } = await import('../src/embedding/tokenizer/tokenizer.ts');
       const { tokenizerPath } = await readModelFolder(options.model!);
       return tokensRule(window, await TextTokenizer.load(tokenizerPath));
     }

@@ -1,24 +1,19 @@
-import { gzipSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Compression } from '../corpus/compression.ts';
 
-const ZSTD_LEVEL = 3;
+/** With a checksum per frame, as the `zstd` program writes by default. */
+const ZSTD_PARAMS = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 };
 
 export type Pack = (bytes: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>;
 
-/**
- * Packs one block so that blocks written one after the other are one file: each is a gzip member or a zstd frame of its
- * own, which every reader of these formats takes.
- */
-export async function openPack(compression: Compression): Promise<Pack> {
+/** Returns a function that compresses a block to a gzip member or zstd frame. Their concatenation is a valid file. */
+export function openPack(compression: Compression): Pack {
   switch (compression) {
     case 'none':
       return (bytes) => bytes;
     case 'gzip':
       return (bytes) => new Uint8Array(gzipSync(bytes));
-    case 'zstd': {
-      const { compress, init } = await import('@bokuweb/zstd-wasm');
-      await init();
-      return (bytes) => new Uint8Array(compress(bytes, ZSTD_LEVEL));
-    }
+    case 'zstd':
+      return (bytes) => new Uint8Array(zstdCompressSync(bytes, { params: ZSTD_PARAMS }));
   }
 }

@@ -7,8 +7,8 @@ export interface Paragraph {
 }
 
 /**
- * The paragraphs of a document without markers: KILT's list items lose theirs, its headings become the section of what
- * follows them. A first paragraph that only repeats the title is left out.
+ * The paragraphs of a document. Strips KILT's list item markers and turns its headings into the `section` of the paragraphs
+ * that follow. Omits a first paragraph that only repeats the title.
  */
 export function paragraphsOf({ pieces, title, isKilt }: SourceDocument): Paragraph[] {
   const paragraphs: Paragraph[] = [];

@@ -9,28 +9,31 @@ export interface WorkerSetup {
   readonly compression: Compression;
 }
 
-/** A line that cannot be used; `line` counts from 0 within its batch. */
+/** An invalid line; `line` is its number in the batch, from 0. */
 export interface BadLine {
   readonly line: number;
   readonly reason: string;
 }
 
-/** What a worker found in a batch, before its rows have numbers. */
+/** Counts of a split batch. */
 export interface BatchFacts {
   readonly documents: number;
-  /** Those of them that gave no passage. */
+  /** Documents without passages. */
   readonly emptyDocuments: number;
   readonly passages: number;
   readonly bad: readonly BadLine[];
 }
 
-/** `split` first; `format` when it is known how many passages come before. */
+/**
+ * `split` splits the documents of a batch. `format` then formats its rows; `start` is the number of passages in all batches
+ * before it.
+ */
 export type PrepareRequest =
-  | { readonly kind: 'split'; readonly batch: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'format'; readonly batch: number; readonly start: number; readonly header: boolean };
+  | { readonly type: 'split'; readonly batch: number; readonly bytes: Uint8Array }
+  | { readonly type: 'format'; readonly batch: number; readonly start: number; readonly header: boolean };
 
 export type PrepareReply =
-  | { readonly kind: 'ready' }
-  | { readonly kind: 'split'; readonly batch: number; readonly facts: BatchFacts }
-  | { readonly kind: 'format'; readonly batch: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'error'; readonly error: SerializedError };
+  | { readonly type: 'ready' }
+  | { readonly type: 'split'; readonly batch: number; readonly facts: BatchFacts }
+  | { readonly type: 'format'; readonly batch: number; readonly bytes: Uint8Array }
+  | { readonly type: 'error'; readonly error: SerializedError };

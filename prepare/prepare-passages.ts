@@ -5,27 +5,27 @@ import { MAX_EXAMPLES } from '../corpus/corpus-report.ts';
 import type { CorpusFile } from '../corpus/list-corpus-files.ts';
 import { formatLocation } from '../corpus/passage.ts';
 import { throwIfCancelled } from '../src/abort.ts';
-import { availableCores } from '../src/embedding/available-cores.ts';
 import { TrawlError } from '../src/errors.ts';
+import { availableCores } from '../src/system/cores.ts';
+import { PartialFile } from '../src/system/partial-file.ts';
 import { type DocumentBatch, documentBatches, MAX_LINE_BYTES } from './document-batches.ts';
 import type { IdSource, RowOptions } from './format-rows.ts';
 import { type DocumentFormat, listDocuments } from './list-documents.ts';
 import { openRule, type RuleName, type RuleOptions } from './open-rule.ts';
-import { PartialFile } from './partial-file.ts';
 import type { BadLine } from './prepare-messages.ts';
 import { type BatchJob, PreparePool } from './prepare-pool.ts';
 
 export interface PrepareOptions extends RuleOptions {
   readonly documents: readonly string[];
   readonly format?: DocumentFormat | undefined;
-  /** Its name says the format of the rows: .jsonl or .tsv, .gz or .zst behind it. */
+  /** Path of the output. Its suffix selects the format: .jsonl or .tsv, optionally followed by .gz or .zst. */
   readonly out: string;
   readonly overwrite?: boolean;
   readonly idFrom?: IdSource;
   /** See `RowOptions`. Default true. */
   readonly columns?: boolean;
   readonly skipBadLines?: boolean;
-  /** Threads. Default: the cores this process may use. The output does not depend on it. */
+  /** Worker threads. Default: the cores that this process may use. Does not affect the output. */
   readonly workers?: number | undefined;
   readonly onProgress?: (progress: PrepareProgress) => void;
   readonly signal?: AbortSignal | undefined;
@@ -35,7 +35,7 @@ export interface PrepareProgress {
   readonly documents: number;
   readonly passages: number;
   readonly readBytes: number;
-  /** Sizes of the files on disk; 0 for pipes. */
+  /** Total size of the files on disk; a pipe counts 0. */
   readonly sizeBytes: number;
   readonly writtenBytes: number;
 }
@@ -43,20 +43,21 @@ export interface PrepareProgress {
 export interface PrepareSummary extends PrepareProgress {
   readonly out: string;
   readonly rule: RuleName;
-  /** Documents that gave no passage. */
+  /** Documents without passages. */
   readonly emptyDocuments: number;
   readonly skippedLines: number;
   readonly skippedExamples: readonly string[];
-  /** Of the file as it was written. */
+  /** SHA-256 of the output file. */
   readonly sha256: string;
   readonly workers: number;
   readonly elapsedMs: number;
 }
 
 /**
- * Splits documents into passages and writes them as one file, in the order of the documents. Memory is a few batches of
- * 1 MiB for each worker and the longest document. Errors: USAGE, the codes of a corpus, OUTPUT_EXISTS,
- * OUTPUT_NOT_WRITABLE, DISK_FULL, CANCELLED; whatever ends it leaves nothing under the final name.
+ * Splits documents into passages and writes them to one file, in the order of the documents. Memory: a few batches of 1 MiB
+ * per worker, plus the longest document. After an error, `out` is as it was before the call.
+ *
+ * @throws TrawlError USAGE, the CORPUS_ errors, OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE, DISK_FULL or CANCELLED.
  */
 export async function preparePassages(options: PrepareOptions): Promise<PrepareSummary> {
   const startedAt = performance.now();
@@ -90,12 +91,15 @@ async function checkOutput(
   if (format === undefined || format === 'parquet') {
     throw new TrawlError(
       'USAGE',
-      `The name of ${options.out} has to say the form of the rows: .jsonl or .tsv, with .gz or .zst behind it to pack it.`,
+      `The suffix of ${options.out} does not name an output format. Use .jsonl or .tsv, followed by .gz or .zst to compress it.`,
     );
   }
   const { tsv } = await openRule(options);
   if (format.startsWith('tsv') && tsv === null) {
-    throw new TrawlError('USAGE', `Rows of the rule ${options.rule} hold line ends: write .jsonl, not ${options.out}.`);
+    throw new TrawlError(
+      'USAGE',
+      `Rows of the rule ${options.rule} contain line ends, which TSV cannot represent: write .jsonl, not ${options.out}.`,
+    );
   }
   const row = {
     format: format.startsWith('tsv') ? ('tsv' as const) : ('jsonl' as const),
@@ -113,11 +117,12 @@ function checkNotInput(out: string, files: readonly CorpusFile[]): void {
     return;
   }
   if (files.some(({ path }) => realpathSync(resolve(path)) === target)) {
-    throw new TrawlError('USAGE', `${out} is one of the documents files; choose another --out.`);
+    throw new TrawlError('USAGE', `${out} is one of the document files. Choose another --out.`);
   }
 }
 
-interface Splitting {
+/** A batch that a worker splits into passages. */
+interface SplittingBatch {
   readonly batch: DocumentBatch;
   readonly job: BatchJob;
 }
@@ -127,7 +132,8 @@ class PrepareRun {
   readonly #pool: PreparePool;
   readonly #output: PartialFile;
   readonly #files: readonly CorpusFile[];
-  readonly #splitting: Splitting[] = [];
+  /** In the order of the documents, as the output. */
+  readonly #splitting: SplittingBatch[] = [];
   readonly #formatting: Promise<Uint8Array>[] = [];
   #documents = 0;
   #emptyDocuments = 0;
@@ -166,7 +172,7 @@ class PrepareRun {
     if (this.#passages === 0) {
       throw new TrawlError(
         'CORPUS_EMPTY',
-        `${this.#documents} ${this.#documents === 1 ? 'document' : 'documents'} gave no passage by the rule ${this.#options.rule}; nothing is written.`,
+        `The rule ${this.#options.rule} made no passages from ${this.#documents} ${this.#documents === 1 ? 'document' : 'documents'}; no file was written.`,
       );
     }
     this.#options.onProgress?.(this.#progress());
@@ -181,7 +187,10 @@ class PrepareRun {
     };
   }
 
-  /** The oldest batch is split: its first passage gets its number. */
+  /**
+   * Waits until the oldest batch of `#splitting` is split and requests its rows. The numbers of its passages are known only now, because
+   * they depend on the passages of all earlier batches.
+   */
   async #numberNext(): Promise<void> {
     const { batch, job } = this.#splitting.shift()!;
     const facts = await job.facts;
@@ -202,7 +211,7 @@ class PrepareRun {
     if (this.#options.skipBadLines !== true) {
       throw new TrawlError(
         'CORPUS_BAD_LINE',
-        `${message}. Mend the line, or pass over such lines with --skip-bad-lines.`,
+        `${message}. Fix the line, or skip invalid lines with --skip-bad-lines.`,
         { details: location },
       );
     }

@@ -8,14 +8,14 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** One batch of lines in a worker. */
+/** A batch in a worker. */
 export interface BatchJob {
   readonly facts: Promise<BatchFacts>;
-  /** The batch's rows, packed. `start`: how many passages come before it. To be called once, after `facts`. */
+  /** Formats and compresses the rows. `start`: number of passages before the batch. Call once, after `facts` resolved. */
   format(start: number, header: boolean): Promise<Uint8Array>;
 }
 
-/** Worker threads that split documents and write rows; a batch stays with its worker. */
+/** Worker threads that split documents and format rows. Both steps of a batch run in the same worker. */
 export class PreparePool {
   readonly #threads: readonly PrepareThread[];
   #batch = 0;
@@ -24,7 +24,7 @@ export class PreparePool {
     this.#threads = threads;
   }
 
-  /** Errors: those of `openRule`. */
+  /** Throws the errors of `openRule`. */
   static async open(setup: WorkerSetup, workers: number): Promise<PreparePool> {
     const threads = Array.from({ length: workers }, () => new PrepareThread(setup));
     try {
@@ -40,20 +40,20 @@ export class PreparePool {
     return this.#threads.length;
   }
 
-  /** The bytes are given away. */
+  /** Transfers `bytes` to the worker; the caller can no longer use them. */
   split(bytes: Uint8Array<ArrayBuffer>): BatchJob {
     const batch = this.#batch++;
     const thread = this.#threads[batch % this.#threads.length]!;
-    const facts = thread.ask({ kind: 'split', batch, bytes }, [bytes.buffer]).then((reply) => {
-      return (reply as Extract<PrepareReply, { kind: 'split' }>).facts;
+    const facts = thread.ask({ type: 'split', batch, bytes }, [bytes.buffer]).then((reply) => {
+      return (reply as Extract<PrepareReply, { type: 'split' }>).facts;
     });
-    // Whoever stops early leaves it unread.
+    // A cancelled run does not await it; avoid an unhandled rejection.
     facts.catch(() => undefined);
     return {
       facts,
       format: (start, header) => {
-        const packed = thread.ask({ kind: 'format', batch, start, header }).then((reply) => {
-          return (reply as Extract<PrepareReply, { kind: 'format' }>).bytes;
+        const packed = thread.ask({ type: 'format', batch, start, header }).then((reply) => {
+          return (reply as Extract<PrepareReply, { type: 'format' }>).bytes;
         });
         packed.catch(() => undefined);
         return packed;
@@ -80,16 +80,16 @@ class PrepareThread {
     this.ready = new Promise((resolve, reject) => this.#waiting.set('ready', { resolve, reject }));
     this.ready.catch(() => undefined);
     this.#worker.on('message', (reply: PrepareReply) => {
-      if (reply.kind === 'error') this.#fail(deserializeError(reply.error));
-      else this.#take(reply.kind === 'ready' ? 'ready' : `${reply.kind} ${reply.batch}`)?.resolve(reply);
+      if (reply.type === 'error') this.#fail(deserializeError(reply.error));
+      else this.#take(reply.type === 'ready' ? 'ready' : `${reply.type} ${reply.batch}`)?.resolve(reply);
     });
     this.#worker.on('error', (error) => this.#fail(error));
-    this.#worker.on('exit', (code) => this.#fail(new Error(`a worker thread ended with ${code}`)));
+    this.#worker.on('exit', (code) => this.#fail(new Error(`A worker thread exited with code ${code}.`)));
   }
 
   ask(request: PrepareRequest, transfer: readonly ArrayBuffer[] = []): Promise<PrepareReply> {
     return new Promise((resolve, reject) => {
-      this.#waiting.set(`${request.kind} ${request.batch}`, { resolve, reject });
+      this.#waiting.set(`${request.type} ${request.batch}`, { resolve, reject });
       this.#worker.postMessage(request, transfer);
     });
   }

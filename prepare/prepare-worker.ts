@@ -14,31 +14,31 @@ async function serve(port: MessagePort, { rule: ruleOptions, row, compression }:
     port.postMessage(message, transfer);
   try {
     const rule = await openRule(ruleOptions);
-    const pack = await openPack(compression);
+    const pack = openPack(compression);
     const waiting = new Map<number, readonly SplitResult[]>();
     port.on('message', (request: PrepareRequest) => {
       try {
         const { batch } = request;
-        if (request.kind === 'split') {
+        if (request.type === 'split') {
           const { results, bad } = splitBatch(rule, row.idFrom === 'doc', request.bytes);
           waiting.set(batch, results);
           const passages = results.reduce((sum, result) => sum + result.passages.length, 0);
           const emptyDocuments = results.filter((result) => result.passages.length === 0).length;
-          reply({ kind: 'split', batch, facts: { documents: results.length, emptyDocuments, passages, bad } });
+          reply({ type: 'split', batch, facts: { documents: results.length, emptyDocuments, passages, bad } });
         } else {
           const rows = formatRows(rule, row, waiting.get(batch)!, request.start);
           waiting.delete(batch);
           const text = request.header ? headerLine(rule, row) + rows : rows;
           const bytes = text === '' ? new Uint8Array() : pack(new Uint8Array(Buffer.from(text)));
-          reply({ kind: 'format', batch, bytes }, [bytes.buffer]);
+          reply({ type: 'format', batch, bytes }, [bytes.buffer]);
         }
       } catch (error) {
-        reply({ kind: 'error', error: serializeError(error) });
+        reply({ type: 'error', error: serializeError(error) });
       }
     });
-    reply({ kind: 'ready' });
+    reply({ type: 'ready' });
   } catch (error) {
-    reply({ kind: 'error', error: serializeError(error) });
+    reply({ type: 'error', error: serializeError(error) });
   }
 }
 
@@ -50,13 +50,13 @@ function splitBatch(
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const results: SplitResult[] = [];
   const bad: BadLine[] = [];
-  const sound = isUtf8(buffer);
+  const isValidUtf8 = isUtf8(buffer);
   for (let start = 0, line = 0; start < buffer.length; line++) {
     const lineEnd = buffer.indexOf(0x0a, start);
     const end = lineEnd === -1 ? buffer.length : lineEnd;
     const piece = buffer.subarray(start, end);
     start = end + 1;
-    if (!sound && !isUtf8(piece)) {
+    if (!isValidUtf8 && !isUtf8(piece)) {
       bad.push({ line, reason: 'not valid UTF-8' });
       continue;
     }
@@ -71,7 +71,7 @@ function splitBatch(
     if (idNeeded && document.id === null) {
       bad.push({
         line,
-        reason: 'the document has no id, which --id-from doc makes the ids of (wikipedia_id, id, _id)',
+        reason: 'the document has no id (wikipedia_id, id, _id or docid), which --id-from doc requires',
       });
       continue;
     }

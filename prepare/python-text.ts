@@ -1,7 +1,4 @@
-/**
- * What Python's `str.split()` and `str.strip()` take for white space. JavaScript's `\s` has U+FEFF besides, and lacks
- * U+001C to U+001F and U+0085.
- */
+/** White space as in Python's `str.split()` and `str.strip()`. Unlike `\s`: with U+001C to U+001F and U+0085, without U+FEFF. */
 export function isPythonSpace(code: number): boolean {
   if (code <= 0x20) return code === 0x20 || (code >= 0x09 && code <= 0x0d) || code >= 0x1c;
   if (code < 0x85) return false;
@@ -18,16 +15,15 @@ export function isPythonSpace(code: number): boolean {
   );
 }
 
-/** The words of a text as `str.split()` gives them, as places in the text. */
+/** The words of a text, as offsets in the text: word i is `text.slice(starts[i], ends[i])`. */
 export interface Words {
   readonly text: string;
   readonly count: number;
-  /** Place of a word's first character. */
   readonly starts: Int32Array;
-  /** Place behind a word's last character. */
   readonly ends: Int32Array;
 }
 
+/** Python's `text.split()`. */
 export function splitWords(text: string): Words {
   const { length } = text;
   const starts = new Int32Array((length + 1) >> 1);
@@ -38,7 +34,7 @@ export function splitWords(text: string): Words {
     while (at < length && isPythonSpace(text.charCodeAt(at))) at++;
     if (at === length) break;
     starts[count] = at;
-    // The first comparison settles nearly every character.
+    // The comparisons avoid the call for nearly every character.
     for (; at < length; at++) {
       const code = text.charCodeAt(at);
       if ((code <= 0x20 || code >= 0x85) && isPythonSpace(code)) break;
@@ -62,6 +58,7 @@ export function joinWords({ text, starts, ends }: Words, from: number, to: numbe
   return joined + text.slice(pieceStart, ends[to - 1]);
 }
 
+/** Python's `text.strip()`. */
 export function pythonStrip(text: string): string {
   let start = 0;
   let end = text.length;

@@ -3,15 +3,15 @@ import { columnOf, type PassageRow } from '../corpus/passage.ts';
 
 export type DocumentId = string | number | bigint | null;
 
-/** One document as it is split. */
+/** A document to split. */
 export interface SourceDocument {
-  /** KILT's `wikipedia_id`, else `id`, `_id` or `docid`; null where there is none. */
+  /** From `wikipedia_id` (KILT), `id`, `_id` or `docid`, in this order; null if absent. */
   readonly id: DocumentId;
-  /** KILT's `wikipedia_title`, else `title`, else the first line of `contents`; null where there is none. */
+  /** From `wikipedia_title` (KILT), `title`, or the first line of `contents`; null if absent. */
   readonly title: string | null;
-  /** KILT's list of paragraphs, each with its line end and markers; the whole text in one piece of other documents. */
+  /** KILT: the paragraphs, with line ends and markers. Otherwise a single string with the whole text. */
   readonly pieces: readonly string[];
-  /** Pieces may begin with KILT's markers. */
+  /** Whether the pieces may begin with KILT's markers. */
   readonly isKilt: boolean;
 }
 
@@ -20,8 +20,8 @@ export type ParsedDocument =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * A line of a documents file: a page of KILT's knowledge source, an article that WikiExtractor wrote with `--json`, or
- * any object with `text` (and `title`, `id`) or `contents` (title, line end, text: FlashRAG's documents).
+ * Parses a line of a document file: a page of KILT's knowledge source, an article from `WikiExtractor --json`, or an object
+ * with `text` (and `title`, `id`) or with `contents` (title, line end, text), as FlashRAG's documents.
  */
 export function parseDocument(line: string): ParsedDocument {
   const parsed = parseJson(line);
@@ -40,9 +40,9 @@ export function parseDocument(line: string): ParsedDocument {
   const contents = firstOf(row, ['contents']);
   const found = piecesOf(text, contents, title);
   if (typeof found === 'string') return bad(found);
-  // Python writes no lone surrogate either; its programs end at one.
+  // A lone surrogate has no UTF-8 encoding. The Python programs that the rules reproduce fail on it, too.
   if (line.includes('\\u') && [found.title ?? '', ...found.pieces].some((part) => /\p{Surrogate}/u.test(part))) {
-    return bad('the text holds half of a surrogate pair, which cannot be written as UTF-8');
+    return bad('the text contains half of a surrogate pair, which cannot be encoded as UTF-8');
   }
   const isKilt = Array.isArray(text);
   return { ok: true, document: { id: id as DocumentId, ...found, isKilt } };
@@ -57,11 +57,11 @@ function piecesOf(
   if (Array.isArray(text)) {
     return text.every((piece) => typeof piece === 'string')
       ? { title, pieces: text as string[] }
-      : '"text" is a list with something else than strings in it';
+      : '"text" is a list with items that are not strings';
   }
   if (text !== undefined) return '"text" is neither a string nor a list of strings';
   if (typeof contents !== 'string') {
-    return 'expected "text" (a string, or a list of paragraphs), or "contents"';
+    return 'expected "text" (a string or a list of paragraphs) or "contents"';
   }
   const lineEnd = contents.indexOf('\n');
   return lineEnd === -1

@@ -1,7 +1,10 @@
-// `npm run test:adopt -- --rows 21000000 --dimension 64`: makes a FAISS file of random unit vectors and a corpus of as many
-// short passages, imports them (stopped by SIGTERM where the passages are stored, then gone on with), and measures time,
-// memory and bytes; searches rows before and past 2^31 bytes and 2^24 rows and compares with a scan of the file made here;
-// starts a server. `--folder F` keeps what is made, and `--steps generate,passages,vectors,search,serve` runs a part.
+// `npm run test:adopt -- --rows 21000000 --dimension 64`: imports a large FAISS file and measures time, memory and bytes.
+// - generate: writes a FAISS file of random unit vectors, and a corpus with one short passage per vector.
+// - passages: imports them, and stops the import with SIGTERM when the passages are stored.
+// - vectors: resumes the import.
+// - search: searches for rows around 2^31 bytes and 2^24 rows, and compares the results with a scan in JavaScript.
+// - serve: starts a server and measures the time until it is ready, and its memory.
+// `--folder F` keeps the files; `--steps vectors,search` runs only these steps.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -36,8 +39,7 @@ const folder = args.folder ?? mkdtempSync(join(tmpdir(), 'trawl-adopt-'));
 mkdirSync(folder, { recursive: true });
 const [faiss, corpus, index] = [join(folder, 'flat.faiss'), join(folder, 'corpus.jsonl'), join(folder, 'index')];
 const model = dimension <= 256 ? ['--model', 'token-average-256', '--dimension', String(dimension)] : [];
-if (model.length === 0)
-  throw new Error('The encoder that comes along has 256 dimensions: --dimension is at most that.');
+if (model.length === 0) throw new Error('--dimension is larger than 256, the dimension of the bundled encoder.');
 const result = { rows, dimension, fileBytes: HEADER_BYTES + rows * rowBytes };
 try {
   for (const step of STEPS) {
@@ -98,7 +100,7 @@ function importing() {
   return start('import', faiss, ...options);
 }
 
-/** Up to the stage of the vectors, where SIGTERM ends it. */
+/** Imports until the vectors' stage begins, then sends SIGTERM. */
 async function passages() {
   const begun = performance.now();
   const child = importing();
@@ -107,7 +109,7 @@ async function passages() {
     else process.stderr.write(`${line}\n`);
   }
   const { code, peakBytes } = await child.ended;
-  if (code !== 75) throw new Error(`import was stopped and ended with ${code}`);
+  if (code !== 75) throw new Error(`import exited with ${code} after SIGTERM, not with 75`);
   return { passagesS: seconds(begun), passagesPeakBytes: peakBytes };
 }
 
@@ -127,7 +129,7 @@ async function vectors() {
   let text = '';
   child.process.stdout.on('data', (data) => (text += data));
   const { code, peakBytes } = await child.ended;
-  if (code !== 0) throw new Error(`import ended with ${code}`);
+  if (code !== 0) throw new Error(`import exited with ${code}`);
   const importS = seconds(begun);
   const { stageMs, shards } = JSON.parse(text);
   const vectorsS = Number((stageMs.vectors / 1000).toFixed(1));
@@ -143,7 +145,7 @@ async function vectors() {
   };
 }
 
-/** Out of the page cache, so that what follows reads the disk. */
+/** Drops a file from the page cache, so that the next reader reads the disk. */
 async function forget(path) {
   await once(spawn('dd', [`if=${path}`, 'iflag=nocache', 'count=0'], { stdio: 'ignore' }), 'close');
 }
@@ -186,7 +188,7 @@ async function search() {
   return { queriesCompared: wanted.length, rowsAsked: wanted, openMs, searchMs };
 }
 
-/** The definition: float64 sums in index order over every row, ties to the lower row. */
+/** The expected results: float64 sums in index order over every row; of equal scores the lower row comes first. */
 async function scanFile(file, queries, count) {
   const best = Array.from({ length: count }, () => []);
   const block = new Float32Array(BLOCK_ROWS * dimension);
@@ -248,7 +250,7 @@ function start(...words) {
   return { process: child, ended };
 }
 
-/** Bytes by /proc; 0 where there is none. */
+/** A field of /proc/PID/status in bytes; 0 without /proc. */
 function memoryOf(pid, field) {
   try {
     const [, kilobytes] = new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];

@@ -1,4 +1,4 @@
-// `npm run demo`: from a fresh checkout to a search page over the sample corpus.
+// `npm run demo`: sets up the checkout, builds the index of the sample corpus and serves it with a search page.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -6,10 +6,10 @@ import { fail, root, setup } from './setup.mjs';
 
 const HELP = `Usage: npm run demo -- [--port N] [--host ADDRESS]
 
-Installs what is missing, builds, makes the index of the sample corpus and serves it.
+Installs packages, compiles, builds the index of the sample corpus and serves it.
 
   --port N         port to listen on (default 8000)
-  --host ADDRESS   address to listen on (default 127.0.0.1: this machine alone)`;
+  --host ADDRESS   address to listen on (default 127.0.0.1: this machine only)`;
 
 const NEXT = `Questions to try are in corpus/sample/questions.jsonl. An index of your own passages:
   npx trawl index FILE.jsonl --out indexes/mine
@@ -42,17 +42,17 @@ function readArguments() {
   }
 }
 
-/** Said before the work and not after it. */
+/** Fails if the port is not free, before the set-up and the build. */
 function portIsFree(text, host) {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535)
-    fail(`--port is ${JSON.stringify(text)}; it has to be a whole number from 0 to 65535.`);
+    fail(`--port is ${JSON.stringify(text)}; expected a whole number from 0 to 65535.`);
   return new Promise((resolve) => {
     const probe = createServer();
     probe.once('error', (error) => {
       fail(
         error.code === 'EADDRINUSE'
-          ? `Port ${port} of ${host} is taken by another program. Stop it, or choose another port: npm run demo -- --port ${port === 8123 ? 8124 : 8123}`
+          ? `Port ${port} of ${host} is in use by another program. Stop it, or choose another port: npm run demo -- --port ${port === 8123 ? 8124 : 8123}`
           : `Cannot listen on ${host}:${port}: ${error.message}`,
       );
     });

@@ -1,5 +1,6 @@
-// `node scripts/kill-test.mjs --moments 200`: kills builds at that many random moments, resumes each, and compares every
-// finished index with an undisturbed one. `--updates` kills updates of an index in place of builds. `--seed N` repeats a run, `--passages N` changes the size.
+// `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
+// with an undisturbed one. `--updates` kills updates of an index instead of builds. `--seed N` repeats a run; `--passages N`
+// sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

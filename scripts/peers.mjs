@@ -1,7 +1,7 @@
-// `npm run test:peers`: makes Python environments with the peers we compare with, then runs those tests. The environments
-// live in the user's cache folder, named after their requirements, so that they are made once. There are three: that of
-// the peers, a small one of other projects' clients, and that of `trawl bench embed`, which has torch.
-// `npm run test:peers -- --without-torch` leaves the last out.
+// `npm run test:peers`: runs the tests that compare Trawl with Python programs and Lucene. First it makes the Python environments
+// in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other projects'
+// clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one. Lucene's jars
+// go into the same folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -17,6 +17,7 @@ environment(peers.clientFolder(), peers.clientMarker(), "other projects' clients
   pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
   pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
 });
+await installLuceneIfPossible();
 const torchMissing = !process.argv.includes('--without-torch') && withoutTorch() !== false && !installTorch();
 const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js').sort();
 const tests = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...files], {
@@ -26,14 +27,24 @@ const tests = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...
 if (torchMissing) process.stderr.write('The peers with torch could not be installed; their tests were skipped.\n');
 process.exitCode = torchMissing ? 1 : (tests.status ?? 1);
 
-/** True when it is there; the other tests run without it, but the whole has then failed. */
+/** Lucene needs a JDK and Maven. Without them the tests that compare with it are skipped. */
+async function installLuceneIfPossible() {
+  const { installLucene } = await import('../dist/bench/lucene.js');
+  try {
+    await installLucene(peers.peerCache(), { note: (text) => process.stderr.write(`${text}\n`) });
+  } catch (error) {
+    process.stderr.write(`${error.message} The tests that compare with Lucene are skipped.\n`);
+  }
+}
+
+/** Whether torch could be installed. Otherwise the other tests run, but the exit code is 1. */
 function installTorch() {
   const program = join(root, 'dist', 'cli', 'trawl.js');
   const args = ['bench', 'baselines', 'embed', '--cache', peerCache()];
   return spawnSync(process.execPath, [program, ...args], { cwd: root, stdio: 'inherit' }).status === 0;
 }
 
-/** Made once; one that was not finished is made anew. */
+/** Makes an environment, unless it is complete. An incomplete one is removed first. */
 function environment(folder, marker, what, install) {
   if (existsSync(marker)) return;
   process.stderr.write(`Installing ${what} into ${folder} (once)\n`);

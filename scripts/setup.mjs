@@ -1,83 +1,61 @@
-// Makes a checkout ready: packages installed, sources compiled. Does only what is not done yet. Plain JavaScript with
-// nothing but Node's own modules, because it runs before anything is installed.
-import { spawn, spawnSync } from 'node:child_process';
+// Installs packages and compiles the sources of a checkout, if needed. Plain JavaScript that imports only Node's own modules,
+// because it runs before anything is installed.
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join, relative } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { buildNative, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { buildNative, compileNativeCore, NATIVE_MISSING, nativeIsCurrent } from './build-native.mjs';
+import { announce, done, fail, isRunning, root, run, runNpm } from './steps.mjs';
+import { isSupported, NEEDED } from './supported-node.mjs';
 
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export { fail, root };
+
 const INSTALL_STAMP = join(root, 'node_modules', '.trawl-setup');
 const BUILD_STAMP = join(root, 'dist', '.trawl-build');
-const SOURCE_FOLDERS = [
-  'src',
-  'hub',
-  'checkpoint',
-  'corpus',
-  'prepare',
-  'embeddings',
-  'indexer',
-  'export',
-  'evaluation',
-  'cli',
-  'bench',
-  'test',
-];
+const TSCONFIG = join(root, 'tsconfig.json');
 
 export async function setup() {
   checkNode();
+  const core = compileNativeCore();
   await installPackages();
-  await buildEngine();
-  await compile();
+  await build(core);
 }
 
+/** Exits if this Node.js is too old. The message has the command that finds or installs a newer one. */
 function checkNode() {
-  const major = Number(process.versions.node.split('.')[0]);
-  if (major < 20) fail(`Node.js ${process.version} is too old: version 20 or newer is needed.`);
+  if (isSupported(process.versions.node)) return;
+  const words = process.argv.slice(1).map((word) => (word.startsWith(root) ? relative(root, word) : word));
+  fail(
+    `Node.js ${process.version} (${process.execPath}) is too old: Trawl needs ${NEEDED}. This finds or installs a newer one:\n` +
+      `  cd ${root} && sh scripts/run ${words.join(' ')}`,
+  );
 }
 
 async function installPackages() {
-  const wanted = digest([readFileSync(join(root, 'package-lock.json')), process.versions.modules, process.arch]);
+  const wanted = digest([readFileSync(join(root, 'package-lock.json')), process.platform, process.arch]);
   if (readText(INSTALL_STAMP) === wanted) return;
   if (isInstalled()) {
     writeFileSync(INSTALL_STAMP, wanted);
     return;
   }
-  const started = announce('Installing packages (about two minutes: SQLite is compiled)');
-  // Binaries are compiled rather than fetched: only the npm registry is needed, and the lock file covers every byte.
-  const env = { ...process.env, npm_config_build_from_source: 'true', ...headersOfNode() };
-  const npm = process.env.npm_execpath;
-  const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []];
-  await run(command, [...args, 'ci', '--no-audit', '--no-fund'], {
-    env,
-    onFailure:
-      'npm ci failed. Needed are the npm registry, a C++ compiler, make and Python 3 (Debian: apt-get install g++ make python3).',
+  const started = announce('Installing packages');
+  // No package needs its install scripts: the packages contain their binaries, so the lock file covers every byte.
+  await runNpm(['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
+    onFailure: 'npm ci failed. Check that the npm registry can be reached.',
   });
   writeFileSync(INSTALL_STAMP, wanted);
   done(started);
 }
 
-/** Whether someone ran `npm install` before us: every package of the lock file, and SQLite for this very Node. */
+/** Whether every package of the lock file is installed, by an earlier `npm install` for example. */
 function isInstalled() {
   const installed = readText(join(root, 'node_modules', '.package-lock.json'));
   if (installed === undefined) return false;
   const found = JSON.parse(installed).packages;
   const locked = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
-  for (const [path, entry] of Object.entries(locked)) {
-    if (path !== '' && isForThisMachine(entry) && found[path]?.version !== entry.version) return false;
-  }
-  const open = "new (require('better-sqlite3'))(':memory:').close()";
-  return spawnSync(process.execPath, ['-e', open], { cwd: root, stdio: 'ignore' }).status === 0;
+  return Object.entries(locked).every(
+    ([path, entry]) => path === '' || !isForThisMachine(entry) || found[path]?.version === entry.version,
+  );
 }
 
 function isForThisMachine({ os, cpu, libc }) {
@@ -85,46 +63,41 @@ function isForThisMachine({ os, cpu, libc }) {
   return fits(os, process.platform) && fits(cpu, process.arch) && libc?.[0] !== 'musl';
 }
 
-/** node-gyp downloads Node's headers unless it is told where they are installed. */
-function headersOfNode() {
-  if (process.env.npm_config_nodedir !== undefined) return {};
-  const prefix = dirname(dirname(process.execPath));
-  return existsSync(join(prefix, 'include', 'node', 'node_api.h')) ? { npm_config_nodedir: prefix } : {};
-}
-
-async function buildEngine() {
-  if (nativeIsCurrent()) return;
-  const started = announce('Building the native engine');
-  const failure = await buildNative();
+/** Builds the native engine and compiles the sources in parallel. `core`: the promise of `compileNativeCore`. */
+async function build(core) {
+  const sources = digestOfSources();
+  const steps = [];
+  if (!nativeIsCurrent()) steps.push('Building the native engine');
+  if (readText(BUILD_STAMP) !== sources) steps.push('Compiling');
+  if (steps.length === 0) return;
+  const started = announce(steps.join(', '));
+  const [failure] = await Promise.all([core.then(buildNative), compile(sources)]);
   done(started);
   if (failure !== undefined) process.stderr.write(`${failure}\n${NATIVE_MISSING}\n`);
 }
 
-async function compile() {
-  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
-  const inputs = ['tsconfig.json', 'package-lock.json'].map((name) => join(root, name));
-  const wanted = digest([...inputs, ...sources].flatMap((file) => [relative(root, file), readFileSync(file)]));
-  if (readText(BUILD_STAMP) === wanted) return;
-  const started = announce('Compiling');
-  // Beside what is there: another set-up, or a program that runs, may be reading it.
-  const made = join(root, `dist.${process.pid}`);
-  removeLeftovers();
-  await run(
-    process.execPath,
-    [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--noEmitOnError', '--outDir', made],
-    {
-      onFailure: 'The sources do not compile.',
-    },
-  );
-  // npx and `npm install -g` set this bit once, on a file that the next build replaces.
-  chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
-  replaceFolder(made, join(root, 'dist'));
-  mkdirSync(dirname(BUILD_STAMP), { recursive: true });
-  writeFileSync(BUILD_STAMP, wanted);
-  done(started);
+function digestOfSources() {
+  const { include } = JSON.parse(readFileSync(TSCONFIG, 'utf8'));
+  const sources = include.flatMap((folder) => filesBelow(join(root, folder), '.ts')).sort();
+  const inputs = [TSCONFIG, join(root, 'package-lock.json'), ...sources];
+  return digest(inputs.flatMap((file) => [relative(root, file), readFileSync(file)]));
 }
 
-/** What set-ups that were killed have left. */
+async function compile(sources) {
+  if (readText(BUILD_STAMP) === sources) return;
+  // In another folder first: another set-up or a running program may be reading `dist`.
+  const made = join(root, `dist.${process.pid}`);
+  removeLeftovers();
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  await run(process.execPath, [tsc, '--noEmitOnError', '--outDir', made], { onFailure: 'The sources do not compile.' });
+  // npx and `npm install -g` set this bit only once, and each build replaces the file.
+  chmodSync(join(made, 'cli', 'trawl.js'), 0o755);
+  // In the same folder, so that `dist` never has the stamp of other sources.
+  writeFileSync(join(made, basename(BUILD_STAMP)), sources);
+  replaceFolder(made, join(root, 'dist'));
+}
+
+/** Removes the folders of killed set-ups. */
 function removeLeftovers() {
   for (const name of readdirSync(root)) {
     const [, pid] = /^dist\.(?:old\.)?(\d+)$/.exec(name) ?? [];
@@ -132,16 +105,7 @@ function removeLeftovers() {
   }
 }
 
-function isRunning(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code === 'EPERM';
-  }
-}
-
-/** `made` takes the place of `folder`, unless another set-up has just put its own there, which is made of the same sources. */
+/** Replaces `folder` by `made`, unless another set-up has just done so, with a folder made from the same sources. */
 function replaceFolder(made, folder) {
   const old = `${folder}.old.${process.pid}`;
   if (existsSync(folder)) renameSync(folder, old);
@@ -152,26 +116,6 @@ function replaceFolder(made, folder) {
     rmSync(made, { recursive: true, force: true });
   }
   rmSync(old, { recursive: true, force: true });
-}
-
-/** Runs a command in the root; its output is shown only when it fails. */
-function run(command, args, { env = process.env, onFailure }) {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const output = [];
-    child.stdout.on('data', (chunk) => output.push(chunk));
-    child.stderr.on('data', (chunk) => output.push(chunk));
-    child.on('error', (error) => fail(`${onFailure} (${error.message})`));
-    child.on('close', (code) => {
-      if (code === 0) resolve();
-      else fail(`\n${withoutNoise(Buffer.concat(output).toString())}\n${onFailure}`);
-    });
-  });
-}
-
-/** npm's remarks on settings that are meant for others. */
-function withoutNoise(output) {
-  return output.replaceAll(/^npm (warn Unknown|notice).*\n/gm, '');
 }
 
 export function filesBelow(folder, ending) {
@@ -191,26 +135,6 @@ function digest(parts) {
 
 function readText(path) {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
-}
-
-let ticking;
-
-/** Says what is being done; on a terminal a dot every five seconds shows that it goes on. */
-function announce(doing) {
-  process.stderr.write(`${doing} ...`);
-  if (process.stderr.isTTY) ticking = setInterval(() => process.stderr.write('.'), 5000);
-  return performance.now();
-}
-
-function done(started) {
-  clearInterval(ticking);
-  process.stderr.write(` done in ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
-}
-
-export function fail(message) {
-  clearInterval(ticking);
-  process.stderr.write(`${message}\n`);
-  process.exit(1);
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) await setup();

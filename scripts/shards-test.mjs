@@ -1,5 +1,5 @@
-// `node scripts/shards-test.mjs CORPUS.jsonl`: builds an index of it in one go, and in 8 shards by 8 processes, with the
-// encoder that comes along; searches both with texts of the corpus and compares rows and scores bit for bit.
+// `npm run test:shards -- CORPUS.jsonl`: builds two indexes of the corpus with the bundled encoder, one in a single process and
+// one in 8 shards by 8 processes. Searches both for texts of the corpus, and compares rows and scores bit for bit.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ const SHARDS = 8;
 const QUERIES = 512;
 const K = 100;
 const corpus = process.argv[2];
-if (corpus === undefined) throw new Error('Name a corpus: node scripts/shards-test.mjs CORPUS.jsonl');
+if (corpus === undefined) throw new Error('No corpus given. Usage: npm run test:shards -- CORPUS.jsonl');
 await setup();
 const { openIndexDirectory } = await import('../dist/src/retrieval/index-directory.js');
 const { openEngine } = await import('../dist/src/vector-index/open-engine.js');
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), 'trawl-shards-'));
 const [one, many] = [join(folder, 'one'), join(folder, 'many')];
 try {
   const oneMs = await timed(() => trawl('index', corpus, '--out', one));
-  // Two at a time: as many as small machines have cores.
+  // Two at a time, because small machines have two cores.
   const jobs = Array.from({ length: SHARDS }, (_, i) => [
     'index',
     corpus,
@@ -40,7 +40,7 @@ try {
   const mergeMs = await timed(() => trawl('merge', many));
   const results = [];
   const encoder = await openEncoder('token-average-256');
-  const { vectors } = await encoder.encode(texts(one), { kind: 'query' });
+  const { vectors } = await encoder.encode(texts(one), { inputType: 'query' });
   await encoder.close();
   for (const index of [one, many]) {
     const engine = await openEngine(openIndexDirectory(index).source);
@@ -76,7 +76,7 @@ async function trawl(...args) {
     stdio: 'inherit',
   });
   const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`trawl ${args.join(' ')} ended with ${code}`);
+  if (code !== 0) throw new Error(`trawl ${args.join(' ')} exited with ${code}`);
 }
 
 async function timed(run) {

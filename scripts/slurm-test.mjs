@@ -1,8 +1,10 @@
-// `npm run test:slurm`: runs deploy/slurm for real. A cluster of one node is started on this machine with Debian's packages
-// (apt-get install slurm-wlm munge), with ports, sockets and keys of its own in a temporary folder, as whatever user this
-// is; nothing of an installed Slurm is touched. An index is built by a job array and merged by the dependent job, left
-// alone and disturbed in three ways, and compared file for file with one that was built without Slurm. Arguments choose among
-// the ways: alone, sigterm, requeue, time-limit.
+// `npm run test:slurm`: runs the scripts of deploy/slurm on a cluster of one node. It starts the cluster on this machine with
+// Debian's packages (apt-get install slurm-wlm munge), as the current user, with its own ports, sockets and keys in a temporary
+// folder; an installed Slurm is not touched.
+//
+// In each scenario a job array builds an index and a dependent job merges it. `alone` is undisturbed; `sigterm`, `requeue` and
+// `time-limit` each interrupt one task. Each index is compared file for file with one built without Slurm. Arguments choose
+// some of the scenarios.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,7 +17,7 @@ import { fail, root, setup } from './setup.mjs';
 
 const SHARDS = 4;
 const MODEL = 'token-average-256';
-/** The sample corpus so many times over, so that a shard takes long enough to be disturbed. */
+/** Copies of the sample corpus, so that a shard takes long enough to be disturbed. */
 const COPIES = 200;
 
 for (const program of ['munged', 'slurmctld', 'slurmd', 'sbatch']) {
@@ -52,21 +54,21 @@ try {
   trawl('merge', expected);
 
   const results = [];
-  for (const [way, disturb, options] of chosenWays()) {
+  for (const [scenario, disturb, options] of chosenScenarios()) {
     const begun = performance.now();
     const out = join(folder, `index-${results.length}`);
     const { starts, requeued } = await build(out, corpus, options, disturb);
     const differing = differences(expected, out);
     results.push({
-      way,
+      scenario,
       starts,
       requeued,
       equal: differing.length === 0,
       seconds: Math.round((performance.now() - begun) / 1000),
     });
     process.stderr.write(`${JSON.stringify(results.at(-1))}\n`);
-    if (differing.length > 0) throw new Error(`${way}: ${differing.join(', ')} differ from the undisturbed index`);
-    if ((disturb !== undefined) !== requeued > 0) throw new Error(`${way}: ${requeued} jobs were started again`);
+    if (differing.length > 0) throw new Error(`${scenario}: ${differing.join(', ')} differ from the undisturbed index`);
+    if ((disturb !== undefined) !== requeued > 0) throw new Error(`${scenario}: ${requeued} jobs were requeued`);
     rmSync(out, { recursive: true });
   }
   const version = spawnSync('sbatch', ['--version'], { env, encoding: 'utf8' }).stdout.trim();
@@ -81,22 +83,24 @@ try {
   else rmSync(folder, { recursive: true });
 }
 
-function chosenWays() {
-  const ways = [
+function chosenScenarios() {
+  const scenarios = [
     ['alone', undefined, []],
-    // As before a time limit or by preemption.
+    // As Slurm does before a time limit or a preemption.
     ['sigterm', terminateStep, []],
-    // As after the failure of a node.
+    // As Slurm does after a node failure.
     ['requeue', requeueJob, []],
-    // Slurm counts limits in minutes: the signal comes 50 seconds before the end of one.
-    ['time-limit', heldUp, ['--time=1', '--signal=TERM@50']],
+    // The shortest time limit is one minute. Slurm sends the signal 50 seconds before its end.
+    ['time-limit', waitForTimeLimit, ['--time=1', '--signal=TERM@50']],
   ];
   const named = process.argv.slice(2);
-  for (const name of named) if (!ways.some(([way]) => way === name)) throw new Error(`there is no way ${name}`);
-  return ways.filter(([way]) => named.length === 0 || named.includes(way));
+  for (const name of named)
+    if (!scenarios.some(([scenario]) => scenario === name))
+      throw new Error(`${name} is not one of ${scenarios.map(([scenario]) => scenario).join(', ')}`);
+  return scenarios.filter(([scenario]) => named.length === 0 || named.includes(scenario));
 }
 
-/** Submits, disturbs and waits for the merge. */
+/** Submits the jobs, disturbs one, and waits for the merge. */
 async function build(out, corpus, options, disturb) {
   const logs = `${out}-logs`;
   mkdirSync(logs);
@@ -112,14 +116,14 @@ async function build(out, corpus, options, disturb) {
     '--model',
     MODEL,
   ]);
-  const [, array, merge] = /^shards (\d+) merge (\d+)$/.exec(shown.trim()) ?? fail(`submit.sh said ${shown}`);
+  const [, array, merge] = /^shards (\d+) merge (\d+)$/.exec(shown.trim()) ?? fail(`submit.sh printed ${shown}`);
   await disturb?.(array, logs);
   await until(
     () => ['COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL'].includes(stateOf(merge)),
     `job ${merge}`,
     240,
   );
-  if (stateOf(merge) !== 'COMPLETED') throw new Error(`the merge ended as ${stateOf(merge)}:\n${allLogs(logs)}`);
+  if (stateOf(merge) !== 'COMPLETED') throw new Error(`the merge job is ${stateOf(merge)}:\n${allLogs(logs)}`);
   const starts = allLogs(logs).match(/start \d+$/gm) ?? [];
   return { starts: starts.length, requeued: starts.filter((start) => start !== 'start 1').length };
 }
@@ -132,16 +136,16 @@ async function requeueJob(array, logs) {
   run('scontrol', ['requeue', (await embeddingTask(array, logs)).task]);
 }
 
-/** The sample takes seconds: the step is held up, as a slow machine would, until the limit's SIGTERM has been sent. */
-async function heldUp(array, logs) {
+/** Stops the step until Slurm has sent the SIGTERM of the time limit; otherwise the step would finish before. */
+async function waitForTimeLimit(array, logs) {
   const step = `${(await embeddingTask(array, logs)).job}.0`;
   run('scancel', ['--signal=STOP', step]);
-  // Slurm looks at time limits every 30 seconds.
+  // Slurm checks time limits every 30 seconds.
   await sleep(42_000);
   run('scancel', ['--signal=CONT', step]);
 }
 
-/** A task that is embedding, by its id in the array and by that of its job. */
+/** Waits for a task that is embedding. @returns its id in the array, and the id of its job. */
 async function embeddingTask(array, logs) {
   let found;
   await until(
@@ -155,7 +159,7 @@ async function embeddingTask(array, logs) {
         .find(({ log }) => existsSync(log) && readFileSync(log, 'utf8').endsWith('encoding\n'));
       return found !== undefined;
     },
-    'a shard that is being embedded',
+    'a task that is embedding',
     60,
   );
   return found;
@@ -173,7 +177,7 @@ function allLogs(logs) {
     .join('\n');
 }
 
-/** Files that are not the same in two indexes; of passage files the manifests' content hashes speak. */
+/** Files that differ between two indexes. Passage files are compared by the content hashes in the manifests. */
 function differences(expected, found) {
   const below = (path) => readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const names = (path) =>
@@ -213,7 +217,7 @@ SlurmdPort=${node}
 SlurmUser=${user}
 SlurmdUser=${user}
 AuthType=auth/munge
-# A job that is put back waits as long as a credential lives.
+# A requeued job waits until its credential has expired.
 AuthInfo=socket=${at('run')}/munge,cred_expire=5
 StateSaveLocation=${at('state')}
 SlurmdSpoolDir=${at('spool')}
@@ -266,7 +270,7 @@ async function freePort() {
   return port;
 }
 
-/** Steps outlive the daemons that are stopped. */
+/** Cancels all jobs, because their steps would outlive the daemons. */
 async function cancelJobs() {
   const options = { env, encoding: 'utf8', timeout: 10_000 };
   spawnSync('scancel', ['--user', userInfo().username], options);
@@ -288,7 +292,7 @@ async function until(condition, what, seconds) {
   const end = performance.now() + seconds * 1000;
   while (!condition()) {
     if (interrupted) throw new Error('stopped by a signal');
-    if (performance.now() > end) throw new Error(`${what} was waited for ${seconds} seconds in vain`);
+    if (performance.now() > end) throw new Error(`waited ${seconds} seconds for ${what}`);
     if (daemons.some(({ exitCode }) => exitCode !== null)) throw new Error('a daemon of the cluster ended');
     await sleep(300);
   }
@@ -304,6 +308,6 @@ function run(command, args) {
     env,
     encoding: 'utf8',
   });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${status}: ${stderr}${error ?? ''}`);
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} exited with ${status}: ${stderr}${error ?? ''}`);
   return stdout;
 }

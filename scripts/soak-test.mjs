@@ -1,5 +1,5 @@
-// `npm run test:soak`: 20 minutes of full load with clients that hang up, stall, never read and send rubbish. `-- --minutes N`,
-// `--seed N`, `--out FILE` for the figures as JSON. Linux alone.
+// `npm run test:soak`: 20 minutes of full load, with clients that disconnect, stall, never read the answer or send garbage.
+// `-- --minutes N` and `--seed N` change the load; `--out FILE` writes the figures as JSON. Linux only.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,9 @@ const { values } = parseArgs({
     out: { type: 'string' },
   },
 });
-/** The last latencies may be so many times the first ones, and memory may have grown so much, on a machine with other work. */
+/** Largest ratio of the last latency to the first one; the machine may have other work. */
 const LATENCY_LIMIT = 1.25;
+/** Largest growth of the resident memory. */
 const GROWTH_LIMIT_MB = 100;
 
 await setup();

@@ -1,4 +1,4 @@
-// `npm test`: set-up, lint, every test but those against Python peers, which `npm run test:peers` runs and installs.
+// `npm test`: set-up, lint, and every test except the comparisons with Python peers (`npm run test:peers`).
 // `npm test -- corpus http/page` runs the test files whose path contains a word.
 import { spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -28,8 +28,7 @@ const lint = spawnSync(
     stdio: 'inherit',
   },
 );
-// Files at once: `node --test` leaves a core free, which on two cores is one file after the other. Not the command line's
-// option, which the first versions of Node 20 have not.
+// Run one test file per core. The default leaves one core free, so on two cores the files would run one after another.
 let failed = lint.status !== 0;
 const tests = run({ files, concurrency: availableParallelism() });
 tests.on('test:fail', ({ todo }) => {
@@ -39,7 +38,7 @@ const output = tests.compose(new spec());
 output.on('end', () => {
   if (words.length === 0) process.stdout.write('Comparisons with Python peers: `npm run test:peers`.\n');
   if (lint.status !== 0)
-    process.stderr.write('The linter found problems: see above the tests. `npm run lint` mends most of them.\n');
+    process.stderr.write('The linter found problems: see above the tests. `npm run lint` fixes most of them.\n');
   process.exitCode = failed ? 1 : 0;
 });
 output.pipe(process.stdout);

@@ -1,7 +1,7 @@
-// `npm run test:trials`: what happens to a server over months, in minutes: its index exchanged each second under load, renamed away,
-// the disk full, the clock moved, 100,000 connections, bad and slow clients (test/trials). Every answer is checked.
-// `-- INDEX OTHER`: two indexes with other answers; without them two of the sample corpus are built. `--seconds N` of each trial,
-// `--connections N`, `--only swaps,clock`, `--out FILE` for the figures as JSON. Linux alone.
+// `npm run test:trials`: disturbs a server under load and checks every answer (test/trials). The index is swapped each second,
+// its folder is renamed, the disk fills up, the clock jumps, 100,000 connections open, clients are slow or send bad requests.
+// `-- INDEX OTHER`: two indexes with different answers. Default: two indexes of the sample corpus, built first.
+// `--seconds N` per trial, `--connections N`, `--only swaps,clock`; `--out FILE` writes the figures as JSON. Linux only.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -18,9 +18,9 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 });
-if (process.platform !== 'linux') fail('The trials read /proc, which this system has not.');
+if (process.platform !== 'linux') fail('The trials need /proc, which this system does not have.');
 if (positionals.length === 1 || positionals.length > 2)
-  fail('Name two indexes, or none: npm run test:trials -- INDEX OTHER');
+  fail('Expected two indexes or none: npm run test:trials -- INDEX OTHER');
 
 await setup();
 const { TRIALS } = await import('../dist/test/trials/trials.js');
@@ -30,7 +30,7 @@ const { machineFacts } = await import('../dist/bench/environment.js');
 
 const words = values.only?.split(',') ?? Object.keys(TRIALS);
 for (const word of words) {
-  if (!Object.hasOwn(TRIALS, word)) fail(`There is no trial ${word}, but ${Object.keys(TRIALS).join(', ')}.`);
+  if (!Object.hasOwn(TRIALS, word)) fail(`--only has ${word}; expected some of ${Object.keys(TRIALS).join(', ')}.`);
 }
 const seconds = positive('seconds');
 const connections = positive('connections');
@@ -73,8 +73,8 @@ process.stdout.write(
 );
 process.stdout.write('| trial | outcome | counted |\n| --- | --- | --- |\n');
 for (const { name, outcome, counts, faults, reason } of results) {
-  const said = [reason?.split('\n')[0], list(faults), list(counts)].filter(Boolean).join('; ');
-  process.stdout.write(`| ${name} | ${outcome} | ${said} |\n`);
+  const details = [reason?.split('\n')[0], list(faults), list(counts)].filter(Boolean).join('; ');
+  process.stdout.write(`| ${name} | ${outcome} | ${details} |\n`);
 }
 if (values.out !== undefined)
   writeFileSync(values.out, `${JSON.stringify({ machine, seconds, connections, results }, null, 2)}\n`);
@@ -82,7 +82,7 @@ process.exitCode = results.some(({ outcome }) => outcome === 'failed') ? 1 : 0;
 
 function positive(name) {
   const number = Number(values[name]);
-  if (!(number > 0)) fail(`--${name} has to be a number above 0, not ${values[name]}.`);
+  if (!(number > 0)) fail(`--${name} is ${values[name]}; expected a number above 0.`);
   return number;
 }
 
@@ -96,7 +96,7 @@ function list(counts) {
     .join(', ');
 }
 
-/** Two indexes of the sample corpus, with other ids and another prefix of queries. */
+/** Builds two indexes of the sample corpus with different ids and query prefixes. */
 async function sampleIndexes() {
   const sample = join(root, 'corpus', 'sample', 'passages.jsonl');
   const passages = join(folder, 'other.jsonl');

@@ -1,29 +1,35 @@
-/** The package's public surface: everything that is promised to stay. */
+/** The stable public API of the package. */
 
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
+export { EncoderPools } from './embedding/pool/encoder-pools.ts';
 export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';
-export { AccessKeys, type Scope } from './http/access-keys.ts';
+export { AccessKeys, type Scope } from './http/access/access-keys.ts';
 export { buildApp } from './http/app.ts';
-export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './http/index-slot.ts';
-export { RetrieverHolder } from './http/retriever-holder.ts';
+export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './http/indexes/index-slot.ts';
+export { RetrieverHolder } from './http/indexes/retriever-holder.ts';
+export { ServerMetrics } from './http/metrics/server-metrics.ts';
 export type { ServerConfig, TlsFiles } from './http/server-config.ts';
-export { ServerMetrics } from './http/server-metrics.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
-export type { MeetingOptions } from './retrieval/assemble-retriever.ts';
+export type { ServingOptions } from './retrieval/assemble-retriever.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   EmbedCall,
+  EmbeddedQuery,
   EmbedResult,
   FindCall,
   FindResult,
   FoundPassage,
   Hit,
+  IndexMemory,
+  QueryAnswer,
   QueryCertificate,
+  QueryEmbedding,
   QueryOutcome,
   RetrieveCall,
+  RetrieveQuery,
   RetrieveResult,
   Retriever,
   RetrieverInfo,

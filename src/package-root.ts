@@ -8,7 +8,7 @@ function findPackageRoot(): string {
   return folder;
 }
 
-/** The folder that holds package.json: the same from sources and from dist/. */
+/** The folder of package.json, whether this file runs from the sources or from dist/. */
 export const packageRoot: string = findPackageRoot();
 
 export const packageVersion: string = (

@@ -1,21 +1,21 @@
-/** How long a call waited for others: the time in which it had items to be done and none of them was in anybody's hands. */
+/** Measures how long a call was queued: the time in which none of its items was being processed. */
 export class QueueClock {
   #waitedMs = 0;
   #waitingSince = performance.now();
-  #inHand = 0;
+  #running = 0;
 
-  /** Milliseconds so far, up to when its last item was taken. */
+  /** Time spent queued until the last `started`, in milliseconds. */
   get waitedMs(): number {
     return this.#waitedMs;
   }
 
-  taken(items: number): void {
-    if (this.#inHand === 0) this.#waitedMs += performance.now() - this.#waitingSince;
-    this.#inHand += items;
+  started(items: number): void {
+    if (this.#running === 0) this.#waitedMs += performance.now() - this.#waitingSince;
+    this.#running += items;
   }
 
-  returned(items: number): void {
-    this.#inHand -= items;
-    if (this.#inHand === 0) this.#waitingSince = performance.now();
+  finished(items: number): void {
+    this.#running -= items;
+    if (this.#running === 0) this.#waitingSince = performance.now();
   }
 }

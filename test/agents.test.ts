@@ -13,20 +13,20 @@ import { type DocExample, docExamples } from './helpers/doc-examples.ts';
 import { sampleServer } from './helpers/sample-server.ts';
 import { tinyCheckpoint } from './helpers/tiny-checkpoint.ts';
 
-/** docs/agents.md: its JavaScript and its command lines; the Python examples run with `npm run test:peers`. */
+/** The examples of docs/agents.md. This file runs JavaScript and command lines; `npm run test:peers` runs the Python. */
 const EXAMPLES = docExamples('agents.md');
 const server = await sampleServer();
 const folder = await fileFolder();
 
-test('the page has an example for each loop, and what each prints', () => {
+test('docs/agents.md has at least 9 examples, each with its output', () => {
   const shown = EXAMPLES.filter(({ language }) => language === 'python' || language === 'js');
   assert.ok(shown.length >= 9, `${shown.length}`);
   for (const { section, output } of shown) assert.ok(output !== undefined && output.length > 5, section);
 });
 
-test('the JavaScript example prints what the page says', async (t) => {
+test('the JavaScript example prints the output on the page', async (t) => {
   const [example] = EXAMPLES.filter(({ language }) => language === 'js');
-  // Within the package, so that its own name leads to its exports, as in a project that has it installed.
+  // Inside the package, where Node.js resolves `trawl-retrieval` to the package itself.
   const file = join(packageRoot, 'dist', `example-${process.pid}.mjs`);
   t.after(() => rmSync(file, { force: true }));
   writeFileSync(file, example!.code.replaceAll('http://127.0.0.1:8000', server.url));
@@ -34,12 +34,12 @@ test('the JavaScript example prints what the page says', async (t) => {
   assert.equal(stdout, example!.output);
 });
 
-const AGENTIC_R = 'Agentic-R: a retriever in training';
+const AGENTIC_R = 'Replace the index while training (Agentic-R)';
 
-/** The words of the `trawl` lines of a section. */
+/** The arguments of each `trawl` line of a section. */
 function commandLines(section: string): string[][] {
-  const isOurs = ({ section: of, language }: DocExample): boolean => of === section && language === '';
-  return EXAMPLES.filter(isOurs)
+  const isCommand = (example: DocExample): boolean => example.section === section && example.language === '';
+  return EXAMPLES.filter(isCommand)
     .flatMap(({ code }) => code.replaceAll('\\\n', ' ').split('\n'))
     .filter((line) => line.startsWith('trawl '))
     .map((line) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!).slice(1));
@@ -54,7 +54,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Makes a checkpoint and its index by the lines of Agentic-R's section; gives the line that serves it. */
+/** Adds a checkpoint and builds its index with the commands of Agentic-R's section; returns the command to serve it. */
 async function iterate(step: number, port: number): Promise<string[]> {
   const checkpoint = join(folder, 'checkpoints', `step-${step}`);
   for (const [name, content] of Object.entries(tinyCheckpoint(step))) {
@@ -77,7 +77,7 @@ async function iterate(step: number, port: number): Promise<string[]> {
   return serve!;
 }
 
-test('Agentic-R’s loop: the next iteration’s index is exchanged under a client that repeats nothing', async (t) => {
+test('Agentic-R’s loop: the index of the next iteration replaces the old one without a failed request', async (t) => {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const child = spawnTrawl(await iterate(1, port), { cwd: folder });
@@ -88,16 +88,16 @@ test('Agentic-R’s loop: the next iteration’s index is exchanged under a clie
   const { facts } = await client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
   assert.deepEqual([facts.index, facts.model], ['retriever', 'agentic-r-1']);
   const seen = new Set<string>();
-  let goOn = true;
+  let isRunning = true;
   const searching = (async () => {
-    while (goOn) {
+    while (isRunning) {
       const { index, results } = await client.search([{ question: 'Where is it?', query: 'a bridge' }]);
       assert.ok(results[0]?.ok === true);
       assert.equal(results[0].embedded.text, 'query: Where is it? [SEP] a bridge');
       seen.add(index.generation);
     }
   })();
-  // Made while the old one is served.
+  // The server answers from the old index meanwhile.
   await iterate(2, port);
   const exchange = EXAMPLES.find(({ section, code }) => section === AGENTIC_R && code.includes('/reload'))!.code;
   const line = exchange.replace('http://127.0.0.1:8000', url).replace('agentic-r-200', 'agentic-r-2');
@@ -105,7 +105,7 @@ test('Agentic-R’s loop: the next iteration’s index is exchanged under a clie
   const { generation, previous, model } = JSON.parse(stdout) as Record<string, string>;
   assert.equal(model, 'agentic-r-2');
   while (!seen.has(generation!)) await Promise.race([searching, new Promise((resolve) => setTimeout(resolve, 20))]);
-  goOn = false;
+  isRunning = false;
   await searching;
   assert.deepEqual([...seen], [previous, generation]);
   assert.equal((await client.ready()).facts.model, 'agentic-r-2');
@@ -120,7 +120,7 @@ test('an index of one iteration is refused with the retriever of another', async
   assert.match(stderr, /MODEL_MISMATCH/);
 });
 
-test('Agentic-R’s launch line takes a checkpoint as its model, and the vectors are found to be its', async (t) => {
+test('Agentic-R’s launch line accepts a checkpoint as the model of its vectors', async (t) => {
   const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
   const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'launched'];
   const model = ['--retriever_name', 'e5', '--retriever_model', './checkpoints/step-1'];
@@ -132,8 +132,8 @@ test('Agentic-R’s launch line takes a checkpoint as its model, and the vectors
   const ready = client.waitUntilReady({ timeoutMs: 60_000, pollMs: 50 });
   await Promise.race([ready, ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
   const [index] = await client.indexes();
-  assert.match(index!.model.name, /^step-1-[0-9a-f]{12}$/);
-  assert.deepEqual(index!.model.prefixes, { query: 'query: ', passage: 'passage: ' });
+  assert.match(index!.model!.name, /^step-1-[0-9a-f]{12}$/);
+  assert.deepEqual(index!.model!.prefixes, { query: 'query: ', passage: 'passage: ' });
   child.kill('SIGTERM');
   const { code, stderr } = await ended;
   assert.equal(code, 0);
@@ -141,7 +141,7 @@ test('Agentic-R’s launch line takes a checkpoint as its model, and the vectors
   assert.match(stderr, /^trawl import --corpus /m);
 });
 
-test('a launch line with another model than the vectors were made with is refused', async () => {
+test('a launch line with another model than that of the vectors is refused', async () => {
   const vectors = join('indexes', 'agentic-r-1', 'shard-00000', 'vectors.faiss');
   const files = ['--index_path', vectors, '--corpus_path', SAMPLE_PASSAGES, '--out', 'refused'];
   const args = ['serve', ...files, '--retriever_name', 'e5', '--retriever_model', './checkpoints/step-2'];

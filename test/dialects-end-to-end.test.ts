@@ -6,9 +6,9 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import Value from 'typebox/value';
 import { buildApp } from '../src/http/app.ts';
+import { listen } from '../src/http/connections/listen.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../src/http/dialects/dispatch.ts';
 import { tsvLine } from '../src/http/dialects/r1-searcher.ts';
-import { listen } from '../src/http/listen.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { withContents } from '../src/passages/contents.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
@@ -34,7 +34,7 @@ after(async () => {
   await retriever.close();
 });
 
-/** A server over the one index with that dialect in front; '' for none. */
+/** The server with `--dialect DIALECT`; '' for none. All servers share one index. */
 function serverOf(dialect: string): Promise<string> {
   const known = servers.get(dialect);
   if (known !== undefined) return known.url;
@@ -57,7 +57,7 @@ async function postJson<T>(url: string, body: unknown): Promise<T> {
 const parsed = (hit: Hit): unknown => JSON.parse(withContents(hit.document));
 const scored = (hit: Hit): unknown => ({ document: parsed(hit), score: hit.score });
 
-/** What each dialect has to answer to one query, made from the retriever's own hits. */
+/** The expected reply of each dialect to one query, made from the retriever's hits. */
 const ASKED: readonly {
   readonly dialect?: string;
   readonly path: string;
@@ -143,7 +143,7 @@ function idAndContents({ document }: Hit): object {
   return { id, contents };
 }
 
-test('all dialects at once give the engine’s answers, each in its own shape', async () => {
+test('concurrent requests in all dialects return the hits of the retriever, each in its format', async () => {
   const queries = readFileSync(join(SAMPLE, 'questions.jsonl'), 'utf8')
     .trim()
     .split('\n')
@@ -189,7 +189,7 @@ test('all dialects at once give the engine’s answers, each in its own shape', 
   await Promise.all([...asked, ...texts, ...pages]);
 });
 
-test('a question beside a query is what an Agentic-R client composes, in every dialect that has both', async () => {
+test('a query with a question gets the same hits as the text that an Agentic-R client composes', async () => {
   const url = await serverOf('');
   const question = 'Where was the designer of the Sydney Opera House born?';
   const query = 'birthplace of the architect';
@@ -211,7 +211,7 @@ test('a question beside a query is what an Agentic-R client composes, in every d
   assert.deepEqual(lists[1], lists[2]);
 });
 
-test('a question too long gives way to its query, and the answer says so', async () => {
+test('with truncate: question a long question is truncated instead of its query, and the reply says so', async () => {
   const url = await serverOf('');
   const question = 'where does this very long question end '.repeat(100);
   const results = await Promise.all(
@@ -233,7 +233,7 @@ test('a question too long gives way to its query, and the answer says so', async
   assert.notDeepEqual(results[0]!.hits, results[1]!.hits);
 });
 
-test('a vector of the embeddings route has the score of a search as its product', async () => {
+test('the inner product of two embeddings is the score of the search', async () => {
   const url = await serverOf('');
   const passage = JSON.parse(
     (await retriever.find({ by: 'id', keys: ['s-0001'], limit: 1 })).found[0]![0]!.document,
@@ -241,10 +241,10 @@ test('a vector of the embeddings route has the score of a search as its product'
     title: string;
     text: string;
   };
-  const embed = async (input: string, kind: string): Promise<number[]> => {
+  const embed = async (input: string, inputType: string): Promise<number[]> => {
     const { data } = await postJson<{ data: { embedding: number[] }[] }>(`${url}/v1/embeddings`, {
       input,
-      model: `token-average-256-${kind}`,
+      model: `token-average-256-${inputType}`,
     });
     return data[0]!.embedding;
   };
@@ -256,7 +256,7 @@ test('a vector of the embeddings route has the score of a search as its product'
   assert.equal(Math.fround(product), outcomes[0]!.hits[0]!.score);
 });
 
-test('pages are found by title through a wiki’s URL, and passages by id', async () => {
+test('/access finds a page by its title and by the URL of a wiki', async () => {
   const url = await serverOf('');
   const { result } = await postJson<{ result: ({ id: string } | null)[] }>(`${url}/access`, {
     urls: ['Vltava', 'https://en.wikipedia.org/wiki/Brooklyn_Bridge', 'https://en.wikipedia.org/wiki/None_such'],
@@ -267,7 +267,7 @@ test('pages are found by title through a wiki’s URL, and passages by id', asyn
   );
 });
 
-test('the lines of R1-Searcher’s corpora come out of /queries as they went into the index', async (t) => {
+test('/queries returns lines of R1-Searcher’s corpora unchanged', async (t) => {
   const lines = [
     '0\tTitle: 1984 Text:  1984 is a novel by George Orwell.',
     '1\t"Title: ""Quoted"" Text:  He said ""no"" twice."',
@@ -291,7 +291,7 @@ test('the lines of R1-Searcher’s corpora come out of /queries as they went int
   assert.deepEqual((json as { answers: string[][] }).answers[0]!.toSorted(), lines.toSorted());
 });
 
-/** The curl lines of a page, each with the dialect that its section says is named. */
+/** The curl lines of a page, each with the value of `--dialect` that its section names. */
 function curlLines(page: string): { line: string; dialect: string; section: string }[] {
   const text = readFileSync(join(packageRoot, 'docs', page), 'utf8');
   return text.split(/^## /m).flatMap((part) => {
@@ -302,7 +302,7 @@ function curlLines(page: string): { line: string; dialect: string; section: stri
 }
 
 for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
-  test(`every curl line of docs/${page} is answered as the schema of its dialect says`, async () => {
+  test(`every curl line of docs/${page} gets a reply that matches the schema of its dialect`, async () => {
     const lines = curlLines(page);
     assert.ok(lines.length >= (page === 'agents.md' ? 2 : 6), `${lines.length} lines`);
     for (const { line, dialect, section } of lines) {
@@ -326,7 +326,7 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
   });
 }
 
-test('every dialect has a section with a curl line, and is in the tables', () => {
+test('every dialect has a section with a curl line and a row in the table', () => {
   const text = readFileSync(join(packageRoot, 'docs', 'dialects.md'), 'utf8');
   const sections = new Set(curlLines('dialects.md').map(({ section }) => section));
   for (const { name, example, path } of DIALECTS) {

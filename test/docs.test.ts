@@ -5,10 +5,10 @@ import { test } from 'node:test';
 import { COMMON_OPTIONS } from '../cli/command.ts';
 import { loadCommands } from '../cli/commands.ts';
 import { commandHelp } from '../cli/help.ts';
-import { isLaunchLine, LAUNCH_FLAGS } from '../cli/launch-lines.ts';
+import { isLaunchLine, LAUNCH_FLAGS } from '../cli/launch/launch-lines.ts';
 import { ERROR_CODES } from '../src/errors.ts';
 import { buildApp } from '../src/http/app.ts';
-import { RetrieverHolder } from '../src/http/retriever-holder.ts';
+import { RetrieverHolder } from '../src/http/indexes/retriever-holder.ts';
 import { environmentName } from '../src/options/option-spec.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { readPages } from './helpers/markdown.ts';
@@ -20,7 +20,7 @@ const scripts = (
   JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
 ).scripts;
 
-/** Pages whose text is made from the code. `TRAWL_UPDATE_DOCS=1 npm test -- docs` writes them. */
+/** Pages that are generated from the code. `TRAWL_UPDATE_DOCS=1 npm test -- docs` writes them. */
 const GENERATED: Readonly<Record<string, () => string>> = {
   'docs/command-line.md': () =>
     [
@@ -41,8 +41,8 @@ const GENERATED: Readonly<Record<string, () => string>> = {
     [
       '# Errors',
       '',
-      'Codes are stable; messages may change. On the command line the code stands in brackets behind the message (with `--json`',
-      'in `error.code`); over HTTP it is `error.code` of the body ([http-api.md](http-api.md)).',
+      'Codes are stable; messages may change. The command line prints the code in brackets after the message (with `--json`, in',
+      '`error.code`). HTTP responses have it in `error.code` ([http-api.md](http-api.md#handle-errors)).',
       '',
       '| code | meaning |',
       '| --- | --- |',
@@ -52,10 +52,10 @@ const GENERATED: Readonly<Record<string, () => string>> = {
 };
 
 for (const [path, make] of Object.entries(GENERATED)) {
-  test(`${path} says what the code says`, () => {
+  test(`${path} is up to date`, () => {
     const file = join(packageRoot, path);
     if (process.env['TRAWL_UPDATE_DOCS'] === '1') writeFileSync(file, make());
-    assert.equal(readFileSync(file, 'utf8'), make(), `${path} is old: TRAWL_UPDATE_DOCS=1 npm test -- docs`);
+    assert.equal(readFileSync(file, 'utf8'), make(), `${path} is out of date: TRAWL_UPDATE_DOCS=1 npm test -- docs`);
   });
 }
 
@@ -89,7 +89,7 @@ test('every option, environment variable and npm script that a page names exists
       .concat('TRAWL_API_KEYS', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG', 'TRAWL_NAME', 'TRAWL_ISA'),
   );
   for (const { path, codeLines, inlineCode, text } of pages) {
-    // Their options are those of other programs.
+    // These pages name options of other programs.
     if (path.startsWith('models/') || path.startsWith('native/')) continue;
     for (const code of inlineCode) {
       const [, option] = /^--([a-z][a-zA-Z0-9_-]*)/.exec(code) ?? [];
@@ -131,13 +131,16 @@ test('every file and link that a page names exists', () => {
   let seen = 0;
   for (const { path, text, inlineCode } of pages) {
     for (const [, link] of text.matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)) {
-      assert.ok(existsSync(join(packageRoot, dirname(path), link!)), `${path}: the link ${link} leads nowhere`);
+      assert.ok(
+        existsSync(join(packageRoot, dirname(path), link!)),
+        `${path}: the target of the link ${link} does not exist`,
+      );
       seen++;
     }
     for (const code of inlineCode) {
       if (!/^(src|corpus|indexer|evaluation|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code))
         continue;
-      // A model folder is named as an example where a user would put one.
+      // Other model folders are examples of a user's folders.
       if (/^models\/(?!token-average-256|train|README)/.test(code)) continue;
       const candidates = [join(packageRoot, code), join(packageRoot, dirname(path), code)];
       assert.ok(
@@ -147,10 +150,10 @@ test('every file and link that a page names exists', () => {
       seen++;
     }
   }
-  assert.ok(seen > 20, `${seen} were found`);
+  assert.ok(seen > 20, `${seen} files and links were found`);
 });
 
-test('every exported error code and option has a text that ends like a sentence', () => {
+test('the meaning of every error code and the help of every option ends like a sentence', () => {
   for (const [code, meaning] of Object.entries(ERROR_CODES)) assert.match(meaning, /^[A-Z].*\.$/, code);
   for (const command of COMMANDS) {
     for (const [name, { help }] of Object.entries(command.options))

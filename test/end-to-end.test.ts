@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { buildApp } from '../src/http/app.ts';
-import { listen } from '../src/http/listen.ts';
+import { listen } from '../src/http/connections/listen.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { fileFolder, postJson, SAMPLE } from './cli/run-trawl.ts';
@@ -61,8 +61,8 @@ after(async () => {
   await retriever.close();
 });
 
-test('sample questions find their passage first', async () => {
-  // Questions that name their subject: any encoder of use ranks it first.
+test('the first hit of four sample questions is their passage', async () => {
+  // These questions name their subject, so even a weak encoder ranks its passage first.
   const expected = {
     'designer of the Brooklyn Bridge': 'Brooklyn Bridge',
     'the longest river of the Czech Republic': 'Vltava',
@@ -93,13 +93,13 @@ test('sample questions find their passage first', async () => {
   }
 });
 
-test('nine of ten sample questions have a relevant passage among the first five', async () => {
+test('at least 90 % of the sample questions have a relevant passage among the first five hits', async () => {
   const { body } = await postJson<Plain>(url, { queries: questions.map(({ question }) => question), topk: 5 });
   const found = questions.filter(({ gold_ids }, i) => body.result[i]!.some(({ id }) => gold_ids.includes(id)));
   assert.ok(found.length >= 0.9 * questions.length, `${found.length} of ${questions.length}`);
 });
 
-test('without return_scores the same passages come without scores', async () => {
+test('without return_scores the reply has the same passages without scores', async () => {
   const queries = questions.slice(0, 20).map(({ question }) => question);
   const scored = await postJson<Scored>(url, { queries, topk: 4, return_scores: true });
   const plain = await postJson<Plain>(url, { queries, topk: 4, return_scores: false });
@@ -110,7 +110,7 @@ test('without return_scores the same passages come without scores', async () => 
   assert.deepEqual((await postJson<Plain>(url, { queries, topk: 4 })).body, plain.body);
 });
 
-test('a question beside a query is the same as the client-composed "question [SEP] query"', async () => {
+test('a question given beside a query has the same result as "question [SEP] query"', async () => {
   const pairs = subQueries.slice(0, 40);
   const rest = { topk: 5, return_scores: true };
   const apart = { queries: pairs.map(({ query }) => query), questions: pairs.map(({ question }) => question), ...rest };
@@ -121,7 +121,7 @@ test('a question beside a query is the same as the client-composed "question [SE
   assert.notDeepEqual(first!.body, third!.body);
 });
 
-test('a query has the same scores alone and in company', async () => {
+test('a query has the same scores alone and in a batch', async () => {
   const queries = questions.slice(0, 30).map(({ question }) => question);
   const together = await postJson<Scored>(url, { queries, topk: 3, return_scores: true });
   for (const i of [0, 7, 29]) {
@@ -130,7 +130,7 @@ test('a query has the same scores alone and in company', async () => {
   }
 });
 
-test('10,000 queries in one body are answered in order, and the server stays responsive meanwhile', async () => {
+test('10,000 queries in one request are answered in order, and the server answers other requests meanwhile', async () => {
   const queries = Array.from({ length: 10_000 }, (_, i) => `${questions[i % questions.length]!.question} (${i})`);
   let done = false;
   const big = postJson<Plain>(url, { queries, topk: 3 }).finally(() => (done = true));
@@ -151,7 +151,7 @@ test('10,000 queries in one body are answered in order, and the server stays res
   assert.ok(answeredMeanwhile >= 5, `${answeredMeanwhile} answers meanwhile`);
 });
 
-test('a client that hangs up does not disturb the next', async () => {
+test('the server answers other requests after a client disconnects from a running one', async () => {
   const controller = new AbortController();
   const queries = Array.from({ length: 5_000 }, (_, i) => `abandoned query ${i}`);
   const gone = fetch(`http://127.0.0.1:${port}/retrieve`, {
@@ -160,7 +160,8 @@ test('a client that hangs up does not disturb the next', async () => {
     body: JSON.stringify({ queries }),
     signal: controller.signal,
   });
-  setTimeout(() => controller.abort(), 100);
+  // The server has read the request, but has not answered it.
+  app.server.once('request', (request) => request.once('end', () => controller.abort()));
   await assert.rejects(gone);
   assert.equal((await postJson(url, { queries: ['a river'] })).status, 200);
 });

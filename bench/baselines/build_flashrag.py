@@ -1,14 +1,14 @@
-"""An index built as FlashRAG's index_builder builds it with --sentence_transformer, on the CPU.
+"""Builds an index as FlashRAG's index_builder does with --sentence_transformer, on the CPU.
 
     {"do": "build", "model": FOLDER, "corpus": PATH, "out": FOLDER, "maxLength": N, "batch": N, "instruction": TEXT}
         ->  {"version": TEXT, "rows": N, "seconds": SECONDS, "encodeSeconds": SECONDS, "peakBytes": BYTES, "bytes": BYTES}
 
-The corpus (JSON lines with contents) is read whole, model.encode gets all texts in one call, IndexFlatIP gets all vectors
-in one add, and write_index writes them: a process that ends before that has nothing. flashrag-dev 0.1.2 itself cannot run
-here: one of its two encoders wants CUDA, the other is called without an argument that it needs.
+It reads the whole corpus (JSON lines with contents), encodes all texts in one call of model.encode, adds all vectors to an
+IndexFlatIP and writes it at the end. flashrag-dev 0.1.2 itself does not run on a CPU: one of its two encoders needs CUDA,
+the other is called without a required argument.
 
-seconds: from the open corpus file to the written index, the model loaded before. peakBytes: of the process meanwhile.
-bytes: of the index; a server of this kind reads the corpus file beside it.
+seconds: from opening the corpus to the written index; the model is loaded before. peakBytes: peak memory of the process in
+that time. bytes: size of the index file; FlashRAG's server also reads the corpus file.
 """
 
 import json

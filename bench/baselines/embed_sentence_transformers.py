@@ -3,13 +3,13 @@
     {"do": "load", "model": FOLDER, "texts": PATH, "queryPrefix": TEXT, "passagePrefix": TEXT,
      "maxQueryTokens": N, "maxPassageTokens": N, "batch": N}  ->  {"version": TEXT}
     {"do": "encode", "first": N, "count": N}  ->  {"ms": MILLISECONDS, "tokens": N, "squaredTokens": N}
-    {"do": "query", "first": N, "count": N}   ->  {"times": [MILLISECONDS, ...]}     one query a call
-    {"do": "vectors", "count": N}             ->  {"values": [...]}                   of the first passages
-    {"do": "matmul"}                          ->  {"gflopPerS": N}                    a float32 product of 1024 x 1024
+    {"do": "query", "first": N, "count": N}   ->  {"times": [MILLISECONDS, ...]}     one query per call
+    {"do": "vectors", "count": N}             ->  {"values": [...]}                   of the first N passages
+    {"do": "matmul"}                          ->  {"gflopPerS": N}                    float32 product of two 1024 x 1024 matrices
     {"do": "memory"}                          ->  {"residentBytes": BYTES}
 
-texts: {"passages": [...], "queries": [...]} as JSON. The clock runs around model.encode alone. bench/embed-trawl.ts answers
-the same requests but "matmul". tokens and squaredTokens: sums over the texts, special tokens included, padding not.
+texts: a JSON file {"passages": [...], "queries": [...]}. Only model.encode is timed. tokens and squaredTokens: sums over the
+texts, including special tokens but not padding. bench/embed/trawl-process.ts answers the same requests except "matmul".
 """
 
 import json
@@ -75,7 +75,7 @@ class Encoder:
             start = time.perf_counter_ns()
             a @ b
             times.append(time.perf_counter_ns() - start)
-        # The fastest: what the cores can do, not what they did.
+        # Other work on the machine disturbs the fastest run least.
         return {"gflopPerS": 2 * MATMUL_SIZE**3 / min(times)}
 
     def memory(self):

@@ -1,4 +1,4 @@
-"""faiss-cpu, IndexFlatIP."""
+"""faiss-cpu: IndexFlatIP."""
 
 from protocol import read_chunks, read_header, serve
 

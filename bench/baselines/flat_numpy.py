@@ -1,14 +1,14 @@
-"""numpy: matrix product by blocks of rows, argpartition for the best k of each block."""
+"""numpy: a matrix product per block of rows, and argpartition for the best k of each block."""
 
 from protocol import read_rows, serve
 
-# Scores of one block: 64 MiB for 256 queries.
+# The scores of a block take 64 MiB for 256 queries.
 BLOCK_ROWS = 65_536
 
 
 class Numpy:
     def __init__(self, threads):
-        import numpy  # its BLAS takes the threads from the environment
+        import numpy  # its BLAS reads the number of threads from the environment
 
         self.numpy = numpy
         self.version = f"numpy {numpy.__version__}"
@@ -32,7 +32,7 @@ class Numpy:
 
 
 def top_k(np, scores, k):
-    """Positions and scores of the k largest of each line, in no order."""
+    """Positions and scores of the k largest of each line, unordered."""
     width = scores.shape[1]
     if width <= k:
         return np.broadcast_to(np.arange(width), scores.shape), scores

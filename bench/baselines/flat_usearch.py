@@ -1,4 +1,4 @@
-"""usearch, exact search over a float32 matrix."""
+"""usearch: exact search over a float32 matrix."""
 
 from protocol import read_rows, serve
 

@@ -1,15 +1,15 @@
-"""What the baselines share: reading vectors, and a line protocol over standard input and output.
+"""Shared by the baselines: reading vectors, and a protocol over stdin and stdout.
 
-A request is a JSON object on a line, a reply likewise. A reply with "error" says why a request failed.
+Requests and replies are JSON objects, one per line. If a request fails, the reply has the reason in "error".
 
     {"do": "load", "vectors": PATH, "queries": PATH}  ->  {"version": TEXT}
     {"do": "search", "first": N, "count": N, "k": N}  ->  {"ms": MILLISECONDS}
-    {"do": "answer"}  ->  {"rows": [...], "scores": [...]}     of the last search, count x k in one list, best first
-    {"do": "memory"}  ->  {"residentBytes": BYTES}             most in use since the last such request, without the imports
+    {"do": "answer"}  ->  {"rows": [...], "scores": [...]}     of the last search, count x k in one list each, best first
+    {"do": "memory"}  ->  {"residentBytes": BYTES}             peak since the last "memory", without the imports
 
-The clock runs inside "search" around the library's call alone. Scores are inner products, larger is nearer.
+"ms" is the time of the library's search call alone. Scores are inner products; larger is nearer.
 
-Encoders have requests of their own: embed_sentence_transformers.py.
+embed_sentence_transformers.py defines the requests of encoders.
 """
 
 import json
@@ -31,19 +31,19 @@ def serve(make_engine):
 
 def serve_session(make_session):
     """make_session(threads) returns an object with a method for each request."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end of standard input ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process exits at the end of stdin
     threads = sys.argv[1]
-    # Read by the libraries when they are imported.
+    # The libraries read these when they are imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
         os.environ[name] = threads
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # libraries may print to stdout, which is for replies
     session = make_session(int(threads))
     for line in sys.stdin:
         request = json.loads(line)
         try:
             reply = getattr(session, request.pop("do"))(**request)
-        except Exception as error:  # a missing package, not enough memory, a foreign file: the caller decides
+        except Exception as error:  # the command decides what a missing package or too little memory means
             reply = {"error": f"{type(error).__name__}: {error}"}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
@@ -81,18 +81,18 @@ class Session:
 
 
 def read_header(path):
-    """Rows, dimension, type and offset of the values of a FAISS flat (IxFI) or float16 (IxSQ) file."""
+    """Rows, dimension, dtype and offset of the values in a FAISS flat (IxFI) or float16 (IxSQ) file."""
     with open(path, "rb") as file:
         fourcc, dimension, rows = struct.unpack("<4siq", file.read(16))
     if fourcc == b"IxFI":
         return rows, dimension, "<f4", FLAT_HEADER_BYTES
     if fourcc == b"IxSQ":
         return rows, dimension, "<f2", FLOAT16_HEADER_BYTES
-    raise ValueError(f"{path} begins with {fourcc}")
+    raise ValueError(f"{path} begins with {fourcc}, not with IxFI or IxSQ")
 
 
 def read_chunks(path):
-    """The rows as float32, some at a time."""
+    """Yields the rows as float32, in chunks with the number of their first row."""
     import numpy
 
     rows, dimension, dtype, offset = read_header(path)
@@ -104,7 +104,7 @@ def read_chunks(path):
 
 
 def read_rows(path):
-    """All rows as one aligned float32 array (in the file they are not aligned, which slows numpy down)."""
+    """All rows as one float32 array, aligned because numpy is slow on the unaligned rows of the file."""
     import numpy
 
     rows, dimension, _, _ = read_header(path)
@@ -134,7 +134,7 @@ def peak_bytes():
 
 
 def reset_peak():
-    """Linux only; elsewhere the peak is that of the process's whole life."""
+    """Linux only. Elsewhere the peak counts from the start of the process."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")

@@ -1,15 +1,15 @@
-"""A retrieval server of the kind that Search-R1's users run: FastAPI, transformers, a flat faiss index.
+"""A retrieval server like the one that Search-R1's users run: FastAPI, transformers, a flat faiss index.
 
-It answers POST /retrieve with the fields of that protocol (docs/dialects.md) and works as its servers do: an endpoint without
-async, which the framework runs on one of 40 threads; no lock and no queue; at most 512 queries encoded at once, padded to the
-longest; mean pooling and normalised vectors; passages by row number. Two differences, both in its favour: passages are held in
-memory as Python objects, and return_scores: false gets what it asks for.
+It answers POST /retrieve (docs/dialects.md) and works like Search-R1's server: a synchronous endpoint, which the framework runs
+on one of 40 threads; no lock and no queue; at most 512 queries encoded at once, padded to the longest; mean pooling and
+normalised vectors; passages by row number. It differs in two points: it holds passages in memory as Python objects, which is
+faster, and it honours return_scores: false.
 
     {"do": "load", "model": FOLDER, "vectors": PATH, "corpus": PATH, "prefix": TEXT, "maxTokens": N, "topk": N}
                                                           ->  {"version": TEXT, "port": N}
     {"do": "memory"}                                      ->  {"residentBytes": BYTES}
 
-It listens on 127.0.0.1 from the reply of "load" on, and ends with its standard input.
+It listens on 127.0.0.1 once "load" is answered, and exits at the end of stdin.
 """
 
 import json

@@ -2,32 +2,37 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BASELINE_CASES, installBaselines } from '../../bench/baselines.ts';
-import { availableCores } from '../../src/embedding/available-cores.ts';
-import { checkBenchOptions, runBench } from '../bench-cases.ts';
-import { BENCH_OPTIONS } from '../bench-options.ts';
-import { parseNames } from '../bench-values.ts';
+import { installLucene } from '../../bench/lucene.ts';
+import { availableCores } from '../../src/system/cores.ts';
+import { checkBenchOptions, runBench } from '../bench/bench-cases.ts';
+import { BENCH_OPTIONS } from '../bench/bench-options.ts';
+import { parseNames } from '../bench/bench-values.ts';
+import { makeCorpus } from '../bench/make-corpus.ts';
 import { defineCommand, EXIT } from '../command.ts';
 
 export const benchCommand = defineCommand({
   name: 'bench',
-  summary:
-    'measure the search beside faiss, numpy and usearch, the encoder beside sentence-transformers, building, and the server',
+  summary: 'measure search, encoder, index build, server and BM25 against other programs',
   description:
-    '`trawl bench flat` times exact top-k over synthetic vectors with the distribution of real ones, or over a FAISS file, ' +
-    'in turns with the baselines: the same rows, queries and threads, a median of several runs after a warm-up, the answers ' +
-    'compared. `trawl bench embed` times a model over passages of a corpus, and over single queries, in turns with ' +
-    'sentence-transformers over the checkpoint that the model was made of. `trawl bench index` builds an index of --rows ' +
-    "passages of 100 words, or of --corpus, with vectors that cost nothing, or with --model beside the encoder alone and, with --baseline-model, FlashRAG's way. " +
-    '`trawl bench serve` puts `trawl serve` and a FastAPI server of the kind Search-R1 is used with under the same loads, in ' +
-    'turns, over the same vectors, from a process of its own, and compares their answers.\n\n' +
-    '`trawl bench baselines` makes the Python environment of flat, `trawl bench baselines embed` that of embed (torch: up to ' +
-    '6 GB), `trawl bench baselines serve` that of serve beside it, once. A baseline that is not there, or does not fit into memory, is left out with a word. bench/README.md ' +
-    'defines the figures.',
+    '`trawl bench flat` times exact top-k search over synthetic vectors with the distribution of real ones, or over a FAISS ' +
+    'file. It alternates with the baselines on the same rows, queries and threads, takes the median of several runs after a ' +
+    'warm-up, and compares the answers.\n\n' +
+    '`trawl bench embed` times a model on passages of a corpus and on single queries, alternating with sentence-transformers ' +
+    'on the checkpoint that the model was made from.\n\n' +
+    '`trawl bench index` builds an index of --rows passages of 100 words, or of --corpus, with an encoder that takes no ' +
+    "time, or with --model. With --baseline-model, FlashRAG's builder is measured too.\n\n" +
+    '`trawl bench serve` puts `trawl serve` and a FastAPI server like those used with Search-R1 under the same loads over ' +
+    'the same vectors, alternating, with the load generator in its own process, and compares their answers.\n\n' +
+    '`trawl bench bm25` builds inverted indexes of --corpus and of --rows passages generated from its sentences, and times BM25 ' +
+    'searches, alternating with Lucene, bm25s and SQLite. `trawl bench make-corpus FILE` only writes such passages.\n\n' +
+    '`trawl bench baselines` installs the Python environment for flat, `… baselines embed` that for embed (torch: up to 6 GB), ' +
+    '`… baselines serve` adds that for serve, and `… baselines bm25` installs Lucene, bm25s and numba. A baseline that is not ' +
+    'installed or does not fit into memory is omitted with a remark. bench/README.md defines the figures.',
   positionals: {
-    usage: '<case> [of]',
+    usage: '<case> [for]',
     help: {
-      case: 'flat: the search. embed: the encoder. index: the building. serve: the server. baselines: install what they are compared with.',
-      of: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers) or serve (a FastAPI server).',
+      case: 'flat (search), embed (encoder), index (build), serve (server) or bm25; baselines installs the programs to compare with, make-corpus generates passages.',
+      for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,
     max: 2,
@@ -39,21 +44,30 @@ export const benchCommand = defineCommand({
     'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
     'trawl bench serve --model models/all-MiniLM-L6-v2 --baseline-model ./all-MiniLM-L6-v2 --runs 3 --json',
+    'trawl bench bm25 --rows 5000000 --against lucene --json',
     'trawl bench embed --model models/e5-base-v2 --texts wiki-18.jsonl --sample 500 --precision float32,int8',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     const cache = options.cache ?? join(homedir(), '.cache', 'trawl');
-    const [name = '', of] = positionals;
+    const [name = '', second] = positionals;
     if (name === 'baselines') {
-      const which = parseNames('the second word', of ?? 'flat', BASELINE_CASES)[0]!;
+      const which = parseNames('The second word', second ?? 'flat', BASELINE_CASES)[0]!;
       const python = await installBaselines(cache, which, { python: options.python ?? 'python3', signal, note });
+      if (which === 'bm25') await installLucene(cache, { signal, note });
       out(options.json ? JSON.stringify({ python }) : python);
       return EXIT.ok;
     }
-    checkBenchOptions(name, of, options, given);
-    // An index of many rows may be too much for the place of temporary files.
-    const place = name === 'index' ? (options.cache ?? tmpdir()) : tmpdir();
-    const scratch = await mkdtemp(join(place, 'trawl-bench-'));
+    if (name === 'make-corpus') {
+      await makeCorpus(second, { ...options, signal });
+      out(
+        options.json ? JSON.stringify({ corpus: second, rows: options.rows }) : `${options.rows} passages in ${second}`,
+      );
+      return EXIT.ok;
+    }
+    checkBenchOptions(name, second, options, given);
+    // A large index may not fit into the folder for temporary files.
+    const parent = name === 'index' || name === 'bm25' ? (options.cache ?? tmpdir()) : tmpdir();
+    const scratch = await mkdtemp(join(parent, 'trawl-bench-'));
     try {
       const { python, runs, seed } = options;
       const threads = options.threads ?? availableCores();

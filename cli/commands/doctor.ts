@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { cpus, freemem, totalmem } from 'node:os';
-import { availableCores } from '../../src/embedding/available-cores.ts';
-import { type CudaFacts, cudaFacts } from '../../src/embedding/cuda-libraries.ts';
-import { listModels } from '../../src/embedding/model-location.ts';
-import { onnxruntimeFacts } from '../../src/embedding/onnx-session.ts';
+import { cpus } from 'node:os';
+import { type CudaFacts, cudaFacts } from '../../src/embedding/inference/cuda-libraries.ts';
+import { onnxruntimeFacts } from '../../src/embedding/inference/onnx-session.ts';
+import { listModels } from '../../src/embedding/model/model-location.ts';
+import { type InstructionSet, loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { sqliteVersion } from '../../src/passages/passage-file.ts';
-import { type InstructionSet, loadKernel } from '../../src/vector-index/kernel.ts';
+import { availableCores } from '../../src/system/cores.ts';
+import { availableMemory, memoryLimit } from '../../src/system/memory.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes } from '../format.ts';
+import { formatBytes, formatNumberOf } from '../format.ts';
 
-/** Instruction sets that matter to dense retrieval, in the words of /proc/cpuinfo (x86 `flags`, Arm `Features`). */
+/** Instruction sets used for dense retrieval, as /proc/cpuinfo names them (x86 `flags`, Arm `Features`). */
 const NOTABLE_FLAGS = [
   'avx2',
   'fma',
@@ -26,10 +27,10 @@ const NOTABLE_FLAGS = [
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
-  summary: 'say what this machine has and what is missing',
+  summary: 'show what this machine supports and what is missing',
   description:
-    'Reports the program, Node.js, the processor with the instruction sets that matter, the cores and memory this process ' +
-    'may use, onnxruntime with its execution providers, SQLite, and the models at hand.',
+    'Reports the versions of Trawl, Node.js, onnxruntime and SQLite; the processor with its relevant instruction sets; the ' +
+    'cores and memory available to this process, which a container may limit; the search engine; CUDA; and the models.',
   positionals: { usage: '', help: {}, min: 0, max: 0 },
   options: {},
   examples: ['trawl doctor', 'trawl doctor --json'],
@@ -42,8 +43,8 @@ export const doctorCommand = defineCommand({
       processor: cpus()[0]?.model ?? 'unknown',
       instructionSets: instructionSets(),
       cores: availableCores(),
-      memoryBytes: totalmem(),
-      freeMemoryBytes: freemem(),
+      memoryBytes: memoryLimit(),
+      freeMemoryBytes: availableMemory(),
       onnxruntime: onnxruntime.version,
       executionProviders: onnxruntime.providers,
       cuda: cudaFacts(),
@@ -76,18 +77,18 @@ interface Facts {
 function report(facts: Facts): string {
   return [
     `trawl           ${facts.trawl} on Node.js ${facts.node}, ${facts.platform}`,
-    `processor       ${facts.processor}, ${facts.cores} cores for this process`,
+    `processor       ${facts.processor}, ${formatNumberOf(facts.cores, 'core')} for this process`,
     `  instructions  ${facts.instructionSets.join(', ') || 'unknown on this system'}`,
-    `memory          ${formatBytes(facts.memoryBytes)}, ${formatBytes(facts.freeMemoryBytes)} free`,
+    `memory          ${formatBytes(facts.memoryBytes)} for this process, ${formatBytes(facts.freeMemoryBytes)} available`,
     ...searchLines(facts.search),
     `onnxruntime     ${facts.onnxruntime}, execution providers ${facts.executionProviders.join(', ')}`,
     `  CUDA          ${facts.cuda.installed ? '' : 'no: '}${facts.cuda.reason}`,
     `SQLite          ${facts.sqlite}`,
-    `models          ${facts.models.join(', ') || 'none: put a model folder into models/'}`,
+    `models          ${facts.models.join(', ') || 'none: add one with `trawl model add`'}`,
   ].join('\n');
 }
 
-/** Linux only; other systems do not say. */
+/** The notable instruction sets of the processor; empty on systems other than Linux. */
 function instructionSets(): string[] {
   try {
     const line = /^(?:flags|Features)\s*:(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? '';
@@ -99,24 +100,30 @@ function instructionSets(): string[] {
 }
 
 type SearchEngine =
-  | { readonly engine: 'native'; readonly isa: string; readonly instructionSets: readonly InstructionSet[] }
+  | {
+      readonly engine: 'native';
+      readonly isa: string;
+      readonly threads: number;
+      readonly instructionSets: readonly InstructionSet[];
+    }
   | { readonly engine: 'reference'; readonly reason: string };
 
 function searchEngine(): SearchEngine {
   const loaded = loadKernel();
   if (!loaded.ok) return { engine: 'reference', reason: loaded.reason };
-  return { engine: 'native', isa: loaded.kernel.isa, instructionSets: loaded.kernel.instructionSets };
+  const { isa, threads, instructionSets } = loaded.kernel;
+  return { engine: 'native', isa, threads, instructionSets };
 }
 
 function searchLines(search: SearchEngine): string[] {
   if (search.engine === 'reference') {
     return [
-      `search          in TypeScript: exact, but slow, because the native engine is not there (${search.reason})`,
-      '                install a C++ compiler and run npm run setup',
+      `search          in TypeScript: exact but slow, because the native engine is missing (${search.reason})`,
+      '                install a C++ compiler and run `npm run setup`',
     ];
   }
   return [
-    `search          native, ${search.isa}`,
+    `search          native, ${search.isa}, ${formatNumberOf(search.threads, 'thread')}`,
     ...search.instructionSets.map(
       ({ name, available, reason }) => `  ${name.padEnd(13)} ${available ? 'yes' : 'no '}  ${reason}`,
     ),

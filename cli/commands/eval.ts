@@ -5,11 +5,12 @@ import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
+import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { hitFields } from '../hit-fields.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -17,37 +18,41 @@ const BATCH_QUERIES = 256;
 
 export const evalCommand = defineCommand({
   name: 'eval',
-  summary: 'measure recall, nDCG, MRR and answer hits of an index over judged questions',
+  summary: 'measure recall, nDCG, MRR and answer hits of an index',
   description:
-    'Searches for every question and compares with the judgements: recall@k, nDCG@k, MRR@k and hit@k, averaged over the ' +
-    'questions that have any, and answer_hit@k (a golden answer stands in one of the first k passages). The definitions ' +
-    "are trec_eval's; a run file for other tools comes with --run.\n\n" +
+    'Searches for every question and compares the passages with the judgements: recall@k, nDCG@k, MRR@k and hit@k, averaged ' +
+    'over the judged questions, and answer_hit@k (one of the first k passages contains a golden answer). The definitions ' +
+    "are trec_eval's; --run writes a run file for other tools.\n\n" +
     'With --json: {"queries", "judged", "unjudged", "answerable", "metrics"}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     queries: {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
-      help: 'Questions, JSONL: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as BEIR has them. Required.',
+      help: 'Questions as JSON lines: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
     },
-    qrels: { kind: 'string', value: 'FILE', help: 'Judgements (TREC qrels, or BEIR tsv) in place of the gold_ids.' },
+    qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
-      kind: 'string',
+      type: 'string',
       value: 'K,K,…',
       default: '1,5,10',
-      help: 'The k of the metrics. The largest is how deep is searched.',
+      help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
     'query-form': QUERY_FORM_OPTION,
-    run: { kind: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
-    tag: { kind: 'string', default: 'trawl', help: 'Name of the run in that file.' },
+    ...RANKING_OPTIONS,
+    run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
+    tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
     ...RETRIEVER_OPTIONS,
   },
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
+    'trawl eval indexes/wiki18 --queries questions.jsonl --mode bm25 --k1 1.2 --b 0.75',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
   ],
-  async run({ options, positionals, signal, out, note }) {
-    if (options.queries === undefined) throw new TrawlError('USAGE', 'Name the questions: --queries FILE.');
+  async run({ options, positionals, given, signal, out, note }) {
+    if (options.queries === undefined) {
+      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
+    }
     const cutoffs = parseCutoffs(options.cutoffs);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
@@ -56,11 +61,17 @@ export const evalCommand = defineCommand({
       checkTrecField('tag', options.tag);
       for (const { id } of questions) checkTrecField('query id', id);
     }
-    const retriever = await openRetriever(positionals[0]!, { ...retrieverOptions(options), onWarning: note });
+    const modes = modesOption(options, given);
+    const retriever = await openRetriever(positionals[0]!, {
+      ...retrieverOptions(options),
+      ...(modes === undefined ? {} : { modes }),
+      onWarning: note,
+    });
     try {
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
+        ranking: rankingOf(options, retriever.info),
         forRun,
         signal,
       });
@@ -76,12 +87,12 @@ export const evalCommand = defineCommand({
       out(options.json ? jsonReport(evaluation) : textReport(evaluation));
       if (evaluation.judged === 0 && evaluation.answerable === 0) {
         note(
-          'No question has judgements or answers: nothing was measured. Give --qrels, or gold_ids in the questions.',
+          'No question has judgements or answers, so nothing was measured. Pass --qrels, or add gold_ids to the questions.',
         );
         return EXIT.failed;
       }
       if (evaluation.judged > 0 && Object.values(evaluation.means).every((mean) => mean === 0)) {
-        note('No judged passage was found for any question. Do the judgements name the ids of this index?');
+        note('No search found a judged passage. Check that the judgements use the ids of this index.');
       }
       return EXIT.ok;
     } finally {
@@ -90,11 +101,23 @@ export const evalCommand = defineCommand({
   },
 });
 
-/** `forRun`: an id that cannot be written to a TREC run stops the search where it turns up, not at its end. */
+/** Searches all questions. With `forRun`, throws at the first passage id that a TREC run cannot contain. */
 async function searchAll(
   retriever: Retriever,
   questions: readonly Question[],
-  { form, k, forRun, signal }: { form: QueryForm; k: number; forRun: boolean; signal: AbortSignal },
+  {
+    form,
+    k,
+    ranking,
+    forRun,
+    signal,
+  }: {
+    form: QueryForm;
+    k: number;
+    ranking: Pick<RetrieveCall, 'mode' | 'bm25'>;
+    forRun: boolean;
+    signal: AbortSignal;
+  },
 ): Promise<Map<string, RankedPassage[]>> {
   const run = new Map<string, RankedPassage[]>();
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
@@ -102,6 +125,7 @@ async function searchAll(
     const { outcomes } = await retriever.retrieve({
       queries: batch.map((question) => queryOf(question, form)),
       k,
+      ...ranking,
       signal,
     });
     for (const [i, outcome] of outcomes.entries()) {
@@ -120,10 +144,7 @@ async function searchAll(
 function parseCutoffs(text: string): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
   if (cutoffs.every((k) => k >= 1 && Number.isSafeInteger(k))) return [...new Set(cutoffs)].sort((a, b) => a - b);
-  throw new TrawlError(
-    'USAGE',
-    `--cutoffs is ${JSON.stringify(text)}; it has to be whole numbers from 1, such as 1,5,10.`,
-  );
+  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,5,10.`);
 }
 
 function jsonReport({ queries, judged, unjudged, answerable, means }: Evaluation): string {
@@ -131,7 +152,7 @@ function jsonReport({ queries, judged, unjudged, answerable, means }: Evaluation
 }
 
 function textReport({ queries, judged, unjudged, answerable, means }: Evaluation): string {
-  // `mrr` without a cutoff is that of the largest one, which is as deep as was searched.
+  // `mrr` without a cutoff equals that of the largest cutoff.
   const cells = Object.keys(means).flatMap((name) => {
     const [metric, cutoff] = name.split('@');
     return cutoff === undefined ? [] : [{ metric: metric!, cutoff }];
@@ -142,7 +163,7 @@ function textReport({ queries, judged, unjudged, answerable, means }: Evaluation
   const line = (first: string, others: readonly string[]) =>
     [first.padEnd(width), ...others.map((text) => text.padStart(6))].join('  ');
   return [
-    `queries ${queries}, judged ${judged}${unjudged > 0 ? ` (${unjudged} without judgements left out)` : ''}, with answers ${answerable}`,
+    `queries ${queries}, judged ${judged}${unjudged > 0 ? ` (${unjudged} without judgements skipped)` : ''}, with answers ${answerable}`,
     ...(metrics.length === 0
       ? []
       : [

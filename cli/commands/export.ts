@@ -1,50 +1,53 @@
 import { basename } from 'node:path';
 import { type ExportProgress, type ExportSummary, exportIndex } from '../../export/export-index.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes, formatCount } from '../format.ts';
-import { stepProgress } from '../step-progress.ts';
+import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
+import { stepProgress } from '../progress/step-progress.ts';
 
 export const exportCommand = defineCommand({
   name: 'export',
-  summary: 'write an index as files of other tools: FAISS, NumPy, Parquet, JSON lines',
+  summary: 'write an index as files for other tools: FAISS, NumPy, Parquet, JSON lines',
   description:
     'Writes the vectors of all shards as one FAISS flat index (--faiss) or .npy file (--npy), the passages as JSON lines ' +
-    '(--corpus), their ids one a line (--ids), or all of it as Parquet (--parquet), any of them at once. Line n of the texts ' +
-    'belongs to vector n. Each file is written to FILE.partial, and takes its name when it is complete.\n\n' +
-    'Removed rows are among the rows, so that row numbers stay; other tools will find them. --drop-removed leaves them out ' +
-    'of every file, and --row-numbers tells which row of the index each of the others is.\n\n' +
+    '(--corpus), their ids one per line (--ids), or all of these as Parquet (--parquet). One command can write several files; ' +
+    'line n of the texts belongs to vector n. Each file is written to FILE.partial and renamed when it is complete.\n\n' +
+    'Deleted rows are exported too, so that row numbers stay the same, but other tools will find them. --drop-removed omits ' +
+    'them from every file, and --row-numbers then records the row number of every exported row in the index.\n\n' +
     'With --json: {"folder", "rows", "dimension", "metric", "dtype", "removedRows", "rowsWithoutId", "files": [{"kind", ' +
     '"path", "bytes", "sha256"}, …]}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
-    faiss: { kind: 'string', value: 'FILE', help: 'A FAISS flat index (IxFI, for l2 IxF2), for faiss.read_index.' },
-    npy: { kind: 'string', value: 'FILE', help: 'A NumPy matrix, rows × dimension, for numpy.load.' },
+    faiss: { type: 'string', value: 'FILE', help: 'A FAISS flat index (IxFI, for l2 IxF2), for faiss.read_index.' },
+    npy: { type: 'string', value: 'FILE', help: 'A NumPy matrix, rows × dimension, for numpy.load.' },
     parquet: {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
       help: 'Parquet with the columns id (text), document (the JSON text of the corpus row) and vector (a list of float32).',
     },
     corpus: {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
-      help: 'The passages as they were in the corpus, as JSON lines: .jsonl, .jsonl.gz or .jsonl.zst.',
+      help: 'The passages as in the corpus, as JSON lines: .jsonl, .jsonl.gz or .jsonl.zst.',
     },
     ids: {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
-      help: "The passages' ids, one a line, as Pyserini's docid file; a row without an id has its number. Packed where the name ends in .gz or .zst.",
+      help: "The ids of the passages, one per line, as in Pyserini's docid file; the row number for a passage without an id. Compressed if the name ends in .gz or .zst.",
     },
     'row-numbers': {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
-      help: 'Row numbers of the index, one a line: where --drop-removed has moved rows up.',
+      help: 'The row numbers of the exported rows in the index, one per line. Needed with --drop-removed.',
     },
     float16: {
-      kind: 'flag',
-      help: 'Half the space for --faiss (a scalar-quantiser index, IxSQ) and --npy. Refused where a value is no float16: those of float16 encoders are.',
+      type: 'flag',
+      help: 'Write --faiss (as a scalar-quantiser index, IxSQ) and --npy in float16, which halves their size. Fails if a value is not exact in float16; the values of float16 encoders are.',
     },
-    'drop-removed': { kind: 'flag', help: 'Leave out removed rows.' },
-    overwrite: { kind: 'flag', help: 'Replace files that exist; each stays in place until the new one is complete.' },
+    'drop-removed': { type: 'flag', help: 'Omit deleted rows.' },
+    overwrite: {
+      type: 'flag',
+      help: 'Replace existing files. An old file stays in place until the new one is complete.',
+    },
   },
   examples: [
     'trawl export indexes/wiki18 --faiss e5_Flat.index --corpus wiki-18.jsonl',
@@ -82,15 +85,15 @@ export const exportCommand = defineCommand({
 });
 
 function showOn(update: ReturnType<typeof stepProgress>['update'], count: number): (progress: ExportProgress) => void {
-  let begun = 0;
+  let started = 0;
   let last = '';
   return ({ path, rows, totalRows, writtenBytes }) => {
-    if (path !== last) begun++;
+    if (path !== last) started++;
     last = path;
     const ofFile = totalRows === 0 ? 1 : rows / totalRows;
     update({
       step: `writing ${basename(path)}`,
-      share: (begun - 1 + ofFile) / count,
+      share: (started - 1 + ofFile) / count,
       facts: `${formatCount(rows)} of ${formatCount(totalRows)} rows, ${formatBytes(writtenBytes)}`,
     });
   };
@@ -102,18 +105,18 @@ function textSummary(summary: ExportSummary, dropped: boolean): string[] {
   lines.push(`${formatCount(rows)} rows of ${dimension} ${dtype}`);
   if (metric === 'cosine' && files.some(({ kind }) => kind === 'faiss')) {
     lines.push(
-      'The index ranks by cosine, FAISS by inner product: normalise queries and rows there for the same ranking.',
+      'The index ranks by cosine, FAISS by inner product: normalise queries and rows in FAISS for the same ranking.',
     );
   }
   if (removedRows > 0) {
     lines.push(
       dropped
-        ? `${formatCount(removedRows)} removed rows were left out: the rows behind them have other numbers than in the index.`
-        : `${formatCount(removedRows)} removed rows are among them, which other tools will find; --drop-removed leaves them out.`,
+        ? `${formatNumberOf(removedRows, 'deleted row')} omitted: later rows have smaller row numbers than in the index.`
+        : `${formatNumberOf(removedRows, 'deleted row')} included, which other tools will find; --drop-removed omits them.`,
     );
   }
   if (rowsWithoutId !== null && rowsWithoutId > 0) {
-    lines.push(`${formatCount(rowsWithoutId)} rows have no id: the ids have their row numbers.`);
+    lines.push(`${formatNumberOf(rowsWithoutId, 'row')} without an id: --ids has the row number instead.`);
   }
   return lines;
 }

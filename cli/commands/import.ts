@@ -1,26 +1,27 @@
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import type { BuildOptions } from '../../indexer/build/build-options.ts';
-import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
+import type { BuildOptions } from '../../indexer/building/build-options.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { BUILD_OPTIONS } from '../build-options.ts';
+import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
+import { BUILD_OPTIONS } from '../building/build-options.ts';
+import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
+import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand } from '../command.ts';
-import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
-import { asUsage, folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model-options.ts';
-import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../run-build.ts';
-import { givenVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
+import { asUsage, folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
 
 export const importCommand = defineCommand({
   name: 'import',
-  summary: 'make an index of vectors that are there already, where they lie',
+  summary: 'make an index from existing vector files, without copying them',
   description:
-    'Adopts published vectors: a FAISS flat index (IxFI, IxF2, float16 IxSQ) or its pieces (part_aa, part_ab, …, in order, or ' +
-    'their folder), .npy, a raw memmap of FlashRAG or Search-R1, or pickled arrays. Only search codes, passages and manifests are written; the ' +
-    'vectors are read once, for checksums and codes, and served from where they are, so the files have to stay as they are. ' +
-    'Row n of the vectors is that of passage n of the corpus.\n\n' +
-    'Checked are header, metric, sizes, the number of rows against the corpus, that all values are finite, and with ' +
-    '--check-model that the model gives these vectors. It is resumed, sharded and stopped as `trawl index` is.\n\n' +
+    'Makes an index from existing vectors: a FAISS flat index (IxFI, IxF2, float16 IxSQ) or its pieces (part_aa, part_ab, …, ' +
+    'in order, or their folder), .npy, a raw memmap of FlashRAG or Search-R1, or pickled arrays. Row n must be the vector of ' +
+    'passage n. Only search codes, passages and manifests are written. The vectors are read once and then searched in their ' +
+    'own files, which must not change.\n\n' +
+    'The import checks headers, metric, sizes and the number of rows, that all values are finite, and with --check-model that ' +
+    'the model gives these vectors. It can be stopped, resumed and split into shards like `trawl index`.\n\n' +
     'With --json: as `trawl index`.',
   resumable: true,
   positionals: {
@@ -30,33 +31,37 @@ export const importCommand = defineCommand({
     max: 1000,
   },
   options: {
-    out: { kind: 'string', value: 'DIR', help: 'The index directory to make. Required.' },
+    out: { type: 'string', value: 'DIR', help: 'The index directory to write. Required.' },
     corpus: {
-      kind: 'list',
+      type: 'list',
       value: 'FILE',
-      help: 'The corpus that the vectors were made from, in its order. Required; several times for several files.',
+      help: 'The corpus of the vectors, in the same order. Required. Repeat it for several files.',
     },
     model: {
-      kind: 'string',
+      type: 'string',
       value: 'NAME|DIR',
-      help: 'The model that the vectors were made with; queries will be embedded with it. Required.',
+      help: 'The model that the vectors were made with. It embeds the queries. Required.',
     },
-    copy: { kind: 'flag', help: 'Copy the vectors into the index (as float32) instead of referring to the files.' },
+    copy: { type: 'flag', help: 'Copy the vectors into the index (as float32) instead of using the files in place.' },
     'relative-paths': {
-      kind: 'flag',
-      help: 'Refer to the files by paths relative to the index, so that both can be moved together.',
+      type: 'flag',
+      help: 'Record paths relative to the index, so that index and vectors can be moved together.',
     },
     ...VECTOR_FILE_OPTIONS,
-    overwrite: { kind: 'flag', help: 'Replace the index at OUT; it stays in place until the new one is complete.' },
+    overwrite: {
+      type: 'flag',
+      help: 'Replace the index at OUT. The old index stays usable until the new one is complete.',
+    },
     ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
-    precision: { ...PRECISION_OPTION, help: "Which graph of the model embeds queries. Default: the model's own." },
+    precision: { ...PRECISION_OPTION, help: "Precision of the model for queries. Default: the model's own." },
     workers: {
-      kind: 'integer',
+      type: 'integer',
       min: 1,
       max: 1024,
-      help: 'Encoder threads of --check-model. Default: the cores this process may use.',
+      help: 'Encoder threads of --check-model. Default: the cores available to this process.',
     },
+    ...BM25_OPTIONS,
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -65,15 +70,19 @@ export const importCommand = defineCommand({
   ],
   async run(context) {
     const { options, positionals, given } = context;
-    const folder = required(options.out, '--out DIR, the index directory to make');
-    const model = required(options.model, '--model NAME|DIR, the model that the vectors were made with');
-    if (options.corpus.length === 0) required(undefined, '--corpus FILE, the corpus that the vectors were made from');
+    const folder = required('--out DIR', options.out, 'the index directory to write');
+    const model = required('--model NAME|DIR', options.model, 'the model that the vectors were made with');
+    required('--corpus FILE', options.corpus[0], 'the corpus of the vectors');
     if (options.copy && options['relative-paths']) {
-      throw new TrawlError('USAGE', '--copy leaves no path to the files; leave out --relative-paths.');
+      throw new TrawlError(
+        'USAGE',
+        '--relative-paths has no effect with --copy, which records no paths. Omit one of them.',
+      );
     }
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
     const { precision, workers } = options;
+    const bm25 = givenBm25(options, given);
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(openEncoder(model, { workers, precision, overrides: { ...overrides, ...changed } }));
@@ -91,6 +100,7 @@ export const importCommand = defineCommand({
             encoder,
             reopen: open,
           }),
+          bm25,
           modelFolder: folderOfPath(model),
           out: folder,
           overwrite: options.overwrite,
@@ -104,7 +114,7 @@ export const importCommand = defineCommand({
   },
 });
 
-function required(value: string | undefined, what: string): string {
+function required(option: string, value: string | undefined, meaning: string): string {
   if (value !== undefined && value !== '') return value;
-  throw new TrawlError('USAGE', `Give ${what}.`);
+  throw new TrawlError('USAGE', `${option} is missing: ${meaning}.`);
 }

@@ -1,18 +1,22 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { buildIndex } from '../../indexer/build/build-index.ts';
-import type { BuildOptions } from '../../indexer/build/build-options.ts';
-import { currentIndex } from '../../indexer/build/is-current.ts';
-import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
+import type { BuildOptions } from '../../indexer/building/build-options.ts';
+import { currentIndex } from '../../indexer/building/is-current.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import { BUILD_OPTIONS, UPDATE_OPTIONS, updateKind } from '../build-options.ts';
-import { jsonFacts } from '../build-summary.ts';
+import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
+import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
+import { jsonFacts } from '../building/build-summary.ts';
+import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
+import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
+import { runUpdate } from '../building/update-index.ts';
+import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
-import { CORPUS_OPTIONS, corpusOptions } from '../corpus-options.ts';
 import {
   asUsage,
   DEVICE_OPTION,
@@ -22,23 +26,20 @@ import {
   PRECISION_OPTION,
   SHARE_WEIGHTS_OPTION,
   shareWeights,
-} from '../model-options.ts';
-import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../run-build.ts';
-import { runUpdate } from '../update-index.ts';
-import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../vector-options.ts';
+} from '../model/model-options.ts';
 
 export const indexCommand = defineCommand({
   name: 'index',
   summary: 'embed a corpus and write an index directory',
   description:
-    'Reads passages (JSONL, TSV, Parquet; gzip, zstd), stores them, embeds them with a model and writes a directory that ' +
-    '`trawl serve` and `trawl search` open: a FAISS-compatible vectors.faiss, the passages in SQLite, and manifests that ' +
-    'say what it was made with. Directories are read file by file in the byte order of their paths.\n\n' +
-    'Everything is written to OUT.partial and takes the place of OUT when it is complete; a build that fails or is stopped ' +
-    'leaves OUT as it was. What was done stays in OUT.partial, and the same command goes on there, whether the build was ' +
-    'stopped, killed or ran out of disk. SIGTERM ends it after the batch in hand with exit code 75, Ctrl-C with 130.\n\n' +
-    'With --update or --append the index at OUT is changed in place of a new one made: what is new is embedded into new shards, ' +
-    'and the index takes them, and the removals, in by one rename of its manifest. A server that has it open keeps what it opened.\n\n' +
+    'Embeds the passages of a corpus (JSONL, TSV, Parquet; gzip, zstd) and writes an index directory for `trawl serve` and ' +
+    '`trawl search`: the vectors as a FAISS file, the passages in SQLite, and manifests that record model, corpus and ' +
+    'options. The files of a directory are read in the byte order of their paths.\n\n' +
+    'A build writes to OUT.partial and renames it to OUT when it is complete, so that a build that fails or is stopped does ' +
+    'not change OUT. The same command resumes a build that was stopped, was killed or ran out of disk space. SIGTERM stops a ' +
+    'build after the current batch with exit code 75, Ctrl-C with 130.\n\n' +
+    '--update and --append change the index at OUT: new passages are embedded into new shards, and one rename of the ' +
+    'manifest publishes all changes. A server that has the index open keeps the old version until it reloads.\n\n' +
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
     '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
     '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds. ' +
@@ -50,36 +51,44 @@ export const indexCommand = defineCommand({
     max: 1000,
   },
   options: {
-    out: { kind: 'string', value: 'DIR', help: 'The index directory to make. Required.' },
+    out: { type: 'string', value: 'DIR', help: 'The index directory to write. Required.' },
     model: {
-      kind: 'string',
+      type: 'string',
       value: 'NAME|DIR',
       default: 'token-average-256',
-      help: 'The encoder: a name in models/ or the path of a model folder. The default is the small encoder that comes along; for results take E5 or BGE.',
+      help: 'The encoder: a name in models/ or the path of a model folder. The default is a small encoder for first tries; for good results use E5 or BGE (`trawl model add`).',
     },
-    overwrite: { kind: 'flag', help: 'Replace the index at OUT; it stays in place until the new one is complete.' },
+    overwrite: {
+      type: 'flag',
+      help: 'Replace the index at OUT. The old index stays usable until the new one is complete.',
+    },
     'if-changed': {
-      kind: 'flag',
-      help: 'Do nothing when the index at OUT was made from the same files with the same model and options; otherwise replace it.',
+      type: 'flag',
+      help: 'Do nothing if the index at OUT was built from the same files with the same model and options; otherwise replace it.',
     },
     ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
     precision: {
       ...PRECISION_OPTION,
-      help: "Which graph of the model: float32, int8 (faster on the CPU, nearly as good), float16 (for CUDA). Default: the model's own; float16 on CUDA.",
+      help: "Precision of the model: float32, int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
     },
     device: DEVICE_OPTION,
     'share-weights': SHARE_WEIGHTS_OPTION,
     workers: {
-      kind: 'integer',
+      type: 'integer',
       min: 1,
       max: 1024,
-      help: 'Encoder threads on the CPU. Default: the cores this process may use.',
+      help: 'Encoder threads on the CPU. Default: the cores available to this process.',
     },
     'from-embeddings': {
-      kind: 'list',
+      type: 'list',
       value: 'FILE',
-      help: 'Take the vectors from these files (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding: the index gets its own copy, float16 widened to float32. Give it several times, or a folder. `trawl import` refers to the files in place of copying.',
+      help: 'Copy the vectors from this file (FAISS flat, .npy, raw memmap, pickled arrays; in the order of the passages) instead of embedding; float16 is converted to float32. A folder means all its files. `trawl import` uses the files in place.',
+    },
+    ...BM25_OPTIONS,
+    bm25: {
+      ...BM25_OPTIONS.bm25,
+      help: `${BM25_OPTIONS.bm25.help} Without --model and --from-embeddings the index has no vectors, and no encoder is needed.`,
     },
     ...VECTOR_FILE_OPTIONS,
     ...UPDATE_OPTIONS,
@@ -89,6 +98,8 @@ export const indexCommand = defineCommand({
     'trawl index corpus/sample/passages.jsonl --out indexes/sample',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
+    'trawl index wiki-18.jsonl.gz --bm25 --out indexes/wiki18-words',
+    'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out indexes/wiki18',
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
   ],
   resumable: true,
@@ -98,12 +109,13 @@ export const indexCommand = defineCommand({
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
     if (!fromFiles) refuseWithoutVectors(given);
-    const kind = updateKind(options, given);
-    if (kind !== undefined) {
-      return runUpdate({ ...context, kind, folder, corpus: positionals, corpusOptions: reading });
+    const update = requestedUpdate(options, given);
+    if (update !== undefined) {
+      return runUpdate({ ...context, type: update, folder, corpus: positionals, corpusOptions: reading });
     }
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
+    const bm25 = givenBm25(options, given);
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(
@@ -118,26 +130,31 @@ export const indexCommand = defineCommand({
     if (fromFiles && options['if-changed']) {
       throw new TrawlError(
         'USAGE',
-        '--if-changed compares corpus and model, not vectors; use --overwrite with --from-embeddings.',
+        '--if-changed does not compare vectors from files. Use --overwrite with --from-embeddings.',
       );
     }
-    const encoder = await open({});
+    // An index for BM25 alone needs no encoder.
+    const bm25Only = bm25 !== undefined && !given.has('model') && !fromFiles;
+    if (bm25Only) refuseWithoutModel(given);
+    const encoder = bm25Only ? undefined : await open({});
     try {
       return await withProgress(options, async (progress) => {
+        // With --from-embeddings, `bm25Only` is false, so an encoder is open.
         const vectors = fromFiles
-          ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder, reopen: open })
+          ? givenVectors(options['from-embeddings'], options, { use: 'copy', encoder: encoder!, reopen: open })
           : undefined;
         if (options['if-changed'] && existsSync(join(folder, INDEX_MANIFEST_FILE))) {
           const current = await currentIndex(folder, {
             corpus: positionals,
             corpusOptions: reading,
             uniqueIds: options['unique-ids'],
-            model: encoder.identity,
+            model: encoder?.identity ?? null,
             passageTemplate: options['passage-template'],
+            bm25,
           });
           if (current !== undefined) {
             if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
-            else note(`${folder} is current; nothing to do.`);
+            else note(`${folder} is up to date; nothing to do.`);
             return EXIT.ok;
           }
         }
@@ -147,7 +164,8 @@ export const indexCommand = defineCommand({
           corpusOptions: reading,
           encoder,
           vectors,
-          modelFolder: folderOfPath(options.model),
+          bm25,
+          modelFolder: bm25Only ? undefined : folderOfPath(options.model),
           out: folder,
           overwrite: options.overwrite || options['if-changed'],
           passageTemplate: options['passage-template'],
@@ -155,17 +173,29 @@ export const indexCommand = defineCommand({
         return runBuild(build, shard, options, progress, context, options['if-changed'] ? buildChanged : buildIndex);
       });
     } finally {
-      await encoder.close();
+      await encoder?.close();
     }
   },
 });
 
-function required(out: string | undefined): string {
-  if (out !== undefined && out !== '') return out;
-  throw new TrawlError('USAGE', 'Name the directory to make: --out DIR, for example --out indexes/wiki18.');
+/** @throws TrawlError USAGE for an encoder option, because an index for BM25 alone has no encoder. */
+function refuseWithoutModel(given: ReadonlySet<string>): void {
+  const useless = [...Object.keys(OVERRIDE_OPTIONS), 'precision', 'device', 'share-weights', 'workers'].find((name) =>
+    given.has(name),
+  );
+  if (useless === undefined) return;
+  throw new TrawlError(
+    'USAGE',
+    `--${useless} has no effect: --bm25 without --model builds an index without vectors. Add --model to also embed the passages.`,
+  );
 }
 
-/** Who asks for what is current has no use for the half of something else. */
+function required(out: string | undefined): string {
+  if (out !== undefined && out !== '') return out;
+  throw new TrawlError('USAGE', '--out is missing: the index directory to write, such as --out indexes/wiki18.');
+}
+
+/** Builds for --if-changed. Discards an unfinished build of another corpus or model. */
 async function buildChanged(build: BuildOptions): ReturnType<typeof buildIndex> {
   try {
     return await buildIndex(build);

@@ -1,15 +1,17 @@
 import { statSync } from 'node:fs';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
-import { type OpenedShard, openIndexDirectory, screenPath, within } from '../../src/retrieval/index-directory.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { type OpenedShard, openIndexDirectory, prefilterPath, within } from '../../src/retrieval/index-directory.ts';
+import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
 
 export const inspectCommand = defineCommand({
   name: 'inspect',
-  summary: 'say what an index was made with and how big it is',
+  summary: 'show how an index was built and its sizes',
   description:
-    'Prints the facts of an index: rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Looks at ' +
-    "every file's presence, size and header, as `trawl serve` does before it starts.\n\n" +
+    'Prints rows, model with pooling, prefixes and limits, corpus files, shards and sizes. Like `trawl serve` at its start, ' +
+    'it checks that every file exists and has the right size and header.\n\n' +
     'With --json: the manifest with "folder" and "sizes".',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {},
@@ -19,10 +21,17 @@ export const inspectCommand = defineCommand({
     const { manifest } = directory;
     const sizes = {
       vectorBytes: sum(directory.shards.flatMap((shard) => shard.manifest.vectors.map(({ bytes }) => bytes))),
-      /** What wants to stay in memory while serving: the screen, else the codes, else the vectors themselves. */
+      /** The bytes that every search reads: per shard the prefilter, else the codes, else the vectors. */
       residentBytes: sum(directory.shards.map(residentBytes)),
-      /** Codes behind a screen, of which a search reads about one row in a thousand. */
+      /** Codes of shards with a prefilter: a search reads about a thousandth of them. */
       touchedBytes: sum(directory.shards.map(touchedBytes)),
+      /** Inverted indexes, those of deleted rows included. */
+      wordBytes: sum([
+        ...directory.shards.flatMap((shard) =>
+          (shard.manifest.bm25?.indexes ?? []).map(({ path }) => statSync(within(shard.folder, path)).size),
+        ),
+        ...(manifest.bm25?.deleted ?? []).map(({ bytes }) => bytes),
+      ]),
       passageBytes: sum(
         directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
       ),
@@ -35,27 +44,18 @@ export const inspectCommand = defineCommand({
     out(
       [
         directory.folder,
-        `  rows          ${formatCount(manifest.rows)} × ${manifest.dimension}, ${manifest.metric}`,
-        ...removedRows(manifest),
+        `  rows          ${formatCount(manifest.rows)}${model === null ? '' : ` × ${manifest.dimension}, ${manifest.metric}`}`,
+        ...deletedRows(manifest),
         `  generation    ${manifest.generation}`,
-        `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorKinds(manifest, directory.shards)})`,
-        `  memory        ${formatBytes(sizes.residentBytes)} to stay resident (${codesState(directory.shards)})`,
-        ...(sizes.touchedBytes > 0
-          ? [
-              `                ${formatBytes(sizes.touchedBytes)} of codes behind screens, about one row in a thousand read`,
-            ]
-          : []),
+        ...(model === null ? [] : vectorLines(manifest, directory.shards, sizes)),
+        ...wordLines(manifest, sizes.wordBytes),
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
-        `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
-        `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
-        `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
-        `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
-        `    batches     a text's vector has ${model.batchInvariant ? 'the same bits in any batch' : 'other last bits in another batch'}`,
+        ...(model === null ? [] : modelLines(model)),
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
         ...corpus.files.map(
           (file) => `    ${file.name}  ${formatNumberOf(file.passages, 'passage')}, ${formatBytes(file.bytes)}`,
         ),
-        ...(corpus.skippedLines > 0 ? [`    ${formatNumberOf(corpus.skippedLines, 'bad line')} left out`] : []),
+        ...(corpus.skippedLines > 0 ? [`    ${formatNumberOf(corpus.skippedLines, 'bad line')} skipped`] : []),
         ...(corpus.duplicateIds > 0 ? [`    ${formatCount(corpus.duplicateIds)} repeated ids`] : []),
         ...(corpus.truncatedPassages > 0
           ? [`    ${formatNumberOf(corpus.truncatedPassages, 'passage')} truncated`]
@@ -72,20 +72,54 @@ export const inspectCommand = defineCommand({
   },
 });
 
+interface Sizes {
+  readonly vectorBytes: number;
+  readonly residentBytes: number;
+  readonly touchedBytes: number;
+}
+
+function vectorLines(manifest: IndexManifest, shards: readonly OpenedShard[], sizes: Sizes): string[] {
+  return [
+    `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorTypes(manifest, shards)})`,
+    `  memory        ${formatBytes(sizes.residentBytes)} resident for fast searches (${codesState(shards)})`,
+    ...(sizes.touchedBytes > 0
+      ? [
+          `                ${formatBytes(sizes.touchedBytes)} of codes in shards with prefilters; a search reads about a thousandth of them`,
+        ]
+      : []),
+  ];
+}
+
+function wordLines({ bm25 }: IndexManifest, bytes: number): string[] {
+  if (bm25 === undefined) return [];
+  const { analyser, fields, k1, b } = bm25.made;
+  return [
+    `  words         ${formatBytes(bytes)} on disk (BM25 over ${fields.join(', ')}; analyser ${analyser}, k1 ${k1}, b ${b})`,
+  ];
+}
+
+function modelLines(model: ModelIdentity): string[] {
+  return [
+    `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
+    `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
+    `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
+    `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
+    `    batches     vectors ${model.batchInvariant ? 'do not depend on the batch' : 'depend on the batch in their last bits'}`,
+  ];
+}
+
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-function removedRows({ rows, tombstones, lastUpdate }: IndexManifest): string[] {
+function deletedRows({ rows, tombstones, lastUpdate }: IndexManifest): string[] {
   return [
     ...(tombstones === null
       ? []
-      : [
-          `    removed     ${formatCount(tombstones.rows)}; ${formatCount(rows - tombstones.rows)} passages can be found`,
-        ]),
+      : [`    deleted     ${formatCount(tombstones.rows)}; ${formatCount(rows - tombstones.rows)} passages remain`]),
     ...(lastUpdate === undefined
       ? []
-      : [`    changed     after it was built, last by ${UPDATES[lastUpdate.kind]}, from ${lastUpdate.before}`]),
+      : [`    changed     last by ${UPDATES[lastUpdate.kind]}, from generation ${lastUpdate.before}`]),
   ];
 }
 
@@ -95,26 +129,20 @@ const UPDATES = {
   remove: 'trawl remove',
 } as const;
 
-function residentBytes(shard: OpenedShard): number {
-  const { manifest, folder } = shard;
-  if (manifest.codes === null) return sum(manifest.vectors.map(({ bytes }) => bytes));
-  return statSync(screenPath(shard) ?? within(folder, manifest.codes.path)).size;
-}
-
 function touchedBytes(shard: OpenedShard): number {
-  if (screenPath(shard) === null) return 0;
+  if (prefilterPath(shard) === null) return 0;
   return statSync(within(shard.folder, shard.manifest.codes!.path)).size;
 }
 
 function codesState(shards: readonly OpenedShard[]): string {
   const without = shards.filter(({ manifest }) => manifest.codes === null).length;
-  const screened = shards.filter((shard) => screenPath(shard) !== null).length;
-  if (without === 0 && screened === shards.length) return 'the screens; codes and vectors are read a few rows a query';
-  if (without === 0) return 'the search codes; vectors are read a few dozen rows a query';
-  return `${without} of ${shards.length} shards have no search codes: trawl optimize makes them`;
+  const prefiltered = shards.filter((shard) => prefilterPath(shard) !== null).length;
+  if (without === 0 && prefiltered === shards.length) return 'prefilters; a query reads few rows of codes and vectors';
+  if (without === 0) return 'search codes; a query reads a few dozen vectors';
+  return `${without} of ${shards.length} shards have no search codes; trawl optimize adds them`;
 }
 
-function vectorKinds({ metric }: { metric: string }, shards: readonly OpenedShard[]): string {
+function vectorTypes({ metric }: { metric: string | null }, shards: readonly OpenedShard[]): string {
   const dtypes = new Set(shards.flatMap(({ manifest }) => manifest.vectors.map(({ dtype }) => dtype)));
   return `${[...dtypes].join(' and ') || 'none'}, ${metric}`;
 }

@@ -2,31 +2,39 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { MODE_OPTION } from '../ranking-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 
 export const mcpCommand = defineCommand({
   name: 'mcp',
-  summary: 'give an assistant an index, over standard input and output',
+  summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
-    'Speaks the Model Context Protocol on standard input and output, for assistants that start their servers themselves. ' +
-    'Tools: search (query, optional question and k) and fetch (id). docs/agents.md has the lines for an assistant’s ' +
-    'configuration. Remarks go to stderr. It ends when its input does.\n\n' +
-    'For an assistant that connects over HTTP: trawl serve --mcp.',
+    'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
+    'The tools are search (query, optional question and k) and fetch (id). docs/agents.md has the configuration for ' +
+    'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
+    'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
-  options: { ...RETRIEVER_OPTIONS },
+  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, ...RETRIEVER_OPTIONS },
   examples: ['trawl mcp indexes/sample'],
   async run({ options, positionals, signal, note }) {
-    // A wrong path should end the command, not fail each search.
+    // A wrong path must end the command instead of failing each search.
     openIndexDirectory(positionals[0]!);
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
-    // Assistants wait for the handshake only for a short time: the index opens behind it.
-    const opening = openRetriever(positionals[0]!, { ...retrieverOptions(options), onWarning: note });
+    // Assistants wait only a short time for the handshake, so the index opens in the background.
+    const opening = openRetriever(positionals[0]!, {
+      ...retrieverOptions(options),
+      ...(options.mode === undefined ? {} : { modes: [options.mode] }),
+      onWarning: note,
+    });
     const failure = new AbortController();
     opening.catch(() => failure.abort());
     try {
       await serveStdio(
         {
           retriever: () => opening,
+          truncate: options.truncate,
+          mode: options.mode ?? null,
           maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },

@@ -1,20 +1,20 @@
-import { mergeIndex } from '../../indexer/build/merge-index.ts';
-import { duplicateLines, jsonFacts } from '../build-summary.ts';
+import { mergeIndex } from '../../indexer/building/merge-index.ts';
+import { duplicateLines, jsonFacts } from '../building/build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
 
 export const mergeCommand = defineCommand({
   name: 'merge',
-  summary: 'make one index of the shards that several jobs built',
+  summary: 'join the shards that several jobs built into an index',
   description:
-    'Checks that the shards in INDEX.partial belong together (model, corpus, template, options; every line of the corpus in ' +
-    'one shard) and writes the manifest of the index; nothing is copied. Shards that were built on machines without a ' +
-    'common disk are first put into one folder: INDEX.partial, or INDEX.\n\n' +
+    'Checks that the shards in INDEX.partial belong together (same model, corpus, template and options; every line of the ' +
+    'corpus in exactly one shard) and writes the manifest of the index. Nothing is copied. If the jobs ran on machines ' +
+    'without a shared disk, first copy their shards into one folder, INDEX.partial or INDEX.\n\n' +
     'With --json: {"merged", "folder", "rows", "dimension", "metric", "generation", "model", "corpus", "shards", "duplicates"}.',
-  positionals: { usage: '<index>', help: { index: 'The --out of the jobs.' }, min: 1, max: 1 },
+  positionals: { usage: '<index>', help: { index: 'The index directory: --out of the jobs.' }, min: 1, max: 1 },
   options: {
-    overwrite: { kind: 'flag', help: 'Replace an index that stands there.' },
-    'unique-ids': { kind: 'flag', help: 'Stop when two passages have the same id, in whatever shards.' },
+    overwrite: { type: 'flag', help: 'Replace an existing index.' },
+    'unique-ids': { type: 'flag', help: 'Stop if two passages of the index have the same id.' },
   },
   examples: ['trawl merge indexes/wiki18'],
   async run({ options, positionals, signal, out, note }) {
@@ -28,7 +28,7 @@ export const mergeCommand = defineCommand({
       out(JSON.stringify({ merged, folder, ...jsonFacts(manifest), shards, duplicates, passagesWithoutId }));
       return EXIT.ok;
     }
-    if (!merged) note(`${folder} is an index already, and no shards wait.`);
+    if (!merged) note(`${folder} is already an index, and there are no new shards.`);
     else note(`${folder}: ${formatCount(manifest.rows)} passages in ${shards} shards`);
     for (const line of duplicateLines(duplicates)) note(line);
     return EXIT.ok;

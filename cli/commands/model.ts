@@ -1,56 +1,61 @@
-import { rm } from 'node:fs/promises';
-import { relative, sep } from 'node:path';
-import { readModelFolder, verifyModelFolder } from '../../src/embedding/model-folder.ts';
-import { listModels, locateModelFolder } from '../../src/embedding/model-location.ts';
-import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS, type Precision } from '../../src/manifest/model-identity.ts';
-import { defineCommand, EXIT } from '../command.ts';
-import { formatBytes } from '../format.ts';
-import { addModel } from '../model-add.ts';
-import { factsOf, factsText, type ModelFacts } from '../model-facts.ts';
-import { modelProgress } from '../model-progress.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { addModel } from '../model/model-add.ts';
+import { factsOf, factsText } from '../model/model-facts.ts';
+import { removeModel, verifyModel } from '../model/model-folders.ts';
+import { listedModels, modelNameFor, modelTable } from '../model/model-list.ts';
+import { modelProgress } from '../progress/model-progress.ts';
 
 const ACTIONS = ['add', 'list', 'show', 'verify', 'remove'] as const;
 type Action = (typeof ACTIONS)[number];
 
+const options = {
+  name: { type: 'string', value: 'NAME', help: "The model's name. Default: the last part of the source." },
+  out: { type: 'string', value: 'DIR', help: 'The folder to write. Default: models/NAME in the current folder.' },
+  precision: {
+    type: 'string',
+    value: 'P,P,…',
+    help: `Precisions of the model, the default precision first: ${PRECISIONS.join(', ')}. Default: those that suit CPUs.`,
+  },
+  force: {
+    type: 'flag',
+    help: 'Replace a model of the same name. The old model stays usable until the new one is complete.',
+  },
+  'keep-source': {
+    type: 'flag',
+    help: 'Keep the downloaded checkpoint (in .download beside the model) for further imports.',
+  },
+} as const;
+
+type Context = CommandContext<typeof options>;
+
 export const modelCommand = defineCommand({
   name: 'model',
-  summary: 'add an encoder from a checkpoint or the Hugging Face hub; list, show, verify, remove',
+  summary: 'add an encoder from the Hugging Face hub or a checkpoint; list, show, verify, remove',
   description:
-    '`trawl model add` makes a model folder of a BERT-like checkpoint (safetensors or ONNX): of a folder, or of a repository ' +
-    'on the Hugging Face hub, organisation/name with or without @revision (a branch, a tag, a commit). Of a repository only ' +
-    'what is needed is downloaded, each file checked against its size and checksum. A download that was stopped is continued ' +
-    'by the same command.\n\n' +
-    'HF_TOKEN (or the file that `hf auth login` writes), HF_ENDPOINT, HF_HOME, HF_TOKEN_PATH, HF_HUB_OFFLINE and ' +
-    "HF_HUB_DISABLE_IMPLICIT_TOKEN mean what they mean to Python's huggingface_hub.\n\n" +
-    '`verify` reads every file and compares it with its checksum; exit code 3 when one differs.\n\n' +
-    'With --json: add, show and list give {"name", "folder", "kind", "architecture", "dimension", "pooling", "normalize", ' +
-    '"similarity", "prefixes", "maxTokens", "precisions", "bytes", "source"} (add also "transferredBytes", list an array); ' +
+    '`trawl model add` imports a BERT-like checkpoint (safetensors or ONNX) into a model folder. The source is a folder or a ' +
+    'repository on the Hugging Face hub, organisation/name[@revision], where a revision is a branch, a tag or a commit. Only ' +
+    'the files that are needed are downloaded, and each is checked against its size and checksum. The same command ' +
+    'resumes a download that was stopped.\n\n' +
+    'HF_TOKEN (or the file written by `hf auth login`), HF_ENDPOINT, HF_HOME, HF_TOKEN_PATH, HF_HUB_OFFLINE and ' +
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN work as for Python's huggingface_hub.\n\n" +
+    '`trawl model verify` compares every file with its checksum. The exit code is 3 if a file differs.\n\n' +
+    'With --json: add, show and list print {"name", "folder", "kind", "architecture", "dimension", "pooling", "normalize", ' +
+    '"similarity", "prefixes", "maxTokens", "precisions", "bytes", "source"} (add also "transferredBytes"; list an array); ' +
     'verify {"name", "folder", "problems"}; remove {"name", "folder"}.',
   positionals: {
     usage: '<action> [source|model]',
     help: {
       action: 'add, list, show, verify or remove.',
-      source: 'For add: a folder (with ./ or / in front, or one that is there), or organisation/name[@revision].',
+      source: 'For add: a folder (beginning with ./ or /, or existing) or organisation/name[@revision].',
       model: 'For show, verify and remove: a name in models/ or the path of a model folder.',
     },
     min: 1,
     max: 2,
   },
-  options: {
-    name: { kind: 'string', value: 'NAME', help: "The model's name. Default: the last part of the source." },
-    out: { kind: 'string', value: 'DIR', help: 'The folder to make. Default: models/NAME in the current folder.' },
-    precision: {
-      kind: 'string',
-      value: 'P,P,…',
-      help: `Graphs to make, the first one the default: ${PRECISIONS.join(', ')}. Default: those that suit CPUs.`,
-    },
-    force: { kind: 'flag', help: 'Replace a model of that name; it stays in place until the new one is complete.' },
-    'keep-source': {
-      kind: 'flag',
-      help: 'Keep the downloaded checkpoint (in .download beside the model) for another import.',
-    },
-  },
+  options,
   examples: [
     'trawl model add intfloat/e5-base-v2',
     'trawl model add BAAI/bge-base-en-v1.5@main --name bge --precision float32,int8',
@@ -58,148 +63,94 @@ export const modelCommand = defineCommand({
     'trawl model list',
     'trawl model verify e5-base-v2',
   ],
-  async run({ options, positionals, given, signal, out, note }) {
-    const action = parseAction(positionals[0]!);
-    const subject = positionals[1];
-    const misplaced = ['name', 'out', 'precision', 'force', 'keep-source'].find((option) => given.has(option));
-    if (action !== 'add' && misplaced !== undefined) {
-      throw new TrawlError('USAGE', `--${misplaced} belongs to trawl model add, not to trawl model ${action}.`);
-    }
-    if (action === 'list') {
-      if (subject !== undefined) throw new TrawlError('USAGE', 'trawl model list takes no further argument.');
-      return list(options.json, out);
-    }
-    if (subject === undefined) {
-      const what = action === 'add' ? 'a folder or an id of the hub, such as intfloat/e5-base-v2' : 'a model';
-      throw new TrawlError('USAGE', `trawl model ${action} needs ${what}. See \`trawl model --help\`.`);
-    }
-    switch (action) {
-      case 'add': {
-        const progress = modelProgress({ silent: options.quiet || options.json });
-        try {
-          const added = await addModel({
-            source: subject,
-            name: options.name,
-            out: options.out,
-            precisions: options.precision === undefined ? undefined : parsePrecisions(options.precision),
-            force: options.force,
-            keepSource: options['keep-source'],
-            signal,
-            progress,
-          });
-          progress.stop();
-          const facts = await factsOf(added.folder);
-          if (options.json) {
-            out(JSON.stringify({ ...facts, transferredBytes: added.transferredBytes }));
-            return EXIT.ok;
-          }
-          out(factsText(facts));
-          if (added.keptSource !== undefined) note(`  checkpoint    kept in ${added.keptSource}`);
-          if (facts.kind === 'encoder') note(`Next: trawl index CORPUS --model ${nameFor(facts)} --out indexes/NAME`);
-          return EXIT.ok;
-        } finally {
-          progress.stop();
-        }
-      }
-      case 'show': {
-        const facts = await factsOf(locateModelFolder(subject));
-        out(options.json ? JSON.stringify(facts) : factsText(facts));
-        return EXIT.ok;
-      }
-      case 'verify': {
-        const { name, folder, problems, files } = await verify(subject);
-        if (options.json) out(JSON.stringify({ name, folder, problems }));
-        else out(problems.length > 0 ? problems.join('\n') : `${folder}: ${files} files are as they were written`);
-        return problems.length > 0 ? EXIT.problems : EXIT.ok;
-      }
-      case 'remove': {
-        const { name, folder } = await remove(subject);
-        if (options.json) out(JSON.stringify({ name, folder }));
-        else note(`${folder} is removed`);
-        return EXIT.ok;
-      }
-    }
+  async run(context) {
+    const [first, subject] = context.positionals;
+    const action = parseAction(first!);
+    checkArguments(action, subject, context.given);
+    if (action === 'list') return list(context);
+    return { add, show, verify, remove }[action](subject!, context);
   },
 });
 
 function parseAction(text: string): Action {
   const action = ACTIONS.find((known) => known === text);
   if (action !== undefined) return action;
-  throw new TrawlError('USAGE', `There is no trawl model ${text}; there are ${ACTIONS.join(', ')}.`);
+  throw new TrawlError('USAGE', `Unknown action trawl model ${text}; expected one of ${ACTIONS.join(', ')}.`);
+}
+
+function checkArguments(action: Action, subject: string | undefined, given: ReadonlySet<string>): void {
+  const misplaced = Object.keys(options).find((option) => given.has(option));
+  if (action !== 'add' && misplaced !== undefined) {
+    throw new TrawlError('USAGE', `--${misplaced} is an option of trawl model add, not of trawl model ${action}.`);
+  }
+  if (action === 'list' && subject !== undefined) {
+    throw new TrawlError('USAGE', 'trawl model list takes no further argument.');
+  }
+  if (action !== 'list' && subject === undefined) {
+    const missing = action === 'add' ? 'a folder or a hub id, such as intfloat/e5-base-v2' : 'a model';
+    throw new TrawlError('USAGE', `trawl model ${action} needs ${missing}. See \`trawl model --help\`.`);
+  }
+}
+
+async function add(source: string, { options: given, signal, out, note }: Context): Promise<number> {
+  const progress = modelProgress({ silent: given.quiet || given.json });
+  try {
+    const added = await addModel({
+      source,
+      name: given.name,
+      out: given.out,
+      precisions: given.precision === undefined ? undefined : parsePrecisions(given.precision),
+      force: given.force,
+      keepSource: given['keep-source'],
+      signal,
+      progress,
+    });
+    progress.stop();
+    const facts = await factsOf(added.folder);
+    if (given.json) {
+      out(JSON.stringify({ ...facts, transferredBytes: added.transferredBytes }));
+      return EXIT.ok;
+    }
+    out(factsText(facts));
+    if (added.keptSource !== undefined) note(`  checkpoint    kept in ${added.keptSource}`);
+    if (facts.kind === 'encoder') note(`Next: trawl index CORPUS --model ${modelNameFor(facts)} --out indexes/NAME`);
+    return EXIT.ok;
+  } finally {
+    progress.stop();
+  }
 }
 
 function parsePrecisions(text: string): Precision[] {
   return [...new Set(text.split(',').map((part) => part.trim()))].map((part) => {
     const precision = PRECISIONS.find((known) => known === part);
     if (precision !== undefined) return precision;
-    throw new TrawlError('USAGE', `--precision names ${JSON.stringify(part)}; there are ${PRECISIONS.join(', ')}.`);
+    throw new TrawlError('USAGE', `--precision is ${JSON.stringify(part)}; expected some of ${PRECISIONS.join(', ')}.`);
   });
 }
 
-async function list(json: boolean, out: (text: string) => void): Promise<number> {
-  const rows: (ModelFacts | { readonly name: string; readonly problem: string })[] = [];
-  for (const name of listModels()) {
-    try {
-      rows.push(await factsOf(locateModelFolder(name)));
-    } catch (error) {
-      rows.push({ name, problem: asTrawlError(error).message });
-    }
-  }
-  if (json) {
-    out(JSON.stringify(rows));
-    return EXIT.ok;
-  }
-  const width = Math.max(0, ...rows.map((row) => nameFor(row).length));
-  for (const row of rows) {
-    const facts =
-      'problem' in row
-        ? `cannot be used: ${row.problem}`
-        : `${row.architecture}, ${row.dimension} dimensions, ${row.precisions.join(' + ')}, ${formatBytes(row.bytes)}`;
-    out(`${nameFor(row).padEnd(width)}  ${facts}`);
-  }
+async function list({ options: given, out }: Context): Promise<number> {
+  const models = await listedModels();
+  if (given.json) out(JSON.stringify(models));
+  else for (const line of modelTable(models)) out(line);
   return EXIT.ok;
 }
 
-/** What `--model` takes: the folder's name where it is found by it, else its path. */
-function nameFor(model: ModelFacts | { readonly name: string; readonly problem: string }): string {
-  if ('problem' in model) return model.name;
-  const folderName = model.folder.split(sep).at(-1)!;
-  try {
-    if (locateModelFolder(folderName) === model.folder) return folderName;
-  } catch {
-    // Not in a collection.
-  }
-  const path = relative(process.cwd(), model.folder);
-  return path.includes(sep) ? path : `.${sep}${path}`;
+async function show(model: string, { options: given, out }: Context): Promise<number> {
+  const facts = await factsOf(locateModelFolder(model));
+  out(given.json ? JSON.stringify(facts) : factsText(facts));
+  return EXIT.ok;
 }
 
-async function verify(subject: string) {
-  const folder = locateModelFolder(subject);
-  try {
-    const model = await readAnyKind(folder);
-    const files = await verifyModelFolder(model);
-    return { name: model.identity.name, folder, problems: [] as string[], files };
-  } catch (error) {
-    const { code, message } = asTrawlError(error);
-    if (code !== 'MODEL_INVALID') throw error;
-    return { name: subject, folder, problems: [message], files: 0 };
-  }
+async function verify(model: string, { options: given, out }: Context): Promise<number> {
+  const { files, ...report } = await verifyModel(model);
+  if (given.json) out(JSON.stringify(report));
+  else out(report.problems.length > 0 ? report.problems.join('\n') : `${report.folder}: ${files} files are intact`);
+  return report.problems.length > 0 ? EXIT.problems : EXIT.ok;
 }
 
-async function readAnyKind(folder: string) {
-  const { kind } = await factsOf(folder);
-  return readModelFolder(folder, {}, { kind });
-}
-
-async function remove(subject: string): Promise<{ name: string; folder: string }> {
-  const folder = locateModelFolder(subject);
-  const facts = await factsOf(folder);
-  if (facts.source === null) {
-    throw new TrawlError(
-      'USAGE',
-      `${folder} was not made by trawl model add, so it is not removed. Remove the folder yourself where that is meant.`,
-    );
-  }
-  await rm(folder, { recursive: true });
-  return { name: facts.name, folder };
+async function remove(model: string, { options: given, out, note }: Context): Promise<number> {
+  const removed = await removeModel(model);
+  if (given.json) out(JSON.stringify(removed));
+  else note(`${removed.folder} removed`);
+  return EXIT.ok;
 }

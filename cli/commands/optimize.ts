@@ -1,38 +1,47 @@
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatNumberOf } from '../format.ts';
 
 export const optimizeCommand = defineCommand({
   name: 'optimize',
-  summary: 'give an index what it lacks: search codes, a screen, smaller rows',
+  summary:
+    'make an index faster or smaller, or add BM25: search codes, prefilter, float16, compaction, inverted indexes',
   description:
-    'Makes the int8 codes of shards that have none (built where the native engine was missing, or by another tool), the screen ' +
-    'before them where one pays (half the bytes and the time of a search, or less; the answers are the same), and with --float16 ' +
-    ' rewrites the vectors in half the space where every value is a float16, as those of float16 encoders are: ' +
-    'nothing is lost, and scores stay the same to the bit. Row numbers and the generation stay, but for --compact. A running server keeps what ' +
-    'it has open.',
+    'Writes int8 search codes for shards without them (for example if the native engine was missing at the build), and a ' +
+    'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
+    '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
+    '--bm25 adds inverted indexes. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
+    'A server that has the index open keeps the old version until it reloads.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     compact: {
-      kind: 'flag',
-      help: 'First write shards with removed rows anew without them. Row numbers and the generation change; vectors are copied. The old shards stay until the index is changed or compacted again.',
+      type: 'flag',
+      help: 'First rewrite shards that have deleted rows, without these rows. Vectors are copied; row numbers and the generation change. The old shards stay on disk until the index is changed or compacted again.',
     },
-    float16: { kind: 'flag', help: 'Store rows as float16 where that loses nothing.' },
+    float16: { type: 'flag', help: 'Store the vectors of a shard as float16 if all its values are exact in float16.' },
+    ...BM25_OPTIONS,
+    bm25: {
+      type: 'flag',
+      help: "Build inverted indexes of the passages' words, for --mode bm25. Indexes with other settings are replaced.",
+    },
   },
   examples: [
     'trawl optimize indexes/wiki18',
     'trawl optimize indexes/wiki18 --float16',
     'trawl optimize indexes/wiki18 --compact',
+    'trawl optimize indexes/wiki18 --bm25',
   ],
-  async run({ options, positionals, signal, out, note }) {
+  async run({ options, positionals, given, signal, out, note }) {
+    const bm25 = givenBm25(options, given);
     const loaded = loadKernel();
     if (!loaded.ok) {
       throw new TrawlError(
         'ENGINE_MISSING',
-        `The native engine is needed and is not there: ${loaded.reason}. Install a C++ compiler and run npm run setup.`,
+        `trawl optimize needs the native engine, which is missing: ${loaded.reason}. Install a C++ compiler and run npm run setup.`,
       );
     }
     const compacted = options.compact
@@ -40,6 +49,7 @@ export const optimizeCommand = defineCommand({
       : null;
     const summary = await optimizeIndex(positionals[0]!, loaded.kernel, {
       float16: options.float16,
+      bm25,
       onStep: note,
       signal,
     });
@@ -47,12 +57,21 @@ export const optimizeCommand = defineCommand({
       const { compacted: shards = 0, dropped = 0 } = compacted ?? {};
       out(JSON.stringify({ ...(compacted === null ? {} : { compacted: shards, dropped }), ...summary }));
     } else {
-      out(
-        `${compacted === null ? '' : `${formatNumberOf(compacted.dropped, 'removed row')} left out, ${formatNumberOf(compacted.compacted, 'shard')} written anew; `}codes made for ${formatNumberOf(summary.codesMade, 'shard')}; screens for ${summary.screensMade}` +
-          (summary.screensOfNoUse > 0 ? ` (of no use for ${summary.screensOfNoUse})` : '') +
-          `; ${summary.rewritten} rewritten as float16` +
-          (summary.notRepresentable > 0 ? `; ${summary.notRepresentable} stay float32: a value is no float16` : ''),
-      );
+      const { codesMade, prefiltersMade, prefiltersNotWorthwhile, rewritten, notRepresentable, lexicalMade } = summary;
+      const shards = (count: number): string => formatNumberOf(count, 'shard');
+      const done = [
+        ...(compacted === null
+          ? []
+          : [`${formatNumberOf(compacted.dropped, 'deleted row')} dropped, ${shards(compacted.compacted)} rewritten`]),
+        `search codes made for ${shards(codesMade)}`,
+        `prefilters made for ${prefiltersMade}${prefiltersNotWorthwhile > 0 ? ` (not worthwhile for ${prefiltersNotWorthwhile})` : ''}`,
+        ...(options.float16 ? [`${shards(rewritten)} rewritten as float16`] : []),
+        ...(bm25 === undefined ? [] : [`inverted indexes made for ${shards(lexicalMade)}`]),
+        ...(notRepresentable > 0
+          ? [`${shards(notRepresentable)} kept as float32: a value is not exact in float16`]
+          : []),
+      ];
+      out(done.join('; '));
     }
     return EXIT.ok;
   },

@@ -5,17 +5,16 @@ import { type PrepareSummary, preparePassages } from '../../prepare/prepare-pass
 import { TrawlError } from '../../src/errors.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
-import { prepareProgress } from '../prepare-progress.ts';
+import { prepareProgress } from '../progress/prepare-progress.ts';
 
 export const prepareCommand = defineCommand({
   name: 'prepare',
   summary: 'split documents into passages',
   description:
-    "Reads documents (KILT's knowledge source, WikiExtractor's JSON, objects with a title and a text or contents; JSON " +
-    'Lines, gzip, zstd) and writes passages as one file that `trawl index` reads. docs/corpora.md describes the rules ' +
-    'and says which published vectors belong to which.\n\n' +
-    'Everything is written to OUT.partial and takes the name OUT when it is complete. The file does not depend on the ' +
-    'number of threads.\n\n' +
+    "Splits documents (KILT's knowledge source, WikiExtractor's JSON, or objects with a title and a text or contents; as " +
+    'JSON Lines, gzip, zstd) into passages and writes them to one file for `trawl index`. docs/corpora.md describes the ' +
+    'rules and the published vectors that belong to them.\n\n' +
+    'The file is written to OUT.partial and renamed when it is complete. Its content does not depend on the number of threads.\n\n' +
     'With --json: {"out", "rule", "documents", "passages", "emptyDocuments", "skippedLines", "skippedExamples", ' +
     '"readBytes", "sizeBytes", "writtenBytes", "sha256", "workers", "elapsedMs"}.',
   positionals: {
@@ -26,47 +25,50 @@ export const prepareCommand = defineCommand({
   },
   options: {
     out: {
-      kind: 'string',
+      type: 'string',
       value: 'FILE',
-      help: 'The file to write: .jsonl or .tsv, with .gz or .zst behind it to pack it. Required.',
+      help: 'The file to write: .jsonl or .tsv, followed by .gz or .zst to compress it. Required.',
     },
     rule: {
-      kind: 'choice',
+      type: 'choice',
       choices: RULE_NAMES,
       default: 'words',
-      help: 'How documents are split: by words, sentences or tokens, or row for row as another project does it.',
+      help: 'How to split: by words, sentences or tokens, or exactly like another project.',
     },
     size: {
-      kind: 'integer',
+      type: 'integer',
       min: 1,
       max: 1_000_000,
-      help: 'Words (default 100), sentences (6) or tokens (180) of a passage; words of flashrag-words (512).',
+      help: 'Size of a passage: words (default 100), sentences (6), tokens (180), or words of flashrag-words (512).',
     },
     overlap: {
-      kind: 'integer',
+      type: 'integer',
       min: 0,
       max: 999_999,
-      help: 'How many words, sentences or tokens a passage has in common with the one before. Default 0.',
+      help: 'Number of words, sentences or tokens that a passage shares with the passage before it. Default: 0.',
     },
-    model: { kind: 'string', value: 'NAME|DIR', help: 'The model whose tokens the rule tokens counts.' },
+    model: { type: 'string', value: 'NAME|DIR', help: 'The model whose tokenizer --rule tokens uses.' },
     'id-from': {
-      kind: 'choice',
+      type: 'choice',
       choices: ID_SOURCES,
       default: 'position',
-      help: 'position: ids count all passages. doc: the id of the document, -, and the number of the passage in it.',
+      help: 'position: the id is the number of the passage in the file. doc: DOCUMENT-N for passage N of a document.',
     },
     columns: {
-      kind: 'flag',
+      type: 'flag',
       default: true,
-      help: 'Leave out the columns that say where a JSONL row is from (doc_id, passage, and of KILT pages section).',
+      help: 'Omit the JSONL columns about the source of a passage: doc_id, passage, and section for KILT.',
     },
-    format: { kind: 'choice', choices: DOCUMENT_FORMATS, help: 'Kind of the files, where their names do not tell.' },
+    format: { type: 'choice', choices: DOCUMENT_FORMATS, help: 'Format of all files. Default: by their names.' },
     'skip-bad-lines': {
-      kind: 'flag',
-      help: 'Leave out lines that cannot be used, and count them, instead of stopping at the first.',
+      type: 'flag',
+      help: 'Skip and count bad lines instead of stopping at the first.',
     },
-    overwrite: { kind: 'flag', help: 'Replace the file at OUT; it stays in place until the new one is complete.' },
-    workers: { kind: 'integer', min: 1, max: 1024, help: 'Threads. Default: the cores this process may use.' },
+    overwrite: {
+      type: 'flag',
+      help: 'Replace the file at OUT. The old file stays in place until the new one is complete.',
+    },
+    workers: { type: 'integer', min: 1, max: 1024, help: 'Threads. Default: the cores available to this process.' },
   },
   examples: [
     'trawl prepare kilt_knowledgesource.json --rule rag-r1 --out wiki_kilt_100_really.tsv',
@@ -83,7 +85,7 @@ export const prepareCommand = defineCommand({
         rule: options.rule,
         size: options.size,
         overlap: options.overlap,
-        // TRAWL_MODEL may be set for other commands.
+        // TRAWL_MODEL may be set for other commands; the other rules must not use it.
         model: options.rule === 'tokens' ? options.model : undefined,
         idFrom: options['id-from'],
         columns: options.columns,
@@ -104,20 +106,20 @@ export const prepareCommand = defineCommand({
 
 function required(out: string | undefined): string {
   if (out !== undefined && out !== '') return out;
-  throw new TrawlError('USAGE', 'Name the file to write: --out FILE, for example --out passages.jsonl.');
+  throw new TrawlError('USAGE', '--out is missing: the file to write, such as --out passages.jsonl.');
 }
 
 function textSummary(summary: PrepareSummary): string[] {
   const { out, documents, passages, emptyDocuments, writtenBytes, elapsedMs, skippedLines, skippedExamples } = summary;
   const rate = formatCount(Math.round((1000 * passages) / elapsedMs));
   const lines = [
-    `${out}: ${formatNumberOf(passages, 'passage')} of ${formatNumberOf(documents, 'document')}, ${formatBytes(writtenBytes)}`,
+    `${out}: ${formatNumberOf(passages, 'passage')} from ${formatNumberOf(documents, 'document')}, ${formatBytes(writtenBytes)}`,
     `  ${formatDuration(elapsedMs)}, ${rate} passages/s`,
   ];
-  if (emptyDocuments > 0) lines.push(`  ${formatNumberOf(emptyDocuments, 'document')} gave no passage`);
+  if (emptyDocuments > 0) lines.push(`  ${formatNumberOf(emptyDocuments, 'document')} without a passage`);
   if (skippedLines > 0) {
     lines.push(
-      `  ${formatNumberOf(skippedLines, 'bad line')} left out:`,
+      `  ${formatNumberOf(skippedLines, 'bad line')} skipped:`,
       ...skippedExamples.map((line) => `    ${line}`),
     );
   }

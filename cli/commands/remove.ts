@@ -1,32 +1,32 @@
 import { createReadStream } from 'node:fs';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { isNodeError, TrawlError } from '../../src/errors.ts';
-import { jsonRemoveSummary, textRemoveSummary } from '../build-summary.ts';
+import { jsonRemoveSummary, textRemoveSummary } from '../building/build-summary.ts';
 import { defineCommand, EXIT } from '../command.ts';
 
 export const removeCommand = defineCommand({
   name: 'remove',
-  summary: 'remove passages from an index by their ids',
+  summary: 'delete passages of an index by their ids',
   description:
-    'Marks every passage that has one of the ids as removed: no search and no look-up finds it any more. Row numbers stay, ' +
-    'and nothing is rewritten but the manifest and a bitmap. A server that has the index open keeps what it opened. Ids ' +
-    'that no passage has are counted and shown. A removed passage comes back with `trawl index --append` or --update and ' +
-    'a corpus that has it.\n\n' +
+    'Deletes every passage with one of the ids: searches and look-ups no longer find it. Row numbers do not change; only the ' +
+    'manifest and a bitmap of deleted rows are written. A server that has the index open keeps the old version until it ' +
+    'reloads. Ids without a passage are counted and shown. `trawl index --append` or --update with a corpus that contains a ' +
+    'deleted passage makes its row live again. `trawl optimize --compact` frees the disk space.\n\n' +
     'With --json: {"folder", "removed", "unknownIds", "unknownExamples", "rows", "removedRows", "generation", …}.',
   positionals: {
     usage: '<index> [id...]',
-    help: { index: 'The index directory.', 'id...': 'Ids.' },
+    help: { index: 'The index directory.', 'id...': 'Ids of passages.' },
     min: 1,
     max: 10_000,
   },
   options: {
-    ids: { kind: 'string', value: 'FILE', help: 'A file with an id a line, as it stands there; - for standard input.' },
+    ids: { type: 'string', value: 'FILE', help: 'File with one id per line; - for standard input.' },
   },
   examples: ['trawl remove indexes/wiki18 doc-17 doc-18', 'trawl remove indexes/wiki18 --ids retracted.txt'],
   async run({ options, positionals, signal, out, note }) {
     const [index, ...ids] = positionals;
     if ((ids.length === 0) === (options.ids === undefined)) {
-      throw new TrawlError('USAGE', 'Name the ids behind the index, or a file of them with --ids FILE.');
+      throw new TrawlError('USAGE', 'Expected either ids or --ids FILE.');
     }
     const summary = await removePassages(index!, options.ids === undefined ? ids : idsOf(options.ids), { signal });
     if (options.json) out(JSON.stringify(jsonRemoveSummary(summary)));
@@ -35,7 +35,7 @@ export const removeCommand = defineCommand({
   },
 });
 
-/** Lines that are not empty. */
+/** The non-empty lines of a file or of standard input. */
 async function* idsOf(path: string): AsyncGenerator<string> {
   const input = path === '-' ? process.stdin.setEncoding('utf8') : createReadStream(path, { encoding: 'utf8' });
   let rest = '';

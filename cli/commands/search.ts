@@ -7,7 +7,8 @@ import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
+import { QUERY_FORM_OPTION, queryOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { wrapParagraph } from '../wrap.ts';
 
@@ -15,41 +16,44 @@ import { wrapParagraph } from '../wrap.ts';
 const BATCH_QUERIES = 256;
 
 const options = {
-  k: { kind: 'integer', min: 1, default: 5, help: 'Passages per query.' },
+  k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
   question: {
-    kind: 'string',
-    help: 'The question that the query serves: what is embedded is "QUESTION [SEP] QUERY", as Agentic-R does.',
+    type: 'string',
+    help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
   },
   queries: {
-    kind: 'string',
+    type: 'string',
     value: 'FILE',
     help: 'Search for every line of a JSONL file ({"id", "question", "query"?}) instead of one query; needs --out.',
   },
   out: {
-    kind: 'string',
+    type: 'string',
     value: 'FILE',
-    help: 'With --queries: where the hits go, one JSON line a query: {"id", "hits": [{"row", "id", "score"}]}.',
+    help: 'With --queries: file to write the hits to, one JSON line per query: {"id", "hits": [{"row", "id", "score"}]}.',
   },
   'query-form': QUERY_FORM_OPTION,
+  ...RANKING_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const;
 
 export const searchCommand = defineCommand({
   name: 'search',
-  summary: 'search an index from the terminal, one query or a file of them',
+  summary: 'search an index from the terminal, with one query or a file of queries',
   description:
-    'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is nearer).\n\n' +
-    'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, the document as the corpus has ' +
-    'it; with --queries {"out", "queries", "k"}.',
+    'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
+    '--mode bm25 it ranks by words instead.\n\n' +
+    'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
+    'corpus; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
-    help: { index: 'The index directory.', query: 'The query; quote it.' },
+    help: { index: 'The index directory.', query: 'The query, in quotes.' },
     min: 1,
     max: 2,
   },
   options,
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
+    'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
   ],
@@ -57,13 +61,18 @@ export const searchCommand = defineCommand({
     const { positionals } = context;
     const [folder, query] = positionals;
     if ((query === undefined) === (context.options.queries === undefined)) {
-      throw new TrawlError('USAGE', 'Give either a query or --queries FILE.');
+      throw new TrawlError('USAGE', 'Expected either a query or --queries FILE.');
     }
     if (context.options.queries !== undefined && context.options.out === undefined) {
       throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
     }
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
-    const retriever = await openRetriever(folder!, { ...retrieverOptions(context.options), onWarning: context.note });
+    const modes = modesOption(context.options, context.given);
+    const retriever = await openRetriever(folder!, {
+      ...retrieverOptions(context.options),
+      ...(modes === undefined ? {} : { modes }),
+      onWarning: context.note,
+    });
     try {
       if (query === undefined) await searchFile(retriever, questions, context);
       else await searchOne(retriever, query, context);
@@ -78,7 +87,8 @@ type Context = CommandContext<typeof options>;
 
 async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
   const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
-  const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, signal });
+  const ranking = rankingOf(options, retriever.info);
+  const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   if (options.json) {
     const results = hits.map(
@@ -94,13 +104,14 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     const { id, title, text } = hitFields(hit.document, hit.row);
     const passage = text.trim().replaceAll(/\s+/g, ' ');
     out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})`);
-    // A pipe gets a passage a line.
+    // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
     out(lines.join('\n'));
   }
   const { embed, search, fetch } = timings;
-  note(`embed ${formatDuration(embed)}, search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
-  if (truncated) note(`The query was cut to ${tokens} tokens.`);
+  const embedding = ranking.mode === 'bm25' ? '' : `embed ${formatDuration(embed)}, `;
+  note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
+  if (truncated) note(`The query was truncated to ${tokens} tokens.`);
 }
 
 async function searchFile(
@@ -108,7 +119,7 @@ async function searchFile(
   questions: readonly Question[],
   { options, signal, out, note }: Context,
 ): Promise<void> {
-  await writeOutputFile(options.out!, hitLines(retriever, questions, options['query-form'], options.k, signal));
+  await writeOutputFile(options.out!, hitLines(retriever, questions, options, signal));
   if (options.json) out(JSON.stringify({ out: options.out, queries: questions.length, k: options.k }));
   else note(`${options.out}: hits of ${questions.length} queries`);
 }
@@ -116,15 +127,16 @@ async function searchFile(
 async function* hitLines(
   retriever: Retriever,
   questions: readonly Question[],
-  form: QueryForm,
-  k: number,
+  options: Context['options'],
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
+  const ranking = rankingOf(options, retriever.info);
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({
-      queries: batch.map((question) => queryOf(question, form)),
-      k,
+      queries: batch.map((question) => queryOf(question, options['query-form'])),
+      k: options.k,
+      ...ranking,
       signal,
     });
     yield batch.map((question, i) => hitLine(question, outcomes[i]!)).join('');

@@ -1,39 +1,39 @@
-import { examineIndex } from '../../indexer/verify/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
 import { openIndexEncoder } from '../../src/retrieval/open-index-encoder.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatNumberOf } from '../format.ts';
+import { stepProgress } from '../progress/step-progress.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { stepProgress } from '../step-progress.ts';
 
 const { model, precision, device, 'share-weights': weights, 'encoder-threads': threads } = RETRIEVER_OPTIONS;
 
 export const verifyCommand = defineCommand({
   name: 'verify',
-  summary: 'read every byte of an index and compare it with what was written',
+  summary: 'check every byte of an index',
   description:
-    'Checks the sha256 of every file; every page of the passage files, their look-ups and content hash; that all vectors are ' +
-    'finite; every bound of the codes and screens; tombstones and counts; and, on a sample of passages embedded again, that ' +
-    'passages and vectors belong together. Where the model is not there, that is said and the rest is checked.\n\n' +
-    'Exit code 3 when something is wrong: each line names the file, what was found, what was expected and the way out.\n\n' +
+    'Checks the sha256 of every file, every page of the passage files with their look-ups and content hash, that all vectors ' +
+    'are finite, every bound of codes and prefilters, deleted rows and counts. It also embeds a sample of passages again and ' +
+    'compares them with their vectors; if the model is missing, it reports that and checks everything else.\n\n' +
+    'The exit code is 3 if a check found a problem. Each line has the file, what was found, what was expected and what to do.\n\n' +
     'With --json: {"folder", "quick", "rows", "shards", "problems": [{"file", "message"}, …], "notChecked", "sample": ' +
     '{"passages", "equal", "largestDistance"} or null}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     quick: {
-      kind: 'flag',
-      help: 'Manifests with their checksums, sizes, headers and tombstones alone: seconds, whatever the size. It does not see a changed byte within a file.',
+      type: 'flag',
+      help: 'Check only manifests, sizes, headers and deleted rows. Takes seconds at any size, but does not detect a changed byte within a file.',
     },
     sample: {
-      kind: 'integer',
+      type: 'integer',
       min: 0,
       max: 1_000_000,
       default: 32,
-      help: 'Passages to embed again and compare with their vectors; 0 for none.',
+      help: 'Number of passages to embed again and compare with their vectors.',
     },
     'require-model': {
-      kind: 'flag',
-      help: 'Stop at once where the model is not there, rather than leave passages and vectors uncompared.',
+      type: 'flag',
+      help: 'Fail if the model is missing, instead of skipping the comparison.',
     },
     model,
     precision,
@@ -50,7 +50,7 @@ export const verifyCommand = defineCommand({
     const progress = stepProgress({ silent: options.quiet || options.json });
     try {
       const encoderOptions = retrieverOptions({ ...options, 'search-threads': undefined });
-      const report = await examineIndex(positionals[0]!, {
+      const report = await verifyIndex(positionals[0]!, {
         quick: options.quick,
         sample: options.sample,
         requireEncoder: options['require-model'],
@@ -85,11 +85,13 @@ function show(
     const distance =
       sample.equal === sample.passages
         ? ''
-        : `; the others are at most ${sample.largestDistance.toExponential(1)} of their length away`;
-    note(`${sample.passages} passages embedded again: ${sample.equal} with the stored bits${distance}`);
+        : `; the others differ by at most ${sample.largestDistance.toExponential(1)} of their length`;
+    note(
+      `${formatNumberOf(sample.passages, 'passage')} embedded again: ${sample.equal} equal to the last bit${distance}`,
+    );
   }
   if (problems.length > 0) return;
-  if (quick) out(`${folder}: manifests, sizes and headers are as they were written; the content was not read`);
-  else out(`${folder}: everything is as it was written`);
+  if (quick) out(`${folder}: manifests, sizes and headers are intact; contents were not checked (--quick)`);
+  else out(`${folder}: intact`);
   note(`${formatNumberOf(rows, 'row')} in ${formatNumberOf(shards, 'shard')}`);
 }

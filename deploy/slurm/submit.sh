@@ -1,12 +1,12 @@
 #!/bin/bash
-# Builds an index as a Slurm job array with one task a shard, and merges it when all of them are complete:
+# Builds an index with a Slurm job array, one task per shard, and merges the shards when all are complete:
 #
 #   deploy/slurm/submit.sh [options of sbatch] -- SHARDS OUT CORPUS... [options of trawl index]
 #   deploy/slurm/submit.sh --partition cpu --cpus-per-task 16 -- 21 indexes/wiki18 wiki-18.jsonl.gz --model models/e5-base-v2
 #
-# Paths are seen from the current folder, which every node has to see. TRAWL is the command, by default `trawl`; for a
-# checkout TRAWL="node /path/to/trawl/dist/cli/trawl.js" (not npx, which does not hand signals on). Submitting the same
-# again goes on with what is there.
+# Paths are relative to the current folder, which must be on a file system that every node mounts. TRAWL is the command, `trawl`
+# by default. For a checkout set TRAWL=/path/to/trawl/bin/trawl; npx does not forward signals. Submitting the same command again
+# resumes the build.
 set -euo pipefail
 
 options=()

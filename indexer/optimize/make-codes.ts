@@ -1,15 +1,15 @@
 import { rm } from 'node:fs/promises';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { Metric } from '../../src/metric.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
 import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
-import type { Kernel } from '../../src/vector-index/kernel.ts';
 import { SegmentReader, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
 
-/** Vectors read at once. */
+/** Block size in bytes of float32 vectors. */
 const BLOCK_BYTES = 8 * 1024 * 1024;
 
 /**
- * Makes the codes of vectors that are there already, at the speed of reading them. Nothing stays at `path` when it fails.
+ * Makes the codes of existing vectors. Removes the file at `path` after a failure.
  *
  * @throws TrawlError NON_FINITE_VECTOR, DISK_FULL, INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED or CANCELLED.
  */

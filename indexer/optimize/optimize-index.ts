@@ -1,56 +1,71 @@
 import { realpathSync } from 'node:fs';
-import { rename, rm, stat } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sha256OfFile } from '../../src/file-checksum.ts';
+import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import type { FileRecord } from '../../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { syncFolder, writeJsonDurably } from '../../src/manifest/write-json.ts';
+import { requireVectors } from '../../src/manifest/vector-space.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
 import {
   type IndexDirectory,
   type OpenedShard,
   openIndexDirectory,
   within,
 } from '../../src/retrieval/index-directory.ts';
-import type { Kernel } from '../../src/vector-index/kernel.ts';
-import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
-import { OutputFolder } from '../build/output-folder.ts';
-import { CODES_FILE, SCREEN_FILE, VECTORS_FILE } from '../index-files.ts';
-import { requireUnchangedVectors } from '../verify/vector-checksums.ts';
-import { writeFailure } from '../write-failure.ts';
+import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
+import { OutputFolder } from '../building/output-folder.ts';
+import {
+  CODES_FILE,
+  EARLIER_PREFILTER_FILE,
+  fileRecord,
+  lexicalFile,
+  PREFILTER_FILE,
+  VECTORS_FILE,
+} from '../index-files.ts';
+import { addLexical } from '../lexical/add-lexical.ts';
+import { readCheckedRows } from '../vectors/checked-rows.ts';
+import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
 import { makeCodes } from './make-codes.ts';
-import { makeScreen } from './make-screen.ts';
+import { makePrefilter } from './make-prefilter.ts';
 import { rewriteFloat16 } from './rewrite-float16.ts';
 
-/** Name of the vectors where they are stored as float16. */
+/** Name of the vector file of a shard whose rows are float16. */
 const FLOAT16_FILE = 'vectors.f16.faiss';
 
 export interface OptimizeOptions {
-  /** Store rows as float16 where that loses nothing. */
+  /** Store vectors as float16 if that is lossless. */
   readonly float16: boolean;
-  readonly onStep: (doing: string) => void;
+  /** Settings of the inverted indexes to make or replace. Absent: they stay as they are. */
+  readonly bm25?: Bm25Settings | undefined;
+  /** Called with a description of each step. */
+  readonly onStep: (step: string) => void;
   readonly onRows?: (rows: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
 
+/** All fields are numbers of shards. */
 export interface OptimizeSummary {
   /** Shards that got codes. */
   readonly codesMade: number;
-  /** Shards that got a screen. */
-  readonly screensMade: number;
-  /** Shards for which a screen would not pay. */
-  readonly screensOfNoUse: number;
-  /** Shards whose rows were rewritten as float16. */
+  /** Shards that got a prefilter. */
+  readonly prefiltersMade: number;
+  /** Shards whose searches a prefilter would not make faster. */
+  readonly prefiltersNotWorthwhile: number;
+  /** Shards rewritten as float16. */
   readonly rewritten: number;
-  /** Shards that stay float32 because a value is no float16. */
+  /** Shards that stay float32, because float16 cannot represent all values. */
   readonly notRepresentable: number;
+  /** Shards that got inverted indexes. */
+  readonly lexicalMade: number;
 }
 
 /**
- * Gives a built index what it lacks. Row numbers, scores and generation stay. New files are made beside the old ones, the
- * shard's manifest is replaced by rename, and only then what it no longer names is removed: a server that has the index
- * open keeps reading what it opened.
+ * Adds missing codes and prefilters to an index, and inverted indexes if asked. Row numbers, scores and generation do not
+ * change. A server that has the index open keeps working: new files are written beside the old ones, then the manifest is
+ * replaced by rename, and only then are the unused files removed.
  *
  * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, DISK_FULL, OUTPUT_NOT_WRITABLE,
  * CANCELLED, errors of the index's files.
@@ -61,10 +76,17 @@ export async function optimizeIndex(
   options: OptimizeOptions,
 ): Promise<OptimizeSummary> {
   readIndexManifest(folder);
-  // An update that was begun may wait there: it is left as it is.
+  // Only for its lock. An unfinished update in it stays.
   const output = await OutputFolder.prepare(realpathSync(folder), true);
   try {
-    return await optimizeShards(openIndexDirectory(output.final), kernel, options);
+    const summary = await optimizeShards(openIndexDirectory(output.final), kernel, options);
+    if (options.bm25 === undefined) return { ...summary, lexicalMade: 0 };
+    const lexicalMade = await addLexical(openIndexDirectory(output.final), options.bm25, kernel, {
+      onStep: options.onStep,
+      signal: options.signal,
+    });
+    for (const shard of openIndexDirectory(output.final).shards) await removeUnnamed(shard, shard.manifest);
+    return { ...summary, lexicalMade };
   } catch (error) {
     throw writeFailure(error, output.final);
   } finally {
@@ -76,22 +98,24 @@ async function optimizeShards(
   directory: IndexDirectory,
   kernel: Kernel,
   options: OptimizeOptions,
-): Promise<OptimizeSummary> {
+): Promise<Omit<OptimizeSummary, 'lexicalMade'>> {
   let codesMade = 0;
-  let screensMade = 0;
-  let screensOfNoUse = 0;
+  let prefiltersMade = 0;
+  let prefiltersNotWorthwhile = 0;
   let rewritten = 0;
   let notRepresentable = 0;
   for (const shard of directory.shards) {
     let manifest = shard.manifest;
+    // A shard without vectors has neither codes nor a prefilter.
+    if (manifest.model === null) continue;
     if (manifest.codes === null) {
       manifest = await withCodes(shard, manifest, kernel, options);
       codesMade++;
     }
-    if (manifest.screen === undefined) {
-      manifest = await withScreen(shard, manifest, kernel, options);
-      if (manifest.screen?.path === SCREEN_FILE) screensMade++;
-      else screensOfNoUse++;
+    if (manifest.prefilter === undefined) {
+      manifest = await withPrefilter(shard, manifest, kernel, options);
+      if (manifest.prefilter?.path === PREFILTER_FILE) prefiltersMade++;
+      else prefiltersNotWorthwhile++;
     }
     if (options.float16 && manifest.vectors.some(({ dtype }) => dtype === 'float32')) {
       const smaller = await withFloat16(shard, manifest, kernel, options);
@@ -107,61 +131,68 @@ async function optimizeShards(
     await removeUnnamed(shard, manifest);
     await syncFolder(shard.folder);
   }
-  return { codesMade, screensMade, screensOfNoUse, rewritten, notRepresentable };
+  return { codesMade, prefiltersMade, prefiltersNotWorthwhile, rewritten, notRepresentable };
 }
 
+/** Makes codes from the vectors. Returns a manifest without prefilter: a prefilter belongs to the codes it was made with. */
 async function withCodes(
   shard: OpenedShard,
-  manifest: ShardManifest,
+  { prefilter: _, ...manifest }: ShardManifest,
   kernel: Kernel,
-  options: OptimizeOptions,
+  { onStep, onRows, signal }: OptimizeOptions,
 ): Promise<ShardManifest> {
-  options.onStep(`codes of ${shard.folder}`);
+  onStep(`codes of ${shard.folder}`);
   const path = join(shard.folder, CODES_FILE);
-  const making = `${path}.tmp`;
-  await makeCodes(making, vectorsOf(shard, manifest), kernel, progress(options, manifest));
-  await rename(making, path);
-  const record: FileRecord = {
-    path: CODES_FILE,
-    bytes: (await stat(path)).size,
-    sha256: await sha256OfFile(path, options.signal),
-  };
-  // A screen belongs to the codes it was made with.
-  const { screen: _, ...rest } = manifest;
-  return { ...rest, codes: { path: CODES_FILE }, files: [...withoutFile(manifest, CODES_FILE), record] };
+  const { rows } = manifest;
+  const { dimension, metric } = requireVectors(shard.folder, manifest);
+  await makeCodes(`${path}.tmp`, { segments: shardSegments({ ...shard, manifest }), dimension, metric }, kernel, {
+    signal,
+    onRows: (done) => onRows?.(done, rows),
+  });
+  await rename(`${path}.tmp`, path);
+  const files = [...withoutFile(manifest, CODES_FILE), await fileRecord(path, signal)];
+  return { ...manifest, codes: { path: CODES_FILE }, files };
 }
 
-async function withScreen(
+async function withPrefilter(
   shard: OpenedShard,
   manifest: ShardManifest,
   kernel: Kernel,
-  options: OptimizeOptions,
+  { onStep, signal }: OptimizeOptions,
 ): Promise<ShardManifest> {
-  options.onStep(`screen of ${shard.folder}`);
-  const { segments, dimension } = vectorsOf(shard, manifest);
-  const rows = { rows: manifest.rows, dtype: segments[0]?.dtype ?? 'float32', segments };
-  const making = `${SCREEN_FILE}.tmp`;
-  const codes = within(shard.folder, manifest.codes!.path);
-  const { signal } = options;
-  const { screen, file } = await makeScreen(shard.folder, codes, { rows, dimension }, kernel, { making, signal });
-  if (file === undefined) return { ...manifest, screen };
-  await rename(join(shard.folder, making), join(shard.folder, SCREEN_FILE));
-  return { ...manifest, screen, files: [...withoutFile(manifest, SCREEN_FILE), file] };
+  const { folder } = shard;
+  onStep(`prefilter of ${folder}`);
+  const fileName = `${PREFILTER_FILE}.tmp`;
+  const rows = nativeRows(manifest.rows, shardSegments({ folder, manifest }));
+  const { prefilter, file } = await makePrefilter(
+    folder,
+    within(folder, manifest.codes!.path),
+    { rows, dimension: manifest.dimension },
+    kernel,
+    { fileName, signal },
+  );
+  if (file === undefined) return { ...manifest, prefilter };
+  await rename(join(folder, fileName), join(folder, PREFILTER_FILE));
+  return { ...manifest, prefilter, files: [...withoutFile(manifest, PREFILTER_FILE), file] };
 }
 
+/** Rewrites the vectors as float16. Null if float16 cannot represent a value. */
 async function withFloat16(
   shard: OpenedShard,
   manifest: ShardManifest,
   kernel: Kernel,
-  options: OptimizeOptions,
+  { onStep, onRows, signal }: OptimizeOptions,
 ): Promise<ShardManifest | null> {
-  options.onStep(`float16 rows of ${shard.folder}`);
+  onStep(`float16 rows of ${shard.folder}`);
   const path = join(shard.folder, FLOAT16_FILE);
-  const making = `${path}.tmp`;
-  await requireUnchangedVectors(shard, options.signal);
-  const written = await rewriteFloat16(making, vectorsOf(shard, manifest), kernel, progress(options, manifest));
+  const { rows } = manifest;
+  const { dimension, metric } = requireVectors(shard.folder, manifest);
+  const blocks = readCheckedRows(shard, signal);
+  const written = await rewriteFloat16(`${path}.tmp`, { rows, dimension, metric, blocks }, kernel, (done) =>
+    onRows?.(done, rows),
+  );
   if (written === null) return null;
-  await rename(making, path);
+  await rename(`${path}.tmp`, path);
   const record: FileRecord = { path: FLOAT16_FILE, bytes: written.fileBytes, sha256: written.sha256 };
   return {
     ...manifest,
@@ -170,27 +201,19 @@ async function withFloat16(
   };
 }
 
-/** Files of ours that the manifest does not name, those of a run that was killed too. Adopted files are named. */
+/** Removes Trawl's files that the manifest does not name, including those of a killed run. Never removes adopted files. */
 async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
   const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
-  for (const name of [VECTORS_FILE, FLOAT16_FILE, CODES_FILE, SCREEN_FILE].flatMap((file) => [file, `${file}.tmp`])) {
+  const ours = [
+    ...[VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE, EARLIER_PREFILTER_FILE],
+    ...LEXICAL_FIELDS.map(lexicalFile),
+  ];
+  for (const name of ours.flatMap((file) => [file, `${file}.tmp`])) {
     const path = join(folder, name);
     if (!named.has(path)) await rm(path, { force: true });
   }
 }
 
-function withoutFile(manifest: ShardManifest, path: string): FileRecord[] {
-  return manifest.files.filter((file) => file.path !== path);
-}
-
-function vectorsOf(shard: OpenedShard, manifest: ShardManifest) {
-  const segments: VectorSegment[] = manifest.vectors.map((segment) => ({
-    ...segment,
-    path: within(shard.folder, segment.path),
-  }));
-  return { segments, dimension: manifest.dimension, metric: manifest.metric };
-}
-
-function progress(options: OptimizeOptions, { rows: total }: ShardManifest) {
-  return { signal: options.signal, onRows: (rows: number) => options.onRows?.(rows, total) };
+function withoutFile({ files }: ShardManifest, path: string): FileRecord[] {
+  return files.filter((file) => file.path !== path);
 }

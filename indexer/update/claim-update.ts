@@ -7,11 +7,11 @@ import {
   BUILD_FILE,
   BuildRecord,
   readRecord,
-  type UpdateKind,
   UpdateRecord,
+  type UpdateType,
 } from '../../src/manifest/build-records.ts';
-import { writeJsonDurably } from '../../src/manifest/write-json.ts';
 import type { IndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import {
   buildDiffers,
   corpusDiffers,
@@ -19,39 +19,39 @@ import {
   fieldsDiffer,
   readingRecord,
   valuesDiffer,
-} from '../build/build-settings.ts';
-import type { OutputFolder } from '../build/output-folder.ts';
-import { removeLeftovers, takeBack } from './publish-generation.ts';
+} from '../building/build-settings.ts';
+import type { OutputFolder } from '../building/output-folder.ts';
+import { moveShardsBack, removeLeftovers } from './publish-generation.ts';
 
 export interface WantedUpdate {
-  readonly kind: UpdateKind;
+  readonly type: UpdateType;
   readonly corpusOptions: CorpusOptions;
   readonly shardRows: number;
-  /** Remove what was begun. */
+  /** Remove an unfinished update instead of resuming it. */
   readonly restart?: boolean | undefined;
 }
 
-/** @throws TrawlError BUILD_DIFFERS where something else than an update was begun. */
-export function checkNoBuild({ partial }: OutputFolder): void {
-  const begun = readRecord(UpdateRecord, join(partial, BUILD_FILE));
+/** @throws TrawlError BUILD_DIFFERS if the folder has an unfinished build. */
+export function checkNoBuild({ folder }: OutputFolder): void {
+  const begun = readRecord(UpdateRecord, join(folder, BUILD_FILE));
   if (begun === null) {
-    const isBuild = readRecord(BuildRecord, join(partial, BUILD_FILE)) !== null;
-    throw otherWork(partial, isBuild ? 'it is a build, not an update' : `its ${BUILD_FILE} cannot be read`);
+    const isBuild = readRecord(BuildRecord, join(folder, BUILD_FILE)) !== null;
+    throw otherWork(folder, isBuild ? 'it is a build, not an update' : `its ${BUILD_FILE} cannot be read`);
   }
-  if (begun === undefined && hasShards(partial)) throw otherWork(partial, 'it has shards of jobs (--shard i/n)');
+  if (begun === undefined && hasShards(folder)) throw otherWork(folder, 'its shards were built by jobs (--shard i/n)');
 }
 
-/** @throws TrawlError BUILD_DIFFERS where anything was begun and is to be gone on with first. */
-export function checkNothingBegun(output: OutputFolder, directory: IndexDirectory): void {
+/** @throws TrawlError BUILD_DIFFERS if the folder has an unfinished build or update, which must be finished first. */
+export function checkNothingUnfinished(output: OutputFolder, directory: IndexDirectory): void {
   checkNoBuild(output);
-  const begun = readRecord(UpdateRecord, join(output.partial, BUILD_FILE));
+  const begun = readRecord(UpdateRecord, join(output.folder, BUILD_FILE));
   if (begun == null || isOver(output, begun, directory)) return;
-  throw buildDiffers(output.partial, [`it is an unfinished ${begun.kind} of the index`]);
+  throw buildDiffers(output.folder, [`it is an unfinished ${begun.kind} of the index`]);
 }
 
 /**
- * Notes that an update is made, or finds that it is the one that was begun. What updates left that ended in the middle is
- * put back or removed.
+ * Records the update in its folder, or accepts an unfinished one with the same settings, to be resumed. Moves back shards
+ * that a killed process had moved into the index, and removes other leftovers.
  *
  * @throws TrawlError BUILD_DIFFERS.
  */
@@ -61,11 +61,11 @@ export async function claimUpdate(
   scan: CorpusScan,
   options: WantedUpdate,
 ): Promise<void> {
-  const path = join(output.partial, BUILD_FILE);
+  const path = join(output.folder, BUILD_FILE);
   const wanted: UpdateRecord = {
     format: 'trawl-update',
     version: 1,
-    kind: options.kind,
+    kind: options.type,
     before: directory.manifest.generation,
     reading: readingRecord(options.corpusOptions),
     shardRows: options.shardRows,
@@ -74,28 +74,28 @@ export async function claimUpdate(
   const begun = options.restart === true ? undefined : (readRecord(UpdateRecord, path) ?? undefined);
   if (begun !== undefined && !isOver(output, begun, directory)) {
     const differences = updatesDiffer(begun, wanted);
-    if (differences.length > 0) throw buildDiffers(output.partial, differences);
-    await takeBack(directory.folder, output.partial, directory.manifest);
+    if (differences.length > 0) throw buildDiffers(output.folder, differences);
+    await moveShardsBack(directory.folder, output.folder, directory.manifest);
     await removeLeftovers(directory.folder, directory.manifest);
   } else {
-    // Before there is a note of this update: who goes on with it takes unnamed shards for its own.
+    // Before the update is recorded, because a resumed update uses unnamed shards as its own.
     await removeLeftovers(directory.folder, directory.manifest);
     await output.clear();
     await writeJsonDurably(path, wanted);
   }
 }
 
-/** It took the index's place and ended before it cleared up: there is nothing to go on with. */
-function isOver({ partial }: OutputFolder, begun: UpdateRecord, { manifest }: IndexDirectory): boolean {
-  return begun.before !== manifest.generation && !hasShards(partial);
+/** Whether the update was published and only its cleanup is missing, so there is nothing to resume. */
+function isOver({ folder }: OutputFolder, begun: UpdateRecord, { manifest }: IndexDirectory): boolean {
+  return begun.before !== manifest.generation && !hasShards(folder);
 }
 
 function updatesDiffer(begun: UpdateRecord, wanted: UpdateRecord): string[] {
   return [
-    ...valuesDiffer('kind', begun.kind, wanted.kind),
+    ...valuesDiffer('update or append', begun.kind, wanted.kind),
     ...valuesDiffer('generation of the index', begun.before, wanted.before),
     ...fieldsDiffer('option', begun.reading, wanted.reading),
-    ...valuesDiffer('most rows of a shard', begun.shardRows, wanted.shardRows),
+    ...valuesDiffer('maximum rows per shard', begun.shardRows, wanted.shardRows),
     ...corpusDiffers(begun.corpus, wanted.corpus),
   ];
 }

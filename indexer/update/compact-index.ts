@@ -9,48 +9,50 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { syncFolder, writeJsonDurably } from '../../src/manifest/write-json.ts';
+import { type VectorSpace, vectorSpace } from '../../src/manifest/vector-space.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { type OpenedShard, openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
-import type { Kernel } from '../../src/vector-index/kernel.ts';
-import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
-import { OutputFolder } from '../build/output-folder.ts';
-import { ShardVectors } from '../build/shard-vectors.ts';
+import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
+import { OutputFolder } from '../building/output-folder.ts';
+import { ShardVectors } from '../building/shard-vectors.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
-import { requireUnchangedVectors } from '../verify/vector-checksums.ts';
-import { writeFailure } from '../write-failure.ts';
-import { checkNothingBegun } from './claim-update.ts';
+import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
+import { readCheckedRows } from '../vectors/checked-rows.ts';
+import { checkNothingUnfinished } from './claim-update.ts';
 import { type AddedShard, nextShardNumber, publishGeneration, removeLeftovers } from './publish-generation.ts';
 
-/** Rows copied between two looks at the signal. */
+/** Rows between two checks of the signal. */
 const BLOCK_ROWS = 1_024;
 
 export interface CompactOptions {
-  readonly onStep: (doing: string) => void;
+  /** Called with a description of each step. */
+  readonly onStep: (step: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface CompactSummary {
   readonly manifest: IndexManifest;
-  /** Shards that were written anew. */
+  /** Shards that were rewritten. */
   readonly compacted: number;
-  /** Rows that are gone. */
+  /** Deleted rows that are no longer in the index. */
   readonly dropped: number;
 }
 
-interface Alive {
+interface LiveRows {
   has(row: number): boolean;
 }
 
 /**
- * Writes the shards that have removed rows anew, without them: rows behind get other numbers, so it is a new generation.
- * Vectors and passages are copied, codes are made anew. The old shards stay until the index is changed or compacted
- * again, for servers that have them open. Not gone on with where it is stopped: it takes the time of copying.
+ * Rewrites the shards that have deleted rows, without those rows. Later rows get other numbers, so the result is a new
+ * generation. Copies vectors and passages and makes the codes again. Keeps the old shards until the next change of the index,
+ * for servers that have them open. A stopped compaction starts from the beginning.
  *
- * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED, BUILD_DIFFERS where an update is to be finished first, DISK_FULL,
- * OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. The index is the old one then.
+ * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED, BUILD_DIFFERS if there is an unfinished update, DISK_FULL,
+ * OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. An error leaves the index unchanged.
  */
 export async function compactIndex(
   index: string,
@@ -62,22 +64,21 @@ export async function compactIndex(
   let isOurs = false;
   try {
     const directory = openIndexDirectory(output.final);
-    const { manifest: before, source, shards } = directory;
-    checkNothingBegun(output, directory);
+    const { manifest: before, liveRows, shards } = directory;
+    checkNothingUnfinished(output, directory);
     isOurs = true;
     await removeLeftovers(directory.folder, before);
-    const { alive } = source;
-    if (alive === undefined) return { manifest: before, compacted: 0, dropped: 0 };
-    // Not the names of shards: what is left here by a process that dies is no job's.
-    const work = join(output.partial, 'compact');
+    if (liveRows === undefined) return { manifest: before, compacted: 0, dropped: 0 };
+    // In a subfolder, because shards of a killed process in the folder itself would look like shards of jobs.
+    const work = join(output.folder, 'compact');
     await output.clear();
     await mkdir(work);
     const added: AddedShard[] = [];
     const entries: IndexManifest['shards'] = [];
     for (const [i, shard] of shards.entries()) {
       const entry = before.shards[i]!;
-      const aliveHere: Alive = { has: (row) => alive.has(shard.firstRow + row) };
-      const rows = countAlive(aliveHere, shard.manifest.rows);
+      const live: LiveRows = { has: (row) => liveRows.has(shard.firstRow + row) };
+      const rows = countLive(live, shard.manifest.rows);
       if (rows === 0) continue;
       if (rows === shard.manifest.rows) {
         entries.push(entry);
@@ -85,7 +86,7 @@ export async function compactIndex(
       }
       const name = shardFolderName(nextShardNumber(before) + added.length);
       onStep(`${shard.folder}: ${rows} of ${shard.manifest.rows} rows`);
-      const manifest = await copyShard(shard, join(work, name), { alive: aliveHere, rows, kernel, signal });
+      const manifest = await copyShard(shard, join(work, name), { live, rows, kernel, signal });
       added.push({ name, manifest });
       entries.push({ path: name, firstRow: 0, rows, generation: manifest.generation });
     }
@@ -102,7 +103,7 @@ export async function compactIndex(
 }
 
 interface Copying {
-  readonly alive: Alive;
+  readonly live: LiveRows;
   readonly rows: number;
   readonly kernel: Kernel | undefined;
   readonly signal: AbortSignal | undefined;
@@ -112,37 +113,40 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
   const { rows, signal } = copying;
   const { input: _, ...old } = from.manifest;
   const { dimension, metric, model } = old;
-  await requireUnchangedVectors(from, signal);
   await mkdir(folder);
   const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
-  const written = await copyVectors(from, folder, copying);
+  const space = vectorSpace(old);
+  const written = space === undefined ? undefined : await copyVectors(from, folder, space, copying);
+  const lexical = await makeLexicalIfWanted(folder, { ...copying, bm25: old.bm25?.made });
   const { passageTemplate } = old.corpus;
   const manifest: ShardManifest = {
     ...old,
-    generation: generationOf([rows, dimension, metric, model, passageTemplate, passages.sha256, written.sha256]),
+    generation: generationOf([rows, dimension, metric, model, passageTemplate, passages.sha256, written?.sha256 ?? '']),
     rows,
     corpus: {
       ...old.corpus,
       files: old.corpus.files.map((file, i) => ({ ...file, passages: passages.byFile[i] ?? 0 })),
       duplicateIds: duplicateIds([join(folder, PASSAGES_FILE)], { exampleCount: 0, signal }).count,
     },
-    vectors: written.vectors,
-    codes: written.codes,
+    vectors: written?.vectors ?? [],
+    codes: written?.codes ?? null,
     passages: { path: PASSAGES_FILE, sha256: passages.sha256 },
-    files: [...written.files],
+    files: [...(written?.files ?? []), ...(lexical?.files ?? [])],
   };
-  if (written.screen === undefined) delete manifest.screen;
-  else manifest.screen = written.screen;
+  delete manifest.bm25;
+  if (lexical !== undefined) manifest.bm25 = lexical.bm25;
+  if (written?.prefilter === undefined) delete manifest.prefilter;
+  else manifest.prefilter = written.prefilter;
   await syncFolder(folder);
   await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
   return manifest;
 }
 
-/** @returns the content hash, and the passages that are left of each corpus file: a shard has them in the corpus's order. */
+/** @returns the content hash and the number of live passages of each corpus file. The rows are in corpus order. */
 function copyPassages(
   { folder, manifest }: OpenedShard,
   path: string,
-  { alive, signal }: Copying,
+  { live, signal }: Copying,
 ): { sha256: string; byFile: number[] } {
   const ends: number[] = [];
   for (const { passages } of manifest.corpus.files) ends.push((ends.at(-1) ?? 0) + passages);
@@ -156,15 +160,15 @@ function copyPassages(
       if (row % BLOCK_ROWS === 0) throwIfCancelled(signal);
       read.update(`${document}\n`);
       while (fileIndex < ends.length - 1 && row >= ends[fileIndex]!) fileIndex++;
-      if (!alive.has(row)) continue;
+      if (!live.has(row)) continue;
       writer.append({ id, line, document });
       if (fileIndex < byFile.length) byFile[fileIndex]!++;
     }
-    // The copy gets a content hash of its own, which would vouch for a passage that had changed.
+    // Compare before the copy gets its own content hash, or a damaged passage could never be detected again.
     if (read.digest('hex') !== manifest.passages.sha256) {
       throw new TrawlError(
         'INDEX_FILE_FOREIGN',
-        `${within(folder, manifest.passages.path)}: its passages are not those that were written (content hash), and are ` +
+        `${within(folder, manifest.passages.path)}: the passages changed since they were written (content hash) and are ` +
           'not copied. Restore the file, or build the index again.',
       );
     }
@@ -178,39 +182,32 @@ function copyPassages(
 }
 
 async function copyVectors(
-  { folder, manifest }: OpenedShard,
+  from: OpenedShard,
   to: string,
-  { alive, rows, kernel, signal }: Copying,
+  { dimension, metric }: VectorSpace,
+  { live, rows, kernel, signal }: Copying,
 ): ReturnType<ShardVectors['finish']> {
-  const { dimension, metric } = manifest;
-  const segments = manifest.vectors.map((segment) => ({ ...segment, path: within(folder, segment.path) }));
-  const reader = new SegmentReader(segments, dimension);
   const vectors = await ShardVectors.open(to, { rows, dimension, metric }, { kernel, signal });
-  const block = new Float32Array(BLOCK_ROWS * dimension);
   try {
-    for (let first = 0; first < manifest.rows; first += BLOCK_ROWS) {
-      throwIfCancelled(signal);
-      const count = Math.min(BLOCK_ROWS, manifest.rows - first);
-      reader.read(first, count, block);
-      let kept = 0;
+    for await (const { first, count, values } of readCheckedRows(from, signal)) {
+      const kept = new Float32Array(count * dimension);
+      let length = 0;
       for (let i = 0; i < count; i++) {
-        if (!alive.has(first + i)) continue;
-        block.copyWithin(kept * dimension, i * dimension, (i + 1) * dimension);
-        kept++;
+        if (!live.has(first + i)) continue;
+        kept.set(values.subarray(i * dimension, (i + 1) * dimension), length);
+        length += dimension;
       }
-      if (kept > 0) await vectors.append(block.slice(0, kept * dimension));
+      if (length > 0) await vectors.append(kept.subarray(0, length));
     }
     return await vectors.finish(signal);
   } catch (error) {
     await vectors.abandon();
     throw error;
-  } finally {
-    reader.close();
   }
 }
 
-function countAlive(alive: Alive, rows: number): number {
+function countLive(live: LiveRows, rows: number): number {
   let count = 0;
-  for (let row = 0; row < rows; row++) if (alive.has(row)) count++;
+  for (let row = 0; row < rows; row++) if (live.has(row)) count++;
   return count;
 }

@@ -4,54 +4,54 @@ import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
-import type { UpdateKind } from '../../src/manifest/build-records.ts';
+import type { UpdateType } from '../../src/manifest/build-records.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import type { IndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
-import { makeFolder } from '../build/output-folder.ts';
-import { checkUnchanged, firstPositions } from '../build/store-passages.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import type { OnProgress } from '../build-events.ts';
+import { makeFolder } from '../building/output-folder.ts';
+import { checkCorpusUnchanged, firstPositions } from '../building/store-passages.ts';
 import { type BucketRecords, bucketCount, ContentBuckets, RECORD_BYTES } from './content-buckets.ts';
 
-/** Passages between two progress reports and looks at the signal. */
+/** Passages between two progress reports. Each report also checks the signal. */
 const REPORT_EVERY = 5_000;
 
 export interface CompareOptions {
-  readonly kind: UpdateKind;
+  readonly type: UpdateType;
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
-  /** Made, filled with up to `comparisonBytes`, and removed. */
+  /** A folder for up to `comparisonBytes` of temporary files. Created, and removed at the end. */
   readonly scratch: string;
   readonly onProgress: OnProgress;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What has to be done to an index so that it holds a corpus. */
+/** The changes that bring an index up to a corpus. */
 export interface Comparison {
-  /** Passages of the corpus that the index has, and of these how many it had removed. */
+  /** Passages of the corpus that the index has. */
   readonly kept: number;
+  /** Kept passages whose rows were deleted and become live again. */
   readonly restored: number;
-  /** Rows that are removed now and were not. */
-  readonly removed: number;
+  /** Live rows to be deleted. */
+  readonly deleted: number;
   readonly passagesByFile: readonly number[];
   readonly skippedLines: number;
   readonly skippedExamples: readonly string[];
   /** Input positions of the passages that the index lacks. */
   readonly addedPositions: RowBitmap;
-  /** All rows of the index that are removed then. */
-  readonly removedRows: RowBitmap;
+  /** All deleted rows after the update. */
+  readonly deletedRows: RowBitmap;
 }
 
-/** Bytes on the disk while an index and a corpus are compared. */
+/** Size of the temporary files of `compareCorpus`. */
 export function comparisonBytes(rows: number, positions: number): number {
   return (rows + positions) * RECORD_BYTES;
 }
 
 /**
- * Finds which passages of a corpus an index has. Passages are equal where their documents are, byte for byte: the text
- * that is embedded follows from that. Equal ones are counted: of three in the corpus and two in the index one is added, the
- * last. Rows that are there are kept before removed ones come back, lower ones before higher ones, so the outcome follows
- * from index and corpus alone.
+ * Finds which passages of a corpus an index has. Passages are equal if their documents are equal byte for byte, because the
+ * documents determine the embedded text. Repeated passages are counted: with three in the corpus and two in the index, one is
+ * added. Prefers live rows to deleted ones and lower rows to higher ones, so the result depends only on index and corpus.
  *
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, CANCELLED; errors of reading the passage files.
  */
@@ -60,8 +60,8 @@ export async function compareCorpus(
   scan: CorpusScan,
   options: CompareOptions,
 ): Promise<Comparison> {
-  const { kind, scratch, onProgress } = options;
-  const { rows } = directory.source;
+  const { type, scratch, onProgress } = options;
+  const { rows } = directory.manifest;
   const total = rows + scan.positions;
   const report = (done: number): void => {
     throwIfCancelled(options.signal);
@@ -78,18 +78,18 @@ export async function compareCorpus(
     const fresh = new ContentBuckets(scratch, 'corpus', buckets);
     open.push(fresh);
     const read = await addCorpus(fresh, scan, options, (done) => report(rows + done));
-    const removedRows = directory.source.alive?.complement() ?? new RowBitmap(rows);
+    const deletedRows = directory.liveRows?.complement() ?? new RowBitmap(rows);
     const addedPositions = new RowBitmap(scan.positions);
-    let [kept, restored, removed] = [0, 0, 0];
+    let [kept, restored, deleted] = [0, 0, 0];
     for (let bucket = 0; bucket < buckets; bucket++) {
       await setImmediate();
       throwIfCancelled(options.signal);
-      const found = match(old.read(bucket), fresh.read(bucket), { kind, removedRows, addedPositions });
+      const found = match(old.read(bucket), fresh.read(bucket), { type, deletedRows, addedPositions });
       kept += found.kept;
       restored += found.restored;
-      removed += found.removed;
+      deleted += found.deleted;
     }
-    return { kept, restored, removed, ...read, addedPositions, removedRows };
+    return { kept, restored, deleted, ...read, addedPositions, deletedRows };
   } finally {
     for (const buckets of open) buckets.close();
     await rm(scratch, { recursive: true, force: true });
@@ -113,7 +113,7 @@ async function addRows(
         report(row);
       }
     } finally {
-      // A file with a walk under way cannot be closed.
+      // SQLite cannot close a file while a query is running.
       documents.return?.();
       file.close();
     }
@@ -146,29 +146,29 @@ async function addCorpus(
     passagesByFile[fileIndex]!++;
     if (++read % REPORT_EVERY === 0) report(position);
   }
-  checkUnchanged(scan);
+  checkCorpusUnchanged(scan);
   buckets.finish();
   return { passagesByFile, skippedLines, skippedExamples };
 }
 
-/** Matches what one bucket holds, and notes the outcome in the two bitmaps. */
+/** Compares the records of a bucket and updates the two bitmaps. */
 function match(
   old: BucketRecords,
   fresh: BucketRecords,
-  { kind, removedRows, addedPositions }: { kind: UpdateKind; removedRows: RowBitmap; addedPositions: RowBitmap },
-): { kept: number; restored: number; removed: number } {
-  // For each content a list of the rows that have it, those that are there first.
+  { type, deletedRows, addedPositions }: { type: UpdateType; deletedRows: RowBitmap; addedPositions: RowBitmap },
+): { kept: number; restored: number; deleted: number } {
+  // A linked list of rows for each content: live rows before deleted ones, lower rows first.
   const first = new Map<string, number>();
   const next = new Int32Array(old.count).fill(-1);
-  for (const isRemoved of [true, false]) {
+  for (const isDeleted of [true, false]) {
     for (let record = old.count - 1; record >= 0; record--) {
-      if (removedRows.has(old.number(record)) !== isRemoved) continue;
+      if (deletedRows.has(old.number(record)) !== isDeleted) continue;
       const content = old.content(record);
       next[record] = first.get(content) ?? -1;
       first.set(content, record);
     }
   }
-  let [kept, restored, removed] = [0, 0, 0];
+  let [kept, restored, deleted] = [0, 0, 0];
   for (let record = 0; record < fresh.count; record++) {
     const content = fresh.content(record);
     const found = first.get(content) ?? -1;
@@ -179,18 +179,18 @@ function match(
     first.set(content, next[found]!);
     kept++;
     const row = old.number(found);
-    if (!removedRows.has(row)) continue;
-    removedRows.delete(row);
+    if (!deletedRows.has(row)) continue;
+    deletedRows.delete(row);
     restored++;
   }
-  if (kind === 'append') return { kept, restored, removed };
+  if (type === 'append') return { kept, restored, deleted };
   for (const head of first.values()) {
     for (let record = head; record >= 0; record = next[record]!) {
       const row = old.number(record);
-      if (removedRows.has(row)) continue;
-      removedRows.add(row);
-      removed++;
+      if (deletedRows.has(row)) continue;
+      deletedRows.add(row);
+      deleted++;
     }
   }
-  return { kept, restored, removed };
+  return { kept, restored, deleted };
 }

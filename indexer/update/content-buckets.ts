@@ -2,24 +2,24 @@ import { createHash } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A record: this much of the SHA-256 of a document, then a number as float64, little-endian. */
+/** A record: the first bytes of a document's SHA-256, and its number as a little-endian float64. */
 const HASH_BYTES = 16;
 export const RECORD_BYTES = HASH_BYTES + 8;
 
-/** Records that one bucket is to hold: with what is made of them in memory, some 60 MB. */
+/** Target number of records per bucket. Comparing two such buckets takes about 60 MB of memory. */
 const BUCKET_RECORDS = 300_000;
-/** Each is an open file. */
+/** Each bucket is an open file. */
 const MAX_BUCKETS = 256;
 const BUFFER_RECORDS = 2_000;
 
-/** How many buckets keep each within memory. */
+/** The number of buckets for a number of records. */
 export function bucketCount(records: number): number {
   return Math.max(1, Math.min(MAX_BUCKETS, Math.ceil(records / BUCKET_RECORDS)));
 }
 
 /**
- * Numbered documents by their content, on the disk: what is equal meets in the same bucket, and one bucket fits in memory
- * however many documents there are. That two of a thousand million differ and share their 16 bytes has p < 10⁻²⁰.
+ * Hashes of numbered documents, distributed over files by content, so that equal documents are in the same bucket and each
+ * bucket fits in memory. Among a billion documents, two different ones have the same 16 hash bytes with p < 10⁻²⁰.
  */
 export class ContentBuckets {
   readonly #paths: readonly string[];
@@ -27,7 +27,7 @@ export class ContentBuckets {
   readonly #buffers: Buffer[];
   readonly #filled: number[];
 
-  /** @param folder must be there; files of the name in it are replaced. */
+  /** @param folder must exist. Overwrites files of the same name. */
   constructor(folder: string, name: string, buckets: number) {
     this.#paths = Array.from({ length: buckets }, (_, i) => join(folder, `${name}-${i}.bucket`));
     this.#files = [];
@@ -52,18 +52,18 @@ export class ContentBuckets {
     if (at + RECORD_BYTES === buffer.length) this.#flush(bucket);
   }
 
-  /** Ends adding. */
+  /** Call after the last `add`, before `read`. */
   finish(): void {
     for (const bucket of this.#paths.keys()) this.#flush(bucket);
     this.close();
   }
 
-  /** Safe to call twice. */
+  /** May be called twice. */
   close(): void {
     for (const file of this.#files.splice(0)) closeSync(file);
   }
 
-  /** In the order of adding. */
+  /** The records of a bucket in the order they were added. */
   read(bucket: number): BucketRecords {
     return new BucketRecords(readFileSync(this.#paths[bucket]!));
   }
@@ -86,7 +86,7 @@ export class BucketRecords {
     return this.#bytes.length / RECORD_BYTES;
   }
 
-  /** Equal for equal documents alone. */
+  /** Equal if and only if the documents are equal. */
   content(record: number): string {
     return this.#bytes.toString('latin1', record * RECORD_BYTES, record * RECORD_BYTES + HASH_BYTES);
   }

@@ -2,38 +2,39 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHANGES_FILE, ChangesRecord, readRecord } from '../../src/manifest/build-records.ts';
-import { writeFileDurably, writeJsonDurably } from '../../src/manifest/write-json.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { writeFileDurably, writeJsonDurably } from '../../src/system/durable-file.ts';
 import type { Comparison } from './compare-corpus.ts';
 
 const ADDED_FILE = 'added.bin';
 const REMOVED_FILE = 'removed.bin';
 
-/** What a comparison found, kept for a process that goes on with the update. */
+/** Saves the result of a comparison for a resumed update. */
 export async function saveChanges(folder: string, comparison: Comparison): Promise<void> {
-  const { addedPositions, removedRows, ...counts } = comparison;
+  const { addedPositions, deletedRows, deleted, ...counts } = comparison;
   await writeFileDurably(join(folder, ADDED_FILE), addedPositions.bytes);
-  await writeFileDurably(join(folder, REMOVED_FILE), removedRows.bytes);
+  await writeFileDurably(join(folder, REMOVED_FILE), deletedRows.bytes);
   const record: ChangesRecord = {
     ...counts,
+    removed: deleted,
     passagesByFile: [...counts.passagesByFile],
     skippedExamples: [...counts.skippedExamples],
     added: addedPositions.count(),
     addedSha256: sha256Of(addedPositions.bytes),
-    removedSha256: sha256Of(removedRows.bytes),
+    removedSha256: sha256Of(deletedRows.bytes),
   };
   await writeJsonDurably(join(folder, CHANGES_FILE), record);
 }
 
-/** What was saved; undefined where there is nothing, or where it is not what was saved. */
+/** The saved comparison. Undefined if there is none, or if its files changed. */
 export function savedChanges(folder: string, rows: number, positions: number): Comparison | undefined {
   const record = readRecord(ChangesRecord, join(folder, CHANGES_FILE)) ?? undefined;
   if (record === undefined) return undefined;
-  const { added: _, addedSha256, removedSha256, ...counts } = record;
+  const { added: _, removed: deleted, addedSha256, removedSha256, ...counts } = record;
   const addedPositions = readBitmap(join(folder, ADDED_FILE), positions, addedSha256);
-  const removedRows = readBitmap(join(folder, REMOVED_FILE), rows, removedSha256);
-  if (addedPositions === undefined || removedRows === undefined) return undefined;
-  return { ...counts, addedPositions, removedRows };
+  const deletedRows = readBitmap(join(folder, REMOVED_FILE), rows, removedSha256);
+  if (addedPositions === undefined || deletedRows === undefined) return undefined;
+  return { ...counts, deleted, addedPositions, deletedRows };
 }
 
 function readBitmap(path: string, rows: number, sha256: string): RowBitmap | undefined {

@@ -1,86 +1,72 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir, totalmem } from 'node:os';
-import { basename, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { beginBuild } from '../build/begin-build.ts';
-import type { BuildOptions } from '../build/build-options.ts';
-import { type BuildPlan, problemsOf, trial } from '../build/plan-build.ts';
-import { DEFAULT_SHARD_ROWS } from '../build/shard-cut.ts';
-import { freeBytes } from '../disk-room.ts';
-import { expectedBytes, sampleCorpus } from '../expected-size.ts';
-import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
+import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
+import { memoryLimit } from '../../src/system/memory.ts';
+import { BuildRun } from '../building/build-run.ts';
+import { assemblePlan, type BuildPlan, problemsOf, tryEncoder } from '../building/plan-build.ts';
+import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
+import { rowsOf } from '../building/shard-place.ts';
+import { expectedResident, sampleCorpus } from '../expected-size.ts';
 import { compareCorpus } from './compare-corpus.ts';
-import { encoderOfIndex } from './update-encoder.ts';
-import { pipedCorpus, type UpdateOptions } from './update-index.ts';
+import { pipedCorpus, type UpdateOptions, updateBuild } from './update-index.ts';
 import { placesOf } from './update-places.ts';
 
-/** What an update would take: rows, shards and bytes are of what is added. */
+/** Expected size, time and memory of an update. `rows`, `shards` and `bytes` only count what it adds. */
 export interface UpdatePlan extends BuildPlan {
   readonly update: {
     readonly kept: number;
     readonly restored: number;
     readonly added: number;
     readonly removed: number;
-    /** Rows of the index then, removed ones included. */
+    /** Rows of the updated index, including deleted ones. */
     readonly rows: number;
   };
 }
 
-/** Compares index and corpus, tries the encoder for a few seconds, and changes nothing. */
-export async function planUpdate(options: UpdateOptions): Promise<UpdatePlan> {
+/** Plans an update: compares index and corpus and runs the encoder for a few seconds. Changes nothing. */
+export async function planUpdate(
+  options: UpdateOptions,
+  memoryLimitBytes: number = memoryLimit(),
+): Promise<UpdatePlan> {
   const directory = openIndexDirectory(options.out);
   const { manifest, folder } = directory;
-  const { corpus, corpusOptions, kernel } = options;
-  const encoder = encoderOfIndex(manifest.model, options.encoder);
-  const build: BuildOptions = {
-    ...options,
-    encoder,
-    overwrite: true,
-    passageTemplate: manifest.corpus.passageTemplate,
-  };
-  const begun = beginBuild(build);
-  const scan = await begun.scan();
+  const { corpus, corpusOptions, kernel, shardRows = DEFAULT_SHARD_ROWS } = options;
+  const build = updateBuild(options, manifest);
+  const run = new BuildRun(build);
+  const scan = await run.scan();
   if (scan === undefined) throw pipedCorpus();
-  begun.times.start('compare');
+  run.clock.start('compare');
   const temporary = await mkdtemp(join(tmpdir(), 'trawl-plan-'));
   try {
     const changes = await compareCorpus(directory, scan, { ...options, scratch: join(temporary, 'compare') });
-    begun.times.stop();
-    const added = changes.addedPositions.count();
-    const places = placesOf(changes.addedPositions, options.shardRows ?? DEFAULT_SHARD_ROWS, () => '');
+    const { scan: scanMs, compare: compareMs = 0 } = run.clock.stop();
+    const places = placesOf(changes.addedPositions, shardRows, () => '');
+    const added = rowsOf(places);
     const range = { scan, first: places[0]?.first ?? 0, end: places.at(-1)?.end ?? 0 };
     const sample = await sampleCorpus(corpus, corpusOptions, range);
-    const bytes = expectedBytes(added, { dimension: manifest.dimension, codes: kernel !== undefined, sample });
-    const speed = await trial(encoder, sample, build);
-    const rows = manifest.rows + added;
-    const { scan: scanMs, compare: compareMs = 0 } = begun.times.stages;
-    const plan = {
+    const { dimension } = manifest;
+    const existing = directory.shards.reduce((sum, shard) => sum + residentBytes(shard), 0);
+    const fresh = expectedResident(added, { dimension, codes: kernel !== undefined, shards: places.length });
+    const plan = await assemblePlan(build, {
       folder,
       rows: added,
-      dimension: manifest.dimension,
+      dimension,
       shards: places.length,
-      corpus: scan.files.map(({ path, sizeBytes, positions }) => ({
-        name: basename(path),
-        bytes: sizeBytes,
-        lines: positions,
-      })),
-      bytes: { ...bytes, total: bytes.vectors + bytes.codes + bytes.screen + bytes.passages },
-      files: { vectors: VECTORS_FILE, codes: kernel === undefined ? null : CODES_FILE, passages: PASSAGES_FILE },
-      vectors: null,
-      freeBytes: await freeBytes(folder),
-      buildMemoryBytes: process.memoryUsage().rss,
-      searchMemoryBytes: expectedBytes(rows, { dimension: manifest.dimension, codes: kernel !== undefined }).codes,
-      machineMemoryBytes: totalmem(),
-      ...speed,
-      seconds: {
-        scan: scanMs / 1000,
-        read: compareMs / 1000 + (sample.ms / 1000 / Math.max(1, sample.documents.length)) * added,
-        encode: added === 0 ? 0 : added / speed.passagesPerS,
+      scan,
+      sample,
+      resident: {
+        withPrefilters: existing + fresh.withPrefilters,
+        withoutPrefilters: existing + fresh.withoutPrefilters,
       },
-    };
-    const { kept, restored, removed } = changes;
+      memoryLimitBytes,
+      speed: await tryEncoder(sample, build),
+      seconds: { scan: scanMs / 1000, read: compareMs / 1000 },
+    });
+    const { kept, restored, deleted: removed } = changes;
     const problems = problemsOf({ ...plan, rows: kept + added });
-    return { ...plan, problems, update: { kept, restored, added, removed, rows } };
+    return { ...plan, problems, update: { kept, restored, added, removed, rows: manifest.rows + added } };
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

@@ -8,35 +8,36 @@ import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { syncFolder, writeFileDurably, writeJsonDurably } from '../../src/manifest/write-json.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/retrieval/index-directory.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { syncFolder, writeFileDurably, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { isUnusedDeletedTexts, writeDeletedTexts } from '../lexical/deleted-texts.ts';
 
 const SHARD_NAME = /^shard-(\d{5,})$/;
 const TOMBSTONES_NAME = /^tombstones-[0-9a-f]{32}\.bin(\.tmp)?$/;
 
 export interface AddedShard {
-  /** Name of its folder, now and within the index. */
+  /** Name of its folder, before and after it is moved into the index. */
   readonly name: string;
   readonly manifest: ShardManifest;
 }
 
 export interface NextGeneration {
   readonly shards: readonly AddedShard[];
-  /** Rows of the index as it is that are removed then: those of new shards are not. Default: none. */
-  readonly removedRows?: RowBitmap;
-  /** All shards in their new order, whatever their `firstRow`. Default: those that are there, then the new ones. */
+  /** Deleted rows among the existing rows; the rows of new shards are live. Default: none. */
+  readonly deletedRows?: RowBitmap;
+  /** All shards in their new order; `firstRow` is ignored. Default: the existing shards, then the new ones. */
   readonly entries?: IndexManifest['shards'];
   readonly corpus: CorpusRecord;
   readonly lastUpdate: NonNullable<IndexManifest['lastUpdate']>;
 }
 
-/** The bitmap with room for new rows, which are not removed. */
-export function withNewRows(removedRows: RowBitmap, newRows: number): RowBitmap {
-  const removed = new RowBitmap(removedRows.rows + newRows);
-  removed.bytes.set(removedRows.bytes);
-  return removed;
+/** The bitmap of deleted rows, extended by live new rows. */
+export function withNewRows(deletedRows: RowBitmap, newRows: number): RowBitmap {
+  const longer = new RowBitmap(deletedRows.rows + newRows);
+  longer.bytes.set(deletedRows.bytes);
+  return longer;
 }
 
 function shardsOf(before: IndexManifest, { shards, entries }: NextGeneration): IndexManifest['shards'] {
@@ -49,19 +50,20 @@ function shardsOf(before: IndexManifest, { shards, entries }: NextGeneration): I
   return entries ?? [...before.shards, ...added];
 }
 
-function nextManifest(before: IndexManifest, next: NextGeneration, removed: RowBitmap): IndexManifest {
+function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowBitmap): IndexManifest {
+  const { bm25 } = before;
   let rows = 0;
   const shards = shardsOf(before, next).map((entry) => {
     const firstRow = rows;
     rows += entry.rows;
     return { ...entry, firstRow };
   });
-  const removedCount = removed.count();
-  const sha256 = createHash('sha256').update(removed.bytes).digest('hex');
+  const deletedCount = deleted.count();
+  const sha256 = createHash('sha256').update(deleted.bytes).digest('hex');
   const generation = generationOf([
     'index',
     ...shards.map((shard) => shard.generation),
-    ...(removedCount === 0 ? [] : ['tombstones', sha256]),
+    ...(deletedCount === 0 ? [] : ['tombstones', sha256]),
   ]);
   const path = `tombstones-${generation}.bin`;
   return {
@@ -70,18 +72,19 @@ function nextManifest(before: IndexManifest, next: NextGeneration, removed: RowB
     rows,
     corpus: next.corpus,
     shards,
-    tombstones: removedCount === 0 ? null : { path, bytes: removed.bytes.length, sha256, rows: removedCount },
+    tombstones: deletedCount === 0 ? null : { path, bytes: deleted.bytes.length, sha256, rows: deletedCount },
+    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
     lastUpdate: next.lastUpdate,
     writer: `trawl ${packageVersion}`,
   };
 }
 
 /**
- * Makes an index its next generation: new shards are moved in, the bitmap of removed rows gets a name of its own, and the
- * manifest that names them takes the old one's place by one rename. Nothing that the old manifest names is touched, so who
- * has the index open goes on, and until the rename the index is the old one.
+ * Publishes the next generation of an index: moves the new shards in, writes the bitmap of deleted rows to a new file, and
+ * replaces the manifest by rename, which makes the change visible. Does not touch the files of the old generation, so a
+ * server that has the index open keeps working.
  *
- * @param from the folder in which the new shards are.
+ * @param from the folder with the new shards.
  */
 export async function publishGeneration(
   { folder, manifest: before }: IndexDirectory,
@@ -89,46 +92,50 @@ export async function publishGeneration(
   next: NextGeneration,
 ): Promise<IndexManifest> {
   const rows = shardsOf(before, next).reduce((sum, shard) => sum + shard.rows, 0);
-  const removed =
-    next.removedRows === undefined ? new RowBitmap(rows) : withNewRows(next.removedRows, rows - next.removedRows.rows);
-  const manifest = nextManifest(before, next, removed);
+  const deleted =
+    next.deletedRows === undefined ? new RowBitmap(rows) : withNewRows(next.deletedRows, rows - next.deletedRows.rows);
+  const manifest = nextManifest(before, next, deleted);
   try {
     if (manifest.tombstones !== null) {
-      await writeFileDurably(join(folder, manifest.tombstones.path), removed.bytes);
+      await writeFileDurably(join(folder, manifest.tombstones.path), deleted.bytes);
     }
     for (const { name } of next.shards) await rename(join(from, name), join(folder, name));
+    await writeDeletedTexts(folder, manifest, deleted);
     await syncFolder(folder);
-    // A manifest that names a shard of another kind would leave an index that nobody can open.
+    // Check the new shards before the manifest names them: with a damaged shard, the index could not be opened.
     for (const { name } of next.shards) openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
     await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
   } catch (error) {
-    // Whatever the last call says, the manifest that stands there decides.
-    if (readIndexManifest(folder).generation === before.generation) await takeBack(folder, from, before);
+    // The rename may have succeeded although the call failed, so read the manifest from the disk.
+    if (readIndexManifest(folder).generation === before.generation) await moveShardsBack(folder, from, before);
     throw error;
   }
   openIndexDirectory(folder);
   return manifest;
 }
 
-/** Shards in an index that its manifest does not name go back to where they were made; to be done under the lock. */
-export async function takeBack(folder: string, to: string, manifest: IndexManifest): Promise<void> {
+/** Moves shards that the manifest does not name back to the folder they were built in. Requires the lock. */
+export async function moveShardsBack(folder: string, to: string, manifest: IndexManifest): Promise<void> {
   for (const name of unnamedShards(folder, manifest)) {
     if (!existsSync(join(to, name))) await rename(join(folder, name), join(to, name));
   }
 }
 
 /**
- * Removes what earlier updates left in an index: shards that no manifest names, and bitmaps but that of this generation.
- * The one before it stays until the next update, for who was just opening it.
+ * Removes files of earlier generations: shards and bitmaps that the manifest does not name. Called by the next change of the
+ * index, not right after a change, because a process may still be opening the earlier generation.
  */
 export async function removeLeftovers(folder: string, manifest: IndexManifest): Promise<void> {
   for (const name of unnamedShards(folder, manifest)) await rm(join(folder, name), { recursive: true, force: true });
   for (const name of readdirSync(folder)) {
-    if (TOMBSTONES_NAME.test(name) && name !== manifest.tombstones?.path) await rm(join(folder, name), { force: true });
+    const isLeft = TOMBSTONES_NAME.test(name)
+      ? name !== manifest.tombstones?.path
+      : isUnusedDeletedTexts(name, manifest);
+    if (isLeft) await rm(join(folder, name), { force: true });
   }
 }
 
-/** Numbers of new shards begin here. */
+/** The number of the next new shard. */
 export function nextShardNumber({ shards }: IndexManifest): number {
   const numbers = shards.map(({ path }) => Number(SHARD_NAME.exec(path)?.[1] ?? -1));
   return Math.max(shards.length - 1, ...numbers) + 1;

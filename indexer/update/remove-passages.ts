@@ -5,32 +5,33 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
-import { OutputFolder } from '../build/output-folder.ts';
-import { writeFailure } from '../write-failure.ts';
-import { checkNothingBegun } from './claim-update.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
+import { OutputFolder } from '../building/output-folder.ts';
+import { checkNothingUnfinished } from './claim-update.ts';
 import { publishGeneration, removeLeftovers } from './publish-generation.ts';
 
-/** Ids between two looks at the signal. */
-const LOOK_EVERY = 1_000;
+/** Ids between two checks of the signal. */
+const CHECK_EVERY = 1_000;
 const EXAMPLES = 10;
 
 export interface RemoveSummary {
   readonly folder: string;
   readonly manifest: IndexManifest;
-  /** Passages that were removed: all that have one of the ids. */
+  /** Number of rows deleted: all live rows with one of the ids. */
   readonly removed: number;
-  /** Ids that no passage has, or none any more. */
+  /** Number of ids without a live row. */
   readonly unknownIds: number;
   readonly unknownExamples: readonly string[];
 }
 
 /**
- * Removes the passages that have one of the ids (an integer as its decimal digits). Rows keep their numbers, nothing is
- * rewritten. Doing it again finds nothing to do.
+ * Deletes the rows with the given ids. Integer ids are given in decimal. Rows keep their numbers; only the manifest and the
+ * bitmap of deleted rows are written.
  *
- * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process is at work there, BUILD_DIFFERS where an update is
- * to be finished first, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. The index is the old one then.
+ * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, BUILD_DIFFERS if there is an
+ * unfinished update, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files. An error leaves the index
+ * unchanged.
  */
 export async function removePassages(
   index: string,
@@ -42,20 +43,20 @@ export async function removePassages(
   let isOurs = false;
   try {
     const directory = openIndexDirectory(output.final);
-    checkNothingBegun(output, directory);
+    checkNothingUnfinished(output, directory);
     isOurs = true;
-    const { manifest: before, source } = directory;
-    const removedRows = source.alive?.complement() ?? new RowBitmap(source.rows);
-    const found = await markRows(directory, ids, removedRows, signal);
+    const { manifest: before, liveRows } = directory;
+    const deletedRows = liveRows?.complement() ?? new RowBitmap(before.rows);
+    const found = await markRows(directory, ids, deletedRows, signal);
     throwIfCancelled(signal);
     let manifest = before;
     if (found.removed > 0) {
       await removeLeftovers(directory.folder, before);
       const paths = directory.passages.map(({ path }) => path);
-      const duplicates = duplicateIds(paths, { exampleCount: 0, alive: removedRows.complement(), signal });
-      manifest = await publishGeneration(directory, output.partial, {
+      const duplicates = duplicateIds(paths, { exampleCount: 0, liveRows: deletedRows.complement(), signal });
+      manifest = await publishGeneration(directory, output.folder, {
         shards: [],
-        removedRows,
+        deletedRows,
         corpus: { ...before.corpus, duplicateIds: duplicates.count },
         lastUpdate: { kind: 'remove', before: before.generation, reading: null },
       });
@@ -72,21 +73,21 @@ export async function removePassages(
 async function markRows(
   { passages }: IndexDirectory,
   ids: AsyncIterable<string> | Iterable<string>,
-  removedRows: RowBitmap,
+  deletedRows: RowBitmap,
   signal: AbortSignal | undefined,
 ): Promise<Pick<RemoveSummary, 'removed' | 'unknownIds' | 'unknownExamples'>> {
   const files: { firstRow: number; file: PassageFile }[] = [];
-  let [removed, unknownIds, looked] = [0, 0, 0];
+  let [removed, unknownIds, done] = [0, 0, 0];
   const unknownExamples: string[] = [];
   try {
     for (const { path, firstRow } of passages) files.push({ firstRow, file: new PassageFile(path) });
     for await (const id of ids) {
-      if (++looked % LOOK_EVERY === 0) throwIfCancelled(signal);
+      if (++done % CHECK_EVERY === 0) throwIfCancelled(signal);
       let isKnown = false;
       for (const { firstRow, file } of files) {
         for (const row of file.find('id', id, Number.MAX_SAFE_INTEGER)) {
-          if (removedRows.has(firstRow + row)) continue;
-          removedRows.add(firstRow + row);
+          if (deletedRows.has(firstRow + row)) continue;
+          deletedRows.add(firstRow + row);
           removed++;
           isKnown = true;
         }

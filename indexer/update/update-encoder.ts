@@ -1,25 +1,30 @@
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { bug, TrawlError } from '../../src/errors.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import { fieldsDiffer } from '../build/build-settings.ts';
+import { fieldsDiffer } from '../building/build-settings.ts';
 
 /**
- * The encoder under the identity that an index records, to which its new rows have to belong. What a model is called
- * does not matter, everything that decides a vector does.
+ * The encoder with the identity that the index records; undefined for an index without vectors. The name of the model may differ, but no setting that affects
+ * vectors.
  *
  * @throws TrawlError MODEL_MISMATCH.
  */
-export function encoderOfIndex(model: ModelIdentity, encoder: TextEncoder): TextEncoder {
-  const differences = fieldsDiffer('', decisive(model), decisive(encoder.identity)).map((text) => text.trim());
+export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder | undefined): TextEncoder | undefined {
+  // An index without vectors needs no encoder.
+  if (model === null) return undefined;
+  if (encoder === undefined) throw bug('an index with vectors is updated without an encoder');
+  const differences = fieldsDiffer('', vectorSettings(model), vectorSettings(encoder.identity)).map((text) =>
+    text.trim(),
+  );
   if (model.batchInvariant && !encoder.identity.batchInvariant) {
-    differences.push('batchInvariant: true, now false (the index was embedded on the CPU)');
+    differences.push('batchInvariant: true, now false (the index was embedded on a CPU)');
   }
   if (differences.length > 0) {
     throw new TrawlError(
       'MODEL_MISMATCH',
-      `The index was made with ${model.name}, the encoder is ${encoder.identity.name}; they differ in ` +
-        `${differences.join('; ')}. All rows of an index come from one encoder: leave out --model and what is set ` +
-        'against it, or build the index again.',
+      `The index was built with ${model.name}, but the encoder is ${encoder.identity.name}. They differ: ` +
+        `${differences.join('; ')}. All rows of an index must come from one encoder: leave out --model and its options, or ` +
+        'build the index again.',
       { details: { index: model.name, encoder: encoder.identity.name, differences } },
     );
   }
@@ -27,11 +32,24 @@ export function encoderOfIndex(model: ModelIdentity, encoder: TextEncoder): Text
     identity: model,
     dimension: encoder.dimension,
     separator: encoder.separator,
+    get failure() {
+      return encoder.failure;
+    },
+    get load() {
+      return encoder.load;
+    },
     encode: (inputs, options) => encoder.encode(inputs, options),
     close: () => encoder.close(),
   };
 }
 
-function decisive({ name: _, overrides: __, sourceSha256: ___, batchInvariant: ____, ...rest }: ModelIdentity): object {
+/** The fields of a model's identity that affect vectors. */
+function vectorSettings({
+  name: _,
+  overrides: __,
+  sourceSha256: ___,
+  batchInvariant: ____,
+  ...rest
+}: ModelIdentity): object {
   return rest;
 }

@@ -1,200 +1,218 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
-import type { UpdateKind } from '../../src/manifest/build-records.ts';
+import type { UpdateType } from '../../src/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { beginBuild } from '../build/begin-build.ts';
-import { failedBuild } from '../build/build-failure.ts';
-import type { BuildOptions, WorkSummary } from '../build/build-options.ts';
-import { readingRecord } from '../build/build-settings.ts';
-import { emptyCorpus, repeatedIds } from '../build/join-shards.ts';
-import { OutputFolder } from '../build/output-folder.ts';
-import { DEFAULT_SHARD_ROWS } from '../build/shard-cut.ts';
-import { removeNotes } from '../build/shard-manifest.ts';
-import { checkRoomForVectors, refuseWithoutRoom } from '../disk-room.ts';
+import type { BuildOptions, WorkSummary } from '../building/build-options.ts';
+import { BuildRun } from '../building/build-run.ts';
+import { readingRecord } from '../building/build-settings.ts';
+import { emptyCorpus, repeatedIds } from '../building/join-shards.ts';
+import { keepOnFailure } from '../building/keep-on-failure.ts';
+import { OutputFolder } from '../building/output-folder.ts';
+import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
+import { removeBuildRecords } from '../building/shard-manifest.ts';
+import { isComplete, rowsOf } from '../building/shard-place.ts';
+import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { saveChanges, savedChanges } from './index-changes.ts';
-import {
-  type AddedShard,
-  type NextGeneration,
-  nextShardNumber,
-  publishGeneration,
-  withNewRows,
-} from './publish-generation.ts';
+import { nextShardNumber, publishGeneration, withNewRows } from './publish-generation.ts';
 import { encoderOfIndex } from './update-encoder.ts';
-import { checkRoomForPassages, placesOf } from './update-places.ts';
-import { corpusRecord, holdsCorpus, saysMore } from './updated-corpus.ts';
+import { placesOf, type UpdatePlace } from './update-places.ts';
+import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts';
 
-/** As for a build; metric and template are the index's, `out` the index. */
+/**
+ * The options of a build, but `out` is an existing index. Its manifest determines metric, template and BM25 settings. An update
+ * does not read vector files.
+ */
 export interface UpdateOptions
-  extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'metric' | 'vectors' | 'modelFolder'> {
-  readonly kind: UpdateKind;
+  extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'metric' | 'bm25' | 'vectors' | 'modelFolder'> {
+  readonly type: UpdateType;
 }
 
 export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
   readonly manifest: IndexManifest;
-  /** False where the index held the corpus already. */
+  /**
+   * Whether rows were added, deleted or made live again. If false, the manifest may still change: it records the corpus files,
+   * which may differ although their passages are the same.
+   */
   readonly changed: boolean;
-  /** Passages of the corpus that were there, of these those that had been removed before, and those that are new. */
+  /** Passages of the corpus that already had a row in the index, `restored` included. */
   readonly kept: number;
+  /** Passages whose row was deleted and is live again. */
   readonly restored: number;
+  /** Passages that the index lacked; the update stored them as new rows. */
   readonly added: number;
-  /** Passages that were removed. */
+  /** Rows deleted by this update. */
   readonly removed: number;
   readonly duplicates: Duplicates;
 }
 
 /**
- * Makes an index hold a corpus (`update`), or hold it too (`append`), by embedding only the passages that it lacks: they
- * become new shards, and what the corpus does not have any more is marked as removed. Row numbers stay. The index is the
- * old one until the last moment; an update that was stopped or killed is gone on with by calling this again.
+ * Brings an index up to a corpus: embeds passages that the index lacks, into new shards, and (`update`, not `append`) deletes
+ * rows whose passages the corpus lacks. Row numbers do not change. The change becomes visible in one step at the end. The
+ * same call resumes a stopped or killed update.
  *
- * @throws TrawlError INDEX_NOT_FOUND, MODEL_MISMATCH, BUILD_DIFFERS when something else was begun there, BUILD_LOCKED while
- * another process is at work there, USAGE for a corpus that comes through a pipe; DISK_FULL, OUTPUT_NOT_WRITABLE; errors of
- * the index's files, of corpus, template and encoder.
+ * @throws TrawlError INDEX_NOT_FOUND, MODEL_MISMATCH, BUILD_DIFFERS if other unfinished work is there, BUILD_LOCKED while
+ * another process changes the index, USAGE for a corpus from a pipe, DISK_FULL, OUTPUT_NOT_WRITABLE; errors of the index's
+ * files, of corpus, template and encoder.
  */
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
-  const { model, metric, corpus } = readIndexManifest(options.out);
-  const build: BuildOptions = {
-    ...options,
-    overwrite: true,
-    encoder: encoderOfIndex(model, options.encoder),
-    metric,
-    passageTemplate: corpus.passageTemplate,
-  };
-  const begun = beginBuild(build);
-  // Of a link, what it points at: shards are moved in, which works within one disk.
+  const build = updateBuild(options, readIndexManifest(options.out));
+  const run = new BuildRun(build);
+  // New shards are moved into the index by rename, which needs the same file system, so follow a link to the index.
+  // `true`: the index exists.
   const output = await OutputFolder.prepare(realpathSync(options.out), true);
-  try {
+  return keepOnFailure(output, async () => {
     checkNoBuild(output);
-    const scan = await begun.scan();
+    const scan = await run.scan();
     if (scan === undefined) throw pipedCorpus();
-    // Only now that nobody changes it any more.
+    // `OutputFolder.prepare` took the lock, so no other process changes the index from here on.
     const directory = openIndexDirectory(output.final);
-    const before = directory.manifest;
-    const shardRows = options.shardRows ?? DEFAULT_SHARD_ROWS;
+    const { shardRows = DEFAULT_SHARD_ROWS } = options;
     await claimUpdate(output, directory, scan, { ...options, shardRows });
     if (holdsCorpus(directory, scan, options)) {
       await output.discard();
-      begun.times.stop();
-      return {
-        ...NOTHING_DONE,
-        folder: output.final,
-        manifest: before,
-        kept: before.rows - (before.tombstones?.rows ?? 0),
-        stageMs: begun.times.stages,
-      };
+      return { ...nothingDone(directory), stageMs: run.clock.stop() };
     }
-    begun.times.start('compare');
+    run.clock.start('compare');
     const changes = await changesFor(output, directory, scan, options);
-    const added = changes.addedPositions.count();
-    if (changes.kept + added === 0) throw emptyCorpus();
     const places = placesOf(changes.addedPositions, shardRows, (shard) =>
-      join(output.partial, shardFolderName(nextShardNumber(before) + shard)),
+      join(output.folder, shardFolderName(nextShardNumber(directory.manifest) + shard)),
     );
-    const open = places.filter(({ folder }) => !existsSync(join(folder, SHARD_MANIFEST_FILE)));
-    const rowsOpen = open.reduce((sum, { rows }) => sum + rows, 0);
-    await checkRoomForPassages(output, build, scan, open);
-    const passages = await begun.read(open, scan, changes.addedPositions);
-    const duplicates = duplicateIds(
-      [...directory.passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))],
-      { alive: withNewRows(changes.removedRows, added).complement(), signal: options.signal },
-    );
-    if (options.uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
-    await checkRoomForVectors(output, build, open, rowsOpen);
-    const rowsDone = added - rowsOpen;
-    const built = await begun.encode(open, {
-      scan,
-      corpus: passages,
-      rows: added,
-      rowsDone,
-      shards: places.length,
-      isPart: true,
-      firstRows: new Map(),
-    });
-    begun.times.start('finish');
-    options.onProgress({ stage: 'finish', passages: added, totalPassages: added });
-    // Left by a process that ended between its shard's last step and clearing up.
-    for (const { folder } of places) await removeNotes(folder);
-    const shards = places.map(
-      ({ folder }): AddedShard => ({ name: basename(folder), manifest: readShardManifest(folder) }),
-    );
-    const next: NextGeneration = {
-      shards,
-      removedRows: changes.removedRows,
-      corpus: corpusRecord(before, scan, changes, { kind: options.kind, shards, duplicateIds: duplicates.count }),
-      lastUpdate: {
-        kind: options.kind,
-        before: before.generation,
-        reading: readingRecord(options.corpusOptions),
-      },
-    };
-    const changed = added + changes.restored + changes.removed > 0;
-    const manifest =
-      changed || saysMore(before, next) ? await publishGeneration(directory, output.partial, next) : before;
+    const added = rowsOf(places);
+    if (changes.kept + added === 0) throw emptyCorpus();
+    const unfinished = places.filter((place) => !isComplete(place));
+    const rowsDone = added - rowsOf(unfinished);
+    await checkSpaceForPassages(output, build, scan, unfinished, rowsOf(unfinished));
+    const corpusFiles = await run.storePassages(unfinished, scan, changes.addedPositions);
+    const duplicates = duplicatesAfter(directory, changes, places, options);
+    await checkSpaceForVectors(output, build, unfinished);
+    // `firstRow` selects rows of vector files, which an update does not read.
+    const shards = unfinished.map((place) => ({ ...place, firstRow: 0 }));
+    const built = await run.makeVectors(shards, { corpusFiles, rows: added, rowsDone, shards: places.length });
+    run.finish(added);
+    const { manifest, changed } = await publish(output, directory, { scan, changes, places, duplicates }, options);
     await output.discard();
-    begun.times.stop();
+    const { kept, restored, deleted: removed, skippedExamples } = changes;
     return {
       folder: output.final,
       manifest,
       changed,
-      kept: changes.kept,
-      restored: changes.restored,
+      kept,
+      restored,
       added,
-      removed: changes.removed,
+      removed,
       duplicates,
       tokens: built.reduce((sum, { tokens }) => sum + tokens, 0),
       resumedRows: built.reduce((sum, { resumedRows }) => sum + resumedRows, rowsDone),
-      skippedExamples: changes.skippedExamples,
-      stageMs: begun.times.stages,
+      skippedExamples,
+      stageMs: run.clock.stop(),
     };
-  } catch (error) {
-    throw await failedBuild(error, {
-      folder: output.partial,
-      final: output.final,
-      keep: () => output.release(),
-      discard: () => output.discard(),
-    });
-  }
+  });
 }
 
-const NOTHING_DONE = {
-  changed: false,
-  restored: 0,
-  added: 0,
-  removed: 0,
-  duplicates: { count: 0, examples: [] },
-  tokens: 0,
-  resumedRows: 0,
-  skippedExamples: [],
-} as const;
+/**
+ * The options for building the new shards.
+ *
+ * @throws TrawlError MODEL_MISMATCH.
+ */
+export function updateBuild(options: UpdateOptions, { model, metric, corpus, bm25 }: IndexManifest): BuildOptions {
+  return {
+    ...options,
+    // `out` is an existing index.
+    overwrite: true,
+    encoder: encoderOfIndex(model, options.encoder),
+    metric: metric ?? undefined,
+    bm25: bm25?.made,
+    passageTemplate: corpus.passageTemplate,
+  };
+}
 
+export function pipedCorpus(): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    'An index cannot be updated from a pipe, because the corpus is read twice. Write it to a file.',
+  );
+}
+
+function nothingDone({ folder, manifest }: IndexDirectory): Omit<UpdateSummary, 'stageMs'> {
+  return {
+    folder,
+    manifest,
+    changed: false,
+    kept: manifest.rows - (manifest.tombstones?.rows ?? 0),
+    restored: 0,
+    added: 0,
+    removed: 0,
+    duplicates: { count: 0, examples: [] },
+    tokens: 0,
+    resumedRows: 0,
+    skippedExamples: [],
+  };
+}
+
+/** Compares index and corpus and saves the result, or returns the saved result of an earlier run of the same update. */
 async function changesFor(
   output: OutputFolder,
   directory: IndexDirectory,
   scan: CorpusScan,
   options: UpdateOptions,
 ): Promise<Comparison> {
-  const saved = savedChanges(output.partial, directory.source.rows, scan.positions);
+  const saved = savedChanges(output.folder, directory.manifest.rows, scan.positions);
   if (saved !== undefined) return saved;
-  const scratch = join(output.partial, 'compare');
-  const bytes = comparisonBytes(directory.source.rows, scan.positions);
-  await refuseWithoutRoom(output, [{ folder: scratch }], bytes, 'the comparison with the corpus');
+  const scratch = join(output.folder, 'compare');
+  const bytes = comparisonBytes(directory.manifest.rows, scan.positions);
+  await requireSpace(output, [{ folder: scratch }], bytes, 'the files of the comparison with the corpus');
   const changes = await compareCorpus(directory, scan, { ...options, scratch });
-  await saveChanges(output.partial, changes);
+  await saveChanges(output.folder, changes);
   return changes;
 }
 
-export function pipedCorpus(): TrawlError {
-  return new TrawlError(
-    'USAGE',
-    'An index cannot be updated from a pipe: the corpus is read twice. Write it to a file.',
-  );
+/** The repeated ids of the updated index. @throws TrawlError CORPUS_DUPLICATE_ID with `uniqueIds`. */
+function duplicatesAfter(
+  { passages }: IndexDirectory,
+  { deletedRows }: Comparison,
+  places: readonly UpdatePlace[],
+  { uniqueIds, signal }: UpdateOptions,
+): Duplicates {
+  const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
+  const liveRows = withNewRows(deletedRows, rowsOf(places)).complement();
+  const duplicates = duplicateIds(files, { liveRows, signal });
+  if (uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
+  return duplicates;
+}
+
+interface Updated {
+  readonly scan: CorpusScan;
+  readonly changes: Comparison;
+  readonly places: readonly UpdatePlace[];
+  readonly duplicates: Duplicates;
+}
+
+/** Moves the new shards into the index and replaces its manifest, if anything changed. */
+async function publish(
+  output: OutputFolder,
+  directory: IndexDirectory,
+  { scan, changes, places, duplicates }: Updated,
+  { type, corpusOptions }: UpdateOptions,
+): Promise<{ manifest: IndexManifest; changed: boolean }> {
+  const before = directory.manifest;
+  // A process killed right after it completed a shard leaves its build records.
+  for (const { folder } of places) await removeBuildRecords(folder);
+  const shards = places.map(({ folder }) => ({ name: basename(folder), manifest: readShardManifest(folder) }));
+  const next = {
+    shards,
+    deletedRows: changes.deletedRows,
+    corpus: corpusRecord(before, scan, changes, { type, shards, duplicateIds: duplicates.count }),
+    lastUpdate: { kind: type, before: before.generation, reading: readingRecord(corpusOptions) },
+  };
+  const changed = places.length > 0 || changes.restored + changes.deleted > 0;
+  if (!changed && !changesManifest(before, next)) return { manifest: before, changed };
+  return { manifest: await publishGeneration(directory, output.folder, next), changed };
 }

@@ -1,18 +1,13 @@
-import type { CorpusScan } from '../../corpus/scan-corpus.ts';
-import type { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
-import type { BuildOptions } from '../build/build-options.ts';
-import type { OutputFolder } from '../build/output-folder.ts';
-import { cutPositions, shardCount } from '../build/shard-cut.ts';
-import { type ShardPlace, storedPassages } from '../build/store-passages.ts';
-import { refuseWithoutRoom } from '../disk-room.ts';
-import { expectedBytes, sampleCorpus } from '../expected-size.ts';
+import type { RowBitmap } from '../../src/row-bitmap.ts';
+import { cutPositions, shardCount } from '../building/shard-cut.ts';
+import type { ShardPlace } from '../building/shard-place.ts';
 
-/** A part of the corpus with so many new passages. */
+/** A new shard: the part of the corpus from its first to its last new passage, and the number of new passages. */
 export interface UpdatePlace extends ShardPlace {
   readonly rows: number;
 }
 
-/** The new passages in as few shards as `shardRows` allows, evenly; each from its first new passage to its last. */
+/** Distributes the new passages evenly over the smallest number of shards with at most `shardRows` rows. */
 export function placesOf(
   added: RowBitmap,
   shardRows: number,
@@ -31,19 +26,4 @@ export function placesOf(
     places.push({ index, folder: folderOf(index), first: begin, end: position + 1, rows: end - first });
   }
   return places;
-}
-
-/** By what the first passages let expect. @throws TrawlError DISK_FULL. */
-export async function checkRoomForPassages(
-  output: OutputFolder,
-  { corpus, corpusOptions, encoder, kernel }: BuildOptions,
-  scan: CorpusScan,
-  open: readonly UpdatePlace[],
-): Promise<void> {
-  if (open.every(({ folder }) => storedPassages(folder) !== undefined)) return;
-  const rows = open.reduce((sum, place) => sum + place.rows, 0);
-  const sample = await sampleCorpus(corpus, corpusOptions, { scan, first: open[0]!.first, end: open.at(-1)!.end });
-  const bytes = expectedBytes(rows, { dimension: encoder.dimension, codes: kernel !== undefined, sample });
-  const total = bytes.vectors + bytes.codes + bytes.screen + bytes.passages;
-  await refuseWithoutRoom(output, open, total, `${rows} new passages`);
 }

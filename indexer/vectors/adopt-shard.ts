@@ -1,63 +1,61 @@
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { bug, TrawlError } from '../../src/errors.ts';
-import { sha256OfFile } from '../../src/file-checksum.ts';
-import type { FileRecord } from '../../src/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
 import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
-import type { Kernel } from '../../src/vector-index/kernel.ts';
 import { sampleChecksum } from '../../src/vector-index/sample-checksum.ts';
 import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
-import type { BuiltShard, ShardContext, ShardProgress } from '../build/build-shard.ts';
-import { writeShardManifest } from '../build/shard-manifest.ts';
-import type { WrittenShardVectors } from '../build/shard-vectors.ts';
-import { storedPassages } from '../build/store-passages.ts';
-import { CODES_FILE } from '../index-files.ts';
-import { makeScreen } from '../optimize/make-screen.ts';
+import type { BuiltShard, ShardProgress, VectorContext } from '../building/build-shard.ts';
+import { writeShardManifest } from '../building/shard-manifest.ts';
+import { storedPassages } from '../building/shard-place.ts';
+import type { WrittenShardVectors } from '../building/shard-vectors.ts';
+import { CODES_FILE, fileRecord } from '../index-files.ts';
+import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
+import { makePrefilter } from '../optimize/make-prefilter.ts';
 import { checkFinite } from './check-finite.ts';
-import { checkUnchanged, type GivenVectors, type ShardRows } from './given-vectors.ts';
 import { NormSample } from './norm-sample.ts';
+import { checkVectorsUnchanged, type PrecomputedVectors, type ShardRows } from './precomputed-vectors.ts';
 import { readSegments } from './read-segments.ts';
+import { nativeRows } from './shard-segments.ts';
 
 /**
- * Completes a shard whose vectors stay where they lie: one pass over them gives checksums, codes, and that all values are
- * finite. A process that takes the shard up again begins this pass anew.
+ * Completes a shard with adopted vectors. Reads the vectors once, for checksums, codes and the check that all values are
+ * finite. A resumed build repeats this pass.
  *
- * @throws TrawlError NON_FINITE_VECTOR naming file, row and column; VECTORS_INVALID, DISK_FULL, CANCELLED.
+ * @throws TrawlError NON_FINITE_VECTOR with file, row and column; VECTORS_INVALID, DISK_FULL, CANCELLED.
  */
 export async function adoptShard(
   folder: string,
   input: ShardManifest['input'],
-  context: ShardContext,
-  { vectors, rows: shardRows }: { vectors: GivenVectors; rows: ShardRows },
+  context: VectorContext,
+  { vectors, rows: shardRows }: { vectors: PrecomputedVectors; rows: ShardRows },
   onProgress: (progress: ShardProgress) => void,
 ): Promise<BuiltShard> {
   const { encoder, kernel, signal } = context;
   const stored = storedPassages(folder);
   if (stored === undefined) throw bug(`${folder} has no passages`);
-  const begun = performance.now();
   const { segments, firstRow } = shardRows;
   const { dimension } = encoder.identity;
   const shape = { rows: stored.rows, dimension, metric: vectors.metric };
-  onProgress({ rows: 0, tokens: 0, finishing: false });
+  onProgress({ doing: 'vectors', rows: 0, tokens: 0 });
   const norms = new NormSample(dimension);
   const checksums = await readOnce(folder, segments, shape, {
     kernel,
     signal,
     firstRow,
     onRows: (values, rows) => {
-      norms.look(values);
-      onProgress({ rows, tokens: 0, finishing: false });
+      norms.add(values);
+      onProgress({ doing: 'vectors', rows, tokens: 0 });
     },
   });
-  const norm = norms.remark(encoder.identity, vectors.metric);
-  if (norm !== undefined) context.onNote(`rows ${firstRow} to ${firstRow + shape.rows}: ${norm}`);
-  const read = performance.now();
-  onProgress({ rows: shape.rows, tokens: 0, finishing: true });
+  const warning = norms.warning(encoder.identity, vectors.metric);
+  if (warning !== undefined) context.onNote(`Rows ${firstRow} to ${firstRow + shape.rows}: ${warning}`);
+  onProgress({ doing: 'finish', rows: shape.rows, tokens: 0 });
   const derived = await derivedFiles(folder, segments, shape, kernel, signal);
-  checkUnchanged(vectors);
+  checkVectorsUnchanged(vectors);
   const sizes = new Map(vectors.set.files.map(({ path, bytes }) => [path, bytes]));
   const adopted = segments.map((segment, i) => ({
     ...segment,
@@ -70,17 +68,26 @@ export async function adoptShard(
   }));
   const identity = generationOfSegments(segments, checksums);
   const written: WrittenShardVectors = { ...derived, vectors: adopted, sha256: identity };
-  const manifest = await writeShardManifest(folder, { shape, stored, truncatedPassages: 0, written, input, context });
-  return { manifest, tokens: 0, resumedRows: 0, encodeMs: read - begun, finishMs: performance.now() - read };
+  const lexical = await makeLexicalIfWanted(folder, context, (rows) => onProgress({ doing: 'words', rows, tokens: 0 }));
+  const manifest = await writeShardManifest(folder, {
+    rows: shape.rows,
+    vectors: { space: { model: encoder.identity, metric: shape.metric, dimension }, written },
+    stored,
+    truncatedPassages: 0,
+    lexical,
+    input,
+    context,
+  });
+  return { manifest, tokens: 0, resumedRows: 0 };
 }
 
-/** What identifies the rows, wherever they lie. */
+/** Identifies the rows by their content, independent of the paths. */
 function generationOfSegments(segments: readonly VectorSegment[], checksums: readonly string[]): string {
   const facts = segments.map(({ bytes, dtype }, i) => [bytes, dtype, checksums[i]]);
   return createHash('sha256').update(JSON.stringify(facts)).digest('hex');
 }
 
-/** By where the folders lie: who opens the index may come by another way than who made it. */
+/** Resolves links first, because the index may later be opened by another path. */
 function relativeTo(folder: string, path: string): string {
   return relative(realpathSync(folder), join(realpathSync(dirname(path)), basename(path)));
 }
@@ -88,10 +95,10 @@ function relativeTo(folder: string, path: string): string {
 interface Shape {
   readonly rows: number;
   readonly dimension: number;
-  readonly metric: GivenVectors['metric'];
+  readonly metric: PrecomputedVectors['metric'];
 }
 
-/** The one pass: codes as they come, and the SHA-256 of each segment. */
+/** Makes the codes. Returns the SHA-256 of each segment. */
 async function readOnce(
   folder: string,
   segments: readonly VectorSegment[],
@@ -112,17 +119,17 @@ async function readOnce(
   const path = join(folder, CODES_FILE);
   const codes = kernel === undefined ? undefined : new CodesWriter(path, { metric, dimension }, kernel);
   try {
-    for await (const { first, count, values, pieces } of readSegments(segments, dimension, { signal })) {
-      // The engine's threads work while this one hashes; it has taken its copy of the rows when the call returns.
+    for await (const { first, count, values, parts } of readSegments(segments, dimension, { signal })) {
+      // The engine copies the rows before `append` returns; its threads compute the codes while this thread hashes.
       const coding = codes?.append(values);
       coding?.catch(() => undefined);
-      for (const { segment, bytes } of pieces) hashes[segment]!.update(bytes);
-      if (codes === undefined) checkFinite(values, { segments, dimension, first, firstRow });
+      for (const { segment, bytes } of parts) hashes[segment]!.update(bytes);
+      if (codes === undefined) checkFinite({ values, first, segments, dimension }, firstRow);
       try {
         await coding;
       } catch (error) {
         if (error instanceof TrawlError && error.code === 'NON_FINITE_VECTOR') {
-          checkFinite(values, { segments, dimension, first, firstRow });
+          checkFinite({ values, first, segments, dimension }, firstRow);
         }
         throw error;
       }
@@ -143,15 +150,11 @@ async function derivedFiles(
   { rows, dimension }: Shape,
   kernel: Kernel | undefined,
   signal: AbortSignal | undefined,
-): Promise<Pick<WrittenShardVectors, 'codes' | 'screen' | 'files'>> {
+): Promise<Pick<WrittenShardVectors, 'codes' | 'prefilter' | 'files'>> {
   if (kernel === undefined) return { codes: null, files: [] };
   const path = join(folder, CODES_FILE);
-  const codes: FileRecord = {
-    path: CODES_FILE,
-    bytes: (await stat(path)).size,
-    sha256: await sha256OfFile(path, signal),
-  };
-  const native = { rows, dtype: segments[0]?.dtype ?? ('float32' as const), segments };
-  const { screen, file } = await makeScreen(folder, path, { rows: native, dimension }, kernel, { signal });
-  return { codes: { path: CODES_FILE }, screen, files: [codes, ...(file === undefined ? [] : [file])] };
+  const codes = await fileRecord(path, signal);
+  const native = nativeRows(rows, segments);
+  const { prefilter, file } = await makePrefilter(folder, path, { rows: native, dimension }, kernel, { signal });
+  return { codes: { path: CODES_FILE }, prefilter, files: [codes, ...(file === undefined ? [] : [file])] };
 }

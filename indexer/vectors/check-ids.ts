@@ -2,9 +2,9 @@ import { TrawlError } from '../../src/errors.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 
 /**
- * Compares the ids that a file of vectors has with those of the passages, row by row.
+ * Compares the ids of a vector file with those of the passages, row by row. A passage without an id matches any id.
  *
- * @throws TrawlError VECTORS_MISMATCH naming the first row that differs.
+ * @throws TrawlError VECTORS_MISMATCH with the first row that differs.
  */
 export function checkIds(ids: readonly string[], passageFiles: readonly string[]): void {
   let row = 0;
@@ -15,8 +15,8 @@ export function checkIds(ids: readonly string[], passageFiles: readonly string[]
         if (id !== null && String(id) !== ids[row]) {
           throw new TrawlError(
             'VECTORS_MISMATCH',
-            `Row ${row}: the vectors are of the passage with id ${JSON.stringify(ids[row] ?? null)}, the corpus has ` +
-              `${JSON.stringify(String(id))} there. Bring the corpus into the order of the vectors, or name the one they were made from.`,
+            `Row ${row}: the vector file has id ${JSON.stringify(ids[row] ?? null)}, the corpus ${JSON.stringify(String(id))}. ` +
+              'Use the corpus that the vectors were made from, in the same order.',
             { details: { row } },
           );
         }

@@ -1,12 +1,12 @@
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import type { Metric } from '../../src/metric.ts';
 
-/** Rows looked at of each block. */
+/** Rows measured per block. */
 const ROWS = 32;
-/** Float16 encoders normalise to within 5e-4. */
+/** Encoders in float16 normalise to within 5e-4. */
 const TOLERANCE = 0.01;
 
-/** Lengths of a few rows of every block: a model that normalises makes vectors of length 1. */
+/** Measures the lengths of a few rows per block. Vectors of a model that normalises have length 1. */
 export class NormSample {
   readonly #dimension: number;
   #least = Number.POSITIVE_INFINITY;
@@ -17,7 +17,7 @@ export class NormSample {
   }
 
   /** @param values rows, row-major. */
-  look(values: Float32Array): void {
+  add(values: Float32Array): void {
     const rows = values.length / this.#dimension;
     for (let i = 0; i < Math.min(rows, ROWS); i++) {
       const begin = rows <= ROWS ? i : Math.floor((i * rows) / ROWS);
@@ -29,16 +29,14 @@ export class NormSample {
     }
   }
 
-  /** What is odd, as a sentence; undefined where nothing is. */
-  remark({ name, normalize }: ModelIdentity, metric: Metric): string | undefined {
+  /** A warning if the lengths do not match the model. */
+  warning({ name, normalize }: ModelIdentity, metric: Metric): string | undefined {
     if (!normalize || metric === 'l2' || this.#most === 0) return undefined;
     if (this.#least >= 1 - TOLERANCE && this.#most <= 1 + TOLERANCE) return undefined;
     return (
-      `${name} makes vectors of length 1, these have lengths from ${this.#least.toFixed(3)} to ${this.#most.toFixed(3)} ` +
-      '(a sample): they may be of another model, or not normalised.' +
-      (metric === 'inner-product'
-        ? ' Scores are inner products of them as they are; --metric cosine divides by the lengths.'
-        : '')
+      `Vectors of ${name} have length 1, but a sample of these has lengths from ${this.#least.toFixed(3)} to ` +
+      `${this.#most.toFixed(3)}. They may come from another model, or are not normalised.` +
+      (metric === 'inner-product' ? ' Scores will be inner products; --metric cosine divides by the lengths.' : '')
     );
   }
 }

@@ -1,27 +1,26 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { decodeFloat16 } from '../../src/vector-index/float16.ts';
+import { decodeFloat16 } from '../../src/system/float16.ts';
 import { DTYPE_BYTES, type VectorSegment } from '../../src/vector-index/vector-segments.ts';
 
-/** Bytes of one block. */
+/** Block size in bytes. */
 const BLOCK_BYTES = 8 * 1024 * 1024;
 
 export interface SegmentBlock {
-  /** Number of the block's first row among the rows of the segments. */
+  /** Number of the block's first row in the segments. */
   readonly first: number;
   readonly count: number;
-  /** Row-major float32. Valid until the next block is asked for. */
+  /** Row-major float32. Overwritten when the next block is requested. */
   readonly values: Float32Array;
-  /** The bytes as they lie in the files, cut where a segment ends. */
-  readonly pieces: readonly { readonly segment: number; readonly bytes: Uint8Array }[];
+  /** The bytes of the files, split at the ends of segments. */
+  readonly parts: readonly { readonly segment: number; readonly bytes: Uint8Array }[];
 }
 
 /**
- * The rows of segments from `first` on, block after block, each byte read once. While a block is looked at the next one is
- * read.
+ * Reads the rows of segments, from row `first`, in blocks. Reads the next block while the caller processes one.
  *
- * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID where a file ends early, CANCELLED.
+ * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID if a file ends early, CANCELLED.
  */
 export async function* readSegments(
   segments: readonly VectorSegment[],
@@ -33,15 +32,15 @@ export async function* readSegments(
   const rows = segments.reduce((sum, { bytes }) => sum + bytes, 0) / rowBytes;
   const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / rowBytes));
   const files: FileHandle[] = [];
-  // Two blocks take turns; float16 is widened into a third.
+  // One block is read while the other is processed; float16 is widened into a third.
   const buffers = [0, 1].map(() => new Uint8Array(Math.min(rows, rowsPerBlock) * rowBytes));
   const widened = dtype === 'float16' ? new Float32Array(Math.min(rows, rowsPerBlock) * dimension) : undefined;
   const read = async (row: number): Promise<SegmentBlock> => {
     const count = Math.min(rowsPerBlock, rows - row);
     const bytes = buffers[Math.floor(row / rowsPerBlock) % 2]!.subarray(0, count * rowBytes);
-    const pieces = await readPieces(files, segments, row * rowBytes, bytes);
+    const parts = await readParts(files, segments, row * rowBytes, bytes);
     const values = widened === undefined ? new Float32Array(bytes.buffer, 0, count * dimension) : widened;
-    return { first: row, count, values, pieces };
+    return { first: row, count, values, parts };
   };
   let next: Promise<SegmentBlock> | undefined;
   try {
@@ -51,7 +50,7 @@ export async function* readSegments(
       const block = await (next ?? read(row));
       row += block.count;
       next = row < rows ? read(row) : undefined;
-      // Handled where it is awaited; until then a failure must not count as unhandled.
+      // The block is awaited later; until then, a failure must not count as an unhandled rejection.
       next?.catch(() => undefined);
       if (widened === undefined) yield block;
       else {
@@ -66,26 +65,26 @@ export async function* readSegments(
   }
 }
 
-async function readPieces(
+async function readParts(
   files: readonly FileHandle[],
   segments: readonly VectorSegment[],
   position: number,
   target: Uint8Array,
-): Promise<SegmentBlock['pieces']> {
-  const pieces: { segment: number; bytes: Uint8Array }[] = [];
+): Promise<SegmentBlock['parts']> {
+  const parts: { segment: number; bytes: Uint8Array }[] = [];
   let begin = 0;
   let done = 0;
   for (const [segment, { path, offset, bytes }] of segments.entries()) {
     const within = position + done - begin;
     if (done < target.length && within < bytes) {
-      const piece = target.subarray(done, done + Math.min(target.length - done, bytes - within));
-      await readAll(files[segment]!, path, piece, offset + within);
-      pieces.push({ segment, bytes: piece });
-      done += piece.length;
+      const part = target.subarray(done, done + Math.min(target.length - done, bytes - within));
+      await readAll(files[segment]!, path, part, offset + within);
+      parts.push({ segment, bytes: part });
+      done += part.length;
     }
     begin += bytes;
   }
-  return pieces;
+  return parts;
 }
 
 async function readAll(file: FileHandle, path: string, target: Uint8Array, position: number): Promise<void> {
@@ -94,7 +93,7 @@ async function readAll(file: FileHandle, path: string, target: Uint8Array, posit
     if (bytesRead === 0) {
       throw new TrawlError(
         'VECTORS_INVALID',
-        `${path}: ends at byte ${position + done}, before its rows do. Copy it again.`,
+        `${path}: ends at byte ${position + done}, within its rows. Copy the file again.`,
       );
     }
     done += bytesRead;
@@ -105,6 +104,6 @@ async function openFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'r');
   } catch (cause) {
-    throw new TrawlError('VECTORS_NOT_FOUND', `${path}: cannot be opened (${(cause as Error).message}).`, { cause });
+    throw new TrawlError('VECTORS_NOT_FOUND', `${path} cannot be opened: ${(cause as Error).message}.`, { cause });
   }
 }

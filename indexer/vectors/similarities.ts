@@ -1,12 +1,12 @@
 export interface Similarities {
-  /** Cosines, −1 to 1, in the order of the rows. */
+  /** Cosines, −1 to 1, in row order; larger is nearer. */
   readonly values: readonly number[];
   readonly median: number;
-  readonly least: number;
+  readonly lowest: number;
   readonly mean: number;
 }
 
-/** Cosines of vectors (row-major) with those of the rows in order; 0 where a vector is zero. */
+/** The cosine of vector i (row-major) and that of row i, for each i; 0 if one of them is zero. */
 export function similarities(vectors: Float32Array, rows: readonly { readonly vector: Float32Array }[]): Similarities {
   return summary(
     rows.map(({ vector }, i) => {
@@ -27,5 +27,5 @@ export function summary(values: readonly number[]): Similarities {
   const middle = sorted.length / 2;
   const median = ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
   const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
-  return { values, median, least: sorted[0] ?? 0, mean };
+  return { values, median, lowest: sorted[0] ?? 0, mean };
 }

@@ -1,16 +1,19 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
-const ROWS_BETWEEN_LOOKS = 4096;
+/** Rows between two checks of the signal. */
+const CHECK_EVERY = 4096;
 
 /**
- * Reads a passage file whole: SQLite's own check of every page and of the look-ups against the table, then every row: row
- * numbers without gaps, the content hash, and line numbers that go up within each corpus file. `onBytes` is told how much of
- * the file's size is done.
+ * Checks a passage file: SQLite checks every page and compares each look-up with its table. Then every row: row numbers have no
+ * gaps, the content hash matches, and line numbers ascend within each corpus file.
+ *
+ * @param onBytes called with byte counts that add up to the size of the file.
  */
 export async function passageProblems(
   shard: OpenedShard,
@@ -21,7 +24,7 @@ export async function passageProblems(
   try {
     file = new PassageFile(path, { mapped: false });
   } catch (error) {
-    // Its header and size have been looked at: what fails now is damage within.
+    // Header and size were checked before, so the damage is in the pages.
     return [problemOf(error, path)];
   }
   try {
@@ -52,12 +55,13 @@ async function contentProblems(
   );
   let rows = 0;
   for (const { row, line, document } of file.passages()) {
-    if (row !== rows) return [problem(path, `row ${row} where row ${rows} is expected`)];
-    if (!lines.follows(line)) return [problem(path, `row ${row} is of line ${line}, the row before it of a later one`)];
-    if (++rows % ROWS_BETWEEN_LOOKS === 0) {
-      onBytes((bytes * ROWS_BETWEEN_LOOKS) / Math.max(1, manifest.rows));
-      // A turn of the event loop, for signals.
-      await new Promise((resolve) => setImmediate(resolve));
+    if (row !== rows) return [problem(path, `expected row ${rows}, found row ${row}`)];
+    if (!lines.follows(line))
+      return [problem(path, `row ${row} has line ${line}, but the row before it has a later line`)];
+    if (++rows % CHECK_EVERY === 0) {
+      onBytes((bytes * CHECK_EVERY) / Math.max(1, manifest.rows));
+      // Yield to the event loop, so that process signals are handled.
+      await setImmediate();
       throwIfCancelled(signal);
     }
     hash.update(document).update('\n');
@@ -71,7 +75,7 @@ async function contentProblems(
   return problems;
 }
 
-/** Line numbers go up within a corpus file. Told only where the counts of the files add up to the rows. */
+/** Checks that line numbers ascend within each corpus file. Accepts any order if the counts do not add up to the rows. */
 class LineOrder {
   readonly #left: number[];
   #line = 0;

@@ -1,25 +1,25 @@
 import { TrawlError } from '../../src/errors.ts';
 
-/** One thing that is wrong with an index. */
+/** A problem found in an index. */
 export interface VerifyProblem {
-  /** Absolute path of the file that is wrong. */
+  /** Absolute path of the damaged file. */
   readonly file: string;
-  /** A sentence that begins with the file: what was found, what was expected, the way out. */
+  /** File, finding, expectation and remedy. */
   readonly message: string;
 }
 
-const COPY_AGAIN = 'Copy the file again from where it is whole, or build the index again.';
+const COPY_AGAIN = 'Copy the file again from an intact copy, or build the index again.';
 
-export function problem(file: string, found: string, wayOut: string = COPY_AGAIN): VerifyProblem {
-  return { file, message: `${file}: ${found}. ${wayOut}` };
+export function problem(file: string, found: string, remedy: string = COPY_AGAIN): VerifyProblem {
+  return { file, message: `${file}: ${found}. ${remedy}` };
 }
 
-/** The refusal of a part of an index as a problem; `file` where the message names none. Any other error is thrown. */
+/** Turns an error about a file into a problem; `file` is the default if the message names no file. Rethrows other errors. */
 export function problemOf(error: unknown, file: string): VerifyProblem {
   if (!(error instanceof TrawlError) || error.code === 'CANCELLED' || error.code === 'INTERNAL') throw error;
   const named = /^(\/[^:]+): /.exec(error.message)?.[1];
   const found = named === undefined ? `${file}: ${error.message}` : error.message;
-  // What is refused while it is opened may have several ways out, and then names none.
-  const hasWayOut = /\b(again|[Rr]estore|Use the program)\b/.test(found);
-  return { file: named ?? file, message: hasWayOut ? found : `${found} ${COPY_AGAIN}` };
+  // Errors of opening an index may name no remedy.
+  const hasRemedy = /\b(again|[Rr]estore|Use the program)\b/.test(found);
+  return { file: named ?? file, message: hasRemedy ? found : `${found} ${COPY_AGAIN}` };
 }

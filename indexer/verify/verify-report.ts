@@ -4,32 +4,32 @@ import type { VerifyProblem } from './verify-problem.ts';
 import type { SampleReport } from './verify-sample.ts';
 
 export interface VerifyOptions {
-  /** Manifests, sizes and headers alone: what is read does not grow with the index. */
+  /** Check only manifests, sizes and headers. */
   readonly quick?: boolean;
-  /** Passages to embed again, [0, ∞). Default 0. */
+  /** Passages to embed again. Default: 0. */
   readonly sample?: number;
-  /** Makes them; called once, where there is something to embed. */
+  /** Opens the model of the index. Called at most once, only if there are passages to embed. */
   readonly openEncoder?: (folder: string, manifest: IndexManifest) => Promise<TextEncoder>;
-  /** Opens it before anything else, and lets its error end the examination. */
+  /** Open the model first, and fail without it. */
   readonly requireEncoder?: boolean;
   readonly onProgress?: (progress: VerifyProgress) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface VerifyProgress {
-  /** What is being done, in a few words. */
+interface VerifyProgress {
+  /** The current step, such as `codes of <folder>`. */
   readonly step: string;
   readonly doneBytes: number;
-  /** Bytes that are read in all; files that are read for several checks count for each. */
+  /** Counts a file once for each check that reads it. */
   readonly totalBytes: number;
 }
 
 export interface VerifyReport {
   readonly problems: readonly VerifyProblem[];
-  /** What was to be checked and could not be, as sentences. */
+  /** Sentences about checks that could not be made. */
   readonly notChecked: readonly string[];
   readonly rows: number;
   readonly shards: number;
-  /** Null where no passage was embedded again. */
+  /** Null if no passage was embedded again. */
   readonly sample: Omit<SampleReport, 'problems'> | null;
 }

@@ -3,40 +3,42 @@ import type { PassageRow } from '../../corpus/passage.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { shardSegments } from '../vectors/shard-segments.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
-/** Passages handed to the encoder at once. */
+/** Passages per call of the encoder. */
 const BATCH = 32;
-/** Rows that are listed one by one. */
+/** Limit of the rows that are reported one by one. */
 const MAX_LISTED = 5;
 /**
- * How far a vector may be from the stored one, as a part of its length. Other machines, batches and the float16 of GPUs move
- * a vector by some thousandths; another passage of the same corpus, prefix or pooling by several tenths.
+ * Largest accepted distance to the stored vector, as a fraction of the vector's length. Another machine, batch or float16 on a
+ * GPU changes a vector by some thousandths; another passage, prefix or pooling by several tenths.
  */
 const MAX_DISTANCE = { float: 0.05, int8: 0.3 } as const;
 
 export interface SampleReport {
   readonly problems: readonly VerifyProblem[];
   readonly passages: number;
-  /** Vectors with the stored bits. */
+  /** Vectors equal to the stored ones, bit for bit. */
   readonly equal: number;
-  /** The largest distance to a stored vector, as a part of the length of the one made now; null without passages. */
+  /** Largest distance to a stored vector, as a fraction of the new one's length. Null without passages. */
   readonly largestDistance: number | null;
 }
 
 /**
- * Embeds passages of the index again and compares them with the stored vectors: rows evenly spread over the shards given,
- * the same ones each time.
+ * Embeds passages of the index again and compares them with the stored vectors. The rows are spread evenly over the index and
+ * are the same in every run.
  *
  * @throws TrawlError ENCODING_FAILED, CANCELLED.
  */
 export async function verifySample(
   shards: readonly OpenedShard[],
-  { model, corpus }: IndexManifest,
+  { model, corpus }: { readonly model: ModelIdentity; readonly corpus: CorpusRecord },
   encoder: TextEncoder,
   {
     sample,
@@ -57,7 +59,7 @@ export async function verifySample(
         throwIfCancelled(signal);
         const texts = documents.slice(start, start + BATCH).map((document) => template(parsed(document)));
         const { vectors, outcomes } = await encoder.encode(texts, {
-          kind: 'passage',
+          inputType: 'passage',
           ...(signal === undefined ? {} : { signal }),
         });
         for (const [i, outcome] of outcomes.entries()) {
@@ -69,9 +71,9 @@ export async function verifySample(
           problems.push(
             problem(
               path,
-              `the passage of row ${row} embedded again is ${distance.toFixed(3)} of its length away from the stored vector; ` +
-                `at most ${limit} is expected of the same passage and model`,
-              'Passages and vectors do not belong together, or the vectors are of another model, prefix or pooling: build the index again.',
+              `the passage of row ${row}, embedded again, has a relative distance of ${distance.toFixed(3)} to the stored ` +
+                `vector; for the same passage and model it is at most ${limit}`,
+              'Passages and vectors do not belong together, or the vectors come from another model, prefix or pooling: build the index again.',
             ),
           );
         }
@@ -85,7 +87,11 @@ export async function verifySample(
   if (far > MAX_LISTED) {
     const { file } = problems[0]!;
     problems.push(
-      problem(file, `${far} of ${distances.length} passages embedded again are too far away`, 'The first are named.'),
+      problem(
+        file,
+        `${far} of ${distances.length} passages, embedded again, are too far from their vectors`,
+        'The first of them are listed.',
+      ),
     );
   }
   return {
@@ -96,7 +102,7 @@ export async function verifySample(
   };
 }
 
-/** Rows within their shards: the middles of as many equal parts of all rows. */
+/** Divides all rows into `sample` equal parts and chooses the middle of each; returns row numbers within the shards. */
 function spread(shards: readonly OpenedShard[], sample: number): { shard: OpenedShard; rows: number[] }[] {
   const total = shards.reduce((sum, { manifest }) => sum + manifest.rows, 0);
   const count = Math.min(sample, total);
@@ -114,8 +120,7 @@ function readRows(
   rows: readonly number[],
   path: string,
 ): { documents: string[]; stored: Float32Array[] } {
-  const segments = manifest.vectors.map((segment) => ({ ...segment, path: within(folder, segment.path) }));
-  const reader = new SegmentReader(segments, manifest.dimension);
+  const reader = new SegmentReader(shardSegments({ folder, manifest }), manifest.dimension);
   try {
     const stored = rows.map((row) => {
       const vector = new Float32Array(manifest.dimension);
@@ -133,7 +138,7 @@ function readRows(
   }
 }
 
-/** A document that does not parse is a finding of the content hash; here it is an empty passage, far from its vector. */
+/** A document that does not parse becomes an empty passage. The content hash reports it as well. */
 function parsed(document: string): PassageRow {
   const result = parseJson(document);
   const isRow = result.ok && typeof result.value === 'object' && result.value !== null;

@@ -1,7 +1,7 @@
-"""Training text: reading JSONL corpora, leaving out evaluated passages, making views.
+"""Training text: reads JSONL corpora, drops passages of the evaluation sets, makes views.
 
 A *view* is a short text made from a passage: its title, one sentence, or a
-pseudo-query that imitates what a search agent asks (a fragment with a question
+pseudo-query that imitates a query of a search agent (a fragment with a question
 word, keywords, a comparison of two titles, a bridge between two passages).
 """
 
@@ -16,8 +16,9 @@ from pathlib import Path
 
 SHINGLE = 13  # words; the usual length for train/test decontamination
 
-CLOZE_SHARE = 0.35  # share of contrastive pairs that are inverse cloze pairs
-TITLE_SHARE = 0.10  # and that ask by the title alone
+# Shares of the contrastive pairs: inverse cloze pairs, and pairs whose query is the title.
+CLOZE_SHARE = 0.35
+TITLE_SHARE = 0.10
 
 STOPWORDS = frozenset(
     "a an and are as at be been but by for from had has have he her his in into is it its of on or "
@@ -38,7 +39,7 @@ COMPARISONS = (
 
 @dataclass(frozen=True)
 class Passage:
-    """One passage: `text` has no title; `contents` is `"title"\\ntext`."""
+    """One passage. `text` excludes the title; `contents` is `"title"\\ntext`."""
 
     title: str
     text: str
@@ -57,7 +58,7 @@ class Query:
 
 
 def clean_title(title: str) -> str:
-    """Strips blanks and surrounding quotation marks."""
+    """Strips white space and surrounding quotation marks."""
     return title.strip().strip('"').strip()
 
 
@@ -82,16 +83,16 @@ def words(text: str) -> list[str]:
 
 
 def shingles(text: str) -> Iterable[tuple[str, ...]]:
-    """Word sequences of length SHINGLE; a shorter text is one sequence as a whole."""
+    """All sequences of SHINGLE consecutive words; a shorter text is a single sequence."""
     w = words(text)
     return (tuple(w[i : i + SHINGLE]) for i in range(max(1, len(w) - SHINGLE + 1)))
 
 
 def drop_evaluated(passages: list[Passage], evaluated: list[Passage]) -> tuple[list[Passage], dict[str, int]]:
-    """Drops passages that share a title or any SHINGLE words in a row with an evaluated passage.
+    """Drops passages that share a title or SHINGLE consecutive words with a passage of an evaluation set.
 
-    Titles are compared without case. Also drops empty and repeated texts.
-    Returns what is kept and the count dropped for each reason.
+    Ignores the case of titles. Also drops empty and repeated texts.
+    Returns the kept passages and the number dropped for each reason.
     """
     titles = {p.title.lower() for p in evaluated if p.title}
     seen_words = {s for p in evaluated for s in shingles(p.text)}
@@ -113,7 +114,7 @@ def drop_evaluated(passages: list[Passage], evaluated: list[Passage]) -> tuple[l
 
 
 def sentences(text: str) -> list[str]:
-    """A plain sentence split: good enough to cut encyclopedic text."""
+    """A simple sentence splitter, good enough for encyclopedic text. Omits sentences of fewer than 5 words."""
     parts = re.split(r"(?<=[a-z0-9\)\"”][.!?])\s+(?=[A-Z\"“])", text)
     return [s.strip() for s in parts if len(s.split()) >= 5] or [text]
 
@@ -147,7 +148,7 @@ def find_bridges(passages: list[Passage]) -> dict[int, list[int]]:
 
 
 class QueryMaker:
-    """Makes pseudo-queries from passages with its own random stream."""
+    """Makes pseudo-queries from passages, with a random generator of its own."""
 
     def __init__(self, passages: list[Passage], seed: int) -> None:
         self.passages = passages
@@ -158,7 +159,7 @@ class QueryMaker:
         return self.rng.choice(sentences(self.passages[i].text))
 
     def fragment(self, i: int, low: int, high: int) -> str:
-        """`low` to `high` words in a row from one sentence."""
+        """`low` to `high` consecutive words of one sentence."""
         w = self.sentence(i).split()
         n = min(len(w), self.rng.randint(low, high))
         start = self.rng.randint(0, len(w) - n)
@@ -172,7 +173,7 @@ class QueryMaker:
         return " ".join(w[k] for k in sorted(self.rng.sample(range(len(w)), n)))
 
     def ask(self, body: str) -> str:
-        """Puts a question word before `body`, three times in four."""
+        """Puts a question word before `body` with probability 0.75."""
         if self.rng.random() < 0.25:
             return body
         return f"{self.rng.choice(OPENERS)} {body}?"
@@ -202,10 +203,10 @@ class QueryMaker:
         return Query(self.ask(self.fragment(i, 5, 12)), (i,))
 
     def pair(self, i: int) -> tuple[str, str]:
-        """A contrastive pair for passage `i`: (query, text to take out of the passage).
+        """A contrastive pair for passage `i`: (query, text to remove from the passage).
 
-        Taking the sentence (or the title) that became the query out of the
-        passage leaves what surrounds it, so related words are learnt, not only shared ones.
+        Removing the sentence or title that became the query from the passage
+        makes the model learn related words, not only shared ones.
         """
         p, r = self.passages[i], self.rng.random()
         if r < CLOZE_SHARE:
@@ -224,8 +225,8 @@ class QueryMaker:
 def cloze(passages: list[Passage], seed: int) -> tuple[list[str], list[str]]:
     """Inverse cloze pairs for validation: (queries, contents), aligned.
 
-    The query is one sentence cut to at most 20 words; that sentence is taken
-    out of the passage, so the two share no text but the words they have in common.
+    The query is one sentence, truncated to 20 words; the sentence is removed
+    from the passage.
     """
     rng = random.Random(seed)
     queries, contents = [], []

@@ -1,4 +1,4 @@
-"""Teacher embeddings of the training text, made in chunks and kept in a cache folder."""
+"""Teacher embeddings of the training text, computed in chunks and cached in a folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TextSet:
 
 @dataclass
 class TrainingSet:
-    """`contents`: every training passage; `maker` makes contrastive pairs of them;
+    """`contents`: every training passage. `maker` makes contrastive pairs from them.
 
     `taught`: the texts that the teacher embedded (passages, sentences, titles, pseudo-queries).
     """
@@ -37,7 +37,7 @@ class TrainingSet:
 
 
 def split_titles(passages: list[Passage], seed: int, share: float) -> tuple[list[Passage], list[Passage]]:
-    """Splits into (training, validation) by title, so no article is in both; shuffles."""
+    """Shuffles and splits into (training, validation) by title, so that no article is in both."""
     order = list(passages)
     random.Random(seed).shuffle(order)
     train, valid = [], []
@@ -48,7 +48,7 @@ def split_titles(passages: list[Passage], seed: int, share: float) -> tuple[list
 
 
 def encode_cached(cache: Path, name: str, texts: list[str], teacher: Teacher) -> TextSet:
-    """Teacher embeddings of `texts`, read from `cache` where the same texts were embedded before."""
+    """Teacher embeddings of `texts`, read from `cache` if the same texts were embedded before."""
     digest = hashlib.sha256(json.dumps([texts, teacher.max_tokens]).encode()).hexdigest()[:16]
     path = cache / f"{name}-{digest}.npy"
     if path.exists():
@@ -68,8 +68,8 @@ def join(sets: list[TextSet]) -> TextSet:
 def build_training_set(
     passages: list[Passage], teacher: Teacher, cache: Path, seed: int, chunks: int, taught_chunks: int, view_chunks: int
 ) -> TrainingSet:
-    """The passages in `chunks` equal parts: the teacher embeds the passages of the first
-    `taught_chunks`, and the short views of the first `view_chunks`."""
+    """Splits the passages into `chunks` equal parts. The teacher embeds the passages of the first
+    `taught_chunks` parts and the views of the first `view_chunks` parts."""
     maker = QueryMaker(passages, seed)
     views = []
     for i, p in enumerate(passages):
@@ -90,7 +90,10 @@ def build_training_set(
 
 @dataclass
 class ValidationSet:
-    """Held-out inverse cloze pairs and pseudo-queries; row i of `queries` belongs to row i of `passages`."""
+    """Held-out inverse cloze pairs and pseudo-queries.
+
+    `query_gold` [queries, 2]: rows of the gold passages in `passages`; -1 if there is no second one.
+    """
 
     cloze_queries: TextSet
     cloze_passages: TextSet

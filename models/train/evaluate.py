@@ -1,10 +1,10 @@
-"""Recall and MRR of a shipped model folder, beside its teacher and BM25, as a Markdown table.
+"""Prints recall and MRR of a model folder, its teacher and BM25 as a Markdown table.
 
     python evaluate.py --model DIR --teacher DIR --set FOLDER...
 
-Each set folder holds corpus.jsonl ({"id","contents"} or {"id","title","text"})
-and queries.jsonl ({"id","question","gold_ids"}). The model runs from its files,
-one text at a time; `--check` also verifies file sizes and batch invariance.
+Each set folder contains corpus.jsonl ({"id","contents"} or {"id","title","text"})
+and queries.jsonl ({"id","question","gold_ids"}). The model embeds one text at a
+time; `--check` also verifies file sizes and batch invariance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEPTH = 10
 
 @dataclass
 class EvaluationSet:
-    """Passages, questions, and for each question the row numbers of its gold passages."""
+    """Passages, questions, and the rows of the gold passages of each question."""
 
     name: str
     contents: list[str]
@@ -45,7 +45,7 @@ def read_set(folder: Path) -> EvaluationSet:
 
 
 class ShippedModel:
-    """A trawl-model folder, run as a host program does: graph, then mean pooling, then L2 norm."""
+    """A trawl-model folder. Runs the graph, then mean pooling and L2 normalisation, as Trawl does."""
 
     def __init__(self, folder: Path) -> None:
         self.config = json.loads((folder / "trawl-model.json").read_text())
@@ -55,32 +55,32 @@ class ShippedModel:
         graph = str(folder / self.config["graph"]["path"])
         self.session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
-    def token_ids(self, text: str, kind: str) -> list[int]:
-        ids = self.tokenizer.encode(self.config["prefixes"][kind] + text).ids
-        limit = self.config["maxTokens"][kind]
+    def token_ids(self, text: str, input_type: str) -> list[int]:
+        ids = self.tokenizer.encode(self.config["prefixes"][input_type] + text).ids
+        limit = self.config["maxTokens"][input_type]
         return ids if len(ids) <= limit else ids[: limit - 1] + ids[-1:]
 
-    def encode_batch(self, texts: list[str], kind: str) -> np.ndarray:
+    def encode_batch(self, texts: list[str], input_type: str) -> np.ndarray:
         """Embeds texts in one padded run. Returns float32 [n, dimension], unit rows."""
-        ids = [self.token_ids(t, kind) for t in texts]
+        ids = [self.token_ids(t, input_type) for t in texts]
         width = max(map(len, ids))
         tokens = np.array([x + [0] * (width - len(x)) for x in ids], np.int64)
         mask = np.array([[1] * len(x) + [0] * (width - len(x)) for x in ids], np.int64)
         feeds = {"input_ids": tokens, "attention_mask": mask}
         (hidden,) = self.session.run([self.config["graph"]["output"]], feeds)
         out = np.empty((len(ids), hidden.shape[2]), np.float32)
-        for i, x in enumerate(ids):  # each text on its own: no padding enters the sum
+        for i, x in enumerate(ids):  # excludes the padding
             pooled = hidden[i, : len(x)].mean(0)
             out[i] = pooled / np.linalg.norm(pooled)
         return out
 
-    def encode(self, texts: list[str], kind: str) -> np.ndarray:
-        """Embeds texts one a run. Returns float32 [n, dimension]."""
-        return np.concatenate([self.encode_batch([t], kind) for t in texts])
+    def encode(self, texts: list[str], input_type: str) -> np.ndarray:
+        """Embeds texts one at a time. Returns float32 [n, dimension]."""
+        return np.concatenate([self.encode_batch([t], input_type) for t in texts])
 
 
 def dense_top(queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
-    """Row numbers of the best DEPTH passages, int [q, DEPTH]; ties go to the lower row."""
+    """Rows of the best DEPTH passages, int [q, DEPTH], best first; equal scores by the lower row."""
     return np.argsort(-(queries @ passages.T), axis=1, kind="stable")[:, :DEPTH]
 
 
@@ -97,7 +97,7 @@ def bm25_top(data: EvaluationSet) -> np.ndarray:
 
 
 def scores(top: np.ndarray, gold: list[set[int]]) -> dict[str, float]:
-    """Mean recall at 5 and 10 (share of the gold passages found) and MRR at 10."""
+    """Means of recall@5, recall@10 (share of the gold passages found) and MRR@10 over the questions."""
 
     def recall(k: int) -> float:
         return float(np.mean([len(g & set(t[:k].tolist())) / len(g) for t, g in zip(top, gold)]))
@@ -107,29 +107,29 @@ def scores(top: np.ndarray, gold: list[set[int]]) -> dict[str, float]:
 
 
 def check(folder: Path, model: ShippedModel, texts: list[str], limit: int) -> None:
-    """Fails unless the files fit in `limit` bytes and a text's bits are the same in any batch."""
+    """Exits unless the files have at most `limit` bytes and the vectors do not depend on the batch."""
     size = sum(f.stat().st_size for f in folder.iterdir() if f.is_file())
     alone = model.encode(texts, "passage")
     for width in (2, 7, 32):
         parts = [model.encode_batch(texts[i : i + width], "passage") for i in range(0, len(texts), width)]
         if not np.array_equal(alone.view(np.uint32), np.concatenate(parts).view(np.uint32)):
-            raise SystemExit(f"batches of {width} change the bits")
+            raise SystemExit(f"vectors in batches of {width} differ from those of single texts")
     empty = model.encode([""], "query")
     if not np.isclose(np.linalg.norm(empty), 1, atol=1e-5):
-        raise SystemExit("an empty text has no unit vector")
-    print(f"all files: {size} bytes (limit {limit}); {len(texts)} texts: same bits in batches of 1, 2, 7 and 32; empty text: unit vector")
+        raise SystemExit("the vector of an empty text is not a unit vector")
+    print(f"all files: {size} bytes (limit {limit}); {len(texts)} texts: equal vectors in batches of 1, 2, 7 and 32; empty text: unit vector")
     if size > limit:
-        raise SystemExit("too large")
+        raise SystemExit("the files are too large")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="trawl-model folder")
-    parser.add_argument("--teacher", type=Path, help="sentence-transformers folder to measure beside it")
+    parser.add_argument("--teacher", type=Path, help="sentence-transformers folder to compare with")
     parser.add_argument("--set", type=Path, nargs="+", required=True, help="folders with corpus.jsonl and queries.jsonl")
     parser.add_argument("--no-bm25", action="store_true")
-    parser.add_argument("--check", action="store_true", help="verify size and batch invariance too")
-    parser.add_argument("--limit", type=int, default=9_000_000, help="bytes all files may take")
+    parser.add_argument("--check", action="store_true", help="also verify file sizes and batch invariance")
+    parser.add_argument("--limit", type=int, default=9_000_000, help="limit of the total file size in bytes, for --check")
     args = parser.parse_args()
     model = ShippedModel(args.model)
     teacher = Teacher(args.teacher) if args.teacher else None
@@ -147,7 +147,7 @@ def main() -> None:
             print(f"| {data.name} | {name} | {values} |", flush=True)
         if args.check:
             check(args.model, model, data.contents[:500], args.limit)
-            print(f"{data.name}: {len(data.contents)} passages and {len(data.questions)} questions in {seconds:.1f} s, one text a run")
+            print(f"{data.name}: {len(data.contents)} passages and {len(data.questions)} questions in {seconds:.1f} s, one text at a time")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-EMPTY_TEXT_SHARE = 1e-3  # length of the [CLS] row against a typical row
+EMPTY_TEXT_SHARE = 1e-3  # length of the [CLS] row, relative to the median row
 
 
 def quantize_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Symmetric int8 per row: codes int8 [v, d], scales float32 [v]; table ~ codes * scales[:, None]."""
+    """Symmetric int8 quantisation: codes int8 [v, d], scales float32 [v]; table ≈ codes * scales[:, None]."""
     scales = (np.abs(table).max(1) / 127).astype(np.float32)
     codes = np.rint(table / np.maximum(scales, 1e-30)[:, None])
     return np.clip(codes, -127, 127).astype(np.int8), scales
@@ -23,10 +23,10 @@ def quantize_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def set_special_rows(
     codes: np.ndarray, scales: np.ndarray, zero: frozenset[int], cls: int, direction: np.ndarray
 ) -> None:
-    """Zeroes the rows of special tokens; gives [CLS] a tiny row along `direction` [d].
+    """Zeroes the rows of special tokens and sets the row of [CLS] to a tiny vector along `direction` [d].
 
-    [CLS] opens every text, so an empty text has a defined direction, while on
-    any other text it weighs next to nothing.
+    Every text begins with [CLS]: its row gives an empty text a direction, and
+    its effect on other texts is negligible.
     """
     typical = np.median(np.linalg.norm(codes.astype(np.float32), axis=1) * scales)
     ids = sorted(zero)
@@ -64,7 +64,7 @@ def build_graph(codes: np.ndarray, scales: np.ndarray) -> onnx.ModelProto:
 
 
 def replace_file(path: Path, content: bytes) -> dict[str, object]:
-    """Writes by rename. Returns {"path", "bytes", "sha256"}."""
+    """Writes a file atomically, by rename. Returns {"path", "bytes", "sha256"}."""
     partial = path.with_name("." + path.name + ".partial")
     partial.write_bytes(content)
     partial.replace(path)

@@ -1,9 +1,9 @@
 """The student: a table of token embeddings, summed over a text and L2-normalised.
 
-A learned token weight per row is folded into the row itself: the weighted mean
-followed by L2 normalisation is the plain sum (or mean) of weighted rows,
-normalised. So one table, float32 [vocabulary, dimension], is all there is.
-Gradients are written out by hand: pooling is linear and the losses are short.
+The length of a row is the weight of its token. After L2 normalisation the
+weighted mean equals the sum of the weighted rows, so one table, float32
+[vocabulary, dimension], is the whole model. Gradients are computed by explicit
+formulas: pooling is linear and the losses are short.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 def token_counts(tokenizer: Tokenizer, texts: list[str], max_tokens: int, skip: frozenset[int]) -> sparse.csr_matrix:
     """Sparse matrix [n, vocabulary] of token counts, without the ids in `skip`.
 
-    A text is cut to `max_tokens` including its closing [SEP], as the encoder does.
+    Truncates texts to `max_tokens`, [SEP] included, as the encoder does.
     """
     indptr, indices = [0], []
     for start in range(0, len(texts), 4096):
@@ -32,7 +32,7 @@ def token_counts(tokenizer: Tokenizer, texts: list[str], max_tokens: int, skip: 
 
 
 def normalize_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Unit rows and their former lengths [n, 1]; an all-zero row stays zero."""
+    """Rows scaled to unit length, and their original lengths [n, 1]. A zero row stays zero."""
     norms = np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
     return x / norms, norms
 
@@ -43,12 +43,13 @@ def embed(counts: sparse.csr_matrix, table: np.ndarray) -> np.ndarray:
 
 
 def lengthen_rare_rows(table: np.ndarray, document_frequency: np.ndarray, well_seen: tuple[int, int]) -> np.ndarray:
-    """Brings rows of rarely seen tokens up to the median length of well-seen rows.
+    """Lengthens the rows of rare tokens to the median length of more frequent tokens.
 
-    A row's length is its token's weight, and it grows with training; a token
-    seen a few times is informative but had few updates. `document_frequency`
-    [vocabulary] counts training passages; `well_seen` is the range (low, high)
-    that sets the reference; rows of lower frequency than `high` are lengthened, never shortened.
+    The length of a row is the weight of its token and grows with training. A
+    rare token is informative, but its row had few updates. `document_frequency`
+    [vocabulary]: number of training passages with the token. The reference is
+    the median over tokens with low <= frequency < high, where (low, high) is
+    `well_seen`. Rows with frequency < high are lengthened, never shortened.
     """
     low, high = well_seen
     lengths = np.linalg.norm(table, axis=1)
@@ -59,9 +60,9 @@ def lengthen_rare_rows(table: np.ndarray, document_frequency: np.ndarray, well_s
 
 
 def whiten(table: np.ndarray, embeddings: np.ndarray, exponent: float) -> np.ndarray:
-    """Partial whitening: each principal axis of `embeddings` [n, d] divided by its energy ** exponent.
+    """Partial whitening: divides each principal component of `embeddings` [n, d] by its energy ** exponent.
 
-    The map is linear, so it is folded into the rows; pooling and normalisation follow as before.
+    The map is linear, so it can be applied to the rows of the table.
     """
     energy, axes = np.linalg.eigh((embeddings.T @ embeddings / len(embeddings)).astype(np.float64))
     transform = (axes * np.maximum(energy, 1e-9) ** -exponent) @ axes.T
@@ -69,9 +70,9 @@ def whiten(table: np.ndarray, embeddings: np.ndarray, exponent: float) -> np.nda
 
 
 class Batch:
-    """Forward and backward pass of one batch, on the table rows its tokens use.
+    """Forward and backward pass of one batch, restricted to the table rows of its tokens.
 
-    `unit` holds the sentence embeddings [n, dimension]; the losses add
+    `unit` holds the sentence embeddings [n, dimension]. Each loss adds
     d loss / d unit to `grad`.
     """
 
@@ -112,13 +113,13 @@ class Batch:
 
 
 class Adam:
-    """Adam that moves only the rows a batch used; linear warm-up, then linear decay to zero."""
+    """Adam that updates only the rows of a batch; linear warm-up, then linear decay to zero."""
 
     def __init__(self, table: np.ndarray, rate: float, steps: int, warmup: int = 30) -> None:
         self.table, self.rate, self.steps, self.warmup = table, rate, steps, warmup
         self.m = np.zeros_like(table)
         self.v = np.zeros_like(table)
-        self.seen = np.zeros((len(table), 1), np.float32)  # updates each row has had
+        self.seen = np.zeros((len(table), 1), np.float32)  # number of updates per row
         self.t = 0
 
     def step(self, rows: np.ndarray, grad: np.ndarray) -> None:

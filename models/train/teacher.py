@@ -1,7 +1,7 @@
-"""The teacher: a BERT-family sentence-transformers folder run with onnxruntime on CPU.
+"""The teacher: a BERT-family sentence-transformers folder, run with onnxruntime on CPU.
 
-The checkpoint (`config.json`, `model.safetensors`, `tokenizer.json`) is written
-to an ONNX graph in memory with onnxruntime's fused BERT operators, so training
+Converts the checkpoint (`config.json`, `model.safetensors`, `tokenizer.json`) to
+an ONNX graph in memory, with onnxruntime's fused BERT operators, so training
 needs no deep-learning framework. The teacher must use mean pooling.
 """
 
@@ -61,7 +61,7 @@ def build_bert_graph(weights: dict[str, np.ndarray], config: dict) -> bytes:
                 "input_ids",
                 "",
                 w("embeddings.word_embeddings.weight"),
-                # token type 0 everywhere: fold its row into the positions
+                # every token has type 0, so add its row to the positions
                 const("positions", weights["embeddings.position_embeddings.weight"] + zero_types),
                 "",
                 w("embeddings.LayerNorm.weight"),
@@ -136,7 +136,7 @@ class Teacher:
         self.max_tokens = max_tokens
         self.threads = threads
         options = ort.SessionOptions()
-        options.intra_op_num_threads = 1  # parallel over batches instead
+        options.intra_op_num_threads = 1  # batches run in parallel instead
         graph = build_bert_graph(read_safetensors(folder / "model.safetensors"), config)
         self.session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

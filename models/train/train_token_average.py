@@ -28,7 +28,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass
 class Settings:
-    """What shapes the training; recorded in the model's configuration."""
+    """Hyperparameters, recorded in trawl-model.json."""
 
     dimension: int = 256
     epochs: int = 18
@@ -58,7 +58,7 @@ def projection(vectors: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def initial_table(teacher: Teacher, basis: np.ndarray, counts: sparse.csr_matrix) -> np.ndarray:
-    """Each token alone through the teacher, projected, weighted by a / (a + p(token)) (SIF)."""
+    """The teacher's vector of each single token, projected and weighted by a / (a + p(token)) (SIF)."""
     size = teacher.tokenizer.get_vocab_size()
     cls, sep = (teacher.tokenizer.token_to_id(t) for t in ("[CLS]", "[SEP]"))
     vectors = np.concatenate(
@@ -70,7 +70,7 @@ def initial_table(teacher: Teacher, basis: np.ndarray, counts: sparse.csr_matrix
 
 
 def similar_order(vectors: np.ndarray, rng: np.random.Generator, leaf: int = 64) -> np.ndarray:
-    """An order [n] in which similar passages stand together: random bisecting, groups shuffled."""
+    """An order [n] with similar passages next to each other, by recursive random bisection; groups are shuffled."""
     groups, leaves = [np.arange(len(vectors))], []
     while groups:
         g = groups.pop()
@@ -84,7 +84,7 @@ def similar_order(vectors: np.ndarray, rng: np.random.Generator, leaf: int = 64)
 
 
 def drop_tokens(counts: sparse.csr_matrix, share: float, rng: np.random.Generator) -> sparse.csr_matrix:
-    """Leaves out a random share of the (text, token) entries; a text keeps at least its first."""
+    """Drops a random share of the (text, token) entries. The first entry of each text is kept."""
     keep = rng.random(counts.nnz) >= share
     keep[np.minimum(counts.indptr[:-1], counts.nnz - 1)] = True
     indptr = np.concatenate([[0], np.cumsum(keep)])[counts.indptr]
@@ -92,7 +92,7 @@ def drop_tokens(counts: sparse.csr_matrix, share: float, rng: np.random.Generato
 
 
 class Validator:
-    """Retrieval on held-out articles, student beside teacher."""
+    """Measures retrieval on held-out articles, for student and teacher."""
 
     def __init__(self, data: ValidationSet, counts: Counts) -> None:
         n = len(data.cloze_queries.texts)
@@ -119,7 +119,7 @@ class Validator:
 
 
 def subtract(passages: sparse.csr_matrix, removed: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Passage counts without the removed text's counts, never below zero; an emptied text keeps all."""
+    """Token counts of passages minus those of the removed texts, at least zero. A passage that would be empty stays whole."""
     left = (passages - removed).tocsr()
     left.data = np.maximum(left.data, 0)
     empty = np.flatnonzero(np.asarray(left.sum(1)).ravel() == 0)
@@ -135,9 +135,9 @@ def train(
 ) -> None:
     """Trains `table` in place.
 
-    Each step: one contrastive pair for each of `batch_passages` passages, similar
-    ones together so that negatives are hard, and a share of the taught texts
-    pulled towards the teacher's projected embeddings.
+    Each step uses one contrastive pair for each of `batch_passages` passages,
+    which are similar to each other, so that negatives are hard. It also moves a
+    share of the taught texts towards the teacher's projected embeddings.
     """
     rng = np.random.default_rng(s.seed)
     x_passages, x_taught = counts(data.contents), counts(data.taught.texts)
@@ -172,15 +172,15 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--teacher", type=Path, required=True, help="sentence-transformers folder with mean pooling")
     parser.add_argument("--corpus", type=Path, nargs="+", required=True, help="JSONL training text")
-    parser.add_argument("--exclude-titles-from", type=Path, nargs="*", default=[], help="JSONL corpora that are evaluated on")
+    parser.add_argument("--exclude-titles-from", type=Path, nargs="*", default=[], help="JSONL corpora of the evaluation sets")
     parser.add_argument("--cache", type=Path, required=True, help="folder for the teacher's embeddings")
     parser.add_argument("--out", type=Path, required=True, help="folder to write the model to")
-    parser.add_argument("--teacher-name", help="recorded in the model's configuration (default: the folder's name)")
+    parser.add_argument("--teacher-name", help="recorded in trawl-model.json (default: the folder's name)")
     parser.add_argument("--name", default="token-average-256")
     parser.add_argument("--threads", type=int, default=2, help="teacher threads")
-    parser.add_argument("--chunks", type=int, default=6, help="parts in which the teacher's embeddings are cached")
-    parser.add_argument("--taught-chunks", type=int, help="parts whose passages the teacher embeds (default: all)")
-    parser.add_argument("--view-chunks", type=int, help="parts whose sentences, titles and pseudo-queries the teacher embeds (default: all)")
+    parser.add_argument("--chunks", type=int, default=6, help="number of parts in which the teacher's embeddings are computed and cached")
+    parser.add_argument("--taught-chunks", type=int, help="number of parts whose passages the teacher embeds (default: all)")
+    parser.add_argument("--view-chunks", type=int, help="number of parts whose sentences, titles and pseudo-queries the teacher embeds (default: all)")
     for name, value in asdict(Settings()).items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     return parser.parse_args()
@@ -240,7 +240,7 @@ def main() -> None:
         "secondsTraining": round(time.time() - prepared),
     }
     write_model(args.out, args.name, args.teacher / "tokenizer.json", codes, scales, source)
-    print(f"written to {args.out}, {time.time() - started:.0f} s in all")
+    print(f"written to {args.out}, {time.time() - started:.0f} s in total")
 
 
 if __name__ == "__main__":

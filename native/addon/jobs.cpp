@@ -1,12 +1,15 @@
 #include "jobs.hpp"
 
+#include <system_error>
+
+#include "errors.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl_addon {
 
 struct Jobs::Job {
-  Job(Napi::Env env, double id, Work work) : id(id), work(std::move(work)), deferred(Napi::Promise::Deferred::New(env)) {}
-  const double id;
+  Job(Napi::Env env, int64_t id, Work work) : id(id), work(std::move(work)), deferred(Napi::Promise::Deferred::New(env)) {}
+  const int64_t id;
   Work work;
   Napi::Promise::Deferred deferred;
   std::atomic<bool> cancel{false};
@@ -16,9 +19,9 @@ struct Jobs::Job {
 
 Jobs::Jobs(Napi::Env env) {
   to_main_ = Napi::ThreadSafeFunction::New(env, Napi::Function::New(env, [](const Napi::CallbackInfo&) {}), "trawl", 0, 1);
-  // Held only while jobs are under way, so that an idle engine does not keep the process alive.
+  // Unreferenced while no job runs, so that an idle engine does not keep the process alive.
   to_main_.Unref(env);
-  // Hooks run in reverse order: this one before the one that takes the thread-safe function away.
+  // Hooks run in reverse order: this hook ends the jobs before the hook of the thread-safe function that they use.
   env.AddCleanupHook([this] { shut_down(); });
 }
 
@@ -34,19 +37,30 @@ void Jobs::shut_down() {
   to_main_.Abort();
 }
 
-Napi::Promise Jobs::start(Napi::Env env, double id, Work work) {
+Napi::Promise Jobs::start(Napi::Env env, int64_t id, Work work) {
   auto job = std::make_shared<Job>(env, id, std::move(work));
   Napi::Promise promise = job->deferred.Promise();
-  if (unsettled_++ == 0) to_main_.Ref(env);
-  std::lock_guard<std::mutex> lock(mutex_);
-  waiting_.push_back(job);
-  known_[id] = job;
-  if (idle_ < waiting_.size() && threads_.size() < kMaxThreads) threads_.emplace_back([this] { run_jobs(); });
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (idle_ <= waiting_.size() && threads_.size() < kMaxThreads) add_thread();
+    waiting_.push_back(job);
+    known_[id] = job;
+  }
+  if (pending_++ == 0) to_main_.Ref(env);
   wake_.notify_one();
   return promise;
 }
 
-void Jobs::cancel(double id) {
+// If the system refuses another thread, the jobs share those that run.
+void Jobs::add_thread() {
+  try {
+    threads_.emplace_back([this] { run_jobs(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;
+  }
+}
+
+void Jobs::cancel(int64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = known_.find(id);
   if (found != known_.end()) found->second->cancel = true;
@@ -70,14 +84,14 @@ void Jobs::run_jobs() {
     } catch (...) {
       job->error = std::current_exception();
     }
-    job->work = nullptr;  // lets go of the index and the queries here, not on the main thread
+    job->work = nullptr;  // frees the index and the queries on this thread, not on the main thread
     {
       std::lock_guard<std::mutex> lock(mutex_);
       known_.erase(job->id);
       if (ending_) return;
     }
     to_main_.NonBlockingCall([this, job](Napi::Env env, Napi::Function) {
-      if (--unsettled_ == 0) to_main_.Unref(env);
+      if (--pending_ == 0) to_main_.Unref(env);
       Napi::HandleScope scope(env);
       if (job->error) {
         job->deferred.Reject(error_value(env, job->error));
@@ -89,28 +103,6 @@ void Jobs::run_jobs() {
         job->deferred.Reject(error_value(env, std::current_exception()));
       }
     });
-  }
-}
-
-Napi::Value error_value(Napi::Env env, std::exception_ptr error) {
-  const auto make = [&](const char* message, const char* code, double item, double column) {
-    Napi::Error made = Napi::Error::New(env, message);
-    made.Set("code", Napi::String::New(env, code));
-    made.Set("item", Napi::Number::New(env, item));
-    made.Set("column", Napi::Number::New(env, column));
-    return made.Value();
-  };
-  try {
-    std::rethrow_exception(error);
-  } catch (const trawl::Error& known) {
-    return make(known.what(), trawl::error_code_name(known.code), static_cast<double>(known.item),
-                static_cast<double>(known.column));
-  } catch (const Napi::Error& thrown) {
-    return thrown.Value();
-  } catch (const std::bad_alloc&) {
-    return make("The engine could not get the memory it needs.", "OUT_OF_MEMORY", -1, -1);
-  } catch (const std::exception& other) {
-    return make(other.what(), "INTERNAL", -1, -1);
   }
 }
 

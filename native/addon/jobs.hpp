@@ -1,11 +1,12 @@
-// Work that must not run on Node's main thread nor on libuv's four threads (a search waits there for the engine's pool,
-// and four waiting searches would leave no thread for file reading). A job is run by one of a few threads of our own and
-// its promise is settled on the thread of the environment that asked.
+// Runs jobs on a few threads of their own, not on Node's main thread and not on libuv's four threads: a search waits for the
+// engine's pool, so four searches would leave libuv no thread for file access. The promise of a job is settled on the thread of
+// the environment that started it.
 #pragma once
 #include <napi.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -16,9 +17,9 @@
 
 namespace trawl_addon {
 
-// What a job leaves behind: called on the environment's thread, gives the value of the promise.
+// Returns the value of the promise. Runs on the environment's thread.
 using Deliver = std::function<Napi::Value(Napi::Env)>;
-// Runs off the main thread; `cancel` becomes true when the caller gave up.
+// Runs on a thread of Jobs; `cancel` becomes true when the caller cancels the job.
 using Work = std::function<Deliver(const std::atomic<bool>& cancel)>;
 
 // One per environment (the main thread and each worker thread that loads the addon).
@@ -28,29 +29,28 @@ class Jobs {
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // `id` is the caller's name for the job, used by cancel(); ids of running jobs have to differ.
-  Napi::Promise start(Napi::Env env, double id, Work work);
-  void cancel(double id);
+  // `id` names the job for cancel() and must differ from the ids of all running jobs. Throws std::system_error if no thread can
+  // be started.
+  Napi::Promise start(Napi::Env env, int64_t id, Work work);
+  void cancel(int64_t id);
 
  private:
   struct Job;
   void run_jobs();
-  // Cancels what runs and waits for it. Promises that are not settled by then stay so: the environment is ending.
+  void add_thread();
+  // Cancels all jobs and waits for the running ones. Their promises are not settled, because the environment is ending.
   void shut_down();
 
   static constexpr size_t kMaxThreads = 16;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> waiting_;
-  std::unordered_map<double, std::shared_ptr<Job>> known_;
+  std::unordered_map<int64_t, std::shared_ptr<Job>> known_;
   std::vector<std::thread> threads_;
   size_t idle_ = 0;
   bool ending_ = false;
-  size_t unsettled_ = 0;
+  size_t pending_ = 0;  // promises not settled; used on the environment's thread only
   Napi::ThreadSafeFunction to_main_;
 };
-
-// The error as JavaScript gets it: message, code (the core's name), item, column.
-Napi::Value error_value(Napi::Env env, std::exception_ptr error);
 
 }  // namespace trawl_addon

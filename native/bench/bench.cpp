@@ -1,10 +1,11 @@
-// Speed of the search, one JSON object a line. dots_per_s counts queries x rows a second; bytes are 10^9 to the GB.
+// Measures the speed of the search and prints one JSON object per line. dots_per_s is queries x rows per second; 1 GB is 10^9
+// bytes.
 //
 //   bench [--rows N] [--dimension D] [--queries 1,16,64] [--k K] [--threads 1,2] [--isa NAME] [--repeats R]
-//         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--pages mapped|huge] [--vectors faiss-flat-file]
-//         [--screen H,...]
+//         [--sample faiss-flat-file] [--keep DIR] [--metric ip|l2|cosine] [--vectors faiss-flat-file]
+//         [--prefilter H,...]
 //
-// --vectors searches the vectors of a FAISS flat index, its own first rows being the queries, in place of synthetic ones.
+// --vectors searches a FAISS flat index instead of synthetic vectors; its first rows are the queries.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels.hpp"
@@ -33,7 +35,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Processor time of all threads: what a machine shared with other work still measures.
+// Processor time of all threads; other processes hardly change it.
 double cpu_s() {
   timespec time;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -52,7 +54,7 @@ std::vector<int64_t> numbers(const std::string& text) {
   return list;
 }
 
-// Plain reading of the codes' own mapping by all threads: what one query's pass is measured against.
+// Rate at which all threads read the mapped codes: the upper limit for a search with one query.
 double read_gb_per_s(const trawl::CodesFile& codes, trawl::ThreadPool& pool) {
   std::vector<double> rates;
   std::atomic<uint64_t> sink{0};
@@ -73,7 +75,7 @@ double read_gb_per_s(const trawl::CodesFile& codes, trawl::ThreadPool& pool) {
   return *std::max_element(rates.begin(), rates.end());
 }
 
-// The kernels over the whole file with a threshold that drops everything: no top-k, no candidates, no rescoring.
+// Speed of the kernels alone: they scan the whole file with a threshold that drops every row.
 double bare_scan_s(const trawl::CodesFile& codes, const std::vector<double>& queries_f64, int64_t count,
                    const trawl::Kernels& kernels, trawl::ThreadPool& pool, trawl::Metric metric) {
   using namespace trawl;
@@ -120,7 +122,7 @@ bool file_exists(const std::string& path, int64_t bytes) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {{"--rows", "1000000"}, {"--dimension", "768"}, {"--queries", "1,16,64,128,256,512"},
                                                 {"--k", "10"}, {"--threads", "0"}, {"--isa", ""}, {"--repeats", "5"},
-                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--pages", "mapped"}, {"--vectors", ""}, {"--screen", ""}, {"--settled-share", "0.001953125"}};
+                                                {"--sample", ""}, {"--keep", "/tmp/trawl-bench"}, {"--metric", "ip"}, {"--vectors", ""}, {"--prefilter", ""}, {"--refined-share", "0.001953125"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (options.count(argv[i]) == 0) {
       std::fprintf(stderr, "unknown option %s\n", argv[i]);
@@ -133,8 +135,8 @@ int main(int argc, char** argv) {
   const trawl::Metric metric = options["--metric"] == "l2"       ? trawl::Metric::kSquaredL2
                                : options["--metric"] == "cosine" ? trawl::Metric::kCosine
                                                                  : trawl::Metric::kInnerProduct;
-  trawl::ThreadPool pool;
-  const int all_threads = pool.threads();
+  const int64_t all_threads = std::max(1u, std::thread::hardware_concurrency());
+  trawl::ThreadPool pool(all_threads);
   const bench::Synthetic synthetic(options["--sample"], std::atoll(options["--dimension"].c_str()));
   int64_t d = synthetic.dimension();
   if (!vectors.empty()) bench::read_flat_header(vectors, n, d);
@@ -167,32 +169,31 @@ int main(int argc, char** argv) {
     std::printf("{\"case\":\"encode\",\"rows\":%lld,\"dimension\":%lld,\"rows_per_s\":%.0f}\n", (long long)n, (long long)d,
                 static_cast<double>(n) / (now_s() - start));
   }
-  const auto codes = trawl::CodesFile::open(
-      codes_path, options["--pages"] == "huge" ? trawl::CodesPlacement::kHugePages : trawl::CodesPlacement::kMapped);
-  // 0: as the file's maker chooses; absent: no screen. Each is compared with a search without.
-  std::vector<std::shared_ptr<const trawl::ScreenFile>> screens = {nullptr};
-  for (const int64_t directions : numbers(options["--screen"])) {
-    const std::string path = codes_path + ".screen" + std::to_string(directions);
+  const auto codes = trawl::CodesFile::open(codes_path);
+  // One index without a prefilter, and one for each number in --prefilter. 0: make_prefilter chooses the number.
+  std::vector<std::shared_ptr<const trawl::PrefilterFile>> prefilters = {nullptr};
+  for (const int64_t components : numbers(options["--prefilter"])) {
+    const std::string path = codes_path + ".prefilter" + std::to_string(components);
     const double start = now_s();
-    trawl::ScreenOptions screen_options;
-    screen_options.directions = directions;
+    trawl::PrefilterOptions prefilter_options;
+    prefilter_options.components = components;
     const bool there = file_exists(path, -1);
-    trawl::ScreenResult made = {directions, "made before"};
-    if (!there) made = trawl::make_screen(path, *codes, *rows, screen_options, pool);
-    std::printf("{\"case\":\"screen\",\"directions\":%lld,\"reason\":\"%s\",\"seconds\":%.2f}\n", (long long)made.directions,
+    trawl::PrefilterResult made = {components, "the file exists"};
+    if (!there) made = trawl::make_prefilter(path, *codes, *rows, prefilter_options, pool);
+    std::printf("{\"case\":\"prefilter\",\"components\":%lld,\"reason\":\"%s\",\"seconds\":%.2f}\n", (long long)made.components,
                 made.reason.c_str(), now_s() - start);
-    if (file_exists(path, -1)) screens.push_back(trawl::ScreenFile::open(path));
+    if (file_exists(path, -1)) prefilters.push_back(trawl::PrefilterFile::open(path));
   }
   std::vector<trawl::Index> indexes;
-  for (const auto& screen : screens) {
+  for (const auto& prefilter : prefilters) {
     indexes.emplace_back(metric, d);
-    indexes.back().add_shard(rows, codes, screen);
+    indexes.back().add_shard(rows, codes, prefilter);
   }
   const trawl::Kernels& kernels = trawl::select_kernels(options["--isa"]);
   const auto repeats = std::atoi(options["--repeats"].c_str());
   for (int64_t threads : numbers(options["--threads"])) {
     if (threads == 0) threads = all_threads;
-    pool.set_threads(static_cast<int>(threads));
+    pool.set_threads(threads);
     const double read_rate = read_gb_per_s(*codes, pool);
     for (const int64_t count : numbers(options["--queries"])) {
       std::vector<float> queries(count * d);
@@ -205,12 +206,12 @@ int main(int argc, char** argv) {
       trawl::SearchOptions search_options;
       search_options.k = std::atoll(options["--k"].c_str());
       search_options.kernels = &kernels;
-      search_options.screen.settled_share = std::atof(options["--settled-share"].c_str());
+      search_options.prefilter.refined_share = std::atof(options["--refined-share"].c_str());
       for (size_t with = 0; with < indexes.size(); ++with) {
       const trawl::Index& index = indexes[with];
       std::vector<double> bare, full, bare_cpu, full_cpu;
       trawl::SearchResult result;
-      for (int repeat = 0; repeat <= repeats; ++repeat) {  // alternately; the first round warms up
+      for (int repeat = 0; repeat <= repeats; ++repeat) {  // the indexes alternate; the first round warms up
         const double cpu0 = cpu_s();
         const double bare_s = bare_scan_s(*codes, queries_f64, count, kernels, pool, metric);
         const double cpu1 = cpu_s();
@@ -223,25 +224,25 @@ int main(int argc, char** argv) {
         bare_cpu.push_back(cpu1 - cpu0);
         full_cpu.push_back(cpu_s() - cpu1);
       }
-      std::vector<double> rescored, survivors, settled;
+      std::vector<double> rescored, survivors, refined;
       for (const trawl::QueryStats& stats : result.stats) {
         rescored.push_back(static_cast<double>(stats.rescored));
         survivors.push_back(static_cast<double>(stats.survivors));
-        settled.push_back(static_cast<double>(stats.settled));
+        refined.push_back(static_cast<double>(stats.refined));
       }
       std::sort(rescored.begin(), rescored.end());
       const double dots = static_cast<double>(n) * static_cast<double>(count);
       const double codes_gb = static_cast<double>(codes->bytes()) / 1e9;
       std::printf(
           "{\"case\":\"flat\",\"isa\":\"%s\",\"metric\":\"%s\",\"rows\":%lld,\"dimension\":%lld,\"k\":%s,\"queries\":%lld,"
-          "\"pages\":\"%s\",\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
+          "\"threads\":%lld,\"bare_dots_per_s\":%.4g,\"dots_per_s\":%.4g,\"of_bare\":%.3f,\"median_ms\":%.3f,"
           "\"bare_dots_per_cpu_s\":%.4g,\"dots_per_cpu_s\":%.4g,"
-          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"screen\":%lld,\"settled_median\":%.0f,\"settled_max\":%.0f,\"rescored_median\":%.0f,"
+          "\"scan_gb_per_s\":%.2f,\"read_gb_per_s\":%.2f,\"survivors_median\":%.0f,\"prefilter\":%lld,\"refined_median\":%.0f,\"refined_max\":%.0f,\"rescored_median\":%.0f,"
           "\"rescored_p95\":%.0f,\"rescored_max\":%.0f}\n",
           trawl::kernels_name(kernels), options["--metric"].c_str(), (long long)n, (long long)d, options["--k"].c_str(),
-          (long long)count, options["--pages"].c_str(), (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
+          (long long)count, (long long)threads, dots / median(bare), dots / median(full), median(bare) / median(full),
           median(full) * 1e3, dots / median(bare_cpu), dots / median(full_cpu), codes_gb / median(full), read_rate, median(survivors),
-          (long long)(screens[with] ? screens[with]->directions() : 0), median(settled), *std::max_element(settled.begin(), settled.end()), rescored[rescored.size() / 2],
+          (long long)(prefilters[with] ? prefilters[with]->components() : 0), median(refined), *std::max_element(refined.begin(), refined.end()), rescored[rescored.size() / 2],
           rescored[rescored.size() * 95 / 100], rescored.back());
       std::fflush(stdout);
       }

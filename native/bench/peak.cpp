@@ -1,8 +1,8 @@
-// What this processor can do at most, one JSON object a line: the roof over the figures of bench.cpp. x86-64 with AVX-512 VNNI.
+// Measures the peak rates of this processor, which limit the figures of bench.cpp, and prints one JSON object per line. Needs
+// x86-64 with AVX-512 VNNI.
 //
-// Instructions that depend on nothing but their own accumulator, twelve of them, so that only the number of multipliers
-// counts. dots768_per_s is what a search of 768 dimensions would reach that did nothing else. Reading is timed over 4 GiB
-// of huge pages, a cache line at a time.
+// Twelve independent accumulators, so that only the multipliers limit the rate. dots768_per_s: dot products of 768 dimensions
+// at that rate. Reads are timed over 4 GiB of huge pages, one cache line at a time.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ int main() {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512vnni")) {
       multiply("int8 products, vpdpbusd", bytes, 64, threads);
-      multiply("int8 products, vpdpbusd with an operand from the cache", bytes_from_memory, 64, threads);
+      multiply("int8 products, vpdpbusd with one operand in the cache", bytes_from_memory, 64, threads);
       multiply("float32 products, vfmadd231ps", floats, 16, threads);
     }
 #endif

@@ -31,11 +31,11 @@ std::vector<float> read_flat_index(const std::string& path, int64_t& rows, int64
   const bool read = file != nullptr && std::fseek(file, kFlatHeaderBytes, SEEK_SET) == 0 &&
                     std::fread(values.data(), 4, values.size(), file) == values.size();
   if (file != nullptr) std::fclose(file);
-  if (!read) throw std::runtime_error(path + " is short");
+  if (!read) throw std::runtime_error(path + " is truncated");
   return values;
 }
 
-// factor^T * factor = covariance, by Cholesky with a small ridge (a sample may have fewer rows than columns).
+// Cholesky factor: factor^T * factor = covariance, with a small ridge, because a sample may have fewer rows than columns.
 std::vector<float> factor_of(std::vector<double> covariance, int64_t d) {
   double trace = 0;
   for (int64_t i = 0; i < d; ++i) trace += covariance[i * d + i];
@@ -55,7 +55,7 @@ std::vector<float> factor_of(std::vector<double> covariance, int64_t d) {
   return factor;
 }
 
-// kRows rows at once so that the factor is read once for all of them.
+// Multiplies kRows rows at once, so that the factor is read once for all of them.
 constexpr int64_t kRows = 16;
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -107,7 +107,7 @@ void Synthetic::rows(uint64_t seed, int64_t first, int64_t count, float* out, tr
     std::vector<float> gaussians(kRows * d, 0.0f), made(kRows * d);
     for (int64_t r = 0; r < here; ++r) {
       std::mt19937_64 random(seed * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(first + start + r));
-      // Sums of 16 uniform bytes pairs are Gaussian enough and cost little.
+      // The sum of 8 uniform numbers is cheap and close to normal.
       for (int64_t j = 0; j < d; ++j) {
         const uint64_t a = random(), b = random();
         float sum = 0;

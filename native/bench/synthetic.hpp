@@ -1,4 +1,5 @@
-// Rows with the mean and covariance of a sample of real vectors: the codes' bounds, and so the candidates, depend on both.
+// Synthetic rows with the mean and covariance of a sample of real vectors. These determine the bounds of the codes and the
+// number of candidates.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,10 +15,10 @@ void read_flat_header(const std::string& path, int64_t& rows, int64_t& dimension
 
 class Synthetic {
  public:
-  // sample: a FAISS flat index (IxFI) whose vectors are taken, or empty for a built-in spectrum at `dimension`.
+  // sample: a FAISS flat index (IxFI), or empty for a built-in spectrum of `dimension` dimensions.
   Synthetic(const std::string& sample_path, int64_t dimension);
   int64_t dimension() const { return dimension_; }
-  // count unit vectors, row-major; row i depends on (seed, i) alone.
+  // `count` unit vectors, row-major. Row i depends only on (seed, i).
   void rows(uint64_t seed, int64_t first, int64_t count, float* out_f32, trawl::ThreadPool& pool) const;
 
  private:

@@ -1,5 +1,4 @@
-// A fixed array on a cache-line boundary, zero at first. std::vector cannot promise the alignment before C++17's
-// aligned allocators, and would hide it from the reader.
+// An array of fixed length, aligned to a cache line and initialised to zeros.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -11,7 +10,7 @@ namespace trawl {
 
 template <typename T>
 class AlignedBuffer {
-  static_assert(std::is_trivial<T>::value, "zeroed and released as bytes");
+  static_assert(std::is_trivial<T>::value, "the buffer does not run constructors or destructors");
 
  public:
   AlignedBuffer() = default;

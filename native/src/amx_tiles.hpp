@@ -1,5 +1,4 @@
-// The tile instructions that scan_amx.cpp needs, behind five functions, so that the same file can be compiled against
-// the emulation in test/amx_emulation.hpp on machines that have no tiles.
+// The tile instructions of scan_amx.cpp as macros, so that test/amx_emulation.hpp can replace them on machines without tiles.
 #pragma once
 #ifdef TRAWL_AMX_EMULATION
 #include "amx_emulation.hpp"

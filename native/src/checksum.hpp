@@ -1,5 +1,5 @@
-// A 64-bit checksum against accidents (torn writes, bad discs), not against an adversary.
-// Four multiply-rotate lanes over 8-byte words, about the memory's speed; the length is mixed in.
+// A 64-bit checksum that detects accidental damage (torn writes, bad disks). It is not cryptographic.
+// Four multiply-rotate chains over 8-byte words, about as fast as memory; the length is mixed in.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -10,12 +10,12 @@
 
 namespace trawl {
 
-std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesPlacement placement) {
-  const auto file = placement == CodesPlacement::kHugePages ? MappedFile::load(path) : MappedFile::open(path, 0, -1);
+std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesAccess access) {
+  const auto file = MappedFile::open(path, 0, -1);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
   CodesHeader header;
   if (file->bytes() < static_cast<int64_t>(sizeof header)) {
-    refuse("is " + std::to_string(file->bytes()) + " bytes long, too short for a codes file");
+    refuse("the file has " + std::to_string(file->bytes()) + " bytes, too short for a codes file");
   }
   std::memcpy(&header, file->data(), sizeof header);
   check_codes_header(path, header, file->bytes());
@@ -23,8 +23,8 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesP
   std::shared_ptr<CodesFile> codes(new CodesFile);
   codes->mean_f32_.resize(header.dimension);
   std::memcpy(codes->mean_f32_.data(), file->data() + sizeof header, 4 * size_t{header.dimension});
-  if (codes_header_checksum(header, codes->mean_f32_) != header.checksum) refuse("header checksum does not hold");
-  if (first_not_finite(codes->mean_f32_.data(), header.dimension) >= 0) refuse("mean is not finite");
+  if (codes_header_checksum(header, codes->mean_f32_) != header.checksum) refuse("the checksum of the header does not match");
+  if (first_not_finite(codes->mean_f32_.data(), header.dimension) >= 0) refuse("the mean is not finite");
 
   const int64_t body = file->bytes() - static_cast<int64_t>(header.header_bytes);
   const CodesFooter footer = read_codes_footer(path, file->data() + header.header_bytes, body, header.rows_per_block,
@@ -41,22 +41,24 @@ std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesP
   codes->block_bytes_ = header.block_bytes;
   codes->sign_seed_ = header.sign_seed;
   codes->identity_ = codes->make_identity(header.checksum);
-  if (placement == CodesPlacement::kMapped) {
-    // Huge pages where the file system offers them spare the translation cache; the scan will want every byte.
+  if (access == CodesAccess::kSparse) {
+    file->advise(MappedFile::Pattern::kRandom);
+  } else {
+    // Huge pages cause fewer TLB misses, if the file system supports them.
     file->advise(MappedFile::Pattern::kHugePages);
     file->advise(MappedFile::Pattern::kWillNeed);
   }
-  if (placement == CodesPlacement::kTouched) file->advise(MappedFile::Pattern::kRandom);
   return codes;
 }
 
-// The header alone would be the same for other rows with the same mean. All blocks' sums would be a page read for each.
+// The header is not enough: other rows with the same mean have the same one. The checksums of all blocks would need a page from
+// each block, so the identity covers those of up to 64 blocks.
 uint64_t CodesFile::make_identity(uint64_t header_checksum) const {
-  constexpr int64_t kLookedAt = 64;
-  const int64_t looks = blocks_ < kLookedAt ? blocks_ : kLookedAt;
+  constexpr int64_t kMaxTails = 64;
+  const int64_t tails = blocks_ < kMaxTails ? blocks_ : kMaxTails;
   uint64_t identity = checksum64(&rows_, sizeof rows_, header_checksum);
-  for (int64_t i = 0; i < looks; ++i) {
-    const CodesBlockTail* tail = block(looks == 1 ? 0 : i * (blocks_ - 1) / (looks - 1)).tail;
+  for (int64_t i = 0; i < tails; ++i) {
+    const CodesBlockTail* tail = block(tails == 1 ? 0 : i * (blocks_ - 1) / (tails - 1)).tail;
     identity = checksum64(tail, sizeof *tail, identity);
   }
   return identity;

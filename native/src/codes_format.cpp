@@ -9,7 +9,7 @@ namespace trawl {
 
 namespace {
 
-constexpr int64_t kHeaderAlignment = 4096;  // a page, so that blocks start on cache lines and on a page
+constexpr int64_t kHeaderAlignment = 4096;  // the first block starts on a page
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -56,7 +56,7 @@ CodesHeader make_codes_header(Metric metric, int64_t rows_per_block, const std::
   header.dimension = static_cast<uint32_t>(dimension);
   header.padded_dimension = static_cast<uint32_t>(padded_dimension(dimension));
   header.rows_per_block = static_cast<uint32_t>(rows_per_block);
-  header.turn = kTurnHadamardSigns;
+  header.rotation = kRotationHadamardSigns;
   header.sign_seed = kSignSeed;
   header.header_bytes = codes_header_bytes(dimension);
   header.block_bytes = CodesBlockLayout(rows_per_block, header.padded_dimension).bytes;
@@ -80,19 +80,19 @@ CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int6
   CodesFooter footer = {};
   if (body_bytes >= footer_bytes) std::memcpy(&footer, body + body_bytes - footer_bytes, footer_bytes);
   if (body_bytes < footer_bytes || std::memcmp(footer.magic, kCodesFooterMagic, sizeof footer.magic) != 0) {
-    refuse("has no footer: it is unfinished or truncated; resume the build or make the codes again");
+    refuse("the file has no footer, so it is unfinished or truncated; build it again from the vectors");
   }
   if (footer.checksum != make_codes_footer(footer.rows, footer.blocks).checksum) {
-    refuse("footer checksum does not hold");
+    refuse("the checksum of the footer does not match");
   }
   const int64_t blocks = (body_bytes - footer_bytes) / block_bytes;
   if ((body_bytes - footer_bytes) % block_bytes != 0 || footer.blocks != static_cast<uint64_t>(blocks)) {
-    refuse("holds " + std::to_string(body_bytes - footer_bytes) + " bytes of blocks, but its footer counts " +
+    refuse("the file has " + std::to_string(body_bytes - footer_bytes) + " bytes of blocks, but its footer counts " +
            std::to_string(footer.blocks) + " blocks of " + std::to_string(block_bytes));
   }
   if (footer.rows / rows_per_block > static_cast<uint64_t>(blocks) ||
       footer.rows / rows_per_block + (footer.rows % rows_per_block != 0) != static_cast<uint64_t>(blocks)) {
-    refuse("counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) +
+    refuse("the footer counts " + std::to_string(footer.rows) + " rows, which do not fill " + std::to_string(blocks) +
            " blocks of " + std::to_string(rows_per_block));
   }
   return footer;
@@ -104,10 +104,10 @@ uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layo
 
 void check_codes_header(const std::string& path, const CodesHeader& header, int64_t file_bytes) {
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
-  if (std::memcmp(header.magic, kCodesMagic, sizeof header.magic) != 0) refuse("is not a codes file (wrong magic)");
+  if (std::memcmp(header.magic, kCodesMagic, sizeof header.magic) != 0) refuse("the file is not a codes file (wrong magic)");
   if (header.version != kCodesVersion) {
-    refuse("is a codes file of version " + std::to_string(header.version) + ", this build reads version " +
-           std::to_string(kCodesVersion) + "; make the codes again from the vectors");
+    refuse("the codes file has version " + std::to_string(header.version) + ", but this program reads version " +
+           std::to_string(kCodesVersion) + "; build the codes again from the vectors");
   }
   if (header.metric > static_cast<uint32_t>(Metric::kCosine)) {
     refuse("unknown metric " + std::to_string(header.metric));
@@ -115,15 +115,15 @@ void check_codes_header(const std::string& path, const CodesHeader& header, int6
   if (header.dimension < 1 || header.dimension > kMaxDimension) {
     refuse("dimension " + std::to_string(header.dimension) + " is not in [1, " + std::to_string(kMaxDimension) + "]");
   }
-  if (header.padded_dimension != padded_dimension(header.dimension)) refuse("padded dimension is wrong");
+  if (header.padded_dimension != padded_dimension(header.dimension)) refuse("the padded dimension is wrong");
   if (header.rows_per_block < 16 || header.rows_per_block % 16 != 0 || header.rows_per_block > 65536) {
     refuse("rows per block " + std::to_string(header.rows_per_block) + " is not a multiple of 16 in [16, 65536]");
   }
-  if (header.turn != kTurnHadamardSigns) refuse("unknown turn " + std::to_string(header.turn));
-  if (header.header_bytes != codes_header_bytes(header.dimension)) refuse("header size is wrong");
+  if (header.rotation != kRotationHadamardSigns) refuse("unknown rotation " + std::to_string(header.rotation));
+  if (header.header_bytes != codes_header_bytes(header.dimension)) refuse("the header size is wrong");
   const CodesBlockLayout layout(header.rows_per_block, header.padded_dimension);
-  if (header.block_bytes != static_cast<uint64_t>(layout.bytes)) refuse("block size is wrong");
-  if (static_cast<int64_t>(header.header_bytes) > file_bytes) refuse("is truncated inside its header");
+  if (header.block_bytes != static_cast<uint64_t>(layout.bytes)) refuse("the block size is wrong");
+  if (static_cast<int64_t>(header.header_bytes) > file_bytes) refuse("the file is truncated inside its header");
 }
 
 }  // namespace trawl

@@ -1,4 +1,4 @@
-// What the reader and the writer of codes files both need to know about a header.
+// Header, footer and checksums of a codes file. The reader and the writer use them.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,13 +11,14 @@ uint64_t codes_header_bytes(int64_t dimension);
 uint64_t codes_header_checksum(CodesHeader header, const std::vector<float>& mean_f32);
 CodesHeader make_codes_header(Metric metric, int64_t rows_per_block, const std::vector<float>& mean_f32);
 CodesFooter make_codes_footer(int64_t rows, int64_t blocks);
-// The footer at the end of a file's body (all behind its header), checked against the body's size. Throws kBadFile.
+// Reads the footer at the end of a file's body (all bytes after its header) and checks it against the body's size.
+// Throws kBadFile.
 CodesFooter read_codes_footer(const std::string& path, const uint8_t* body, int64_t body_bytes, uint64_t rows_per_block,
                               int64_t block_bytes);
 uint64_t codes_block_checksum(const uint8_t* block, const CodesBlockLayout& layout, uint64_t rows);
 
-// Throws kBadFile, naming the file, unless every field can be trusted and used as a size. file_bytes is the most that
-// the header's own size may claim.
+// Throws kBadFile, naming the file, unless all fields are valid and safe to use as sizes. header_bytes must not exceed
+// file_bytes.
 void check_codes_header(const std::string& path, const CodesHeader& header, int64_t file_bytes);
 
 }  // namespace trawl

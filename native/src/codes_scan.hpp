@@ -1,4 +1,4 @@
-// A pass over the codes of a shard.
+// The pass over the codes of a shard.
 #pragma once
 #include <cmath>
 
@@ -9,9 +9,9 @@ namespace trawl {
 
 class CodesScan : public BlockScan {
  public:
-  CodesScan(const Shard& shard, const PackMean& mean, const PackedQueries& packed, const States& states,
-            const SearchOptions& options, const Kernels& kernels)
-      : BlockScan(packed, states, options, kernels), shard_(shard), codes_(*shard.codes), mean_(mean) {}
+  CodesScan(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& packed,
+            const States& states)
+      : BlockScan(context, packed, states), shard_(shard), codes_(*shard.codes), mean_(mean) {}
 
   void block(int64_t index) {
     const CodesBlock block = codes_.block(index);
@@ -23,34 +23,34 @@ class CodesScan : public BlockScan {
                           block.scale_f32 + at, block.residual_f32 + at, norm_f32,
                           workspace.bias_f32, block.code_sum_i32 + at, true};
         },
-        // The few pairs left are bounded in float64 at once, while the codes are in cache.
+        // Bound the few kept pairs in float64 at once, while their codes are in the cache.
         [&](const CodeRows&, int64_t at, int64_t query, const Hit& hit, const Workspace&) {
-          settle_pair(shard_, block, at + hit.row, packed_, query, *states_[query], kernels_);
+          refine_pair(shard_, block, at + hit.row, packed_, query, *states_[query], kernels_);
         });
   }
 
  private:
-  // The rows' numbers as the row test wants them, just before they are used: the biases in float32, and the norms, which
-  // are the file's own unless a row needs care.
+  // Prepares `count` rows for the row test: writes their biases as float32 to the workspace and returns their norms. It returns
+  // the file's norms unless a row is untestable.
   const float* prepare_rows(const CodesBlock& block, int64_t at, int64_t count, Workspace& workspace) const {
     const double* bias = block.bias_f64 + at;
     const float *norm = block.norm_f32 + at, *residual = block.residual_f32 + at;
     const int64_t rows = (count + 15) / 16 * 16;
     for (int64_t i = 0; i < rows; i += 8) __builtin_prefetch(bias + i + 96);
     row_test_biases(mean_.metric, bias, norm, rows, mean_.kappa, workspace.bias_f32);
-    // Plain loops of one type each, which compilers turn into vectors.
-    int32_t care = 0;
-    for (int64_t i = 0; i < rows; ++i) care |= !(norm[i] <= kCarefulNorm) | !(residual[i] <= kCarefulNorm);
+    // One loop for each type, so that compilers vectorise them.
+    int32_t untestable = 0;
+    for (int64_t i = 0; i < rows; ++i) untestable |= !(norm[i] <= kMaxTestableNorm) | !(residual[i] <= kMaxTestableNorm);
     double largest_bias = 0;
     for (int64_t i = 0; i < rows; ++i) {
       const double size = std::fabs(bias[i]);
       largest_bias = size > largest_bias ? size : largest_bias;
     }
-    if (!care && largest_bias <= kCarefulBias) return norm;
+    if (!untestable && largest_bias <= kMaxTestableBias) return norm;
     for (int64_t i = 0; i < rows; ++i) {
-      const bool risky = row_needs_care(bias[i], norm[i], residual[i]);
-      workspace.norm_f32[i] = risky ? kInfinityF32 : norm[i];
-      if (risky) workspace.bias_f32[i] = 0;
+      const bool keep = row_untestable(bias[i], norm[i], residual[i]);
+      workspace.norm_f32[i] = keep ? kInfinityF32 : norm[i];
+      if (keep) workspace.bias_f32[i] = 0;
     }
     return workspace.norm_f32;
   }

@@ -1,6 +1,4 @@
-// What this processor and its operating system offer, found out once.
-#include <mutex>
-
+// Finds out which instruction sets the processor has and which registers the operating system saves.
 #include "kernels.hpp"
 #include "trawl/error.hpp"
 #include "trawl/isa.hpp"
@@ -26,7 +24,7 @@ struct Probe {
 
 struct X86 {
   uint32_t leaf1_ecx = 0, leaf7_ebx = 0, leaf7_ecx = 0, leaf7_edx = 0;
-  uint64_t os_state = 0;  // XCR0: register files the operating system saves on a switch
+  uint64_t os_state = 0;  // XCR0: the registers that the operating system saves on a context switch
 
   X86() {
     uint32_t a, b, c, d;
@@ -67,14 +65,14 @@ std::string missing_amx(const X86& cpu) {
   if (!vnni.empty()) return vnni;
   if (!cpu.os_saves(kTileState)) return "the operating system does not save the tile registers";
 #if defined(__linux__)
-  // Linux hands the 8 KB of tile state out on request, for the whole process.
+  // On Linux a process must request the 8 KB of tile state once.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
     return "the kernel refused the tile registers (arch_prctl ARCH_REQ_XCOMP_PERM)";
   }
   return "";
 #else
-  return "tiles are only requested on Linux";
+  return "AMX is supported only on Linux";
 #endif
 }
 
@@ -88,8 +86,8 @@ std::vector<Probe> probe() {
   };
 #if defined(__x86_64__)
   const X86 cpu;
-  add("amx", kAmxKernels, missing_amx(cpu), "tile int8 products, 16,384 an instruction");
-  add("avx512-vnni", kAvx512VnniKernels, missing_vnni(cpu), "vpdpbusd, 64 products an instruction");
+  add("amx", kAmxKernels, missing_amx(cpu), "int8 tiles, 16,384 products per instruction");
+  add("avx512-vnni", kAvx512VnniKernels, missing_vnni(cpu), "vpdpbusd, 64 products per instruction");
   add("avx2", kAvx2Kernels, missing_avx2(cpu), "vpmaddubsw, 32 products in three instructions");
 #else
   for (const char* name : {"amx", "avx512-vnni", "avx2"}) add(name, nullptr, "not an x86-64 processor", "");
@@ -100,7 +98,7 @@ std::vector<Probe> probe() {
   constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
   if (!(getauxval(AT_HWCAP) & kDotProduct)) missing = "the processor has no dot product instructions";
 #endif
-  add("neon", kNeonKernels, missing, "sdot, 16 products an instruction");
+  add("neon", kNeonKernels, missing, "sdot, 16 products per instruction");
 #else
   add("neon", nullptr, "not an AArch64 processor", "");
 #endif
@@ -133,7 +131,7 @@ const Kernels& select_kernels(const std::string& name) {
     if (name.empty() || isa.status.name == name) return *isa.kernels;
     available += (available.empty() ? "" : ", ") + isa.status.name;
   }
-  throw Error(ErrorCode::kIsaUnavailable, "instruction set '" + name + "' is not known; available here: " + available);
+  throw Error(ErrorCode::kIsaUnavailable, "instruction set '" + name + "' is unknown; available on this machine: " + available);
 }
 
 const char* kernels_name(const Kernels& kernels) { return kernels.name; }

@@ -1,8 +1,14 @@
 #include "trawl/error.hpp"
 
-#include "trawl/metric.hpp"
+#include <system_error>
 
 namespace trawl {
+
+Error::Error(ErrorCode code, const std::string& path, const std::string& operation, int os_error)
+    : std::runtime_error(path + ": " + operation + ": " + std::generic_category().message(os_error)),
+      code(code),
+      os_error(os_error),
+      path(path) {}
 
 const char* error_code_name(ErrorCode code) {
   switch (code) {
@@ -10,20 +16,13 @@ const char* error_code_name(ErrorCode code) {
     case ErrorCode::kNotFinite: return "NOT_FINITE";
     case ErrorCode::kScoreOverflow: return "SCORE_OVERFLOW";
     case ErrorCode::kBadFile: return "BAD_FILE";
-    case ErrorCode::kIo: return "IO";
+    case ErrorCode::kReadFailed: return "READ_FAILED";
+    case ErrorCode::kWriteFailed: return "WRITE_FAILED";
     case ErrorCode::kIsaUnavailable: return "ISA_UNAVAILABLE";
+    case ErrorCode::kNoThreads: return "NO_THREADS";
     case ErrorCode::kCancelled: return "CANCELLED";
   }
   return "UNKNOWN";
-}
-
-const char* metric_name(Metric metric) {
-  switch (metric) {
-    case Metric::kInnerProduct: return "inner product";
-    case Metric::kSquaredL2: return "squared L2";
-    case Metric::kCosine: return "cosine";
-  }
-  return "unknown";
 }
 
 }  // namespace trawl

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "row_codes.hpp"
-#include "scan_codes.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl {
@@ -37,32 +36,34 @@ void throw_row_not_finite(const Rows& rows, int64_t local, int64_t global) {
               column);
 }
 
-void exact_scan(const Index& index, const std::vector<const Shard*>& shards, const std::vector<ScoreQuery>& queries,
-                const std::vector<TopK*>& top, const SearchOptions& options, const Kernels& kernels, ThreadPool& pool) {
+void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards,
+                const std::vector<ScoreQuery>& queries, const std::vector<TopK*>& top) {
   if (queries.empty()) return;
+  const Index& index = context.index;
   std::unique_ptr<std::mutex[]> mutexes(new std::mutex[queries.size()]);
   for (const Shard* shard : shards) {
     const Rows& rows = *shard->rows;
     rows.advise_sequential();
-    pool.run((rows.rows() + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item) {
-      check_cancelled(options.cancel);
+    context.pool.run((rows.rows() + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item) {
+      context.check_cancelled();
       RowLanes lanes(index.dimension());
       const int64_t end = std::min(rows.rows(), (item + 1) * kRowsPerItem);
       for (int64_t row = item * kRowsPerItem; row < end;) {
         int64_t chosen[kScoreLanes];
         int count = 0;
         for (; row < end && count < kScoreLanes; ++row) {
-          if (filter_has(options.filter_bits, shard->first_row + row)) chosen[count++] = row;
+          if (context.filter.has(shard->first_row + row)) chosen[count++] = row;
         }
         if (count == 0) continue;
         lanes.load(rows, chosen, count);
         for (size_t first = 0; first < queries.size(); first += kMaxSumQueries) {
           const auto together = static_cast<int>(std::min<size_t>(kMaxSumQueries, queries.size() - first));
           double scores[kMaxSumQueries][kScoreLanes];
-          score_rows(index.metric(), kernels, &queries[first], together, lanes.pointers(), index.dimension(), scores[0]);
+          score_rows(index.metric(), context.kernels, &queries[first], together, lanes.pointers(), index.dimension(),
+                     scores[0]);
           for (int q = 0; q < together; ++q) {
             for (int lane = 0; lane < count; ++lane) {
-              // Finite rows give finite scores, so this is where a row that no encoder has checked shows itself.
+              // Finite rows have finite scores, so this row contains NaN or infinity.
               if (!std::isfinite(scores[q][lane])) throw_row_not_finite(rows, chosen[lane], shard->first_row + chosen[lane]);
             }
             const std::lock_guard<std::mutex> lock(mutexes[first + q]);

@@ -1,22 +1,20 @@
-// Scores every exact row of some shards: the fallback where codes are absent or of no use, and the plain truth.
+// Scores all exact rows of some shards: for shards without codes, and for queries for which the codes exclude too few rows.
 #pragma once
-#include <functional>
 #include <vector>
 
 #include "score.hpp"
+#include "search_context.hpp"
 #include "top_k.hpp"
-#include "trawl/index.hpp"
-#include "trawl/search.hpp"
 
 namespace trawl {
 
-// top[i] gets the k best of queries[i] among the rows of `shards` that pass the filter, in addition to what it holds.
-// Throws kNotFinite where a row that was never checked holds NaN or infinity.
-void exact_scan(const Index& index, const std::vector<const Shard*>& shards, const std::vector<ScoreQuery>& queries,
-                const std::vector<TopK*>& top, const SearchOptions& options, const Kernels& kernels, ThreadPool& pool);
+// Pushes every row of `shards` that passes the filter to top[i], with its score for queries[i].
+// Throws kNotFinite if a row contains NaN or infinity (rows without codes were not checked before).
+void exact_scan(const SearchContext& context, const std::vector<const Shard*>& shards,
+                const std::vector<ScoreQuery>& queries, const std::vector<TopK*>& top);
 
-// 1 to kScoreLanes rows of a shard as float32 bytes: where they lie, or widened or gathered into scratch. Lanes past the
-// count repeat the first row.
+// 1 to kScoreLanes rows of a shard as float32 bytes, in the mapping or copied to scratch memory. Unused lanes repeat the first
+// row.
 class RowLanes {
  public:
   explicit RowLanes(int64_t dimension) : dimension_(dimension), scratch_(kScoreLanes * dimension) {}

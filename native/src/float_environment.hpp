@@ -1,6 +1,6 @@
-// The certificate is proved for round-to-nearest with subnormals. A library loaded earlier may have switched
-// flush-to-zero on for its threads and for every thread they start, so the engine sets the default itself:
-// for good in its own threads, and for the length of a call in a caller's.
+// The proof of the certificate needs round-to-nearest with subnormals. Another library in the process may have enabled
+// flush-to-zero in its threads and in those they start. So the engine sets the default: permanently in its own threads, and in
+// the caller's thread for the time of a call.
 #pragma once
 #include <cstdint>
 #if defined(__x86_64__)

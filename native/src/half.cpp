@@ -26,7 +26,7 @@ inline uint32_t bits_of_float(float value) {
 #if defined(__x86_64__)
 bool machine_has_f16c() {
   uint32_t a, b, c, d;
-  // "avx" asks for the operating system's support too; clang 14 knows no name for f16c itself.
+  // __builtin_cpu_supports("avx") also checks the operating system. clang 14 does not know the name "f16c".
   return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1) != 0;
 }
 
@@ -74,7 +74,7 @@ size_t first_not_half(const float* values, size_t count) {
     if (magnitude == 0) continue;
     const int exponent = static_cast<int>(magnitude >> 23) - 127;
     if (exponent > 15 || exponent < -24) return i;
-    // Bits below the last place of a half of this exponent must be zero; a subnormal half ends at 2^-24.
+    // Bits below the last place of a half with this exponent must be zero; the last place of a subnormal half is 2^-24.
     const int dropped = exponent >= -14 ? 13 : 13 + (-14 - exponent);
     const uint32_t significand = (magnitude & 0x7FFFFFu) | 0x800000u;
     if ((significand & ((1u << dropped) - 1)) != 0) return i;

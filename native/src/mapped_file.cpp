@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "trawl/error.hpp"
 
@@ -21,58 +20,28 @@ struct Descriptor {
   }
 };
 
-[[noreturn]] void throw_io(const std::string& path, const char* what) {
-  throw Error(ErrorCode::kIo, path + ": " + what + ": " + std::strerror(errno));
+[[noreturn]] void fail(const std::string& path, const char* operation) {
+  throw Error(ErrorCode::kReadFailed, path, operation, errno);
 }
 
 int64_t open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file.fd < 0) throw_io(path, "cannot open");
+  if (file.fd < 0) fail(path, "cannot open");
   struct stat info;
-  if (::fstat(file.fd, &info) != 0) throw_io(path, "cannot stat");
+  if (::fstat(file.fd, &info) != 0) fail(path, "cannot stat");
   if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kBadFile, path + ": not a regular file");
   return info.st_size;
 }
 
 }  // namespace
 
-std::shared_ptr<const MappedFile> MappedFile::load(const std::string& path) {
-  Descriptor file{-1};
-  const int64_t size = open_regular(path, file);
-  std::shared_ptr<MappedFile> loaded(new MappedFile);
-  loaded->bytes_ = size;
-  if (size == 0) return loaded;
-  constexpr int64_t kHugePage = int64_t{2} << 20;
-  const int64_t room = (size + kHugePage - 1) / kHugePage * kHugePage + kHugePage;
-  void* address = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED) throw_io(path, "no memory for its contents");
-  loaded->mapping_ = address;
-  loaded->mapping_bytes_ = room;
-  loaded->advise(Pattern::kHugePages);
-  const auto start = (reinterpret_cast<uintptr_t>(address) + kHugePage - 1) / kHugePage * kHugePage;
-  auto* bytes = reinterpret_cast<uint8_t*>(start);
-  for (int64_t done = 0; done < size;) {
-    const ssize_t got = ::pread(file.fd, bytes + done, size - done, done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_io(path, "cannot read");
-    if (got == 0) throw Error(ErrorCode::kBadFile, path + ": became shorter while it was read");
-    done += got;
-  }
-  (void)::mprotect(address, room, PROT_READ);
-#ifdef POSIX_FADV_DONTNEED
-  (void)::posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
-#endif
-  loaded->data_ = bytes;
-  return loaded;
-}
-
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int64_t offset, int64_t bytes) {
   Descriptor file{-1};
   const int64_t size = open_regular(path, file);
   if (offset < 0 || offset > size || (bytes >= 0 && bytes > size - offset)) {
-    throw Error(ErrorCode::kBadFile, path + ": is " + std::to_string(size) + " bytes long, but bytes " +
+    throw Error(ErrorCode::kBadFile, path + ": the file has " + std::to_string(size) + " bytes, but bytes " +
                                          std::to_string(offset) + " to " + std::to_string(offset) + "+" +
-                                         std::to_string(bytes) + " are wanted; the file is truncated or another one");
+                                         std::to_string(bytes) + " are needed; the file is truncated or the wrong one");
   }
   if (bytes < 0) bytes = size - offset;
 
@@ -85,10 +54,9 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path, int6
   void* address = ::mmap(nullptr, mapped->mapping_bytes_, PROT_READ, MAP_SHARED, file.fd, start);
   if (address == MAP_FAILED) {
     mapped->mapping_bytes_ = 0;
-    throw_io(path, "cannot map");
+    fail(path, "cannot map");
   }
   mapped->mapping_ = address;
-  mapped->backed_ = true;
   mapped->data_ = static_cast<const uint8_t*>(address) + (offset - start);
   return mapped;
 }
@@ -116,7 +84,7 @@ void MappedFile::advise(Pattern pattern) const {
 }
 
 void MappedFile::release(int64_t begin, int64_t end) const {
-  if (!backed_) return;
+  if (mapping_ == nullptr) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t from = (reinterpret_cast<uintptr_t>(data_ + begin) + page - 1) / page * page;
   const uintptr_t to = reinterpret_cast<uintptr_t>(data_ + end) / page * page;

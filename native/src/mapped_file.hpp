@@ -1,4 +1,4 @@
-// A read-only mapping of part of a file; unmapped when the last owner goes.
+// A read-only mapping of part of a file. The destructor unmaps it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,12 +8,9 @@ namespace trawl {
 
 class MappedFile {
  public:
-  // bytes < 0 means to the end of the file. Throws kIo when the file cannot be read, kBadFile when the range is not
-  // inside it. An empty range maps nothing and is fine.
+  // Maps `bytes` bytes of the file from `offset` on; bytes < 0: to the end of the file. An empty range maps nothing.
+  // Throws kReadFailed if the file cannot be opened or mapped, kBadFile if the range is not inside it.
   static std::shared_ptr<const MappedFile> open(const std::string& path, int64_t offset, int64_t bytes);
-  // The whole file copied into anonymous memory on huge pages, where the machine has them; the page cache's own copy
-  // is then let go.
-  static std::shared_ptr<const MappedFile> load(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -22,14 +19,13 @@ class MappedFile {
   int64_t bytes() const { return bytes_; }
 
   enum class Pattern { kRandom, kSequential, kWillNeed, kHugePages };
-  void advise(Pattern pattern) const;  // a hint: failure is ignored
-  // Unmaps the whole pages of data()[begin, end) until they are read again. What was loaded stays.
+  void advise(Pattern pattern) const;  // a hint for the operating system; failures are ignored
+  // Removes the pages that lie entirely in data()[begin, end) from resident memory. They can be read again.
   void release(int64_t begin, int64_t end) const;
 
  private:
   MappedFile() = default;
   void* mapping_ = nullptr;
-  bool backed_ = false;  // by the file: what is released can be read again
   int64_t mapping_bytes_ = 0;
   const uint8_t* data_ = nullptr;
   int64_t bytes_ = 0;

@@ -5,16 +5,16 @@
 #include <cstring>
 
 #include "rounding.hpp"
-#include "screen_codes.hpp"
+#include "prefilter_codes.hpp"
 
 namespace trawl {
 
 namespace {
 
-constexpr double kSlack = 0x1p-20;   // twice the 8 float32 roundings that a term of the row test can meet
-constexpr double kLargest = kCarefulNorm;  // factors up to here: products stay below 2^121, sums inside float32
-constexpr double kLengthOfCoordinates = 1.01;  // |P^T y| <= this * |y|, for a defect of at most 2^-10
-constexpr double kTiniest = 0x1p-120;  // more than the row test's underflows can add up to
+constexpr double kSlack = 0x1p-20;   // twice the error of the at most 8 float32 roundings of a term of the row test
+constexpr double kMaxFactor = kMaxTestableNorm;  // products with such factors stay below 2^121, so sums do not overflow float32
+constexpr double kLengthOfCoordinates = 1.01;  // |P^T y| <= this * |y|, for an orthogonality error of at most 2^-10
+constexpr double kTiniest = 0x1p-120;  // upper bound of the sum of the row test's underflow errors
 
 std::vector<double> widened(const std::vector<float>& values, int64_t padded) {
   std::vector<double> wide(padded, 0.0);
@@ -31,7 +31,7 @@ PackMean::PackMean(Metric metric, const CodesFile& codes)
       kappa(kappa_f64(padded)),
       mean_f32(codes.mean()),
       sign_seed(codes.sign_seed()),
-      turn(padded, sign_seed) {
+      rotation(padded, sign_seed) {
   const std::vector<double> mean_f64 = widened(mean_f32, padded);
   norm_f64 = norm_up_f64(mean_f64.data(), padded, kappa);
   square_f64 = sum_in_eight_f64(padded, [&](size_t j) { return mean_f64[j] * mean_f64[j]; });
@@ -42,24 +42,25 @@ bool PackMean::matches(const CodesFile& codes) const {
          std::memcmp(codes.mean().data(), mean_f32.data(), 4 * mean_f32.size()) == 0;
 }
 
-// The query less its share of the mean, values[padded], and what every bound takes from it.
+// The numbers of a centred query, q - alpha*mean (q minus its projection on the mean), that the bounds need.
 struct CentredQuery {
   double alpha, offset;
-  double norm;        // upper bound of |values|
-  double query_norm;  // g: upper bound of |query|
-  double along_mean;  // |alpha|*m
+  double norm;        // upper bound of |q - alpha*mean|
+  double query_norm;  // g: upper bound of |q|
+  double mean_projection;  // |alpha|*m: upper bound of the length of the projection
   double c;           // C of the bound
   double unit_rounding;
 };
 
 namespace {
 
+// Writes query - alpha*mean to values[padded].
 CentredQuery centre_query(const PackMean& mean, const double* query, double* values) {
   const int64_t d = mean.dimension, padded = mean.padded;
   const double kappa = mean.kappa;
   const bool is_l2 = mean.metric == Metric::kSquaredL2;
   CentredQuery centred;
-  // The unit vectors of cosine are rounded; each use of one costs a kappa.
+  // For cosine the unit vectors are rounded; each use of one adds an error of kappa.
   centred.unit_rounding = mean.metric == Metric::kCosine ? kappa : 0.0;
   std::memcpy(values, query, d * sizeof(double));
   std::memset(values + d, 0, (padded - d) * sizeof(double));
@@ -69,89 +70,89 @@ CentredQuery centre_query(const PackMean& mean, const double* query, double* val
     centred.alpha = 1;
   } else {
     centred.offset = sum_in_eight_f64(padded, [&](size_t j) { return values[j] * mean_at(j); });
-    // float32, so that alpha*mean is exact in float64.
+    // Round alpha to float32, so that alpha*mean is exact in float64.
     const float alpha = static_cast<float>(centred.offset / mean.square_f64);
     centred.alpha = std::isfinite(alpha) ? alpha : 0.0f;
   }
   for (int64_t j = 0; j < d; ++j) values[j] -= centred.alpha * mean_at(j);
   centred.norm = norm_up_f64(values, padded, kappa);
   if (is_l2) centred.offset = -0.5 * sum_in_eight_f64(padded, [&](size_t j) { return values[j] * values[j]; });
-  centred.along_mean = std::fabs(centred.alpha) * mean.norm_f64;
+  centred.mean_projection = std::fabs(centred.alpha) * mean.norm_f64;
   centred.c = is_l2 ? 2 * kappa * centred.norm * centred.norm
                     : 2 * kappa * centred.query_norm * mean.norm_f64 * (1 + kappa) + 2 * centred.unit_rounding;
   return centred;
 }
 
-// One plane of digits for z[count]: z ~ step*digits.
-struct Plane {
+// int8 digits of a vector z: z ~ step*digits.
+struct Digits {
   double step;
   double norm;  // upper bound of |step*digits|
-  double left;  // upper bound of |z - step*digits| for z as given
+  double error;  // upper bound of |z - step*digits|
 };
 
-// Any step is valid; `smallest_step` keeps the row test's factors in range where z vanishes.
-Plane make_plane(const double* z, int64_t count, double smallest_step, double kappa, int8_t* digits) {
+// Any step is valid. `smallest_step` keeps the factors of the row test in range if z is close to zero.
+Digits make_digits(const double* z, int64_t count, double smallest_step, double kappa, int8_t* digits) {
   double largest = 0;
   for (int64_t j = 0; j < count; ++j) largest = std::fmax(largest, std::fabs(z[j]));
   const double step = std::fmax(std::fmax(largest / 127, 0x1p-126), smallest_step);
   const float step_f32 = static_cast<float>(step);
-  Plane plane;
-  const double t = plane.step = std::isfinite(step_f32) ? step_f32 : 0x1p127;
+  Digits made;
+  const double t = made.step = std::isfinite(step_f32) ? step_f32 : 0x1p127;
   int64_t square_sum = 0;
   for (int64_t j = 0; j < count; ++j) {
     const double digit = std::fmin(127.0, std::fmax(-127.0, std::nearbyint(z[j] / t)));
     digits[j] = static_cast<int8_t>(digit);
     square_sum += static_cast<int64_t>(digits[j]) * digits[j];
   }
-  plane.norm = t * std::sqrt(static_cast<double>(square_sum)) * (1 + kappa);
-  plane.left = std::sqrt(sum_in_eight_f64(count,
+  made.norm = t * std::sqrt(static_cast<double>(square_sum)) * (1 + kappa);
+  made.error = std::sqrt(sum_in_eight_f64(count,
                                           [&](size_t j) {
-                                            const double rest = z[j] - t * digits[j];
-                                            return rest * rest;
+                                            const double residual = z[j] - t * digits[j];
+                                            return residual * residual;
                                           })) *
                (1 + kappa);
-  return plane;
+  return made;
 }
 
-// What the row test takes from a query: v = s*I + phi*beta + a*first + c*second, where first and second are the row's two
-// numbers, a_factor and c_factor bound what they stand for, and each of first_norm, second_norm times its number, summed,
-// is at least |row - mean|.
-void set_row_test(const PackMean& mean, const CentredQuery& centred, const Plane& plane, double a_factor, double c_factor,
+// Sets the query's numbers in the row test v = s*I + phi*beta + a*first + c*second, where `first` and `second` are two numbers
+// of the row. a_factor and c_factor are their weights in the bound. first_norm*first + second_norm*second must be at least
+// |row - mean|.
+void set_row_test(const PackMean& mean, const CentredQuery& centred, const Digits& made, double a_factor, double c_factor,
                   double first_norm, double second_norm, QueryBound& bound) {
   const bool is_l2 = mean.metric == Metric::kSquaredL2;
-  const double m = mean.norm_f64, phi = centred.alpha / plane.step;
+  const double m = mean.norm_f64, phi = centred.alpha / made.step;
   double share = is_l2 ? 0 : kSlack * std::fabs(phi) * m;
   bound.phi_f32 = static_cast<float>(phi);
-  const bool phi_vanishes = std::fabs(phi) < 1 / kLargest;
+  const bool phi_vanishes = std::fabs(phi) < 1 / kMaxFactor;
   if (phi_vanishes) {
-    bound.phi_f32 = 0;  // its product with beta, at most |phi|*m*n, moves into the factors
+    bound.phi_f32 = 0;  // the factors cover phi*beta, whose size is at most |phi|*m*n
     share += 2 * std::fabs(phi) * m;
   }
   a_factor += share * first_norm;
   c_factor += share * second_norm;
-  bound.step_f64 = plane.step;
+  bound.step_f64 = made.step;
   bound.test_c_f64 = centred.c;
   bound.test_a_f32 = up32(a_factor * (1 + kSlack));
   bound.test_n_f32 = up32(c_factor * (1 + kSlack));
-  bound.testable = std::fabs(phi) <= kLargest && std::fabs(phi) * m <= kLargest && a_factor <= kLargest &&
-                   c_factor <= kLargest && !(is_l2 && phi_vanishes);
+  bound.testable = std::fabs(phi) <= kMaxFactor && std::fabs(phi) * m <= kMaxFactor && a_factor <= kMaxFactor &&
+                   c_factor <= kMaxFactor && !(is_l2 && phi_vanishes);
   if (!bound.testable) bound.phi_f32 = bound.test_a_f32 = bound.test_n_f32 = 0;
 }
 
 }  // namespace
 
-QueryBound prepare_query(const PackMean& mean, const double* query, double* turned, int8_t* digits) {
+QueryBound prepare_query(const PackMean& mean, const double* query, double* rotated, int8_t* digits) {
   const double kappa = mean.kappa;
-  const CentredQuery centred = centre_query(mean, query, turned);
-  mean.turn.apply(turned);
+  const CentredQuery centred = centre_query(mean, query, rotated);
+  mean.rotation.apply(rotated);
 
-  // b = A*epsilon + (B + B2*n)*n + C for a query whose digits have the norm p and leave `left` of it behind.
+  // b = A*epsilon + (B + B2*n)*n + C for an approximation of the query with norm p and distance `error` from the query.
   const auto a_of = [&](double p) { return p * (1 + kappa); };
-  const auto b_of = [&](double p, double left) {
+  const auto b_of = [&](double p, double error) {
     const double rounding = mean.metric == Metric::kSquaredL2
                                 ? kappa * 2 * p
-                                : kappa * (centred.query_norm + centred.along_mean + 2 * p);
-    return (left + centred.unit_rounding + rounding) * (1 + kappa);
+                                : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
+    return (error + centred.unit_rounding + rounding) * (1 + kappa);
   };
   QueryBound bound;
   bound.alpha_f64 = centred.alpha;
@@ -162,21 +163,21 @@ QueryBound prepare_query(const PackMean& mean, const double* query, double* turn
   bound.b2_f64 = mean.metric == Metric::kSquaredL2 ? kappa : 0;
   bound.c_f64 = centred.c;
 
-  const Plane plane = make_plane(turned, mean.padded, std::fabs(centred.alpha) * 0x1p-40, kappa, digits);
-  const double t = plane.step, p = plane.norm, left = plane.left + kEta * centred.norm;
-  set_row_test(mean, centred, plane, a_of(p) / t + kSlack * (p / t), b_of(p, left) / t + kSlack * (p / t), 0, 1, bound);
+  const Digits made = make_digits(rotated, mean.padded, std::fabs(centred.alpha) * 0x1p-40, kappa, digits);
+  const double t = made.step, p = made.norm, error = made.error + kEta * centred.norm;
+  set_row_test(mean, centred, made, a_of(p) / t + kSlack * (p / t), b_of(p, error) / t + kSlack * (p / t), 0, 1, bound);
   return bound;
 }
 
-ScreenPacker::ScreenPacker(const PackMean& mean, const float* basis, int64_t directions, double defect,
+PrefilterPacker::PrefilterPacker(const PackMean& mean, const float* basis, int64_t components, double orthogonality_error,
                            uint64_t sign_seed, const Kernels& kernels)
     : mean_(mean),
-      panels_(basis, directions, mean.dimension),
-      turn_(directions, sign_seed),
-      defect_(defect),
+      panels_(basis, components, mean.dimension),
+      rotation_(components, sign_seed),
+      orthogonality_error_(orthogonality_error),
       kernels_(kernels) {}
 
-void ScreenPacker::prepare(const double* queries, int64_t count, double* turned, int8_t* digits, QueryBound* bounds) const {
+void PrefilterPacker::prepare(const double* queries, int64_t count, double* rotated, int8_t* digits, QueryBound* bounds) const {
   const int64_t d = mean_.dimension, h = panels_.columns();
   AlignedBuffer<double> values(mean_.padded), rows(kProjectRows * d), projected(kProjectRows * h);
   for (int64_t first = 0; first < count; first += kProjectRows) {
@@ -188,44 +189,44 @@ void ScreenPacker::prepare(const double* queries, int64_t count, double* turned,
     }
     panels_.project(kernels_, rows.data(), projected.data());
     for (int64_t i = 0; i < here; ++i) {
-      double* z = turned + (first + i) * h;
+      double* z = rotated + (first + i) * h;
       std::memcpy(z, projected.data() + i * h, h * sizeof(double));
       bounds[first + i] = bound_of(centred[i], z, digits + (first + i) * h);
     }
   }
 }
 
-QueryBound ScreenPacker::bound_of(const CentredQuery& centred, double* z, int8_t* digits) const {
+QueryBound PrefilterPacker::bound_of(const CentredQuery& centred, double* z, int8_t* digits) const {
   const int64_t h = panels_.columns();
   const double kappa = mean_.kappa;
   const double off = kQueryProjectionLoss * centred.norm;
   const double length = norm_up_f64(z, h, 0);
   const double length_up = length * (1 + kappa) + off;
-  double rest = rest_up_f64(centred.norm, length * (1 - kappa) - off, defect_);
-#ifdef TRAWL_MUTATE_SHRINK_REST
-  rest *= 0.9;
+  double residual = residual_up_f64(centred.norm, length * (1 - kappa) - off, orthogonality_error_);
+#ifdef TRAWL_MUTATE_SHRINK_RESIDUAL
+  residual *= 0.9;
 #endif
-  turn_.apply(z);
-  const Plane plane = make_plane(z, h, std::fmax(std::fabs(centred.alpha) * 0x1p-40, rest * 0x1p-30), kappa, digits);
-  const double t = plane.step, p = plane.norm;
+  rotation_.apply(z);
+  const Digits made = make_digits(z, h, std::fmax(std::fabs(centred.alpha) * 0x1p-40, residual * 0x1p-30), kappa, digits);
+  const double t = made.step, p = made.norm;
   const double rounding = mean_.metric == Metric::kSquaredL2
                               ? kappa * 2 * p
-                              : kappa * (centred.query_norm + centred.along_mean + 2 * p);
-  const double left = plane.left + kEta * length_up + off + defect_ * length_up;
-  const double of_rest = (rest + centred.unit_rounding + rounding) * (1 + kappa);
-  const double of_coordinates = (left + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
+                              : kappa * (centred.query_norm + centred.mean_projection + 2 * p);
+  const double error = made.error + kEta * length_up + off + orthogonality_error_ * length_up;
+  const double of_residual = (residual + centred.unit_rounding + rounding) * (1 + kappa);
+  const double of_coordinates = (error + centred.unit_rounding + kLengthOfCoordinates * rounding) * (1 + kappa);
   const double of_loss = p * (1 + kappa);
   QueryBound bound = {};
   bound.alpha_f64 = centred.alpha;
   bound.offset_f64 = centred.offset;
-  set_row_test(mean_, centred, plane, of_rest / t,
+  set_row_test(mean_, centred, made, of_residual / t,
                std::fmax(of_loss / kCodesLossWeight, of_coordinates) / t + kSlack * (p / t), 1, kLengthOfCoordinates, bound);
   return bound;
 }
 
-void CodesPacker::prepare(const double* queries, int64_t count, double* turned, int8_t* digits, QueryBound* bounds) const {
+void CodesPacker::prepare(const double* queries, int64_t count, double* rotated, int8_t* digits, QueryBound* bounds) const {
   for (int64_t q = 0; q < count; ++q) {
-    bounds[q] = prepare_query(mean_, queries + q * mean_.dimension, turned + q * mean_.padded, digits + q * mean_.padded);
+    bounds[q] = prepare_query(mean_, queries + q * mean_.dimension, rotated + q * mean_.padded, digits + q * mean_.padded);
   }
 }
 
@@ -257,7 +258,7 @@ PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, i
       groups((count + kLanes - 1) / kLanes),
       padded(packer.padded()),
       bounds(count),
-      turned_f64(count * padded),
+      rotated_f64(count * padded),
       natural_i8(count * padded),
       grouped_i8(groups * kLanes * padded),
       phi(groups * kLanes),
@@ -268,7 +269,7 @@ PackedQueries::PackedQueries(const QueryPacker& packer, const double* queries, i
     const int8_t group_offset = static_cast<int8_t>(kernels.groups_offset ? -128 : 0);  // +128 modulo 256
     std::memset(packed, group_offset, kLanes * padded);
     const int64_t first = group * kLanes, end = std::min(count, first + kLanes);
-    packer.prepare(queries + first * packer.dimension(), end - first, turned_f64.data() + first * padded,
+    packer.prepare(queries + first * packer.dimension(), end - first, rotated_f64.data() + first * padded,
                    natural_i8.data() + first * padded, bounds.data() + first);
     for (int64_t q = first; q < end; ++q) {
       int8_t* digits = natural_i8.data() + q * padded;

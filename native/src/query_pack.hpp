@@ -1,32 +1,32 @@
-// Queries prepared for one mean: turned, quantised to one plane of int8 digits, packed for the kernels, and the
-// numbers of the bound that belong to the query. Made once for all shards that share a mean.
+// Queries prepared for one mean: rotated, quantised to int8 digits, and packed for the kernels with the numbers that the bounds
+// need. Shards with the same mean share them.
 //
-// Pair bound (float64, docs/certificate.md section 2), z the turned query, c the row's codes:
+// Pair bound (float64; docs/certificate.md, "The inequality"), z the rotated query, c the row's codes:
 //     E = (offset + alpha*beta) + s*(z.c)      b = (A*epsilon + (B + B2*n)*n) + C      E - b <= S <= E + b
 //
-// Row test (float32, section 3): with I the integer dot product of the digits h (z ~ t*h),
+// Row test (float32; "The row test" there): with I the integer dot product of the digits h (z ~ t*h),
 //     v = s*I + phi*beta' + a*epsilon + c*n < theta(tau)   proves   S < tau.
-// phi, a, c depend on the query alone, theta on the threshold too, beta' = row_test_bias() on the row alone.
+// phi, a and c depend only on the query, theta on the query and the threshold, beta' = row_test_biases() only on the row.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "aligned_buffer.hpp"
-#include "directions.hpp"
+#include "principal_components.hpp"
 #include "kernels.hpp"
 #include "trawl/codes_file.hpp"
 #include "trawl/metric.hpp"
-#include "trawl/screen_file.hpp"
+#include "trawl/prefilter_file.hpp"
 #include "trawl/thread_pool.hpp"
-#include "turn.hpp"
+#include "rotation.hpp"
 
 namespace trawl {
 
 struct QueryBound {
   double offset_f64, alpha_f64;
-  double a_f64, b_f64, b2_f64, c_f64;  // A, B, B2, C for z in float64 ("no plane")
+  double a_f64, b_f64, b2_f64, c_f64;  // A, B, B2, C of the pair bound: for z, not for its digits
 
-  // For the row test. step = t; `testable` is false where the ranges could leave float32: then theta is -inf.
+  // For the row test. step = t. If not `testable`, a term could overflow float32, so theta is -inf and every row is kept.
   double step_f64, test_c_f64;
   float phi_f32, test_a_f32, test_n_f32;
   bool testable;
@@ -44,7 +44,7 @@ struct QueryBound {
   float theta(double tau_f64) const;
 };
 
-// The mean and what is derived from it.
+// The mean of a codes file, with the numbers that packing a query needs.
 class PackMean {
  public:
   PackMean(Metric metric, const CodesFile& codes);
@@ -55,22 +55,22 @@ class PackMean {
   const double kappa;
   const std::vector<float> mean_f32;
   const uint64_t sign_seed;
-  const Turn turn;
+  const Rotation rotation;
   double norm_f64;          // upper bound of |mean|
   double square_f64;        // mean.mean
 };
 
-// turned_f64[padded] and digits_i8[padded] are written; query_f64[dimension] is the query (divided by its norm for cosine).
-QueryBound prepare_query(const PackMean& mean, const double* query_f64, double* turned_f64, int8_t* digits_i8);
+// Writes rotated_f64[padded] and digits_i8[padded]. query_f64[dimension] is the query, divided by its norm for cosine.
+QueryBound prepare_query(const PackMean& mean, const double* query_f64, double* rotated_f64, int8_t* digits_i8);
 
-// How queries become digits and bounds: for the codes, or for a screen.
+// Computes the digits and the bounds of queries, either for the codes or for a prefilter.
 class QueryPacker {
  public:
   virtual ~QueryPacker() = default;
   virtual int64_t dimension() const = 0;
   virtual int64_t padded() const = 0;
-  // queries_f64[count][dimension] -> turned_f64, digits_i8 [count][padded] and bounds[count].
-  virtual void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+  // queries_f64[count][dimension] -> rotated_f64, digits_i8 [count][padded] and bounds[count].
+  virtual void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
                        QueryBound* bounds) const = 0;
 };
 
@@ -79,23 +79,23 @@ class CodesPacker : public QueryPacker {
   explicit CodesPacker(const PackMean& mean) : mean_(mean) {}
   int64_t dimension() const override { return mean_.dimension; }
   int64_t padded() const override { return mean_.padded; }
-  void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
                QueryBound* bounds) const override;
 
  private:
   const PackMean& mean_;
 };
 
-// For the coordinates along a screen's directions. Its bounds serve the row test alone (not interval()), whose two numbers
-// of a row are then `rest` and `size`.
+// Packs queries for a prefilter: their coordinates in its principal components. The bounds are valid only for the row test, not
+// for interval(). The row test uses a row's `residual` and `size` instead of epsilon and n.
 struct CentredQuery;
-class ScreenPacker : public QueryPacker {
+class PrefilterPacker : public QueryPacker {
  public:
-  ScreenPacker(const PackMean& mean, const float* basis_f32, int64_t directions, double defect, uint64_t sign_seed,
+  PrefilterPacker(const PackMean& mean, const float* basis_f32, int64_t components, double orthogonality_error, uint64_t sign_seed,
                const Kernels& kernels);
   int64_t dimension() const override { return mean_.dimension; }
   int64_t padded() const override { return panels_.columns(); }
-  void prepare(const double* queries_f64, int64_t count, double* turned_f64, int8_t* digits_i8,
+  void prepare(const double* queries_f64, int64_t count, double* rotated_f64, int8_t* digits_i8,
                QueryBound* bounds) const override;
 
  private:
@@ -103,8 +103,8 @@ class ScreenPacker : public QueryPacker {
 
   const PackMean& mean_;
   Panels panels_;
-  Turn turn_;
-  double defect_;
+  Rotation rotation_;
+  double orthogonality_error_;
   const Kernels& kernels_;
 };
 
@@ -115,24 +115,23 @@ struct PackedQueries {
 
   int64_t count, groups, padded;
   std::vector<QueryBound> bounds;        // [count]
-  AlignedBuffer<double> turned_f64;      // [count][padded]
+  AlignedBuffer<double> rotated_f64;      // [count][padded]
   AlignedBuffer<int8_t> natural_i8;      // [count][padded]
   AlignedBuffer<int8_t> grouped_i8;      // [groups][padded/4][16][4]
   AlignedBuffer<float> phi, a, c;        // [groups*16], zero past count
 };
 
-// The biases of `count` rows for the float32 lanes. Squared L2 folds its n^2 terms in here, where alpha = 1 makes phi
-// the common factor.
+// The biases of `count` rows, prepared for the row test. For squared L2 they include the n^2 terms: phi multiplies them too,
+// because alpha = 1.
 void row_test_biases(Metric metric, const double* bias_f64, const float* norm_f32, int64_t count, double kappa,
                      float* out_f32);
 
-// A row whose numbers exceed these could leave float32's range in the row test; it is given an infinite norm there and
-// so is kept.
-constexpr float kCarefulNorm = 0x1p60f;
-constexpr double kCarefulBias = 0x1p120;
-inline bool row_needs_care(double bias_f64, float norm_f32, float residual_f32) {
+// With larger numbers, the row test of a row could overflow float32. Such a row gets an infinite norm there, so it is kept.
+constexpr float kMaxTestableNorm = 0x1p60f;
+constexpr double kMaxTestableBias = 0x1p120;
+inline bool row_untestable(double bias_f64, float norm_f32, float residual_f32) {
   const double size = bias_f64 < 0 ? -bias_f64 : bias_f64;
-  return !(size <= kCarefulBias && norm_f32 <= kCarefulNorm && residual_f32 <= kCarefulNorm);
+  return !(size <= kMaxTestableBias && norm_f32 <= kMaxTestableNorm && residual_f32 <= kMaxTestableNorm);
 }
 
 }  // namespace trawl

@@ -1,4 +1,4 @@
-// What threads share about one query during the scan: the threshold, the lower bounds behind it, the candidates.
+// The state of one query during the scan, shared by the threads: the threshold, the lower bounds that set it, the candidates.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -13,15 +13,16 @@
 
 namespace trawl {
 
-// A row that a screen could not drop: `value` is the row test's, so the row may go once theta is above it.
+// A row that the prefilter kept. It is refined after the prefilter's pass, unless theta has risen above `value`, the v of its row
+// test.
 struct Deferred {
   float value;
-  int64_t row;  // of the shard
+  int64_t row;  // number in the shard
 };
 
 struct Candidate {
-  double upper_f64;  // no smaller than the row's score
-  int64_t row;       // global
+  double upper_f64;  // upper bound of the row's score
+  int64_t row;       // global number
 };
 
 class QueryState {
@@ -32,11 +33,11 @@ class QueryState {
     capacity_ = std::min(std::max<int64_t>(capacity, 1), limit_);
   }
 
-  // tau: a number that the k-th best score is known to reach; only rises. -inf until k rows were seen,
-  // +inf once the query has given up, when nothing more is of use. Relaxed is enough: an old value is a valid one.
+  // tau: a lower bound of the k-th best score. It only rises. It is -inf until k rows were seen, and +inf after give_up(), when
+  // no further row matters. Relaxed order is enough, because an old value is a valid bound too.
   double tau() const { return tau_.load(std::memory_order_relaxed); }
 
-  // A row that was not dropped: lower <= score <= upper. Either may be NaN, which keeps the row and teaches nothing.
+  // Adds a kept row with lower <= score <= upper. A NaN bound keeps the row and does not change tau.
   void offer(int64_t row, double lower, double upper) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (gave_up_ || upper < tau()) return;
@@ -46,25 +47,26 @@ class QueryState {
     if (static_cast<int64_t>(candidates_.size()) >= capacity_) make_room();
   }
 
-  // A row whose score is known exactly.
+  // Uses the exact score of a row as a lower bound. The row does not become a candidate.
   void learn(double score) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!gave_up_) add_lower(score);
   }
 
-  // A row to be looked at after the screen's pass, when tau is higher. False, and not kept, when `limit` rows wait already.
+  // Defers a row until after the prefilter's pass, when tau is higher. Returns false, without deferring it, if `limit` rows are
+  // deferred already.
   bool defer(float value, int64_t row, int64_t limit) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (static_cast<int64_t>(deferred_.size()) >= limit) return false;
     deferred_.push_back({value, row});
     return true;
   }
-  // No other thread present.
+  // Only one thread may call these three.
   std::vector<Deferred>& deferred() { return deferred_; }
-  void count_settled(int64_t rows) { settled_ += rows; }
-  int64_t settled() const { return settled_; }
+  void count_refined(int64_t rows) { refined_ += rows; }
+  int64_t refined() const { return refined_; }
 
-  // After the scan, no other thread present.
+  // For one thread, after the scan.
   bool gave_up() const { return gave_up_; }
   void give_up() {
     gave_up_ = true;
@@ -92,7 +94,7 @@ class QueryState {
     if (static_cast<int64_t>(lower_.size()) == k_) tau_.store(lower_.front(), std::memory_order_relaxed);
   }
 
-  // Drops what the threshold has overtaken; grows if that freed less than half; gives up past the limit.
+  // Drops candidates below tau. Then doubles the capacity if less than half of it is free, or gives up at the limit.
   void make_room() {
     const double threshold = tau();
     candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
@@ -110,7 +112,7 @@ class QueryState {
   std::mutex mutex_;
   int64_t k_ = 0, capacity_ = 0, limit_ = 0;
   int64_t survivors_ = 0, growths_ = 0;
-  int64_t settled_ = 0;
+  int64_t refined_ = 0;
   std::vector<Deferred> deferred_;
   bool gave_up_ = false;
   std::vector<double> lower_;  // the k largest lower bounds, smallest in front

@@ -22,7 +22,7 @@ Located locate(const Index& index, int64_t row) {
   return {&shard, row - shard.first_row};
 }
 
-// NaN first: nothing is known of such a row, so it must be read.
+// NaN first: a bound that is NaN excludes nothing, so the row must be scored.
 bool read_before(const Candidate& a, const Candidate& b) {
   const bool a_nan = std::isnan(a.upper_f64), b_nan = std::isnan(b.upper_f64);
   if (a_nan != b_nan) return a_nan;
@@ -40,14 +40,15 @@ void prefetch(const Index& index, const Candidate* candidates, size_t count) {
 
 }  // namespace
 
-int64_t rescore(const Index& index, QueryState& state, const ScoreQuery& query, const Kernels& kernels, TopK& top) {
+int64_t rescore(const SearchContext& context, QueryState& state, const ScoreQuery& query, TopK& top) {
+  const Index& index = context.index;
   std::vector<Candidate>& candidates = state.candidates();
   std::sort(candidates.begin(), candidates.end(), read_before);
   RowLanes lanes(index.dimension());
   int64_t scored = 0;
   for (size_t next = 0; next < candidates.size();) {
     const double threshold = top.full() ? std::fmax(state.tau(), top.worst().score_f64) : state.tau();
-    // One shard's rows at a time: the lanes share a row type.
+    // Score rows of one shard together, because all lanes must have the same row type.
     const Shard* shard = nullptr;
     int64_t locals[kScoreLanes];
     int count = 0;
@@ -65,7 +66,7 @@ int64_t rescore(const Index& index, QueryState& state, const ScoreQuery& query, 
     prefetch(index, candidates.data() + next, std::min<size_t>(kScoreLanes, candidates.size() - next));
     lanes.load(*shard->rows, locals, count);
     double scores[kScoreLanes];
-    score_rows(index.metric(), kernels, &query, 1, lanes.pointers(), index.dimension(), scores);
+    score_rows(index.metric(), context.kernels, &query, 1, lanes.pointers(), index.dimension(), scores);
     for (int lane = 0; lane < count; ++lane) {
       if (!std::isfinite(scores[lane])) throw_row_not_finite(*shard->rows, locals[lane], shard->first_row + locals[lane]);
       top.push({scores[lane], shard->first_row + locals[lane]});

@@ -2,14 +2,14 @@
 #pragma once
 #include "query_state.hpp"
 #include "score.hpp"
+#include "search_context.hpp"
 #include "top_k.hpp"
-#include "trawl/index.hpp"
 
 namespace trawl {
 
-// Reads candidates in order of falling upper bound, the threshold rising with the exact scores, and stops where the
-// next upper bound is below it: no order needs fewer exact rows for these bounds (but for the last handful, which
-// are read kScoreLanes at a time). Returns how many were scored. top may hold exactly scored rows already.
-int64_t rescore(const Index& index, QueryState& state, const ScoreQuery& query, const Kernels& kernels, TopK& top);
+// Scores candidates in order of falling upper bound. The exact scores raise the threshold, and the pass ends at the first upper
+// bound below it. No other order reads fewer exact rows for the same bounds, apart from the last kScoreLanes - 1 rows. Returns
+// the number of rows scored. `top` may already contain rows with exact scores.
+int64_t rescore(const SearchContext& context, QueryState& state, const ScoreQuery& query, TopK& top);
 
 }  // namespace trawl

@@ -1,4 +1,4 @@
-// The rounding constants and roundings of docs/certificate.md. u = 2^-53, w = 2^-24.
+// The error constants and the directed roundings of docs/certificate.md. u = 2^-53, w = 2^-24.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -9,20 +9,20 @@ namespace trawl {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The test build proves that the tests see these terms by leaving them out.
+// `make test-mutations` compiles without these terms; the tests must then fail.
 #ifdef TRAWL_MUTATE_NO_ROUNDING_TERMS
 inline double kappa_f64(int64_t) { return 0; }
 constexpr double kEta = 0;
 #else
-// kappa: twice what summing D terms, a root and the handful of operations around them can be off by, relatively.
+// kappa: twice the largest relative error of a sum of D terms, its root, and the few operations around them.
 inline double kappa_f64(int64_t padded_dimension) { return std::ldexp(static_cast<double>(padded_dimension + 32), -52); }
-// eta: centring, 8 butterfly steps and the difference to the codes lose at most 12u of the norm; 2^-48 = 32u.
+// eta: centring, 8 butterfly steps and the difference from the codes have an error of at most 12u of the norm; 2^-48 = 32u.
 constexpr double kEta = 0x1p-48;
 #endif
 
-constexpr float kSmallestScale = 0x1p-126f;  // products with it keep full relative precision
+constexpr float kSmallestScale = 0x1p-126f;  // the smallest normal float32, so products with it have full precision
 
-// Smallest float32 >= value, at least 2^-126 unless value is 0; +inf past the largest. NaN stays NaN.
+// Smallest float32 >= value, at least 2^-126 unless value <= 0; +inf above the largest float32. NaN stays NaN.
 inline float up32(double value) {
 #ifdef TRAWL_MUTATE_ROUND_NEAREST
   return static_cast<float>(value);
@@ -38,8 +38,8 @@ inline float down32(double value) {
   return static_cast<double>(near) > value ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
 }
 
-// Sums in eight interleaved float64 chains, then pairwise: a fixed order, so the same bits on every machine,
-// that compilers may still vectorise. count is a multiple of 8.
+// Sums in eight interleaved float64 chains, then pairwise. The order is fixed, so the bits are the same on every machine, and
+// compilers can vectorise it. count must be a multiple of 8.
 template <typename Term>
 inline double sum_in_eight_f64(size_t count, Term term) {
   double sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};
@@ -49,7 +49,7 @@ inline double sum_in_eight_f64(size_t count, Term term) {
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-// An upper bound of the Euclidean norm: the computed one times 1 + kappa. count is a multiple of 8.
+// An upper bound of the Euclidean norm: the computed norm times 1 + kappa. count must be a multiple of 8.
 inline double norm_up_f64(const double* values, size_t count, double kappa) {
   return std::sqrt(sum_in_eight_f64(count, [&](size_t i) { return values[i] * values[i]; })) * (1 + kappa);
 }

@@ -25,7 +25,7 @@ RowCoder::RowCoder(Metric metric, const std::vector<float>& mean, uint64_t sign_
       padded_(padded_dimension(dimension_)),
       kappa_(kappa_f64(padded_)),
       mean_f64_(padded_),
-      turn_(padded_, sign_seed) {
+      rotation_(padded_, sign_seed) {
   for (int64_t j = 0; j < dimension_; ++j) mean_f64_[j] = mean[j];
 }
 
@@ -38,8 +38,8 @@ float quantise(const double* values, int64_t padded, int8_t* codes) {
   }
   float scale = static_cast<float>(largest / 127);
   if (scale < kSmallestScale) scale = kSmallestScale;
-  const double steps = 1.0 / scale;  // the residual is measured afterwards, so a reciprocal is good enough
-  constexpr double kRoundToInteger = 0x1.8p52;  // adding it rounds to nearest even, as rint does
+  const double steps = 1.0 / scale;  // may round in any way, because the error is measured afterwards
+  constexpr double kRoundToInteger = 0x1.8p52;  // adding and subtracting it rounds to nearest even, as rint does
   for (int64_t j = 0; j < padded; ++j) {
     double step = values[j] * steps;
     step = step > 127 ? 127 : step;
@@ -53,8 +53,8 @@ double quantisation_loss(const double* values, int64_t padded, float scale, cons
   const double s = scale;
   return std::sqrt(sum_in_eight_f64(padded,
                                     [&](size_t j) {
-                                      const double rest = values[j] - s * codes[j];  // s*code is exact
-                                      return rest * rest;
+                                      const double error = values[j] - s * codes[j];  // s*code is exact
+                                      return error * error;
                                     })) *
          (1 + kappa);
 }
@@ -84,7 +84,7 @@ std::string number_text(double value) {
 RowCoder::Centred RowCoder::centre(const float* row, double* difference) const {
   const double* mean = mean_f64_.data();
   if (metric_ == Metric::kCosine) {
-    // The unit row is never stored: its rounding is covered by the kappa added to both bounds below.
+    // bounds() adds kappa to both bounds for the rounding of the unit row.
     const double norm = norm_in_order_f64(row, dimension_);
     for (int64_t j = 0; j < dimension_; ++j) {
       difference[j] = (norm > 0 ? static_cast<double>(row[j]) / norm : 0.0) - mean[j];
@@ -103,25 +103,25 @@ RowCoder::Centred RowCoder::centre(const float* row, double* difference) const {
   return centred;
 }
 
-RowCoder::Centred RowCoder::centre_and_turn(const float* row, Scratch& scratch) const {
+RowCoder::Centred RowCoder::centre_and_rotate(const float* row, Scratch& scratch) const {
   const Centred centred = centre(row, scratch.difference_f64.data());
-  double* turned = scratch.turned_f64.data();
-  std::memcpy(turned, scratch.difference_f64.data(), padded_ * sizeof(double));
-  turn_.apply(turned);
+  double* rotated = scratch.rotated_f64.data();
+  std::memcpy(rotated, scratch.difference_f64.data(), padded_ * sizeof(double));
+  rotation_.apply(rotated);
   return centred;
 }
 
 RowStats RowCoder::bounds(const Centred& centred, float scale, const int8_t* codes, const Scratch& scratch) const {
   const double residual =
-      quantisation_loss(scratch.turned_f64.data(), padded_, scale, codes, kappa_) + kEta * centred.norm_f64;
+      quantisation_loss(scratch.rotated_f64.data(), padded_, scale, codes, kappa_) + kEta * centred.norm_f64;
   const double unit_rounding = metric_ == Metric::kCosine ? kappa_ : 0.0;
   return {scale, up32(residual + unit_rounding), up32(centred.norm_f64 + unit_rounding), sum_of_codes(codes, padded_),
           centred.bias_f64};
 }
 
 RowStats RowCoder::encode(const float* row, int8_t* codes, Scratch& scratch) const {
-  const Centred centred = centre_and_turn(row, scratch);
-  const float scale = quantise(scratch.turned_f64.data(), padded_, codes);
+  const Centred centred = centre_and_rotate(row, scratch);
+  const float scale = quantise(scratch.rotated_f64.data(), padded_, codes);
   const RowStats stats = bounds(centred, scale, codes, scratch);
   if (!std::isfinite(stats.residual_f32) || !std::isfinite(stats.norm_f32) || !std::isfinite(stats.bias_f64)) {
     std::memset(codes, 0, padded_);
@@ -137,14 +137,14 @@ std::string RowCoder::check(const float* row, const int8_t* codes, const RowStat
   const std::string unusable = check_codes(codes, padded_, stored.scale_f32);
   if (!unusable.empty()) return unusable;
   if (!std::isfinite(stored.bias_f64)) return "bias is not finite";
-  const Centred centred = centre_and_turn(row, scratch);
+  const Centred centred = centre_and_rotate(row, scratch);
   const RowStats needed = bounds(centred, stored.scale_f32, codes, scratch);
   if (stored.code_sum_i32 != needed.code_sum_i32) {
-    return "code sum " + std::to_string(stored.code_sum_i32) + ", the codes sum to " +
+    return "code sum " + std::to_string(stored.code_sum_i32) + ", but the codes sum to " +
            std::to_string(needed.code_sum_i32);
   }
   const auto text = number_text;
-  // An infinite bound is valid whatever the rest says: such a row is always rescored.
+  // With infinite bounds all other numbers are valid, because the row is always rescored.
   if (std::isinf(stored.norm_f32) && stored.norm_f32 > 0 && std::isinf(stored.residual_f32) &&
       stored.residual_f32 > 0) {
     return "";
@@ -155,9 +155,9 @@ std::string RowCoder::check(const float* row, const int8_t* codes, const RowStat
   if (!(stored.residual_f32 >= needed.residual_f32)) {
     return "residual bound " + text(stored.residual_f32) + " is below the needed " + text(needed.residual_f32);
   }
-  // The order of summation is fixed, so an honest bias is equal to the bit.
+  // The order of summation is fixed, so a valid bias has the same bits.
   if (stored.bias_f64 != needed.bias_f64) {
-    return "bias " + text(stored.bias_f64) + ", the row's is " + text(needed.bias_f64);
+    return "bias " + text(stored.bias_f64) + ", but the row's is " + text(needed.bias_f64);
   }
   return "";
 }

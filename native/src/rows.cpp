@@ -35,43 +35,43 @@ Rows::Rows(const std::vector<RowSegment>& segments, RowType type, int64_t rows, 
     }
     if (segment.bytes == 0) continue;
     auto file = MappedFile::open(segment.path, segment.offset_bytes, segment.bytes);
-    pieces_.push_back({total, segment.bytes, file->data(), file});
+    segments_.push_back({total, segment.bytes, file->data(), file});
     total += segment.bytes;
   }
   if (total != wanted) {
     throw Error(ErrorCode::kBadFile,
                 "the segments hold " + std::to_string(total) + " bytes, but " + std::to_string(rows) + " rows of " +
                     std::to_string(dimension) + " values need " + std::to_string(wanted) +
-                    "; a part is missing, or the row count or dimension is not this file's");
+                    "; a file is missing, or the row count or the dimension is wrong");
   }
   advise_random();
 }
 
 Rows::Rows(const void* data, RowType type, int64_t rows, int64_t dimension)
     : type_(type), rows_(rows), dimension_(dimension), row_bytes_(checked_row_bytes(type, rows, dimension)) {
-  if (rows > 0) pieces_.push_back({0, rows * row_bytes_, static_cast<const uint8_t*>(data), nullptr});
+  if (rows > 0) segments_.push_back({0, rows * row_bytes_, static_cast<const uint8_t*>(data), nullptr});
 }
 
-const Rows::Piece* Rows::piece_of(int64_t position) const {
-  return &*(std::upper_bound(pieces_.begin(), pieces_.end(), position,
-                             [](int64_t at, const Piece& piece) { return at < piece.first_byte; }) -
+const Rows::MappedSegment* Rows::segment_at(int64_t position) const {
+  return &*(std::upper_bound(segments_.begin(), segments_.end(), position,
+                             [](int64_t at, const MappedSegment& segment) { return at < segment.first_byte; }) -
             1);
 }
 
 const uint8_t* Rows::bytes_in_place(int64_t row) const {
   const int64_t position = row * row_bytes_;
-  const Piece* piece = piece_of(position);
-  const int64_t offset = position - piece->first_byte;
-  return offset + row_bytes_ <= piece->bytes ? piece->data + offset : nullptr;
+  const MappedSegment* segment = segment_at(position);
+  const int64_t offset = position - segment->first_byte;
+  return offset + row_bytes_ <= segment->bytes ? segment->data + offset : nullptr;
 }
 
 const uint8_t* Rows::bytes_of(int64_t row, uint8_t* scratch) const {
   if (const uint8_t* whole = bytes_in_place(row)) return whole;
-  const Piece* piece = piece_of(row * row_bytes_);
-  int64_t offset = row * row_bytes_ - piece->first_byte;
-  for (int64_t done = 0; done < row_bytes_; ++piece, offset = 0) {
-    const int64_t take = std::min(row_bytes_ - done, piece->bytes - offset);
-    std::memcpy(scratch + done, piece->data + offset, take);
+  const MappedSegment* segment = segment_at(row * row_bytes_);
+  int64_t offset = row * row_bytes_ - segment->first_byte;
+  for (int64_t done = 0; done < row_bytes_; ++segment, offset = 0) {
+    const int64_t take = std::min(row_bytes_ - done, segment->bytes - offset);
+    std::memcpy(scratch + done, segment->data + offset, take);
     done += take;
   }
   return scratch;
@@ -84,29 +84,29 @@ void Rows::copy_row(int64_t row, float* out) const {
     if (from != bytes) std::memcpy(bytes, from, row_bytes_);
     return;
   }
-  // A split half-precision row is gathered into the upper half of out, which the widening reads ahead of its writes.
+  // A float16 row that spans two segments is copied to the second half of `out`. The conversion reads it ahead of its writes.
   halves_to_floats(bytes_of(row, bytes + row_bytes_), dimension_, out);
 }
 
 void Rows::advise_sequential() const {
-  for (const Piece& piece : pieces_) {
-    if (piece.file) piece.file->advise(MappedFile::Pattern::kSequential);
+  for (const MappedSegment& segment : segments_) {
+    if (segment.file) segment.file->advise(MappedFile::Pattern::kSequential);
   }
 }
 
 void Rows::advise_random() const {
-  for (const Piece& piece : pieces_) {
-    if (piece.file) piece.file->advise(MappedFile::Pattern::kRandom);
+  for (const MappedSegment& segment : segments_) {
+    if (segment.file) segment.file->advise(MappedFile::Pattern::kRandom);
   }
 }
 
 void Rows::release(int64_t first, int64_t count) const {
   const int64_t from = first * row_bytes_, to = from + count * row_bytes_;
-  for (const Piece& piece : pieces_) {
-    if (!piece.file) continue;
-    const int64_t begin = std::max(from - piece.first_byte, int64_t{0});
-    const int64_t end = std::min(to - piece.first_byte, piece.bytes);
-    if (begin < end) piece.file->release(begin, end);
+  for (const MappedSegment& segment : segments_) {
+    if (!segment.file) continue;
+    const int64_t begin = std::max(from - segment.first_byte, int64_t{0});
+    const int64_t end = std::min(to - segment.first_byte, segment.bytes);
+    if (begin < end) segment.file->release(begin, end);
   }
 }
 

@@ -1,6 +1,6 @@
-// AMX int8: tdpbssd multiplies 16 rows x 64 columns by 64 columns x 16 queries, signed by signed into int32,
-// nothing to offset or saturate. Rows are the left operand as they lie in the file; a packed group is the right one.
-// For few queries the tiles would be mostly empty: scan_rows is AVX-512 VNNI's, which every AMX machine has.
+// AMX int8: tdpbssd multiplies 16 rows x 64 columns by 64 columns x 16 queries, signed by signed into int32, without offset
+// or saturation. The left operand is 16 rows in the layout of the file, the right one a packed group of queries.
+// scan_rows is the one of AVX-512 VNNI, which every machine with AMX has: for few queries, tiles would be mostly padding.
 #include "kernels.hpp"
 
 #if defined(__x86_64__)
@@ -22,9 +22,9 @@ struct alignas(64) TileConfig {
   uint16_t column_bytes[16];
   uint8_t rows[16];
 };
-static_assert(sizeof(TileConfig) == 64, "set by the processor");
+static_assert(sizeof(TileConfig) == 64, "the processor defines the layout");
 
-// Queries as lanes: one row's 16 dot products against 16 thresholds.
+// Lanes are queries: compares one row's 16 dot products with 16 thresholds.
 #ifdef TRAWL_AMX_EMULATION
 size_t test_lanes(const CodeRows& rows, int row, const int32_t* dot, const RowTest& test, int first_query, Hit* hits) {
   const float s = rows.scale_f32[row], bias = rows.bias_f32[row];
@@ -58,7 +58,7 @@ __attribute__((target("avx512f,fma"))) size_t test_lanes(const CodeRows& rows, i
 }
 #endif
 
-// Tiles 0-3 sums, 4-5 rows, 6-7 digits: 32 rows x 32 queries, each loaded tile used twice.
+// 32 rows x 32 queries. Tiles 0-3 hold sums, 4-5 rows, 6-7 digits; each loaded tile is used twice.
 TRAWL_AMX_TARGET void dots_32x32(const int8_t* codes, int64_t padded, const int8_t* group0, const int8_t* group1,
                                  int32_t* dots) {
   TRAWL_TILE_ZERO(0);
@@ -133,7 +133,6 @@ TRAWL_AMX_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, 
   return count;
 }
 
-// Few queries: the tiles would be mostly padding.
 size_t scan_rows(const CodeRows& rows, const int8_t* natural, int queries, const RowTest& test, Hit* hits) {
 #ifdef TRAWL_AMX_EMULATION
   return kSerialKernels->scan_rows(rows, natural, queries, test, hits);

@@ -1,5 +1,5 @@
-// AVX2: vpmaddubsw on |digit| and sign(code, digit). 127*127*2 = 32,258 fits int16; offset digits would not
-// (255*127*2 saturates), so nothing is offset here. Pairs are widened to int32 at once by vpmaddwd with ones.
+// AVX2: vpmaddubsw on |digit| and sign(code, digit). Their sums fit int16, at most 127*127*2 = 32,258. Digits with an offset
+// would saturate at 255*127*2, so digits have none. vpmaddwd with ones widens the pairs to int32.
 #include "kernels.hpp"
 #include "score.hpp"
 
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 
 #define TRAWL_TARGET __attribute__((target("avx2,fma")))
-// Sums stay in registers only if the loops over them are gone; GCC leaves them in at this size unless told.
+// Sums stay in registers only if the loops over them are unrolled. GCC does not unroll loops of this size by itself.
 #define TRAWL_UNROLL _Pragma("GCC unroll 32")
 #define TRAWL_INLINE TRAWL_TARGET inline __attribute__((always_inline))
 
@@ -48,10 +48,10 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
   TRAWL_UNROLL
   for (int i = 0; i < kRows; ++i) {
     const int row = first + i;
-    __m256 rest = _mm256_mul_ps(c, _mm256_set1_ps(rows.norm_f32[row]));
-    rest = _mm256_fmadd_ps(a, _mm256_set1_ps(rows.residual_f32[row]), rest);
-    rest = _mm256_fmadd_ps(phi, _mm256_set1_ps(rows.bias_f32[row]), rest);
-    const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i]), _mm256_set1_ps(rows.scale_f32[row]), rest);
+    __m256 row_terms = _mm256_mul_ps(c, _mm256_set1_ps(rows.norm_f32[row]));
+    row_terms = _mm256_fmadd_ps(a, _mm256_set1_ps(rows.residual_f32[row]), row_terms);
+    row_terms = _mm256_fmadd_ps(phi, _mm256_set1_ps(rows.bias_f32[row]), row_terms);
+    const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i]), _mm256_set1_ps(rows.scale_f32[row]), row_terms);
     uint32_t mask = not_less(value, theta);
     if (__builtin_expect(mask == 0, 1)) continue;
     alignas(32) float values[8];
@@ -67,7 +67,7 @@ TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
 TRAWL_TARGET size_t scan_groups(const CodeRows& rows, const int8_t* packed, int groups, const RowTest& test, Hit* hits) {
   size_t count = 0;
   for (int half = 0; half < 2 * groups; ++half) {
-    // A half group's digits interleave with the other half's: 32 of every 64 bytes.
+    // The digits of the two halves alternate: 32 of every 64 bytes.
     const int8_t* digits = packed + half / 2 * kLanes * rows.padded + half % 2 * 32;
     int row = 0;
     for (; row + 8 <= rows.rows; row += 8) count += tile<8>(rows, row, digits, half * 8, test, hits + count);
@@ -112,11 +112,11 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
         TRAWL_UNROLL
         for (int i = 0; i < 4; ++i) dot[four + i] = sum_of_lanes(sum[i]);
       }
-      __m256 rest = _mm256_mul_ps(norm, _mm256_set1_ps(test.c[query]));
-      rest = _mm256_fmadd_ps(residual, _mm256_set1_ps(test.a[query]), rest);
-      rest = _mm256_fmadd_ps(bias, _mm256_set1_ps(test.phi[query]), rest);
+      __m256 row_terms = _mm256_mul_ps(norm, _mm256_set1_ps(test.c[query]));
+      row_terms = _mm256_fmadd_ps(residual, _mm256_set1_ps(test.a[query]), row_terms);
+      row_terms = _mm256_fmadd_ps(bias, _mm256_set1_ps(test.phi[query]), row_terms);
       const __m256i sums = _mm256_load_si256(reinterpret_cast<const __m256i*>(dot));
-      const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), scale, rest);
+      const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums), scale, row_terms);
       uint32_t mask = not_less(value, _mm256_set1_ps(test.theta[query]));
       if (__builtin_expect(mask == 0, 1)) continue;
       alignas(32) float values[8];
@@ -147,7 +147,7 @@ TRAWL_TARGET double dot_codes(const double* values, const int8_t* codes, int64_t
 }
 
 TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
-  // Four rows x eight directions at a time: what the sixteen registers hold.
+  // Four rows x eight components at a time, because there are sixteen registers.
   for (int part = 0; part < 4; ++part) {
     const int first = part / 2 * 4, lane = part % 2 * 8;
     __m256d sum[4][2];

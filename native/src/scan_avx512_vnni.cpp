@@ -1,9 +1,8 @@
-// AVX-512 VNNI: vpdpbusd, 64 products an instruction, query digits +128 as the unsigned side.
-// Never vpdpbusds: it saturates where the wrapped sum would have come out right.
+// AVX-512 VNNI: vpdpbusd, 64 products per instruction. Query digits + 128 are the unsigned operand.
+// Never use vpdpbusds: it saturates sums that would be exact with wrapping.
 //
-// Codes come from memory once. A tile reads several rows side by side, a pattern the hardware prefetcher follows at less
-// than half the memory's speed; so each tile also asks, in the order of addresses, for as many bytes as it reads, a
-// fixed distance ahead.
+// A tile reads several rows side by side. The hardware prefetcher handles that pattern at less than half the memory's speed.
+// So each tile also prefetches as many bytes as it reads, a fixed distance ahead and in the order of addresses.
 #include "kernels.hpp"
 #include "score.hpp"
 
@@ -15,7 +14,7 @@
 #endif
 
 #define TRAWL_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
-// Sums stay in registers only if the loops over them are gone; GCC leaves them in at this size unless told.
+// Sums stay in registers only if the loops over them are unrolled. GCC does not unroll loops of this size by itself.
 #define TRAWL_UNROLL _Pragma("GCC unroll 32")
 #define TRAWL_INLINE TRAWL_TARGET inline __attribute__((always_inline))
 
@@ -23,7 +22,7 @@ namespace trawl {
 
 namespace {
 
-// Lanes are queries: one row against 16 of them.
+// Lanes are queries: compares one row with 16 of them.
 TRAWL_INLINE __m512 value_of(__m512i dot, const CodeRows& rows, int row, __m512 phi, __m512 a, __m512 c) {
   __m512 value = _mm512_mul_ps(c, _mm512_set1_ps(rows.norm_f32[row]));
   value = _mm512_fmadd_ps(a, _mm512_set1_ps(rows.residual_f32[row]), value);
@@ -42,9 +41,9 @@ TRAWL_TARGET inline size_t append_lanes(uint32_t mask, __m512 value, int row, in
   return count;
 }
 
-// kRows rows x 16 queries, all sums in registers. One load of digits and kRows broadcasts feed kRows products, which
-// keeps the multiplier busy every cycle. Twelve rows: wider tiles and tiles of several groups are no faster where
-// they stay in registers, and past 16 sums GCC 12 begins to spill them, at half the speed.
+// kRows rows x 16 queries, all sums in registers. One load of digits and kRows broadcasts feed kRows products, which keeps the
+// multiplier busy in every cycle. kRows is twelve: larger tiles are not faster, and above 16 sums GCC 12 spills registers to
+// memory, which halves the speed.
 template <int kRows>
 TRAWL_INLINE size_t tile(const CodeRows& rows, int first, const int8_t* packed, int first_query, const RowTest& test,
                          Hit* hits) {
@@ -101,7 +100,7 @@ TRAWL_INLINE __m128i reduce4(__m512i s0, __m512i s1, __m512i s2, __m512i s3) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-constexpr int64_t kRowsAhead = 8192;  // bytes: far enough for memory, near enough for the first-level cache
+constexpr int64_t kPrefetchDistance = 8192;  // bytes: far enough to hide memory latency, and small enough for the first-level cache
 
 // Four rows x kQueries queries along the columns; dot[query][16] gets four values from `at`.
 template <int kQueries>
@@ -113,9 +112,9 @@ TRAWL_INLINE void dots_of_four_rows(const int8_t* codes, int64_t padded, bool fi
     TRAWL_UNROLL
     for (int i = 0; i < 4; ++i) sum[q][i] = _mm512_setzero_si512();
   }
-  const int8_t* ahead = codes + (first_pass ? kRowsAhead : 0);
+  const int8_t* ahead = codes + (first_pass ? kPrefetchDistance : 0);
   if (kQueries == 1) {
-    // Alone, a query is as fast as memory: row after row keeps to the order in which memory is fastest.
+    // With one query, memory limits the speed, and it is fastest when rows are read one after another.
     TRAWL_UNROLL
     for (int i = 0; i < 4; ++i) {
       for (int64_t j = 0; j < padded; j += 64, ahead += 64) {
@@ -149,7 +148,7 @@ template <int kQueries>
 TRAWL_TARGET size_t scan_sixteen_rows(const CodeRows& rows, int first, const int8_t* natural, int first_query,
                                       const RowTest& test, Hit* hits) {
   alignas(64) int32_t dot[kQueries][kLanes];
-  if (rows.first_pass && first_query == 0) {  // the rows' numbers, several lines ahead
+  if (rows.first_pass && first_query == 0) {  // prefetch the rows' numbers several cache lines ahead
     _mm_prefetch(reinterpret_cast<const char*>(rows.code_sum_i32 + first + 6 * kLanes), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(rows.scale_f32 + first + 6 * kLanes), _MM_HINT_T0);
     _mm_prefetch(reinterpret_cast<const char*>(rows.residual_f32 + first + 6 * kLanes), _MM_HINT_T0);
@@ -212,7 +211,7 @@ TRAWL_TARGET double dot_codes(const double* values, const int8_t* codes, int64_t
   return _mm512_reduce_add_pd(_mm512_add_pd(_mm512_add_pd(sum[0], sum[1]), _mm512_add_pd(sum[2], sum[3])));
 }
 
-// Eight columns of eight rows, turned so that each vector holds one column of the eight rows.
+// Transposes eight columns of eight rows: each resulting vector holds one column.
 TRAWL_INLINE void load_columns(const uint8_t* const* rows, int64_t column, __m512d* columns) {
   __m512d row[8];
   TRAWL_UNROLL
@@ -238,8 +237,9 @@ TRAWL_INLINE void load_columns(const uint8_t* const* rows, int64_t column, __m51
   }
 }
 
-// Lanes are rows, one chain a lane in index order: the same bits as sum_rows_serial. A fused product of two float32
-// values rounds once, as the separate one does, for the product is exact; a squared difference is never fused.
+// Lanes are rows. Each lane is one chain in index order, so the sums have the same bits as those of sum_rows_serial. A fused
+// multiply-add of two float32 values rounds once, and so does a separate one, because the product is exact. Squared differences
+// are never fused.
 template <bool kSquaredDifference, int kQueries>
 TRAWL_INLINE void sum_lanes(const double* const* queries, const uint8_t* const* rows, int64_t dimension, double* sums) {
   __m512d sum[kQueries];
@@ -268,11 +268,11 @@ TRAWL_INLINE void sum_lanes(const double* const* queries, const uint8_t* const* 
     alignas(64) double lane[8];
     _mm512_store_pd(lane, sum[q]);
     for (int i = 0; i < 8; ++i) {
-      for (int64_t rest = j; rest < dimension; ++rest) {
+      for (int64_t column = j; column < dimension; ++column) {
         float value;
-        __builtin_memcpy(&value, rows[i] + 4 * rest, 4);
-        const double difference = queries[q][rest] - value, square = difference * difference;
-        lane[i] += kSquaredDifference ? square : queries[q][rest] * static_cast<double>(value);
+        __builtin_memcpy(&value, rows[i] + 4 * column, 4);
+        const double difference = queries[q][column] - value, square = difference * difference;
+        lane[i] += kSquaredDifference ? square : queries[q][column] * static_cast<double>(value);
       }
       sums[q * kScoreLanes + i] = lane[i];
     }
@@ -298,7 +298,7 @@ TRAWL_TARGET void sum_rows(bool squared_difference, const double* const* queries
 }
 
 TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
-  static_assert(kProjectRows == 8 && kProjectDirections == 16, "two vectors a row, 16 sums in registers");
+  static_assert(kProjectRows == 8 && kProjectColumns == 16, "two vectors per row, 16 sums in registers");
   __m512d sum[8][2];
   TRAWL_UNROLL
   for (int row = 0; row < 8; ++row) sum[row][0] = sum[row][1] = _mm512_setzero_pd();

@@ -1,41 +1,33 @@
 #include "scan_codes.hpp"
 
-#include <algorithm>
+#include <memory>
 
 #include "codes_scan.hpp"
-#include "screened_shard.hpp"
+#include "prefiltered_shard.hpp"
+#include "query_pack.hpp"
 
 namespace trawl {
 
-bool filter_has_any(const uint64_t* bits, int64_t first, int64_t count) {
-  if (bits == nullptr) return true;
-  for (int64_t row = first; row < first + count;) {
-    const int64_t in_word = row & 63, take = std::min<int64_t>(64 - in_word, first + count - row);
-    const uint64_t mask = (take == 64 ? ~uint64_t{0} : (uint64_t{1} << take) - 1) << in_word;
-    if ((bits[row >> 6] & mask) != 0) return true;
-    row += take;
-  }
-  return false;
-}
-
-void scan_codes(const Index& index, const double* queries, std::vector<QueryState>& states,
-                const SearchOptions& options, const Kernels& kernels, ThreadPool& pool) {
+void scan_codes(const SearchContext& context, const double* queries, std::vector<QueryState>& states) {
   States pointers;
   for (QueryState& state : states) pointers.push_back(&state);
   std::unique_ptr<PackMean> mean;
   std::unique_ptr<PackedQueries> packed;
-  for (const Shard& shard : index.shards()) {
+  for (const Shard& shard : context.index.shards()) {
     if (!shard.codes || shard.codes->rows() == 0) continue;
+    // Codes are quantised differences of the rows from a mean. A packed query is centred and bounded for that mean (query_pack.hpp),
+    // so the queries are packed again for a shard with another mean.
     if (!mean || !mean->matches(*shard.codes)) {
       packed.reset();
-      mean = std::make_unique<PackMean>(index.metric(), *shard.codes);
-      packed = std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()), kernels, pool);
+      mean = std::make_unique<PackMean>(context.index.metric(), *shard.codes);
+      packed = std::make_unique<PackedQueries>(CodesPacker(*mean), queries, static_cast<int64_t>(states.size()),
+                                               context.kernels, context.pool);
     }
-    if (shard.screen && options.screen.use) {
-      scan_screened(shard, *mean, *packed, queries, pointers, options, kernels, pool);
+    if (shard.prefilter && context.options.prefilter.use) {
+      scan_prefiltered(context, shard, *mean, *packed, queries, pointers);
     } else {
-      CodesScan scan(shard, *mean, *packed, pointers, options, kernels);
-      pool.run(shard.codes->blocks(), [&](int64_t block) { scan.block(block); });
+      CodesScan scan(context, shard, *mean, *packed, pointers);
+      context.pool.run(shard.codes->blocks(), [&](int64_t block) { scan.block(block); });
     }
   }
 }

@@ -1,4 +1,4 @@
-// NEON with the dot product extension (sdot): signed by signed bytes into int32, nothing to offset or saturate.
+// NEON with the dot product extension (sdot): signed by signed bytes into int32, without offset or saturation.
 #include "kernels.hpp"
 #include "score.hpp"
 
@@ -10,7 +10,7 @@
 #else
 #define TRAWL_TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
 #endif
-// Sums stay in registers only if the loops over them are gone; GCC leaves them in at this size unless told.
+// Sums stay in registers only if the loops over them are unrolled. GCC does not unroll loops of this size by itself.
 #define TRAWL_UNROLL _Pragma("GCC unroll 32")
 #define TRAWL_INLINE TRAWL_TARGET inline __attribute__((always_inline))
 
@@ -52,10 +52,10 @@ TRAWL_TARGET size_t tile(const CodeRows& rows, int first, const int8_t* packed, 
     TRAWL_UNROLL
     for (int g = 0; g < 4; ++g) {
       const int query = first_query + 4 * g;
-      float32x4_t rest = vmulq_n_f32(vld1q_f32(test.c + query), rows.norm_f32[row]);
-      rest = vfmaq_n_f32(rest, vld1q_f32(test.a + query), rows.residual_f32[row]);
-      rest = vfmaq_n_f32(rest, vld1q_f32(test.phi + query), rows.bias_f32[row]);
-      const float32x4_t value = vfmaq_n_f32(rest, vcvtq_f32_s32(sum[i][g]), rows.scale_f32[row]);
+      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(test.c + query), rows.norm_f32[row]);
+      row_terms = vfmaq_n_f32(row_terms, vld1q_f32(test.a + query), rows.residual_f32[row]);
+      row_terms = vfmaq_n_f32(row_terms, vld1q_f32(test.phi + query), rows.bias_f32[row]);
+      const float32x4_t value = vfmaq_n_f32(row_terms, vcvtq_f32_s32(sum[i][g]), rows.scale_f32[row]);
       const uint32x4_t mask = not_less(value, vld1q_f32(test.theta + query));
       if (vmaxvq_u32(mask) == 0) continue;
       uint32_t kept[4];
@@ -94,10 +94,10 @@ TRAWL_TARGET size_t scan_rows(const CodeRows& rows, const int8_t* natural, int q
         for (int i = 0; i < 4; ++i) sum[i] = vdotq_s32(sum[i], digits, vld1q_s8(codes + i * padded + j));
       }
       const int32x4_t dot = vpaddq_s32(vpaddq_s32(sum[0], sum[1]), vpaddq_s32(sum[2], sum[3]));
-      float32x4_t rest = vmulq_n_f32(vld1q_f32(rows.norm_f32 + first), test.c[query]);
-      rest = vfmaq_n_f32(rest, vld1q_f32(rows.residual_f32 + first), test.a[query]);
-      rest = vfmaq_n_f32(rest, vld1q_f32(rows.bias_f32 + first), test.phi[query]);
-      const float32x4_t value = vfmaq_f32(rest, vcvtq_f32_s32(dot), vld1q_f32(rows.scale_f32 + first));
+      float32x4_t row_terms = vmulq_n_f32(vld1q_f32(rows.norm_f32 + first), test.c[query]);
+      row_terms = vfmaq_n_f32(row_terms, vld1q_f32(rows.residual_f32 + first), test.a[query]);
+      row_terms = vfmaq_n_f32(row_terms, vld1q_f32(rows.bias_f32 + first), test.phi[query]);
+      const float32x4_t value = vfmaq_f32(row_terms, vcvtq_f32_s32(dot), vld1q_f32(rows.scale_f32 + first));
       const uint32x4_t mask = not_less(value, vdupq_n_f32(test.theta[query]));
       if (vmaxvq_u32(mask) == 0) continue;
       uint32_t kept[4];
@@ -127,7 +127,7 @@ TRAWL_TARGET double dot_codes(const double* values, const int8_t* codes, int64_t
 }
 
 TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimension, double* sums) {
-  // Two rows x sixteen directions at a time: 16 sums.
+  // Two rows x sixteen components at a time: 16 sums.
   for (int first = 0; first < kProjectRows; first += 2) {
     float64x2_t sum[2][8];
     TRAWL_UNROLL
@@ -136,9 +136,9 @@ TRAWL_TARGET void project(const double* rows, const float* panel, int64_t dimens
       const double x0 = rows[first * dimension + j], x1 = rows[(first + 1) * dimension + j];
       TRAWL_UNROLL
       for (int i = 0; i < 8; ++i) {
-        const float64x2_t direction = vcvt_f64_f32(vld1_f32(panel + 16 * j + 2 * i));
-        sum[0][i] = vfmaq_n_f64(sum[0][i], direction, x0);
-        sum[1][i] = vfmaq_n_f64(sum[1][i], direction, x1);
+        const float64x2_t component = vcvt_f64_f32(vld1_f32(panel + 16 * j + 2 * i));
+        sum[0][i] = vfmaq_n_f64(sum[0][i], component, x0);
+        sum[1][i] = vfmaq_n_f64(sum[1][i], component, x1);
       }
     }
     TRAWL_UNROLL

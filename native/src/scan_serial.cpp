@@ -1,4 +1,4 @@
-// The reference: plain C++ that any compiler turns into something right.
+// Portable C++. Tests compare the other instruction sets with it.
 #include "kernels.hpp"
 #include "project_lanes.hpp"
 #include "score.hpp"

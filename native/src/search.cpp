@@ -12,6 +12,7 @@
 #include "row_codes.hpp"
 #include "scan_codes.hpp"
 #include "score.hpp"
+#include "search_context.hpp"
 #include "top_k.hpp"
 #include "trawl/error.hpp"
 
@@ -20,12 +21,12 @@ namespace trawl {
 namespace {
 
 void check_arguments(const Index& index, const float* queries, int64_t count, const SearchOptions& options) {
-  if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k is " + std::to_string(options.k) + ", it must be at least 1");
-  if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "no queries given");
+  if (options.k < 1) throw Error(ErrorCode::kBadArgument, "k must be at least 1, but is " + std::to_string(options.k));
+  if (count < 0 || (count > 0 && queries == nullptr)) throw Error(ErrorCode::kBadArgument, "queries must not be null, and their count not negative");
   if (options.batch_queries < 1) throw Error(ErrorCode::kBadArgument, "batch_queries must be at least 1");
   if (count > 0 && options.k > INT64_MAX / 64 / count) {
     throw Error(ErrorCode::kBadArgument, "k " + std::to_string(options.k) + " times " + std::to_string(count) +
-                                             " queries is more than memory can hold");
+                                             " queries does not fit into memory");
   }
   for (int64_t q = 0; q < count; ++q) {
     const int64_t column = first_not_finite(queries + q * index.dimension(), index.dimension());
@@ -36,26 +37,30 @@ void check_arguments(const Index& index, const float* queries, int64_t count, co
   }
 }
 
-// One batch: its queries pass over the index together.
+// The queries of one batch, which scan the index together.
 class Batch {
  public:
-  Batch(const Index& index, const float* queries, int64_t count, const SearchOptions& options, const Kernels& kernels,
-        ThreadPool& pool)
-      : index_(index), options_(options), kernels_(kernels), pool_(pool), count_(count), queries_f64_(count * index.dimension()),
-        score_queries_(count), states_(count) {
-    const int64_t d = index.dimension();
-    const int64_t k = std::min(options.k, std::max<int64_t>(index.rows(), 1));
+  Batch(const SearchContext& context, const float* queries, int64_t count)
+      : context_(context),
+        index_(context.index),
+        count_(count),
+        queries_f64_(count * index_.dimension()),
+        score_queries_(count),
+        states_(count) {
+    const int64_t d = index_.dimension();
+    const SearchOptions& options = context.options;
+    const int64_t k = std::min(options.k, std::max<int64_t>(index_.rows(), 1));
     top_.assign(count, TopK(k));
     for (int64_t q = 0; q < count; ++q) {
       std::copy(queries + q * d, queries + (q + 1) * d, queries_f64_.data() + q * d);
-      const bool cosine = index.metric() == Metric::kCosine;
+      const bool cosine = index_.metric() == Metric::kCosine;
       score_queries_[q] = {queries_f64_.data() + q * d, cosine ? norm_in_order_f64(queries + q * d, d) : 0.0};
       states_[q].begin(k, options.candidate_capacity, options.candidate_limit);
     }
   }
 
-  // Where most rows are wanted, codes cannot drop enough to be worth a pass.
-  bool codes_are_of_use() const { return options_.k <= index_.rows() / 4; }
+  // If k is close to the number of rows, the codes exclude too few rows to be worth a pass.
+  bool codes_pay() const { return context_.options.k <= index_.rows() / 4; }
 
   void search_codes() {
     std::vector<const Shard*> without_codes;
@@ -66,16 +71,15 @@ class Batch {
     if (!without_codes.empty()) {
       std::vector<TopK*> top;
       for (TopK& each : top_) top.push_back(&each);
-      exact_scan(index_, without_codes, score_queries_, top, options_, kernels_, pool_);
+      exact_scan(context_, without_codes, score_queries_, top);
       for (int64_t q = 0; q < count_; ++q) top_[q].for_each([&](const Scored& s) { states_[q].learn(s.score_f64); });
     }
     const AlignedBuffer<double> unit = unit_queries();
-    scan_codes(index_, index_.metric() == Metric::kCosine ? unit.data() : queries_f64_.data(), states_, options_,
-               kernels_, pool_);
+    scan_codes(context_, index_.metric() == Metric::kCosine ? unit.data() : queries_f64_.data(), states_);
     rescored_.assign(count_, 0);
-    pool_.run(count_, [&](int64_t q) {
-      check_cancelled(options_.cancel);
-      if (!states_[q].gave_up()) rescored_[q] = rescore(index_, states_[q], score_queries_[q], kernels_, top_[q]);
+    context_.pool.run(count_, [&](int64_t q) {
+      context_.check_cancelled();
+      if (!states_[q].gave_up()) rescored_[q] = rescore(context_, states_[q], score_queries_[q], top_[q]);
     });
     rescan_given_up();
   }
@@ -102,12 +106,13 @@ class Batch {
         result.scores[query * result.k + i] = score;
       }
       const QueryState& state = states_[q];
-      result.stats[query] = {state.survivors(), state.settled(), rescored_.empty() ? 0 : rescored_[q], state.growths(), state.gave_up()};
+      result.stats[query] = {state.survivors(), state.refined(), rescored_.empty() ? 0 : rescored_[q], state.growths(),
+                             state.gave_up()};
     }
   }
 
  private:
-  // The codes were made of unit rows where the metric is cosine, so they are asked with unit queries.
+  // For cosine the codes encode unit vectors, so the queries must be unit vectors too. Empty for other metrics.
   AlignedBuffer<double> unit_queries() const {
     if (index_.metric() != Metric::kCosine) return {};
     const int64_t d = index_.dimension();
@@ -130,13 +135,11 @@ class Batch {
     }
     std::vector<const Shard*> all;
     for (const Shard& shard : index_.shards()) all.push_back(&shard);
-    exact_scan(index_, all, queries, top, options_, kernels_, pool_);
+    exact_scan(context_, all, queries, top);
   }
 
+  const SearchContext& context_;
   const Index& index_;
-  const SearchOptions& options_;
-  const Kernels& kernels_;
-  ThreadPool& pool_;
   int64_t count_;
   AlignedBuffer<double> queries_f64_;
   std::vector<ScoreQuery> score_queries_;
@@ -145,8 +148,10 @@ class Batch {
   std::vector<int64_t> rescored_;
 };
 
-SearchResult run(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
-                 ThreadPool& pool, bool with_codes) {
+}  // namespace
+
+SearchResult search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
+                    ThreadPool& pool) {
   const FloatEnvironment environment;
   check_arguments(index, queries, count, options);
   const Kernels& kernels = options.kernels != nullptr ? *options.kernels : select_kernels();
@@ -157,13 +162,14 @@ SearchResult run(const Index& index, const float* queries, int64_t count, const 
   result.rows.assign(count * options.k, -1);
   result.scores.assign(count * options.k, 0.0);
   result.stats.assign(count, {});
-  // A batch's queries stand in memory in float64 twice; very long vectors make it smaller.
+  const SearchContext context(index, options, kernels, pool);
+  // Two float64 copies of a batch's queries are in memory, so batches of very long vectors are smaller.
   const int64_t fit = std::max<int64_t>(kLanes, (int64_t{64} << 20) / (8 * index.dimension()));
   const int64_t batch_queries = std::min(options.batch_queries, fit);
   for (int64_t first = 0; first < count; first += batch_queries) {
-    check_cancelled(options.cancel);
-    Batch batch(index, queries + first * index.dimension(), std::min(batch_queries, count - first), options, kernels, pool);
-    if (with_codes && batch.codes_are_of_use()) {
+    context.check_cancelled();
+    Batch batch(context, queries + first * index.dimension(), std::min(batch_queries, count - first));
+    if (batch.codes_pay()) {
       batch.search_codes();
     } else {
       batch.search_all_rows();
@@ -171,18 +177,6 @@ SearchResult run(const Index& index, const float* queries, int64_t count, const 
     batch.write(result, first);
   }
   return result;
-}
-
-}  // namespace
-
-SearchResult search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
-                    ThreadPool& pool) {
-  return run(index, queries, count, options, pool, true);
-}
-
-SearchResult exact_search(const Index& index, const float* queries, int64_t count, const SearchOptions& options,
-                          ThreadPool& pool) {
-  return run(index, queries, count, options, pool, false);
 }
 
 }  // namespace trawl

@@ -1,4 +1,4 @@
-// The k best (score, row) pairs. Larger scores first, ties to the LOWER row: the one place that orders results.
+// The k best (score, row) pairs. Larger scores come first, and of equal scores the LOWER row. Only this class orders results.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,6 @@ class TopK {
   explicit TopK(int64_t k = 0) : k_(k) {}
   bool full() const { return static_cast<int64_t>(heap_.size()) >= k_; }
   const Scored& worst() const { return heap_.front(); }
-  bool wants(const Scored& scored) const { return !full() || better(scored, worst()); }
   void push(const Scored& scored) {
     if (full()) {
       if (!better(scored, worst())) return;

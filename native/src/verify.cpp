@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "cancel.hpp"
 #include "float_environment.hpp"
 #include "row_codes.hpp"
-#include "scan_codes.hpp"
-#include "screen_codes.hpp"
+#include "prefilter_codes.hpp"
 #include "trawl/isa.hpp"
 
 namespace trawl {
@@ -15,7 +15,7 @@ namespace trawl {
 VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& pool, const std::atomic<bool>* cancel) {
   if (codes.rows() != rows.rows() || codes.dimension() != rows.dimension()) {
     throw Error(ErrorCode::kBadFile, "codes are " + std::to_string(codes.rows()) + " x " +
-                                         std::to_string(codes.dimension()) + ", rows are " +
+                                         std::to_string(codes.dimension()) + ", but rows are " +
                                          std::to_string(rows.rows()) + " x " + std::to_string(rows.dimension()));
   }
   const FloatEnvironment environment;
@@ -42,7 +42,7 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
       if (row_found) report(block.first_row + i, reason);
     }
     if (!row_found && !codes.block_checksum_holds(index)) {
-      report(block.first_row, "the checksum of block " + std::to_string(index) + " does not hold");
+      report(block.first_row, "the checksum of block " + std::to_string(index) + " does not match");
     }
     rows.release(block.first_row, block.rows);
     const std::lock_guard<std::mutex> lock(mutex);
@@ -52,31 +52,31 @@ VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& 
   return result;
 }
 
-VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
+VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
                            const std::atomic<bool>* cancel) {
-  if (screen.rows() != rows.rows() || screen.dimension() != rows.dimension() || screen.rows() != codes.rows() ||
-      screen.codes_identity() != codes.identity()) {
-    throw Error(ErrorCode::kBadFile, "the screen (" + std::to_string(screen.rows()) + " x " +
-                                         std::to_string(screen.dimension()) + ") was made for other codes or rows");
+  if (prefilter.rows() != rows.rows() || prefilter.dimension() != rows.dimension() || prefilter.rows() != codes.rows() ||
+      prefilter.codes_identity() != codes.identity()) {
+    throw Error(ErrorCode::kBadFile, "the prefilter (" + std::to_string(prefilter.rows()) + " x " +
+                                         std::to_string(prefilter.dimension()) + ") was built for other codes or rows");
   }
   const FloatEnvironment environment;
   const Kernels& kernels = select_kernels();
   VerifyResult result;
-  const double defect =
-      directions_defect(screen.basis().data(), screen.directions(), screen.dimension(), kernels, pool);
-  if (!(screen.defect() >= defect)) {
+  const double orthogonality_error =
+      orthogonality_error_of(prefilter.basis().data(), prefilter.components(), prefilter.dimension(), kernels, pool);
+  if (!(prefilter.orthogonality_error() >= orthogonality_error)) {
     result.bad_row = 0;
-    result.reason = "the directions' defect " + number_text(screen.defect()) + " is below the needed " + number_text(defect);
+    result.reason = "the orthogonality error " + number_text(prefilter.orthogonality_error()) + " is below the needed " + number_text(orthogonality_error);
     return result;
   }
-  const int64_t d = screen.dimension(), h = screen.directions();
-  const ScreenCoder coder(codes, screen.basis().data(), h, screen.defect(), kernels);
+  const int64_t d = prefilter.dimension(), h = prefilter.components();
+  const PrefilterCoder coder(codes, prefilter.basis().data(), h, prefilter.orthogonality_error(), kernels);
   std::mutex mutex;
   rows.advise_sequential();
-  pool.run(screen.blocks(), [&](int64_t index) {
+  pool.run(prefilter.blocks(), [&](int64_t index) {
     check_cancelled(cancel);
-    const ScreenBlock block = screen.block(index);
-    ScreenCoder::Scratch scratch(coder);
+    const PrefilterBlock block = prefilter.block(index);
+    PrefilterCoder::Scratch scratch(coder);
     std::vector<float> held(kProjectRows * d);
     int64_t bad_row = -1;
     std::string reason;
@@ -96,15 +96,15 @@ VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, con
       coder.load(pointers, here, scratch);
       for (int r = 0; r < here && bad_row < 0; ++r) {
         const int64_t at = i + r;
-        const ScreenStats stored = {block.scale_f32[at], block.rest_f32[at], block.size_f32[at], block.code_sum_i32[at],
+        const PrefilterStats stored = {block.scale_f32[at], block.residual_f32[at], block.size_f32[at], block.code_sum_i32[at],
                                     block.bias_f32[at]};
         reason = coder.check(r, block.codes_i8 + at * h, stored, scratch);
         if (!reason.empty()) bad_row = block.first_row + at;
       }
     }
-    if (bad_row < 0 && !screen.block_checksum_holds(index)) {
+    if (bad_row < 0 && !prefilter.block_checksum_holds(index)) {
       bad_row = block.first_row;
-      reason = "the checksum of block " + std::to_string(index) + " does not hold";
+      reason = "the checksum of block " + std::to_string(index) + " does not match";
     }
     rows.release(block.first_row, block.rows);
     const std::lock_guard<std::mutex> lock(mutex);

@@ -1,4 +1,4 @@
-// The AMX kernel's own source against emulated tiles: kEmulatedAmxKernels.
+// Compiles the AMX kernel with emulated tiles: kEmulatedAmxKernels.
 #if defined(__x86_64__)
 #define TRAWL_AMX_EMULATION
 #include "../src/scan_amx.cpp"

@@ -1,4 +1,4 @@
-// The five tile operations of src/amx_tiles.hpp in plain C++, by the processor manual's definition.
+// The tile operations of src/amx_tiles.hpp in plain C++, as the processor manual defines them.
 #pragma once
 #include <cstdint>
 #include <cstring>

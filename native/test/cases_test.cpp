@@ -1,4 +1,4 @@
-// The table of cases in docs/certificate.md, each through a whole search.
+// The table of cases in docs/certificate.md. Each case is tested with whole searches.
 #include <limits>
 
 #include "float_environment.hpp"
@@ -11,18 +11,18 @@ namespace {
 
 const float kLargest = std::numeric_limits<float>::max();
 
-// All metrics, k in {1, 10, n, n+5}, buffer roomy and of size 1, means zero / own / a stranger's.
-// IP scores that overflow float32 are refused by design, so data must keep clear of it (see the overflow test).
+// Searches with all metrics, k in {1, 10, n, n+5}, a large candidate buffer and one of size 1, and three means: zero, the mean of
+// the rows, and a row. The scores of `data` must fit float32, because searches refuse larger ones.
 void check_all(const Data& data, const Data& queries, std::initializer_list<Metric> metrics = {Metric::kInnerProduct,
                                                                                                Metric::kSquaredL2,
                                                                                                Metric::kCosine}) {
   trawl::ThreadPool pool(2);
   for (const Metric metric : metrics) {
-    for (int kind = 0; kind < 3; ++kind) {
+    for (int mean = 0; mean < 3; ++mean) {
       BuildOptions build_options;
-      build_options.shards = 1 + kind;
-      if (kind == 1) build_options.mean.assign(data.d, 0.0f);
-      if (kind == 2) build_options.mean.assign(data.row(data.n / 2), data.row(data.n / 2) + data.d);
+      build_options.shards = 1 + mean;
+      if (mean == 1) build_options.mean.assign(data.d, 0.0f);
+      if (mean == 2) build_options.mean.assign(data.row(data.n / 2), data.row(data.n / 2) + data.d);
       const auto built = build(metric, data, pool, build_options);
       for (const int64_t k : {int64_t{1}, int64_t{10}, data.n, data.n + 5}) {
         for (const int64_t capacity : {1024, 1}) {
@@ -55,12 +55,12 @@ Data first_rows(const Data& data, int64_t count) {
 
 }  // namespace
 
-TEST("cases: among duplicates the lower rows come first and every row equal to the k-th survives") {
+TEST("cases: of duplicate rows the lower ones come first, and the codes keep every row equal to the k-th") {
   const Data base = gaussian(7, 40, 1);
   check_all(make(120, 40, [&](auto i, auto j, auto&) { return base.row(i * 5 % 7)[j]; }), first_rows(base, 7));
 }
 
-TEST("cases: ternary vectors, whose scores are equal by the dozen") {
+TEST("cases: ternary vectors, many of which have equal scores") {
   const auto ternary = [](auto, auto, auto& r) { return static_cast<float>(static_cast<int>(r() % 3) - 1); };
   check_all(make(200, 16, ternary), make(9, 16, ternary));
 }
@@ -76,7 +76,7 @@ TEST("cases: zero rows, zero query, query along the mean, one-hot query, query o
   for (int64_t j = 0; j < 65; ++j) data.row(4)[j] = data.row(60)[j] = 0;
   Data queries{5, 65, std::vector<float>(5 * 65, 0.0f)};
   for (int64_t j = 0; j < 65; ++j) {
-    queries.row(1)[j] = data.row(50)[j] * 3;  // the stranger's mean of check_all is row 50
+    queries.row(1)[j] = data.row(50)[j] * 3;  // row 50 is one of check_all's means
     queries.row(2)[j] = j == 7 ? 1.0f : 0.0f;
     queries.row(3)[j] = -data.row(9)[j];
     queries.row(4)[j] = data.row(9)[j];
@@ -93,7 +93,7 @@ TEST("cases: one outlier dimension, an outlier mean, a spread of 1e-7 of the mea
   check_all(make(100, 128, [](auto, auto, auto& r) { return 1 + static_cast<float>(static_cast<int>(r() % 3) - 1) * 0x1p-23f; }), queries);
 }
 
-TEST("cases: norms mixed from 1e-30 to 1e30, coordinates 2^-60 to 2^60, denormals, each scale by itself") {
+TEST("cases: norms from 1e-30 to 1e30, mixed and each alone, coordinates from 2^-60 to 2^60, denormals") {
   const Data mixed = make(90, 50, [](auto i, auto, auto& r) { return normal(r) * std::pow(10.0f, static_cast<float>(i % 13) * 5 - 30); });
   const Data small = gaussian(4, 50, 6, 1e-3f);
   check_all(mixed, small, {Metric::kInnerProduct, Metric::kCosine});
@@ -109,7 +109,7 @@ TEST("cases: norms mixed from 1e-30 to 1e30, coordinates 2^-60 to 2^60, denormal
   check_all(coordinates, gaussian(4, 50, 8), {Metric::kInnerProduct, Metric::kCosine});
 }
 
-TEST("cases: rows of the largest floats are always rescored and never mislead the rest") {
+TEST("cases: rows of the largest floats are always rescored and do not change the results of other rows") {
   Data data = gaussian(80, 40, 9);
   for (int64_t j = 0; j < 40; ++j) {
     data.row(3)[j] = kLargest;
@@ -154,7 +154,7 @@ TEST("cases: k of 2048 and more") {
   }
 }
 
-TEST("cases: 30,000 equal rows overflow the buffer and are scanned fully, with the lower rows first") {
+TEST("cases: 30,000 equal rows overflow the candidate buffer, so all rows are scored, and the lower rows come first") {
   trawl::ThreadPool pool(2);
   const int64_t n = check::small() ? 3000 : 30000;
   const Data data = make(n, 24, [](auto, auto j, auto&) { return static_cast<float>(j) * 0.1f - 1; });
@@ -170,7 +170,7 @@ TEST("cases: 30,000 equal rows overflow the buffer and are scanned fully, with t
   CHECK(!roomy.stats[0].full_scan && roomy.stats[0].buffer_growths > 3);
 }
 
-TEST("cases: flush-to-zero set by another library changes nothing, and is put back") {
+TEST("cases: flush-to-zero set by another library does not change answers, and the search restores it") {
 #if defined(__x86_64__)
   const uint32_t before = _mm_getcsr();
   const Data tiny = make(60, 30, [](auto i, auto j, auto&) { return 0x1p-140f * static_cast<float>((i * 7 + j * 3) % 61); });
@@ -185,11 +185,11 @@ TEST("cases: flush-to-zero set by another library changes nothing, and is put ba
   }
   _mm_setcsr(before);
   CHECK(results[0].rows == results[1].rows && results[0].scores == results[1].scores);
-  CHECK(results[0].scores[1] < 0);  // distances of denormals are not zero
+  CHECK(results[0].scores[1] < 0);  // the distance of denormals is not zero
 #endif
 }
 
-TEST("cases: NaN and infinity are refused with row or query and column") {
+TEST("cases: NaN and infinity are refused, and the message names the row or query and the column") {
   trawl::ThreadPool pool(2);
   Data data = gaussian(50, 12, 17);
   data.row(33)[7] = std::numeric_limits<float>::quiet_NaN();
@@ -206,7 +206,7 @@ TEST("cases: NaN and infinity are refused with row or query and column") {
                 "query 2 is NaN or infinite at column 11");
 }
 
-TEST("cases: a score that does not fit float32 is refused, one that is not returned is no matter") {
+TEST("cases: a score that does not fit float32 is an error if it is in the result, and none otherwise") {
   trawl::ThreadPool pool(2);
   Data data = gaussian(30, 8, 19);
   for (int64_t j = 0; j < 8; ++j) data.row(5)[j] = kLargest, data.row(6)[j] = -kLargest;
@@ -221,8 +221,8 @@ TEST("cases: a score that does not fit float32 is refused, one that is not retur
   CHECK(trawl::search(*l2->index, query.data(), 1, options, pool).rows[0] != 5);
 }
 
-TEST("cases: the squared distance is never fused, and is +0 for an identical row") {
-  // (1/3 as float32)^2 needs 48 bits: a fused sum would differ in the last place.
+TEST("cases: the squared distance never uses fused multiply-adds, and is +0 for an identical row") {
+  // The square of 1/3 as float32 needs 48 bits, so a fused sum would differ in the last place.
   trawl::ThreadPool pool(1);
   const Data data = gaussian(40, 33, 20), queries = gaussian(5, 33, 21);
   const auto built = build(Metric::kSquaredL2, data, pool);

@@ -1,17 +1,17 @@
-// The inequality itself: for every pair of a row and a query, lower <= S <= upper, and the row test never drops a row
-// that reaches the threshold. Adversarial data; the builds of `make test-mutations` must fail here.
+// The inequality: for every pair of a row and a query, lower <= S <= upper, and the row test keeps every row that reaches the
+// threshold. The data are adversarial, so that the builds of `make test-mutations` fail.
 #include "kernels.hpp"
 #include "oracle.hpp"
 #include "query_pack.hpp"
 #include "rounding.hpp"
 #include "row_codes.hpp"
-#include "screen_codes.hpp"
+#include "prefilter_codes.hpp"
 
 using namespace oracle;
 
 namespace {
 
-// Rows coded about a mean, straight from the coder.
+// Rows and their codes around a mean, encoded by RowCoder.
 struct Coded {
   Coded(Metric metric, const Data& data, const std::vector<float>& mean)
       : coder(metric, mean, trawl::kSignSeed), codes(data.n * coder.padded()), stats(data.n) {
@@ -23,7 +23,7 @@ struct Coded {
   std::vector<trawl::RowStats> stats;
 };
 
-// A codes file is the only way to a PackMean, as in the engine.
+// Writes a codes file with this mean, because a PackMean needs one.
 std::shared_ptr<const trawl::CodesFile> empty_file(Metric metric, const std::vector<float>& mean) {
   TempDir directory;
   trawl::ThreadPool pool(1);
@@ -32,10 +32,10 @@ std::shared_ptr<const trawl::CodesFile> empty_file(Metric metric, const std::vec
   const std::string path = directory.file();
   trawl::CodesWriter writer(path, metric, static_cast<int64_t>(mean.size()), options);
   writer.finish(pool);
-  return trawl::CodesFile::open(path);  // the mapping outlives the name
+  return trawl::CodesFile::open(path);  // the mapping remains valid after the file is deleted
 }
 
-// The score as the engine ranks by it: -1/2 of the distance for L2.
+// The score inside the engine: -1/2 of the distance for L2.
 double internal(Metric metric, double score) { return metric == Metric::kSquaredL2 ? 0.5 * score : score; }
 
 struct Tally {
@@ -46,7 +46,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   const Coded coded(metric, data, mean);
   const int64_t d = data.d, padded = coded.coder.padded();
   const trawl::PackMean pack_mean(metric, *empty_file(metric, mean));
-  std::vector<double> query(d), turned(padded);
+  std::vector<double> query(d), rotated(padded);
   std::vector<int8_t> digits(padded);
   for (int64_t q = 0; q < queries.n; ++q) {
     double square = 0;
@@ -54,13 +54,13 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
     for (int64_t j = 0; j < d; ++j) {
       query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
     }
-    const trawl::QueryBound bound = trawl::prepare_query(pack_mean, query.data(), turned.data(), digits.data());
+    const trawl::QueryBound bound = trawl::prepare_query(pack_mean, query.data(), rotated.data(), digits.data());
     std::vector<double> scores(data.n);
     for (int64_t i = 0; i < data.n; ++i) {
       const int8_t* codes = coded.codes.data() + i * padded;
       const trawl::RowStats& row = coded.stats[i];
       const double s = scores[i] = internal(metric, score(metric, queries.row(q), data.row(i), d));
-      const double dot = trawl::kSerialKernels->dot_codes(turned.data(), codes, padded);
+      const double dot = trawl::kSerialKernels->dot_codes(rotated.data(), codes, padded);
       const auto [lower, upper] = bound.interval(dot, row.scale_f32, row.residual_f32, row.norm_f32, row.bias_f64);
       ++tally.pairs;
       tally.finite += std::isfinite(upper - lower);
@@ -71,7 +71,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
         check::fail(__FILE__, __LINE__, text.str());
       }
     }
-    // Row test at thresholds equal to scores: the rows at or above must be kept.
+    // With the score of a row as threshold, the row test keeps all rows with that score or a higher one.
     std::vector<double> sorted = scores;
     std::sort(sorted.begin(), sorted.end());
     for (const size_t rank : {sorted.size() - 1, sorted.size() / 2, size_t{0}}) {
@@ -82,7 +82,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
         const trawl::RowStats& row = coded.stats[i];
         float beta;
         trawl::row_test_biases(metric, &row.bias_f64, &row.norm_f32, 1, pack_mean.kappa, &beta);
-        const bool care = trawl::row_needs_care(row.bias_f64, row.norm_f32, row.residual_f32);
+        const bool care = trawl::row_untestable(row.bias_f64, row.norm_f32, row.residual_f32);
         const float norm = care ? std::numeric_limits<float>::infinity() : row.norm_f32, bias = care ? 0 : beta;
         alignas(64) float scale16[16] = {}, residual16[16] = {}, norm16[16] = {}, bias16[16] = {};
         alignas(64) int32_t sum16[16] = {};
@@ -96,7 +96,7 @@ void check_pairs(Metric metric, const Data& data, const Data& queries, const std
   }
 }
 
-// The first 64 axes; the data's own leading directions; the same a little too long, which the defect has to pay for.
+// Three bases: the first 64 axes; the principal components of the data; the same components, slightly longer than 1.
 std::vector<std::vector<float>> bases_for(const Data& data, const std::vector<float>& mean, int64_t h, trawl::ThreadPool& pool) {
   const int64_t d = data.d;
   std::vector<std::vector<float>> bases(1, std::vector<float>(h * d, 0.0f));
@@ -108,7 +108,7 @@ std::vector<std::vector<float>> bases_for(const Data& data, const std::vector<fl
       centred.row(i)[j] = std::fabs(value) < 1e18f ? value : 0.0f;
     }
   }
-  std::vector<float> own = trawl::leading_directions(centred.values.data(), data.n, d, h, trawl::select_kernels(), pool);
+  std::vector<float> own = trawl::principal_components(centred.values.data(), data.n, d, h, trawl::select_kernels(), pool);
   if (own.empty()) return bases;
   bases.push_back(own);
   for (int64_t i = 0; i < h * d; ++i) own[i] *= 1.00003f;
@@ -116,8 +116,8 @@ std::vector<std::vector<float>> bases_for(const Data& data, const std::vector<fl
   return bases;
 }
 
-// At the threshold of its own score, a row has to pass the screen.
-void check_screen(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, int64_t h,
+// The prefilter keeps every row if the threshold is the row's score.
+void check_prefilter(Metric metric, const Data& data, const Data& queries, const std::vector<float>& mean, int64_t h,
                   Tally& tally) {
   static trawl::ThreadPool pool(1);
   const int64_t d = data.d;
@@ -125,20 +125,20 @@ void check_screen(Metric metric, const Data& data, const Data& queries, const st
   const auto file = empty_file(metric, mean);
   const trawl::PackMean pack_mean(metric, *file);
   for (const std::vector<float>& basis : bases_for(data, mean, h, pool)) {
-    const double defect = trawl::directions_defect(basis.data(), h, d, kernels, pool);
-    CHECK(defect <= trawl::kMaxScreenDefect);
-    const trawl::ScreenCoder coder(*file, basis.data(), h, defect, kernels);
-    trawl::ScreenCoder::Scratch scratch(coder);
+    const double orthogonality_error = trawl::orthogonality_error_of(basis.data(), h, d, kernels, pool);
+    CHECK(orthogonality_error <= trawl::kMaxOrthogonalityError);
+    const trawl::PrefilterCoder coder(*file, basis.data(), h, orthogonality_error, kernels);
+    trawl::PrefilterCoder::Scratch scratch(coder);
     trawl::AlignedBuffer<int8_t> codes(data.n * h);
-    std::vector<trawl::ScreenStats> stats(data.n);
+    std::vector<trawl::PrefilterStats> stats(data.n);
     for (int64_t i = 0; i < data.n; ++i) {
       const float* row = data.row(i);
       coder.encode(&row, 1, codes.data() + i * h, &stats[i], scratch);
       coder.load(&row, 1, scratch);
       CHECK_EQUAL(coder.check(0, codes.data() + i * h, stats[i], scratch), std::string());
     }
-    const trawl::ScreenPacker packer(pack_mean, basis.data(), h, defect, trawl::kSignSeed, kernels);
-    std::vector<double> query(d), turned(h);
+    const trawl::PrefilterPacker packer(pack_mean, basis.data(), h, orthogonality_error, trawl::kSignSeed, kernels);
+    std::vector<double> query(d), rotated(h);
     trawl::AlignedBuffer<int8_t> digits(h);
     for (int64_t q = 0; q < queries.n; ++q) {
       double square = 0;
@@ -147,19 +147,19 @@ void check_screen(Metric metric, const Data& data, const Data& queries, const st
         query[j] = metric == Metric::kCosine && square > 0 ? queries.row(q)[j] / std::sqrt(square) : queries.row(q)[j];
       }
       trawl::QueryBound bound;
-      packer.prepare(query.data(), 1, turned.data(), digits.data(), &bound);
+      packer.prepare(query.data(), 1, rotated.data(), digits.data(), &bound);
       for (int64_t i = 0; i < data.n; ++i) {
         const float theta = bound.theta(internal(metric, score(metric, queries.row(q), data.row(i), d)));
         alignas(64) float scale16[16] = {}, rest16[16] = {}, size16[16] = {}, bias16[16] = {};
         alignas(64) int32_t sum16[16] = {};
-        scale16[0] = stats[i].scale_f32, rest16[0] = stats[i].rest_f32, size16[0] = stats[i].size_f32, bias16[0] = stats[i].bias_f32;
+        scale16[0] = stats[i].scale_f32, rest16[0] = stats[i].residual_f32, size16[0] = stats[i].size_f32, bias16[0] = stats[i].bias_f32;
         const trawl::CodeRows view = {codes.data() + i * h, h, 1, scale16, rest16, size16, bias16, sum16, true};
         trawl::Hit hit;
         const trawl::RowTest test = {&bound.phi_f32, &bound.test_a_f32, &bound.test_n_f32, &theta};
         ++tally.pairs;
-        tally.finite += std::isfinite(theta) && std::isfinite(stats[i].rest_f32);
+        tally.finite += std::isfinite(theta) && std::isfinite(stats[i].residual_f32);
         if (trawl::kSerialKernels->scan_rows(view, digits.data(), 1, test, &hit) != 1) {
-          check::fail(__FILE__, __LINE__, "the screen drops row " + std::to_string(i) + " for query " + std::to_string(q) +
+          check::fail(__FILE__, __LINE__, "the prefilter drops row " + std::to_string(i) + " for query " + std::to_string(q) +
                                               " at the threshold of its own score");
         }
       }
@@ -195,7 +195,7 @@ std::vector<std::pair<std::string, Data>> adversarial(int64_t d) {
   add("one outlier dimension", [&](auto, auto j, auto& r) { return normal(r) * (j == 3 % d ? 1e4f : 1.0f); });
   add("outlier mean", [&](auto, auto j, auto& r) { return normal(r) + (j == 0 ? 1e5f : 0.0f); });
   add("spread 1e-7 of the mean", [&](auto, auto j, auto& r) { return std::cos(static_cast<float>(j)) * (1 + 1e-7f * normal(r)); });
-  add("one ulp about 1", [&](auto, auto, auto& r) { return 1.0f + static_cast<float>(static_cast<int>(r() % 3) - 1) * 0x1p-23f; });
+  add("one ulp around 1", [&](auto, auto, auto& r) { return 1.0f + static_cast<float>(static_cast<int>(r() % 3) - 1) * 0x1p-23f; });
   add("norms 1e-30 to 1e30", [&](auto i, auto, auto& r) { return normal(r) * std::pow(10.0f, static_cast<float>(i % 13) * 5 - 30); });
   add("coordinates 2^-120 to 2^120", [&](auto, auto, auto& r) { return std::ldexp(normal(r), static_cast<int>(r() % 241) - 120); });
   add("denormals", [&](auto, auto, auto& r) { return 0x1p-149f * static_cast<float>(r() % 100); });
@@ -213,42 +213,42 @@ std::vector<std::pair<std::string, Data>> adversarial(int64_t d) {
 }  // namespace
 
 TEST("certificate: bounds hold for every pair of adversarial rows and queries, all metrics, three means") {
-  Tally tally, screened;
+  Tally tally, prefiltered;
   for (const int64_t d : {1, 2, 63, 64, 100, 256}) {
     const auto sets = adversarial(d);
     for (const auto& [name, data] : sets) {
       for (const Metric metric : kMetrics) {
-        for (int kind = 0; kind < 3; ++kind) {
+        for (int choice = 0; choice < 3; ++choice) {
           std::vector<float> mean(d, 0.0f);
-          if (kind == 1) mean = mean_of(data);
-          if (kind == 2) mean = mean_of(sets[5].second);  // a stranger's
-          if (check::small() && kind == 2) continue;
+          if (choice == 1) mean = mean_of(data);
+          if (choice == 2) mean = mean_of(sets[5].second);  // the mean of other rows
+          if (check::small() && choice == 2) continue;
           Data queries{6, d, std::vector<float>(6 * d, 0.0f)};
           for (int64_t j = 0; j < d; ++j) {
             queries.row(0)[j] = data.row(0)[j];
             queries.row(1)[j] = -data.row(1)[j];
-            queries.row(3)[j] = mean[j] * 0.5f;              // nothing left after the mean
+            queries.row(3)[j] = mean[j] * 0.5f;              // zero after centring
             queries.row(4)[j] = j == 0 ? 1.0f : 0.0f;
             queries.row(5)[j] = sets[0].second.row(2)[j];    // row 2 stays zero
           }
           try {
             check_pairs(metric, data, queries, mean, tally);
-            if (d == 64 || d == 100) check_screen(metric, data, queries, mean, 64, screened);
-            if (d == 256 && kind == 1) check_screen(metric, data, queries, mean, 192, screened);
+            if (d == 64 || d == 100) check_prefilter(metric, data, queries, mean, 64, prefiltered);
+            if (d == 256 && choice == 1) check_prefilter(metric, data, queries, mean, 192, prefiltered);
           } catch (const std::exception& error) {
             throw std::runtime_error(name + ", " + trawl::metric_name(metric) + ", d " + std::to_string(d) + ", mean " +
-                                     std::to_string(kind) + ": " + error.what());
+                                     std::to_string(choice) + ": " + error.what());
           }
         }
       }
     }
   }
   CHECK(tally.pairs > 10000 && tally.finite > tally.pairs / 2);
-  CHECK(screened.pairs > 10000 && screened.finite > screened.pairs / 2);
+  CHECK(prefiltered.pairs > 10000 && prefiltered.finite > prefiltered.pairs / 2);
 }
 
-TEST("certificate: the screen's bound is attained where rows and queries lie outside its directions") {
-  // Nothing along the first 64 axes: the codes are zero, and the whole score is what the rest may be at most.
+TEST("certificate: rows and queries outside the prefilter's components attain its bound") {
+  // The first 64 coordinates are zero, so the codes are zero, and the score is the largest product of two residuals.
   Tally tally;
   for (const Metric metric : kMetrics) {
     Data data = gaussian(40, 128, 78);
@@ -257,23 +257,23 @@ TEST("certificate: the screen's bound is attained where rows and queries lie out
     for (int64_t i = 0; i < 20; ++i) {
       for (int64_t j = 0; j < 128; ++j) queries.row(i)[j] *= -0.37f;
     }
-    check_screen(metric, data, queries, std::vector<float>(128, 0.0f), 64, tally);
-    check_screen(metric, data, queries, mean_of(data), 64, tally);
+    check_prefilter(metric, data, queries, std::vector<float>(128, 0.0f), 64, tally);
+    check_prefilter(metric, data, queries, mean_of(data), 64, tally);
   }
   CHECK(tally.finite == tally.pairs);
 }
 
-TEST("certificate: rows that codes represent exactly leave only rounding, and the rounding terms cover it") {
-  // Rows W'c for whole-number c: the codes are c itself and the residual is zero, so only kappa and eta stand
-  // between E and S. W = H*signs with H its own inverse, so W'c = signs*(H*c) = signs * turn(signs * c); every
-  // coordinate is a multiple of 1/16 below 2^11 and so a float32.
+TEST("certificate: for rows that the codes represent exactly, the rounding terms cover the rounding errors") {
+  // Rows W'c for whole-number c: the codes are c and the residual is zero, so only kappa and eta cover the difference of E and S.
+  // W = H*signs and H is its own inverse, so W'c = signs*(H*c) = signs * rotation(signs * c). Every coordinate is a multiple of
+  // 1/16 below 2^11, and so a float32.
   const int64_t d = 256;
-  const trawl::Turn turn(d, trawl::kSignSeed);
+  const trawl::Rotation rotation(d, trawl::kSignSeed);
   std::vector<double> signs(d);
   for (int64_t j = 0; j < d; ++j) {
     std::vector<double> unit(d, 0.0);
     unit[j] = 1;
-    turn.apply(unit.data());
+    rotation.apply(unit.data());
     signs[j] = unit[0] < 0 ? -1 : 1;
   }
   Tally tally;
@@ -285,7 +285,7 @@ TEST("certificate: rows that codes represent exactly leave only rounding, and th
       for (double& c : codes) c = static_cast<double>(static_cast<int>(random() % 255) - 127);
       codes[0] = 127;
       for (int64_t j = 0; j < d; ++j) codes[j] *= signs[j];
-      turn.apply(codes.data());
+      rotation.apply(codes.data());
       for (int64_t j = 0; j < d; ++j) data.row(i)[j] = static_cast<float>(signs[j] * codes[j]);
     }
     const std::vector<float> zero(d, 0.0f);
@@ -295,7 +295,7 @@ TEST("certificate: rows that codes represent exactly leave only rounding, and th
     for (int64_t j = 0; j < d; ++j) queries.row(1)[j] = (j % 2 ? -1e6f : 1e6f) + queries.row(1)[j];
     for (const Metric metric : kMetrics) check_pairs(metric, data, queries, zero, tally);
   }
-  // Sums that cancel: halves of opposite sign leave the reference's own rounding as the whole score.
+  // Two halves of opposite sign cancel, so the score is the rounding error of the sum.
   for (uint32_t seed = 0; seed < 40; ++seed) {
     Data data = gaussian(8, d, seed);
     for (int64_t i = 0; i < 8; ++i) {
@@ -307,7 +307,7 @@ TEST("certificate: rows that codes represent exactly leave only rounding, and th
     }
     check_pairs(Metric::kInnerProduct, data, queries, mean_of(data), tally);
   }
-  // One-hot rows turn into values of one size: whole-number codes, residual zero.
+  // The values of a rotated one-hot row have the same size, so the codes are whole numbers and the residual is zero.
   for (uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Data data{4, 64, std::vector<float>(4 * 64)};
@@ -320,27 +320,27 @@ TEST("certificate: rows that codes represent exactly leave only rounding, and th
   }
 }
 
-TEST("certificate: the bound is attained where the query lies along what the codes lost") {
-  // q ~ x - s*W'c: then S - E equals |q|*|x - s*W'c| up to 1e-10, and the residual rounded to nearest is too small.
+TEST("certificate: a query in the direction of the quantisation error attains the bound") {
+  // For q ~ x - s*W'c, S - E equals |q|*|x - s*W'c| up to 1e-10, so a residual rounded to nearest is too small.
   const int64_t d = 256;
   const Data data = gaussian(400, d, 77);
   const std::vector<float> zero(d, 0.0f);
   const Coded coded(Metric::kInnerProduct, data, zero);
-  const trawl::Turn turn(d, trawl::kSignSeed);
+  const trawl::Rotation rotation(d, trawl::kSignSeed);
   double tightest = 2;
   Tally tally;
   for (int64_t i = 0; i < data.n; ++i) {
     std::vector<double> lost(data.row(i), data.row(i) + d);
-    turn.apply(lost.data());
+    rotation.apply(lost.data());
     for (int64_t j = 0; j < d; ++j) lost[j] -= static_cast<double>(coded.stats[i].scale_f32) * coded.codes[i * d + j];
-    // The inverse turn: H is its own inverse, the signs follow. W e_j gives column j, so W' v = (v . W e_j)_j.
+    // The inverse rotation: W e_j is column j of W, so W' v = (v . W e_j)_j.
     Data one{1, d, std::vector<float>(data.row(i), data.row(i) + d)}, query{1, d, std::vector<float>(d)};
     static std::vector<double> columns;
     if (columns.empty()) {
       columns.assign(d * d, 0.0);
       for (int64_t j = 0; j < d; ++j) {
         columns[j * d + j] = 1;
-        turn.apply(columns.data() + j * d);
+        rotation.apply(columns.data() + j * d);
       }
     }
     for (int64_t j = 0; j < d; ++j) {
@@ -359,7 +359,7 @@ TEST("certificate: the bound is attained where the query lies along what the cod
 TEST("certificate: at dimension 131072 the integer sums do not overflow and the bounds hold") {
   const int64_t d = check::small() ? 4096 : 131072;
   Data data = gaussian(3, d, 1);
-  // Rows and queries whose turned values are all of the same size give the largest integer sums there are.
+  // Rows and queries whose rotated values all have the same size have the largest possible integer sums.
   for (int64_t j = 0; j < d; ++j) data.row(1)[j] = j % 256 == 0 ? 1.0f : 0.0f;
   for (int64_t j = 0; j < d; ++j) data.row(2)[j] = -data.row(1)[j];
   Tally tally;

@@ -1,4 +1,4 @@
-// A test is a sentence and a body; CHECK throws with the place and the values' text.
+// A small test library. A test has a sentence as its name. CHECK throws an error with file, line and values.
 #pragma once
 #include <cstdlib>
 #include <functional>
@@ -17,7 +17,7 @@ std::vector<Test>& tests();
 struct Register {
   Register(const char* name, std::function<void()> body) { tests().push_back({name, std::move(body)}); }
 };
-// Slow machines (an emulator) run the same tests on fewer and smaller cases.
+// With TRAWL_TEST_SMALL, tests run fewer and smaller cases, for emulators.
 inline bool small() { return std::getenv("TRAWL_TEST_SMALL") != nullptr; }
 
 [[noreturn]] inline void fail(const char* file, int line, const std::string& what) {
@@ -47,7 +47,7 @@ inline bool small() { return std::getenv("TRAWL_TEST_SMALL") != nullptr; }
       check::fail(__FILE__, __LINE__, check_text.str());                                                   \
     }                                                                                                      \
   } while (0)
-// The statement must throw trawl::Error with this code and this text somewhere in its message.
+// The statement must throw trawl::Error with this code and a message that contains this text.
 #define CHECK_REFUSED(statement, wanted_code, wanted_text)                                                  \
   do {                                                                                                      \
     bool check_thrown = false;                                                                              \

@@ -1,4 +1,4 @@
-// Many searches at once over one index and one pool. Run under ThreadSanitizer by `make test-tsan`.
+// Concurrent searches over one index and one pool. `make test-tsan` runs them under ThreadSanitizer.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -8,12 +8,12 @@
 using namespace oracle;
 using trawl::SearchOptions;
 
-TEST("concurrent searches of all kinds share an index and a pool that is being resized") {
+TEST("concurrent searches with different options share an index, and a pool whose size changes") {
   const Data data = encoder_like(600, 64, 1), queries = encoder_like(40, 64, 2);
   trawl::ThreadPool pool(2);
   BuildOptions build_options;
   build_options.shards = 2;
-  build_options.screen = 64;
+  build_options.prefilter = 64;
   const auto built = build(Metric::kInnerProduct, data, pool, build_options);
   std::vector<Hits> expected;
   for (int64_t q = 0; q < queries.n; ++q) expected.push_back(top_k(Metric::kInnerProduct, queries.row(q), data, 20));
@@ -26,9 +26,9 @@ TEST("concurrent searches of all kinds share an index and a pool that is being r
         options.k = 20;
         options.candidate_limit = c == 3 ? 1 : 65536;
         options.batch_queries = 7 + c;
-        options.screen.sample_rows = 1;
-        options.screen.trial_share = c == 2 ? 0.3 : 1;
-        options.screen.settled_share = c == 1 ? 0.02 : 1;
+        options.prefilter.sample_rows = 1;
+        options.prefilter.trial_share = c == 2 ? 0.3 : 1;
+        options.prefilter.refined_share = c == 1 ? 0.02 : 1;
         const auto result = trawl::search(*built->index, queries.row(c), queries.n - c, options, pool);
         try {
           for (int64_t q = c; q < queries.n; ++q) check_same(result, q - c, expected[q], __FILE__, __LINE__);
@@ -43,16 +43,19 @@ TEST("concurrent searches of all kinds share an index and a pool that is being r
   CHECK_EQUAL(wrong.load(), 0);
 }
 
-TEST("cancelled searches end soon with their own error and disturb nobody") {
+TEST("cancelled searches end with kCancelled and do not affect other searches") {
   const int64_t n = check::small() ? 2000 : 40000;
   const Data data = gaussian(n, 64, 3), queries = gaussian(256, 64, 4);
   trawl::ThreadPool pool(2);
   const auto built = build(Metric::kInnerProduct, data, pool);
+  BuildOptions without;
+  without.with_codes = false;
+  const auto plain = build(Metric::kInnerProduct, data, pool, without);
   std::atomic<bool> cancel{true};
   SearchOptions options;
   options.cancel = &cancel;
   CHECK_REFUSED(trawl::search(*built->index, queries.row(0), 256, options, pool), trawl::ErrorCode::kCancelled, "cancelled");
-  CHECK_REFUSED(trawl::exact_search(*built->index, queries.row(0), 256, options, pool), trawl::ErrorCode::kCancelled, "cancelled");
+  CHECK_REFUSED(trawl::search(*plain->index, queries.row(0), 256, options, pool), trawl::ErrorCode::kCancelled, "cancelled");
   cancel = false;
   std::thread canceller([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -60,20 +63,17 @@ TEST("cancelled searches end soon with their own error and disturb nobody") {
   });
   std::atomic<bool> other_is_right{false};
   std::thread other([&] {
-    SearchOptions plain;
-    const auto result = trawl::search(*built->index, queries.row(1), 1, plain, pool);
+    const auto result = trawl::search(*built->index, queries.row(1), 1, {}, pool);
     check_same(result, 0, top_k(Metric::kInnerProduct, queries.row(1), data, 10), __FILE__, __LINE__);
     other_is_right = true;
   });
   bool cancelled = false;
-  const auto start = std::chrono::steady_clock::now();
   try {
-    for (int i = 0; i < 10000; ++i) trawl::exact_search(*built->index, queries.row(0), 256, options, pool);
+    for (int i = 0; i < 10000; ++i) trawl::search(*plain->index, queries.row(0), 256, options, pool);
   } catch (const trawl::Error& error) {
     cancelled = error.code == trawl::ErrorCode::kCancelled;
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   canceller.join();
   other.join();
-  CHECK(cancelled && seconds < 10 && other_is_right);
+  CHECK(cancelled && other_is_right);
 }

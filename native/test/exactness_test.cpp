@@ -1,4 +1,4 @@
-// Random shapes against the oracle, to the bit.
+// Compares searches over random shapes with the oracle, bit for bit.
 #include "oracle.hpp"
 
 using namespace oracle;
@@ -16,7 +16,7 @@ std::vector<std::string> available_isas() {
 
 }  // namespace
 
-TEST("exact: random shapes, metrics, shards, threads, batches and instruction sets agree with the oracle") {
+TEST("exact: random shapes, metrics, shards, live rows, filters, threads and instruction sets agree with the oracle") {
   std::mt19937 random(7);
   const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % (high - low + 1)); };
   const int rounds = check::small() ? 12 : 150;
@@ -28,11 +28,13 @@ TEST("exact: random shapes, metrics, shards, threads, batches and instruction se
     const Data data = random() % 2 ? gaussian(n, d, round) : encoder_like(n, d, round);
     const int64_t count = pick(1, 70);
     Data queries = random() % 2 ? gaussian(count, d, 1000 + round) : encoder_like(count, d, 1000 + round);
-    if (n > 0) std::copy(data.row(0), data.row(0) + d, queries.row(0));  // a query that is a row
+    if (n > 0) std::copy(data.row(0), data.row(0) + d, queries.row(0));  // one query equals a row
     BuildOptions build_options;
     build_options.shards = static_cast<int>(pick(1, 5));
     build_options.rows_per_block = 16 * pick(1, 6);
     build_options.split_files = random() % 3 == 0;
+    if (random() % 2) build_options.live = random_bits(n, random);
+    const std::vector<uint64_t> filter = random_bits(n, random);
     const auto built = build(metric, data, pool, build_options);
     pool.set_threads(static_cast<int>(pick(1, 4)));
     for (const std::string& isa : available_isas()) {
@@ -42,6 +44,7 @@ TEST("exact: random shapes, metrics, shards, threads, batches and instruction se
       options.candidate_capacity = random() % 3 == 0 ? 1 : 1024;
       options.candidate_limit = random() % 4 == 0 ? 1 : 65536;
       options.batch_queries = pick(1, 70);
+      if (random() % 3 == 0) options.filter_bits = filter.data();
       CHECK_SEARCH(*built->index, data, queries, options, pool);
     }
   }
@@ -59,8 +62,6 @@ TEST("exact: the full scan without codes agrees with the oracle, and so does an 
     options.k = 17;
     const auto result = CHECK_SEARCH(*plain->index, data, queries, options, pool);
     CHECK(result.stats[0].full_scan);
-    const auto full = trawl::exact_search(*plain->index, queries.values.data(), queries.n, options, pool);
-    CHECK(full.rows == result.rows && full.scores == result.scores);
 
     BuildOptions with;
     with.shards = 2;
@@ -72,13 +73,13 @@ TEST("exact: the full scan without codes agrees with the oracle, and so does an 
   }
 }
 
-TEST("exact: float16 rows give the bits of the float32 rows they stand for") {
+TEST("exact: float16 rows have the same scores as the float32 rows they represent, bit for bit") {
   trawl::ThreadPool pool(2);
   for (const Metric metric : kMetrics) {
     Data data = encoder_like(400, 130, 5);
     for (float& value : data.values) {
       uint16_t half;
-      const float coarse = std::nearbyint(value * 4096) / 4096;  // at most 12 bits, a few more than a half keeps
+      const float coarse = std::nearbyint(value * 4096) / 4096;  // at most 12 bits, one more than in float16
       value = trawl::first_not_half(&coarse, 1) == 1 ? coarse : 0.125f;
       trawl::floats_to_halves(&value, 1, &half);
       CHECK_EQUAL(trawl::half_to_float(half), value);
@@ -96,7 +97,7 @@ TEST("exact: float16 rows give the bits of the float32 rows they stand for") {
   }
 }
 
-TEST("exact: filters keep only their rows, down to none, and whole blocks may be skipped") {
+TEST("exact: a filter limits the results to its rows, even to none, and may exclude whole blocks") {
   trawl::ThreadPool pool(2);
   const Data data = encoder_like(600, 80, 8), queries = encoder_like(20, 80, 9);
   for (const Metric metric : kMetrics) {
@@ -104,11 +105,14 @@ TEST("exact: filters keep only their rows, down to none, and whole blocks may be
     build_options.shards = 3;
     build_options.rows_per_block = 32;
     const auto built = build(metric, data, pool, build_options);
-    for (int kind = 0; kind < 5; ++kind) {
+    for (int pattern = 0; pattern < 5; ++pattern) {
       std::vector<uint64_t> bits(10, 0);
-      std::mt19937 random(kind);
+      std::mt19937 random(pattern);
       for (int64_t i = 0; i < 600; ++i) {
-        const bool keep = kind == 0 ? false : kind == 1 ? i == 337 : kind == 2 ? i >= 200 && i < 230 : random() % kind == 0;
+        const bool keep = pattern == 0   ? false
+                          : pattern == 1 ? i == 337
+                          : pattern == 2 ? i >= 200 && i < 230
+                                         : random() % pattern == 0;
         if (keep) bits[i / 64] |= uint64_t{1} << (i % 64);
       }
       SearchOptions options;
@@ -121,7 +125,33 @@ TEST("exact: filters keep only their rows, down to none, and whole blocks may be
   }
 }
 
-TEST("exact: an answer does not depend on the batch, the threads, the shards or the instruction set") {
+TEST("exact: searches find only live rows that are in the request's filter, with codes and without") {
+  trawl::ThreadPool pool(2);
+  const Data data = encoder_like(600, 80, 8), queries = encoder_like(20, 80, 9);
+  std::mt19937 random(1);
+  std::vector<uint64_t> none(10, 0), one(10, 0), all(10, ~uint64_t{0});
+  one[337 / 64] = uint64_t{1} << (337 % 64);
+  for (const std::vector<uint64_t>& live : {none, one, all, random_bits(600, random)}) {
+    BuildOptions build_options;
+    build_options.shards = 3;
+    build_options.rows_per_block = 32;
+    build_options.live = live;
+    const auto coded = build(Metric::kInnerProduct, data, pool, build_options);
+    build_options.with_codes = false;
+    const auto plain = build(Metric::kInnerProduct, data, pool, build_options);
+    for (const std::vector<uint64_t>& filter : {none, one, all, random_bits(600, random)}) {
+      SearchOptions options;
+      options.filter_bits = filter.data();
+      CHECK_SEARCH(*coded->index, data, queries, options, pool);
+      CHECK_SEARCH(*plain->index, data, queries, options, pool);
+    }
+  }
+  trawl::Index index(Metric::kInnerProduct, 80);
+  index.add_shard(std::make_shared<trawl::Rows>(data.values.data(), trawl::RowType::kFloat32, 600, 80), nullptr);
+  CHECK_REFUSED(index.set_live_rows(std::vector<uint64_t>(9)), trawl::ErrorCode::kBadArgument, "600 rows need 10");
+}
+
+TEST("exact: an answer does not depend on batch, threads, shards or instruction set") {
   const Data data = encoder_like(1500, 256, 10), queries = encoder_like(100, 256, 11);
   trawl::ThreadPool pool(1);
   SearchOptions options;

@@ -1,10 +1,10 @@
-// libFuzzer target over the codes reader, resuming, and the search on whatever the reader lets through.
-// The first bytes choose the case; the rest is the file.
+// libFuzzer target for the readers of codes and prefilters, and for searches and verification of the files that they accept.
+// The first bytes select the case; the others are the file.
 #include <cstdint>
 #include <cstring>
 
 #include "oracle.hpp"
-#include "screen_format.hpp"
+#include "prefilter_format.hpp"
 
 std::vector<check::Test>& check::tests() {
   static std::vector<Test> list;
@@ -36,9 +36,9 @@ void try_file(const std::string& path, const std::vector<float>& values, uint8_t
   }
 }
 
-// An honest screen with the bytes written over it, its checksums made right again where the reader looks at them, so that
-// what is behind them is reached.
-void try_screen(const std::string& codes_path, const std::string& path, const std::vector<float>& values,
+// Overwrites some bytes of a valid prefilter. In some cases it recomputes the checksum of the header, to reach the code behind
+// that check.
+void try_prefilter(const std::string& codes_path, const std::string& path, const std::vector<float>& values,
                 const uint8_t* data, size_t size) {
   const int64_t n = data[2] % 40, d = 64 + data[3] % 40;
   const auto metric = static_cast<Metric>(data[1] % 3);
@@ -51,35 +51,35 @@ void try_screen(const std::string& codes_path, const std::string& path, const st
   }
   const auto codes = CodesFile::open(codes_path);
   const auto rows = std::make_shared<Rows>(values.data(), RowType::kFloat32, n, d);
-  ScreenOptions screen_options;
-  screen_options.directions = 64;
-  make_screen(path, *codes, *rows, screen_options, pool());
+  PrefilterOptions prefilter_options;
+  prefilter_options.components = 64;
+  make_prefilter(path, *codes, *rows, prefilter_options, pool());
   auto bytes = oracle::read_file(path);
   for (size_t i = 4; i + 4 <= size; i += 4) {
     size_t at = data[i] | data[i + 1] << 8 | (data[i + 2] & 3) << 16;
     if (data[i + 2] & 4) at = bytes.size() - 1 - at % bytes.size();
     if (at < bytes.size()) bytes[at] = data[i + 3];
   }
-  ScreenHeader header;
+  PrefilterHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
-  const size_t basis = size_t{header.dimension} * header.directions;
+  const size_t basis = size_t{header.dimension} * header.components;
   if ((data[0] & 8) != 0 && basis <= (bytes.size() - sizeof header) / 4) {
-    std::vector<float> directions(basis);
-    std::memcpy(directions.data(), bytes.data() + sizeof header, 4 * basis);
-    header.checksum = screen_header_checksum(header, directions);
+    std::vector<float> components(basis);
+    std::memcpy(components.data(), bytes.data() + sizeof header, 4 * basis);
+    header.checksum = prefilter_header_checksum(header, components);
     std::memcpy(bytes.data(), &header, sizeof header);
   }
   if ((data[0] & 16) != 0) bytes.resize(bytes.size() * data[1] / 255);
   oracle::write_file(path, bytes.data(), bytes.size());
   try {
-    const auto screen = ScreenFile::open(path);
-    (void)verify_screen(*screen, *codes, *rows, pool());
+    const auto prefilter = PrefilterFile::open(path);
+    (void)verify_prefilter(*prefilter, *codes, *rows, pool());
     Index index(metric, d);
-    index.add_shard(rows, codes, screen);
+    index.add_shard(rows, codes, prefilter);
     SearchOptions search_options;
     search_options.k = 1 + data[1] % 7;
-    search_options.screen.sample_rows = 1;
-    search_options.screen.trial_share = search_options.screen.settled_share = 1;
+    search_options.prefilter.sample_rows = 1;
+    search_options.prefilter.trial_share = search_options.prefilter.refined_share = 1;
     (void)search(index, values.data(), 1 + data[1] % 40, search_options, pool());
   } catch (const Error&) {
   }
@@ -95,12 +95,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t choice = data[1];
   if (data[0] % 4 == 1) {
     static const std::string codes_path = directory.file();
-    try_screen(codes_path, path, values, data, size);
+    try_prefilter(codes_path, path, values, data, size);
     return 0;
   }
   if (data[0] % 3 == 0) {  // the bytes as they are
     oracle::write_file(path, data + 4, size - 4);
-  } else {  // an honest file with the bytes written over it: gets past the first checks
+  } else {  // a valid file with some bytes overwritten, which passes the first checks
     const int64_t n = data[2] % 40, d = 1 + data[3] % 70;
     CodesWriterOptions options;
     options.rows_per_block = 16;
@@ -110,7 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       writer.finish(pool());
     }
     auto bytes = oracle::read_file(path);
-    for (size_t i = 4; i + 4 <= size; i += 4) {  // 3 bytes of position, 1 of value; positions past the header hit blocks
+    for (size_t i = 4; i + 4 <= size; i += 4) {  // 3 bytes of position, 1 of value; positions past the header are in blocks
       size_t at = data[i] | data[i + 1] << 8 | (data[i + 2] & 3) << 16;
       if (data[i + 2] & 4) at = bytes.size() - 1 - at % bytes.size();
       if (at < bytes.size()) bytes[at] = data[i + 3];
@@ -119,11 +119,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     oracle::write_file(path, bytes.data(), bytes.size());
   }
   try_file(path, values, choice);
-  try {
-    auto writer = CodesWriter::resume(path, static_cast<Metric>(choice % 3), 1 + data[3] % 70, choice);
-    writer->append(values.data(), 5, pool());
-    writer->finish(pool());
-  } catch (const Error&) {
-  }
   return 0;
 }

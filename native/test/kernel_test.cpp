@@ -1,5 +1,5 @@
-// Every instruction set against the serial kernel, on raw digits and codes: the same pairs must be kept where the
-// row test is exact, whatever the shape.
+// Compares every instruction set with the serial kernel on random digits and codes. If the row test is exact, both keep the same
+// pairs for every shape.
 #include <set>
 
 #include "aligned_buffer.hpp"
@@ -23,8 +23,8 @@ std::vector<const trawl::Kernels*> all_kernels() {
   return list;
 }
 
-// Random codes and digits, packed both ways for a kernel. With s = 1 and no other term, v is float(I): the pairs kept
-// at theta are those with I >= theta, exactly, as long as |I| < 2^24 or theta is far.
+// Random codes and digits, packed in both layouts of a kernel. With s = 1 and the other factors zero, v is float(I), so a kernel
+// keeps exactly the pairs with I >= theta, if |I| < 2^24 or theta is not close to I.
 struct Problem {
   Problem(int rows, int queries, int64_t padded, uint32_t seed, bool extreme)
       : rows(rows), queries(queries), groups((queries + 15) / 16), padded(padded), codes(64 * padded),
@@ -72,7 +72,7 @@ struct Problem {
     Pairs kept;
     for (size_t h = 0; h < count; ++h) {
       if (hits[h].row < rows && first_query + hits[h].query < queries) {
-        CHECK(kept.insert({hits[h].row, first_query + hits[h].query}).second);  // no pair twice
+        CHECK(kept.insert({hits[h].row, first_query + hits[h].query}).second);  // each pair only once
       }
     }
     return kept;
@@ -133,7 +133,7 @@ TEST("kernel: each instruction set, and AMX on emulated tiles, keeps the pairs t
   }
 }
 
-TEST("kernel: the largest sums, 127*127*131072, come out right in every instruction set") {
+TEST("kernel: the largest sums, 127*127*131072, are correct in every instruction set") {
   const int64_t padded = check::small() ? 8192 : 131072;
   Problem problem(3, 17, padded, 5, true);
   for (int64_t j = 0; j < padded; ++j) {
@@ -152,7 +152,7 @@ TEST("kernel: the largest sums, 127*127*131072, come out right in every instruct
   }
 }
 
-TEST("kernel: float64 values against codes agree to rounding") {
+TEST("kernel: products of float64 values and codes agree up to rounding") {
   for (const int64_t padded : {64, 128, 768}) {
     const Problem problem(2, 1, padded, 9, false);
     std::vector<double> values(padded);
@@ -167,7 +167,7 @@ TEST("kernel: float64 values against codes agree to rounding") {
   }
 }
 
-TEST("kernel: hits carry the value that was compared") {
+TEST("kernel: a hit has the value that was compared with the threshold") {
   for (const trawl::Kernels* kernels : all_kernels()) {
     const Problem problem(48, 16, 128, 21, false);
     trawl::AlignedBuffer<int8_t> natural(16 * 128);
@@ -199,12 +199,12 @@ TEST("kernel: hits carry the value that was compared") {
 
 TEST("kernel: projections of float32 rows have the same bits in every instruction set") {
   const int64_t d = 101;
-  const Data rows = gaussian(trawl::kProjectRows, d, 31), panel = gaussian(d, trawl::kProjectDirections, 32);
+  const Data rows = gaussian(trawl::kProjectRows, d, 31), panel = gaussian(d, trawl::kProjectColumns, 32);
   const std::vector<double> wide(rows.values.begin(), rows.values.end());
-  std::vector<double> expected(trawl::kProjectRows * trawl::kProjectDirections, 0.0);
+  std::vector<double> expected(trawl::kProjectRows * trawl::kProjectColumns, 0.0);
   for (int row = 0; row < trawl::kProjectRows; ++row) {
-    for (int lane = 0; lane < trawl::kProjectDirections; ++lane) {
-      double& sum = expected[row * trawl::kProjectDirections + lane];
+    for (int lane = 0; lane < trawl::kProjectColumns; ++lane) {
+      double& sum = expected[row * trawl::kProjectColumns + lane];
       for (int64_t j = 0; j < d; ++j) sum += wide[row * d + j] * static_cast<double>(panel.row(j)[lane]);
     }
   }
@@ -226,7 +226,7 @@ TEST("kernel: NaN and infinity in the row test keep the pair") {
   }
 }
 
-TEST("kernel: the probe lists every instruction set with a reason, and refuses what is not there") {
+TEST("kernel: list_isas() gives a reason for each instruction set, and missing ones are refused") {
   const auto list = trawl::list_isas();
   CHECK_EQUAL(list.size(), size_t{5});
   CHECK(list.back().name == "serial" && list.back().available);

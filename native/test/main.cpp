@@ -1,4 +1,4 @@
-// Runs every test, or those whose name contains one of the arguments.
+// Runs all tests, or only those whose name contains one of the arguments.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

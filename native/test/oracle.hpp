@@ -1,4 +1,4 @@
-// The score's definition once more, as plain as can be, sharing no code with src/; and what tests build indexes with.
+// A second, simple implementation of the score, which shares no code with src/, and helpers that build indexes.
 #pragma once
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace oracle {
 
 using trawl::Metric;
 
-// volatile keeps the square's rounding even where a compiler might fuse.
+// `volatile` makes the compiler round the square, even if it fuses multiply-adds.
 inline double score(Metric metric, const float* q, const float* x, int64_t d) {
   double sum = 0, qq = 0, xx = 0;
   for (int64_t j = 0; j < d; ++j) {
@@ -51,10 +51,19 @@ struct Data {
 
 using Hits = std::vector<std::pair<double, int64_t>>;
 
-inline Hits top_k(Metric metric, const float* q, const Data& data, int64_t k, const uint64_t* filter = nullptr) {
+inline bool passes(const uint64_t* bits, int64_t row) { return bits == nullptr || (bits[row / 64] >> (row % 64) & 1) != 0; }
+
+inline std::vector<uint64_t> random_bits(int64_t rows, std::mt19937& random) {
+  std::vector<uint64_t> bits((rows + 63) / 64);
+  for (uint64_t& word : bits) word = random() | static_cast<uint64_t>(random()) << 32;
+  return bits;
+}
+
+inline Hits top_k(Metric metric, const float* q, const Data& data, int64_t k, const uint64_t* filter = nullptr,
+                  const uint64_t* live = nullptr) {
   Hits hits;
   for (int64_t i = 0; i < data.n; ++i) {
-    if (filter != nullptr && (filter[i / 64] >> (i % 64) & 1) == 0) continue;
+    if (!passes(filter, i) || !passes(live, i)) continue;
     hits.push_back({score(metric, q, data.row(i), data.d), i});
   }
   std::stable_sort(hits.begin(), hits.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -104,13 +113,14 @@ struct BuildOptions {
   int shards = 1;
   int64_t rows_per_block = 16;
   std::vector<float> mean;
-  bool half = false;       // store the rows as float16 (they must be representable)
-  bool split_files = false;  // rows in files at an odd offset, cut in the middle of a row
+  bool half = false;       // stores the rows as float16 (they must be representable)
+  bool split_files = false;  // stores the rows in three files that begin and end inside rows, after a header of odd length
   bool with_codes = true;
-  int64_t screen = 0;      // directions; 0: no screen. Left out where the dimension has not so many
+  int64_t prefilter = 0;      // number of components; 0, or more than the dimension: no prefilter
+  std::vector<uint64_t> live;  // empty: all rows
 };
 
-// Shards of about equal size over the data; keeps the temporary files alive with itself.
+// An index over the data in shards of about equal size, with its temporary files.
 struct Built {
   TempDir directory;
   std::vector<std::vector<uint16_t>> halves;
@@ -124,14 +134,13 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
   for (int s = 0; s < options.shards; ++s) {
     const int64_t first = data.n * s / options.shards, end = data.n * (s + 1) / options.shards, count = end - first;
     std::shared_ptr<const trawl::CodesFile> codes;
-    std::shared_ptr<const trawl::ScreenFile> screen;
+    std::shared_ptr<const trawl::PrefilterFile> prefilter;
     if (options.with_codes) {
       const std::string path = built->directory.file();
       trawl::CodesWriterOptions writer_options;
       writer_options.rows_per_block = options.rows_per_block;
       writer_options.mean_f32 = options.mean;
       trawl::CodesWriter writer(path, metric, data.d, writer_options);
-      // Two uneven appends: the file must not depend on how rows arrive.
       const int64_t part = count / 3;
       writer.append(data.row(first), part, pool);
       writer.append(data.row(first + part), count - part, pool);
@@ -152,31 +161,32 @@ inline std::unique_ptr<Built> build(Metric metric, const Data& data, trawl::Thre
       const int64_t total = count * data.d * trawl::row_type_bytes(type);
       const int64_t cuts[4] = {0, total / 3 + (total > 7), total / 2 + (total > 7), total};
       std::vector<trawl::RowSegment> segments;
-      for (int piece = 0; piece < 3; ++piece) {
+      for (int part = 0; part < 3; ++part) {
         std::vector<uint8_t> content(45, 0xFF);  // a header of odd length in front
-        content.insert(content.end(), static_cast<const uint8_t*>(bytes) + cuts[piece],
-                       static_cast<const uint8_t*>(bytes) + cuts[piece + 1]);
+        content.insert(content.end(), static_cast<const uint8_t*>(bytes) + cuts[part],
+                       static_cast<const uint8_t*>(bytes) + cuts[part + 1]);
         const std::string path = built->directory.file();
         write_file(path, content.data(), content.size());
-        segments.push_back({path, 45, cuts[piece + 1] - cuts[piece]});
+        segments.push_back({path, 45, cuts[part + 1] - cuts[part]});
       }
       rows = std::make_shared<trawl::Rows>(segments, type, count, data.d);
     } else {
       rows = std::make_shared<trawl::Rows>(bytes, type, count, data.d);
     }
-    if (codes && options.screen > 0 && options.screen <= data.d) {
+    if (codes && options.prefilter > 0 && options.prefilter <= data.d) {
       const std::string path = built->directory.file();
-      trawl::ScreenOptions screen_options;
-      screen_options.directions = options.screen;
-      CHECK(trawl::make_screen(path, *codes, *rows, screen_options, pool).directions == options.screen);
-      screen = trawl::ScreenFile::open(path);
+      trawl::PrefilterOptions prefilter_options;
+      prefilter_options.components = options.prefilter;
+      CHECK(trawl::make_prefilter(path, *codes, *rows, prefilter_options, pool).components == options.prefilter);
+      prefilter = trawl::PrefilterFile::open(path);
     }
-    built->index->add_shard(rows, codes, screen);
+    built->index->add_shard(rows, codes, prefilter);
   }
+  if (!options.live.empty()) built->index->set_live_rows(options.live);
   return built;
 }
 
-// The result of query q must be the oracle's to the bit.
+// The result of query q must equal the oracle's, bit for bit.
 inline void check_same(const trawl::SearchResult& result, int64_t q, const Hits& expected, const char* file, int line) {
   std::ostringstream text;
   text.precision(17);
@@ -195,13 +205,14 @@ inline void check_same(const trawl::SearchResult& result, int64_t q, const Hits&
   }
 }
 
-// Searches all queries and compares each with the oracle. Returns the result for its statistics.
+// Searches all queries and compares each with the oracle. Returns the result, for its statistics.
 inline trawl::SearchResult check_search(const trawl::Index& index, const Data& data, const Data& queries,
                                         const trawl::SearchOptions& options, trawl::ThreadPool& pool, const char* file,
                                         int line) {
   trawl::SearchResult result = trawl::search(index, queries.values.data(), queries.n, options, pool);
   for (int64_t q = 0; q < queries.n; ++q) {
-    check_same(result, q, top_k(index.metric(), queries.row(q), data, options.k, options.filter_bits), file, line);
+    check_same(result, q, top_k(index.metric(), queries.row(q), data, options.k, options.filter_bits, index.live_bits()), file,
+               line);
   }
   return result;
 }
@@ -216,7 +227,7 @@ inline Data gaussian(int64_t n, int64_t d, uint32_t seed, float spread = 1, floa
   return data;
 }
 
-// Unit vectors about a common direction, as sentence encoders make them.
+// Unit vectors with a common component, as sentence encoders produce them.
 inline Data encoder_like(int64_t n, int64_t d, uint32_t seed) {
   Data data = gaussian(n, d, seed, 1.0f);
   for (int64_t i = 0; i < n; ++i) {

@@ -7,11 +7,10 @@ import { type SplitPassage, type SplittingRule, titleAndText } from './splitting
 const WORDS = 100;
 
 /**
- * DPR's `psgs_w100.tsv`, as far as its authors describe it and its rows show it: the words of title and text, every 100
- * a passage; the last is filled up with words from the beginning; articles of fewer than 100 words give none. Titles
- * that DrQA's preparation leaves out (disambiguation pages, lists, indexes, outlines) are left out, and HTML entities
- * are undone. Of a KILT page the paragraphs are taken, as WikiExtractor writes neither headings nor lists. Ids count
- * from 1.
+ * Splits as DPR's `psgs_w100.tsv` does, reconstructed from its authors' description and its rows: every 100 words of title
+ * and text are a passage, and words from the beginning fill up the last one. Omits articles of fewer than 100 words and the
+ * titles that DrQA omits (disambiguation pages, lists, indexes, outlines). Decodes HTML entities. Omits KILT's headings and
+ * list items, which WikiExtractor does not write either. Ids count from 1.
  */
 export const dpr: SplittingRule = {
   ids: 'string',
@@ -19,9 +18,10 @@ export const dpr: SplittingRule = {
   tsv: 'dpr',
   columns: titleAndText,
   split(document) {
-    if (document.title === null) return { ok: false, reason: 'the document has no title, which begins its text' };
+    if (document.title === null)
+      return { ok: false, reason: 'the document has no title, which this rule puts before the text' };
     const title = decodeHTML(document.title).replace(/[\t\r\n]+/g, ' ');
-    if (isLeftOut(title)) return { ok: true, passages: [] };
+    if (isOmitted(title)) return { ok: true, passages: [] };
     const { text, sections } = articleText(document, title);
     const words = splitWords(text);
     if (words.count < WORDS) return { ok: true, passages: [] };
@@ -40,7 +40,7 @@ export const dpr: SplittingRule = {
   },
 };
 
-function isLeftOut(title: string): boolean {
+function isOmitted(title: string): boolean {
   const lowerCase = title.toLowerCase();
   return (
     lowerCase.includes('(disambiguation)') ||
@@ -49,7 +49,7 @@ function isLeftOut(title: string): boolean {
   );
 }
 
-/** The text with the title before it, once: WikiExtractor 2 and KILT begin the text with it, WikiExtractor 3 does not. */
+/** Title and text. Texts of WikiExtractor 2 and KILT already begin with the title, those of WikiExtractor 3 do not. */
 function articleText(document: SourceDocument, title: string): { text: string; sections: SectionMap } {
   const headings: { at: number; name: string }[] = [];
   let body = '';

@@ -3,8 +3,8 @@ import { type SplittingRule, windows } from './splitting-rule.ts';
 import type { WindowOptions } from './words.ts';
 
 /**
- * FlashRAG's `chunk_doc_corpus.py --chunk_by word`: the text cut at single spaces (chonkie's word tokeniser, so empty
- * words count and line ends stay), `size` of them a chunk. A row is the title's line and the chunk; ids count from 0.
+ * Splits as FlashRAG's `chunk_doc_corpus.py --chunk_by word` does: at single spaces, as chonkie's word tokeniser, so empty
+ * words count and line ends stay; `size` words are a passage. `contents` is title, line end, passage. Ids count from 0.
  */
 export function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRule {
   return {
@@ -13,7 +13,11 @@ export function flashragWordsRule({ size, overlap }: WindowOptions): SplittingRu
     tsv: null,
     columns: ({ title, text }) => ({ title, contents: `${title}\n${text}` }),
     split({ title, pieces }) {
-      if (title === null) return { ok: false, reason: 'the document has no title: neither a column nor a first line' };
+      if (title === null)
+        return {
+          ok: false,
+          reason: 'the document has no title, neither in a column nor as the first line of "contents"',
+        };
       const text = pieces.join('');
       if (pythonStrip(text) === '') return { ok: true, passages: [] };
       const words = text.split(' ');

@@ -5,8 +5,8 @@ import type { SplittingRule } from './splitting-rule.ts';
 const WORDS = 100;
 
 /**
- * `split_kilt_to_100.py` of RAG-R1 and R1-Searcher: the paragraphs run together, both markers deleted, every 100 words a
- * passage, the last as short as it is. A row is `<title><3 spaces><words>`; ids count from 0, as integers.
+ * Splits as `split_kilt_to_100.py` of RAG-R1 and R1-Searcher does: joins the paragraphs, deletes KILT's markers and makes
+ * every 100 words a passage; the last may be shorter. `contents` is `<title><3 spaces><words>`. Ids are integers from 0.
  */
 export const ragR1: SplittingRule = {
   ids: 'integer',
@@ -14,7 +14,8 @@ export const ragR1: SplittingRule = {
   tsv: 'r1-searcher',
   columns: ({ title, text }) => ({ contents: `${title}   ${text}` }),
   split({ title, pieces }) {
-    if (title === null) return { ok: false, reason: 'the document has no title, which begins every row of this rule' };
+    if (title === null)
+      return { ok: false, reason: 'the document has no title, which this rule puts before every passage' };
     const { text, sections } = withoutMarkers(pieces.join(''));
     const words = splitWords(text);
     const passages = [];

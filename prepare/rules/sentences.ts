@@ -4,8 +4,8 @@ import { type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
 import type { WindowOptions } from './words.ts';
 
 /**
- * Passages of `size` sentences, told by the ICU rules of the running Node (another version may tell some otherwise). A
- * sentence does not go beyond its paragraph.
+ * Splits into passages of `size` sentences. Sentence boundaries come from Node's ICU library and may differ between Node
+ * versions. A sentence ends with its paragraph at the latest.
  */
 export function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
   const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });

@@ -4,7 +4,7 @@ import type { SourceDocument } from '../source-document.ts';
 export interface SplitPassage {
   readonly title: string;
   readonly text: string;
-  /** The KILT section of its first word, '' before the first heading; null where the rule does not know headings. */
+  /** KILT section of the first word; '' before the first heading; null if the rule ignores headings. */
   readonly section: string | null;
 }
 
@@ -12,25 +12,25 @@ export type SplitDocument =
   | { readonly ok: true; readonly passages: readonly SplitPassage[] }
   | { readonly ok: false; readonly reason: string };
 
-/** How documents become passages, and how the rows look that the rule's own users read. */
+/** Splits documents into passages, and defines the row format that the users of the rule expect. */
 export interface SplittingRule {
   split(document: SourceDocument): SplitDocument;
-  /** The columns of a JSONL row between the id and those that say where it is from. */
+  /** Columns of a JSONL row, after the id and before the columns for the origin. */
   columns(passage: SplitPassage): Readonly<Record<string, string>>;
-  /** Type of ids that count passages, and the first of them. */
+  /** JSON type of ids from the position. */
   readonly ids: 'integer' | 'string';
   readonly firstId: 0 | 1;
   /**
-   * Layout of TSV: `r1-searcher` is the id, a tab and `contents` verbatim; `dpr` is id, text, title with a header; null
-   * where rows have line ends and so no TSV.
+   * TSV layout. `r1-searcher`: id and `contents`, unquoted. `dpr`: id, text and title, with a header. null: no TSV, because
+   * rows contain line ends.
    */
   readonly tsv: 'r1-searcher' | 'dpr' | null;
 }
 
-/** A `[from, to)` window over a list. */
+/** A range [from, to) of list items. */
 export type Window = readonly [from: number, to: number];
 
-/** Windows of `size` that begin `size - overlap` apart; the last is the first that reaches the end. */
+/** Windows of `size` items that begin `size - overlap` items apart, up to the first that reaches the end. */
 export function windows(count: number, size: number, overlap: number): Window[] {
   const found: Window[] = [];
   for (let from = 0; from < count; from += size - overlap) {

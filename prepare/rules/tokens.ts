@@ -1,14 +1,14 @@
-import type { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import type { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { joinWords, type Words } from '../python-text.ts';
 import { type SplittingRule, titleAndText, type Window } from './splitting-rule.ts';
 import { type WindowOptions, wordsOf } from './words.ts';
 
-/** Words whose number of tokens is remembered. */
-const MEMORY = 200_000;
+/** Words whose token count is cached. */
+const MAX_CACHED_WORDS = 200_000;
 
 /**
- * Passages of as many words as have `size` tokens of a model at most, special tokens not counted; a word of more tokens
- * stands alone. The next passage begins with the last words of the one before that have `overlap` tokens at most.
+ * Splits into passages of whole words with at most `size` tokens, special tokens not counted. A word with more tokens is a
+ * passage of its own. Consecutive passages share as many whole words as fit `overlap` tokens.
  */
 export function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextTokenizer): SplittingRule {
   const known = new Map<string, number>();
@@ -16,7 +16,7 @@ export function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextToke
     const found = known.get(word);
     if (found !== undefined) return found;
     const count = tokenizer.contentIds(word, size + 1).length;
-    if (known.size < MEMORY) known.set(word, count);
+    if (known.size < MAX_CACHED_WORDS) known.set(word, count);
     return count;
   };
   return {
@@ -48,7 +48,7 @@ function tokenWindows({ count }: Words, tokens: readonly number[], size: number,
     if (to === count) break;
     let next = to;
     let shared = 0;
-    // At least one word further, or it would never end.
+    // Advance by at least one word.
     while (next - 1 > from && shared + tokens[next - 1]! <= overlap) shared += tokens[--next]!;
     from = next;
   }

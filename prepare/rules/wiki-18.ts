@@ -2,8 +2,8 @@ import { dpr } from './dpr.ts';
 import type { SplittingRule } from './splitting-rule.ts';
 
 /**
- * DPR's passages as `wiki-18.jsonl` has them, with ids from 0: the fields of `psgs_w100.tsv` with their CSV quoting
- * half undone. Quotes in the text are doubled; a title is in quotes where it holds a space or a character beyond ASCII.
+ * Splits as `dpr`, with rows as in `wiki-18.jsonl`, which keeps part of the CSV quoting of `psgs_w100.tsv`: quotes in the
+ * text are doubled, and a title with a space or a non-ASCII character is quoted. Ids count from 0.
  */
 export const wiki18: SplittingRule = {
   ...dpr,

@@ -5,13 +5,13 @@ import type { SourceDocument } from '../source-document.ts';
 import { type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
 
 export interface WindowOptions {
-  /** Words, sentences or tokens of a passage. */
+  /** Passage size in words, sentences or tokens, depending on the rule. */
   readonly size: number;
-  /** How many of them the next passage begins with; less than `size`. */
+  /** Words, sentences or tokens that consecutive passages share; less than `size`. */
   readonly overlap: number;
 }
 
-/** Passages of `size` words, the last as short as it is. */
+/** Splits into passages of `size` words; the last may be shorter. */
 export function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
   return {
     ids: 'string',
@@ -30,7 +30,7 @@ export function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
   };
 }
 
-/** The words of all paragraphs, and the section of each place in their text. */
+/** The words of all paragraphs, and the sections by offset in their text. */
 export function wordsOf(document: SourceDocument): { words: Words; sections: SectionMap } {
   const sections = new SectionMap();
   let text = '';

@@ -1,4 +1,4 @@
-/** A client of a Trawl server: `import { TrawlClient } from 'trawl-retrieval/client'`. */
+/** The client of Trawl servers: `import { TrawlClient } from 'trawl-retrieval/client'`. */
 
 export { type CallOptions, type ClientOptions, TrawlClient } from './client.ts';
 export { TrawlConnectionError, TrawlResponseError } from './errors.ts';

@@ -1,44 +1,55 @@
 /**
- * Calls are repeated after 503 and after lost connections: all of them are reads. After a 503 the server's `retry-after` is
- * waited for, at most `maxWaitMs`; else the n-th wait is up to `firstWaitMs` × 2^n, shortened at random so that many
- * clients do not come back at once.
+ * Retries. A call is repeated after a 503 or a lost connection, because all calls only read. It makes up to `attempts` rounds; a
+ * round tries each server once, except those that are set aside. Between rounds the client waits as long as the server's
+ * `retry-after` says, at most `maxWaitMs`. Without that header the n-th wait, from n = 0, is `firstWaitMs` × 2^n, shortened by up
+ * to half at random so that many clients do not retry at the same time.
  */
 export interface RetryOptions {
-  /** Calls in all, at least 1. */
+  /** Rounds over the servers, at least 1. Default 10. */
   readonly attempts: number;
+  /** Default 250. */
   readonly firstWaitMs: number;
+  /** Default 30,000. */
   readonly maxWaitMs: number;
+  /** How long a server is set aside after it is unreachable, times out or is not ready. Default 10,000. */
+  readonly cooldownMs: number;
 }
 
-export const DEFAULT_RETRY: RetryOptions = { attempts: 10, firstWaitMs: 250, maxWaitMs: 30_000 };
+export const DEFAULT_RETRY: RetryOptions = { attempts: 10, firstWaitMs: 250, maxWaitMs: 30_000, cooldownMs: 10_000 };
 
-/** @throws RangeError for what means nothing. */
+/** @throws RangeError if a value is out of range. */
 export function checkRetry(retry: RetryOptions): RetryOptions {
   if (!Number.isSafeInteger(retry.attempts) || retry.attempts < 1) {
     throw new RangeError(`attempts is ${retry.attempts}; it must be a whole number of at least 1.`);
   }
-  if (!(retry.firstWaitMs >= 0) || !(retry.maxWaitMs >= 0)) throw new RangeError('Waits must not be negative.');
+  for (const name of ['firstWaitMs', 'maxWaitMs', 'cooldownMs'] as const) {
+    if (!(retry[name] >= 0)) throw new RangeError(`${name} is ${retry[name]}; it must not be negative.`);
+  }
   return retry;
 }
 
-/** How long to wait after the attempt of that number, counted from 0. */
-export function waitMs(attempt: number, retryAfter: string | null, { firstWaitMs, maxWaitMs }: RetryOptions): number {
-  const asked = askedMs(retryAfter);
-  if (asked !== undefined) return Math.min(asked, maxWaitMs);
+/** Milliseconds to wait after a round; rounds are counted from 0. */
+export function waitMs(
+  attempt: number,
+  retryAfter: string | null,
+  { firstWaitMs, maxWaitMs }: Pick<RetryOptions, 'firstWaitMs' | 'maxWaitMs'>,
+): number {
+  const serverMs = retryAfterMs(retryAfter);
+  if (serverMs !== undefined) return Math.min(serverMs, maxWaitMs);
   return Math.min(firstWaitMs * 2 ** Math.min(attempt, 60), maxWaitMs) * (0.5 + Math.random() / 2);
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3). */
-function askedMs(retryAfter: string | null): number | undefined {
+/** Parses `retry-after`: seconds or a date (RFC 9110, section 10.2.3). */
+function retryAfterMs(retryAfter: string | null): number | undefined {
   if (retryAfter === null) return undefined;
   const text = retryAfter.trim();
   if (/^\d+$/.test(text)) return Number(text) * 1000;
-  // Date.parse takes much that is no HTTP date, "-1" among it.
+  // Date.parse also accepts texts that are not HTTP dates, such as "-1".
   const date = /GMT$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }
 
-/** Rejects with the signal's reason as soon as it is aborted. */
+/** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {

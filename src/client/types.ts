@@ -2,21 +2,21 @@ import type { Static } from 'typebox';
 import type { nativeSearch } from '../http/dialects/native-search.ts';
 import type { IndexesReply, PassageReply } from '../http/routes/native.ts';
 
-/** The types of requests and replies, made of the schemas by which the server reads and describes them. */
+/** The types of requests and replies, derived from the schemas that the server validates with. */
 
 type SearchBody = Static<(typeof nativeSearch)['request']>;
 
-/** A text, or a sub-query with the question it serves. */
+/** A text, or a sub-query with the question that it helps to answer. */
 export type Query = string | { readonly query: string; readonly question?: string | null };
 
-/** The body of POST /v1/search: everything but `queries` has a default (docs/http-api.md). */
+/** The body of POST /v1/search. All fields except `queries` have defaults (docs/http-api.md). */
 export type SearchRequest = Readonly<Partial<Omit<SearchBody, 'queries' | 'exclude'>>> & {
   readonly queries: readonly Query[];
   readonly exclude?: readonly (string | number)[];
 };
 
 export type SearchReply = Static<(typeof nativeSearch)['reply']>;
-/** The outcome of one query; `ok` tells a failed one. */
+/** The outcome of one query; `ok` is false if it failed. */
 export type QueryResult = SearchReply['results'][number];
 export type Hit = NonNullable<Extract<QueryResult, { ok: true }>['hits']>[number];
 export type FusedHit = NonNullable<SearchReply['hits']>[number];
@@ -25,7 +25,7 @@ export type IndexInfo = Static<typeof IndexesReply>['indexes'][number];
 export type Passage = Static<typeof PassageReply>;
 
 export interface ScoredDocument {
-  /** The row of the corpus with `contents`. */
+  /** The row of the corpus, with `contents` added if it has none. */
   readonly document: Readonly<Record<string, unknown>>;
   readonly score: number;
 }
@@ -34,6 +34,6 @@ export interface Readiness {
   readonly ready: boolean;
   /** `ready`, `starting` or `stopping`. */
   readonly status: string;
-  /** The whole answer: facts of the index, or the progress of the start. */
+  /** The whole body: facts about the index if the server is ready, else the progress of its start. */
   readonly facts: Readonly<Record<string, unknown>>;
 }

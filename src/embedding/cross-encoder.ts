@@ -1,46 +1,46 @@
 import { TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
-import { parseDevice } from './device.ts';
-import { EncoderPool } from './encoder-pool.ts';
-import { type ModelFolder, readModelFolder } from './model-folder.ts';
+import { identityOn, parseDevice } from './inference/device.ts';
+import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import { poolOptions, type RunOptions } from './open-encoder.ts';
+import { PoolAccess } from './pool/pool-access.ts';
 import type { EncodeOutcome } from './text-encoder.ts';
-import type { PairTruncation } from './text-pair.ts';
+import type { PairTruncation } from './tokenizer/text-pair.ts';
 
 export interface ScoreOptions {
   /** Default `longest-first`. */
   readonly truncate?: PairTruncation;
   /**
-   * `none` (default): the model's raw value, which orders passages of one query. `model`: what the model's own
-   * configuration makes of it, usually the sigmoid, in (0, 1). Both order alike.
+   * `none` (default): the model's raw output. `model`: the output after the activation in the model's configuration, usually the
+   * sigmoid, in (0, 1). Both rank passages in the same order.
    */
   readonly activation?: 'none' | 'model';
-  /** Aborting drops pairs that have not begun and rejects with CANCELLED. */
+  /** Aborting drops the pairs that no worker has started and rejects with CANCELLED. */
   readonly signal?: AbortSignal;
 }
 
 export interface ScoreResult {
-  /** One per passage, in their order; larger is more relevant. NaN where the pair failed. */
+  /** One per passage, in their order; larger is more relevant. NaN for a pair that failed. */
   readonly scores: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
 }
 
 /**
- * Query and passage in, relevance out (BERT-family sequence classification with one value). Each pair is looked at as a
- * whole, so nothing can be computed beforehand: it reranks what an index has found. On the CPU a pair has the same bits
- * in any company. Work runs in worker threads.
+ * Scores the relevance of passages to a query (BERT-family sequence classification with one label). The model reads query and
+ * passage together, so nothing can be computed in advance, and it is used to rerank hits. On the CPU, the bits of a pair's score do
+ * not depend on the other pairs of the batch. Work runs in worker threads.
  */
 export interface CrossEncoder {
   readonly identity: ModelIdentity;
-  /** One failing pair fails alone. */
+  /** A pair that fails does not fail the call: see `outcomes`. */
   score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult>;
-  /** Waits for running pairs, then ends the workers. Safe to call twice. */
+  /** Rejects calls with waiting pairs, waits for the others and ends the workers. Safe to call twice. */
   close(): Promise<void>;
 }
 
 /**
- * A cross-encoder for a model's name or folder. Errors: MODEL_NOT_FOUND, MODEL_INVALID (also for an encoder),
- * CONFIG_INVALID, DEVICE_UNAVAILABLE. Call `close` when done.
+ * Opens a cross-encoder by its name in `models/` or by its folder. Call `close` when done. Errors: MODEL_NOT_FOUND,
+ * MODEL_INVALID (also for an encoder), CONFIG_INVALID, DEVICE_UNAVAILABLE.
  */
 export async function openCrossEncoder(nameOrFolder: string, options: RunOptions = {}): Promise<CrossEncoder> {
   const devices = parseDevice(options.device ?? 'cpu');
@@ -49,42 +49,41 @@ export async function openCrossEncoder(nameOrFolder: string, options: RunOptions
   if (labels !== null && labels !== 1) {
     throw new TrawlError(
       'MODEL_INVALID',
-      `${model.folder} gives ${labels} values per pair; a reranker gives one. A classifier of ${labels} classes is none.`,
+      `${model.folder} returns ${labels} values per pair; a reranker returns one. Use a model with a single label.`,
       { details: { labels } },
     );
   }
-  return new PooledCrossEncoder(model, await EncoderPool.open(await poolOptions(model, devices, options)));
+  const access = await PoolAccess.open(await poolOptions(model, devices, options));
+  return new PooledCrossEncoder(model, identityOn(devices, model.identity), access);
 }
 
 class PooledCrossEncoder implements CrossEncoder {
+  readonly identity: ModelIdentity;
   readonly #model: ModelFolder;
-  readonly #pool: EncoderPool;
+  readonly #access: PoolAccess;
 
-  constructor(model: ModelFolder, pool: EncoderPool) {
+  constructor(model: ModelFolder, identity: ModelIdentity, access: PoolAccess) {
+    this.identity = identity;
     this.#model = model;
-    this.#pool = pool;
-  }
-
-  get identity(): ModelIdentity {
-    return this.#pool.identity;
+    this.#access = access;
   }
 
   async score(query: string, passages: readonly string[], options: ScoreOptions = {}): Promise<ScoreResult> {
     const { truncate = 'longest-first', activation = 'none', signal } = options;
     const pairs = passages.map((passage) => ({ query, passage, truncatePair: truncate }));
-    const { vectors: scores, outcomes } = await this.#pool.encode(pairs, {
-      kind: 'passage',
-      ...(signal === undefined ? {} : { signal }),
+    const { vectors: scores, outcomes } = await this.#access.encode(pairs, {
+      tokenize: { prefix: '', maxTokens: this.identity.maxTokens.passage, truncate: 'tail' },
+      signal,
     });
-    const isSigmoid = activation === 'model' && this.#model.activation === 'sigmoid';
+    const appliesSigmoid = activation === 'model' && this.#model.activation === 'sigmoid';
     for (const [i, outcome] of outcomes.entries()) {
       if (!outcome.ok) scores[i] = Number.NaN;
-      else if (isSigmoid) scores[i] = 1 / (1 + Math.exp(-scores[i]!));
+      else if (appliesSigmoid) scores[i] = 1 / (1 + Math.exp(-scores[i]!));
     }
     return { scores, outcomes };
   }
 
   close(): Promise<void> {
-    return this.#pool.close();
+    return this.#access.close();
   }
 }

@@ -1,59 +1,63 @@
 import { stat } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
 import type { Precision } from '../manifest/model-identity.ts';
-import { availableCores } from './available-cores.ts';
-import { type CudaDevices, parseDevice } from './device.ts';
-import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
-import { memoryLimit } from './memory-limit.ts';
-import { type ModelFolder, readModelFolder } from './model-folder.ts';
-import type { ModelOverrides } from './model-overrides.ts';
+import { availableCores } from '../system/cores.ts';
+import { memoryLimit } from '../system/memory.ts';
+import { type CudaDevices, parseDevice } from './inference/device.ts';
+import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
+import type { ModelOverrides } from './model/model-overrides.ts';
+import { ModelEncoder } from './model-encoder.ts';
+import type { EncoderPoolOptions } from './pool/encoder-pool.ts';
+import type { EncoderPools } from './pool/encoder-pools.ts';
 import type { TextEncoder } from './text-encoder.ts';
 
 export interface RunOptions {
   /**
-   * What is learned of a graph by trying it is learned while the encoder is opened (0.2 s for 22 million weights, 1.3 s for
-   * 110 million), and not by the first texts that meet: for a server. Default: no.
+   * Whether the grouping trial runs while the encoder opens (0.2 s for 22 million weights, 1.3 s for 110 million) instead of with
+   * the first texts of equal length. For servers. Default: false.
    */
   readonly longLived?: boolean | undefined;
   /**
-   * Worker threads on the CPU, [1, ∞); default: the cores this process may use. More only wait for each other. On CUDA
-   * there is one for each device.
+   * Worker threads on the CPU, at least 1. More threads than cores slow each other down. CUDA has one thread per device. Default:
+   * the cores that this process may use.
    */
   readonly workers?: number | undefined;
   /** `cpu` (default), `cuda`, `cuda:0,cuda:1`. */
   readonly device?: string | undefined;
   /**
-   * Whether the workers share one copy of the weights: less memory, less speed, and vectors that differ in their last bits.
-   * Default: where copies would take more than half of the memory that this process may use at most, and the weights lie
-   * in files of their own.
+   * Whether the workers share one copy of the weights. It takes less memory but is slower, and vectors differ in their last bits.
+   * Possible only for weights in external data files. Default: only if a copy per worker would take more than half of the memory
+   * that this process may use.
    */
   readonly shareWeights?: boolean | undefined;
 }
 
 export interface OpenEncoderOptions extends RunOptions {
   readonly overrides?: ModelOverrides | undefined;
-  /** The graph to take; CONFIG_INVALID where the folder has none of that precision. */
+  /** Precision of the graph; CONFIG_INVALID if the folder has no such graph. */
   readonly precision?: Precision | undefined;
   /**
-   * Without `precision`: graphs that are liked, the best first. Where the folder has none of them the description's own is
-   * taken. Default: on CUDA float16 and float32, on the CPU the description's own.
+   * Preferred precisions, best first, if `precision` is not given. If the folder has none of them, the model's default graph is
+   * used. Default: float16, float32 on CUDA; none on the CPU.
    */
   readonly preferredPrecisions?: readonly Precision[] | undefined;
+  /** Pools that share workers and weights between encoders of the same model. Default: a separate pool. */
+  readonly pools?: EncoderPools | undefined;
 }
 
 /**
- * An encoder for a model's name or folder, ready to encode. Errors: MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID,
- * DEVICE_UNAVAILABLE. Call `close` when done.
+ * Opens an encoder by its name in `models/` or by its folder. Call `close` when done. Errors: MODEL_NOT_FOUND,
+ * MODEL_INVALID, CONFIG_INVALID, DEVICE_UNAVAILABLE.
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   const devices = parseDevice(options.device ?? 'cpu');
   const preferred = options.preferredPrecisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
   const precision = options.precision ?? (await firstPresent(nameOrFolder, preferred));
   const model = await readModelFolder(nameOrFolder, options.overrides, { precision });
-  return EncoderPool.open(await poolOptions(model, devices, options));
+  return ModelEncoder.open(await poolOptions(model, devices, options), options.pools);
 }
 
-/** How many workers a model gets, and how they keep its weights. */
+/** Chooses the workers, their devices and whether they share weights. Throws CONFIG_INVALID. */
 export async function poolOptions(
   model: ModelFolder,
   cudaDevices: CudaDevices,
@@ -62,7 +66,8 @@ export async function poolOptions(
   if (cudaDevices !== null && options.workers !== undefined && options.workers !== cudaDevices.length) {
     throw new TrawlError(
       'CONFIG_INVALID',
-      `${options.workers} workers for ${cudaDevices.length} CUDA devices: there is one for each device. Leave the number out.`,
+      `${options.workers} workers were requested for ${cudaDevices.length} CUDA devices, but each device has one worker. ` +
+        'Omit the number of workers.',
     );
   }
   const workers = cudaDevices?.length ?? options.workers ?? availableCores();

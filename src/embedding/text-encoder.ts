@@ -1,12 +1,12 @@
 import type { TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 
-export const TEXT_KINDS = ['query', 'passage'] as const;
-export type TextKind = (typeof TEXT_KINDS)[number];
+/** Decides which prefix and which token limit of the model a text gets. */
+export type InputType = 'query' | 'passage';
 
 /**
- * A text, or an agent's sub-query with the question it serves. The parts stay apart until truncation, because the limit
- * may have to cut the one or the other.
+ * A text, or an agent's sub-query with the question that it was derived from. The two are kept separate because truncation may
+ * shorten either of them.
  */
 export type EncoderInput = string | QuestionAndQuery;
 
@@ -16,36 +16,36 @@ export interface QuestionAndQuery {
 }
 
 /**
- * What is cut when a text has more tokens than the model takes. `tail` keeps the head, as every peer does; `question`
- * shortens the question of a `QuestionAndQuery` so that the current query survives (for a plain text it means `tail`).
+ * Which part of a text is removed when it has more tokens than the limit. `tail` removes the end, as other retrieval servers do.
+ * `question` shortens the question of a `QuestionAndQuery` and keeps the query; for a plain text it means `tail`.
  */
 export const TRUNCATE_SIDES = ['tail', 'question'] as const;
 export type TruncateSide = (typeof TRUNCATE_SIDES)[number];
 
 /**
- * What the limit took from a text. `tail`: its end, which for a question with its query is the query's. `question`: the
- * question's end, or all of it. `question-and-tail`: the whole question, and the end of the query too.
+ * What truncation removed from a text. `tail`: the end (in a `QuestionAndQuery` the end of the query). `question`: the end of the
+ * question, or all of it. `question-and-tail`: the whole question and the end of the query.
  */
-export const CUTS = ['nothing', 'tail', 'question', 'question-and-tail'] as const;
-export type Cut = (typeof CUTS)[number];
+export const TRUNCATIONS = ['nothing', 'tail', 'question', 'question-and-tail'] as const;
+export type Truncation = (typeof TRUNCATIONS)[number];
 
-/** What happened to one text. A failed text has a zero row in `vectors`, which must not be searched. */
+/** The result for one text. A failed text has a row of zeros in `vectors`, which must not be searched. */
 export type EncodeOutcome =
   | {
       readonly ok: true;
       /** Tokens embedded, special tokens included. */
       readonly tokens: number;
       /**
-       * True when the text had more tokens than the limit and was cut, or more characters than are looked at (200,000 of
-       * a text, a question or a query): so no text, however little of it makes tokens, occupies a worker for long.
+       * Whether the text had more tokens than the limit, or the text, question or query had more than 200,000 characters.
+       * Characters beyond that are not read, so that no text occupies a worker for long.
        */
       readonly truncated: boolean;
-      /** `nothing` where `truncated` is false. */
-      readonly cut: Cut;
+      /** `nothing` if `truncated` is false. */
+      readonly cut: Truncation;
     }
   | { readonly ok: false; readonly error: TrawlError };
 
-/** The text that is embedded for an input, before the limit in tokens: prefix, question, separator, query. */
+/** The text that is embedded for an input, before truncation: prefix, question, separator and query. */
 export function composeText(input: EncoderInput, prefix: string, separator: string | null): string {
   const pair = questionAndQuery(input);
   if (pair === null) return prefix + (typeof input === 'string' ? input : input.query);
@@ -54,7 +54,7 @@ export function composeText(input: EncoderInput, prefix: string, separator: stri
     : `${prefix}${pair.question} ${separator} ${pair.query}`;
 }
 
-/** The input where it has a question to speak of, else null. */
+/** The input if it has a question that is not blank, else null. */
 export function questionAndQuery(input: EncoderInput): QuestionAndQuery | null {
   return typeof input === 'string' || input.question.trim() === '' ? null : input;
 }
@@ -63,45 +63,61 @@ export interface EncodeResult {
   /** Row-major, texts × dimension, in the order of the texts. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
-  /** Milliseconds in which no worker had any of the texts; absent where nothing ever waits. */
-  readonly waitedMs?: number;
+  /** Time during which no worker was encoding any of the texts, in milliseconds; 0 for an encoder without a queue. */
+  readonly waitedMs: number;
 }
 
 export interface EncodeOptions {
-  readonly kind: TextKind;
+  readonly inputType: InputType;
+  /** Default `tail`. */
   readonly truncate?: TruncateSide;
-  /** Aborting drops texts that have not begun and rejects with CANCELLED. */
+  /** Aborting drops the texts that no worker has received and rejects with CANCELLED. */
   readonly signal?: AbortSignal;
 }
 
-/** What an encoder has to do and has done. */
+/**
+ * Queue and counters of one encoder. For encoders that share a pool, the counts add up to those of the pool, but each has the
+ * `expectedWaitMs` of the whole pool.
+ */
 export interface EncoderLoad {
-  /** Texts that no worker has begun. */
+  /** Texts that no worker has received. */
   readonly waitingTexts: number;
-  /** Expected milliseconds until those are done; 0 before anything was measured. */
+  /**
+   * Expected time until all waiting texts are done, in milliseconds, including texts of other encoders that share the pool; 0
+   * before the first measurement.
+   */
   readonly expectedWaitMs: number;
-  /** Texts encoded since the start. */
+  /** Texts encoded. */
   readonly texts: number;
-  /** Texts given up before a worker had them, because their caller went away. */
+  /** Texts that were cancelled before a worker received them. */
   readonly droppedTexts: number;
-  /** Messages to workers, each with texts of one call or of several. */
+  /** Chunks of work sent to workers. A chunk with texts of several encoders counts for the encoder of its first text. */
   readonly chunks: number;
 }
 
+/** The load of an encoder that has no queue and counts nothing. */
+export const NO_ENCODER_LOAD: EncoderLoad = Object.freeze({
+  waitingTexts: 0,
+  expectedWaitMs: 0,
+  texts: 0,
+  droppedTexts: 0,
+  chunks: 0,
+});
+
 /**
- * Texts in, vectors out. Tokenising is inside. On the CPU a text gives the same bits in any company
- * (`identity.batchInvariant`). Work runs in worker threads; the calling thread is never blocked by it.
+ * Turns texts into vectors. On the CPU, the bits of a text's vector do not depend on the other texts of the batch
+ * (`identity.batchInvariant`). Work runs in worker threads and does not block the calling thread.
  */
 export interface TextEncoder {
   readonly identity: ModelIdentity;
   readonly dimension: number;
-  /** What stands between a question and its query, a space on each side; null where one space does. */
+  /** Separator between question and query (surrounded by spaces), or null for a single space. */
   readonly separator: string | null;
-  /** What keeps every text from its vector; absent while texts are encoded. */
-  readonly failure?: TrawlError | undefined;
-  /** Absent where nothing ever waits. */
-  readonly load?: EncoderLoad;
+  /** Why every text fails; undefined while the encoder works. */
+  readonly failure: TrawlError | undefined;
+  readonly load: EncoderLoad;
+  /** A text that fails does not fail the call: see `outcomes`. Rejects with CANCELLED after an abort or `close`. */
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;
-  /** Waits for running texts, then ends the workers. Safe to call twice. */
+  /** Rejects calls with waiting texts, waits for the others and frees the workers. Safe to call twice. */
   close(): Promise<void>;
 }

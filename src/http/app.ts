@@ -1,93 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, LogController } from 'fastify';
 import { TrawlError } from '../errors.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
-import { installAccess } from './access.ts';
-import { BodyBudget } from './body-budget.ts';
-import { ConnectionErrors } from './connection-errors.ts';
-import { installCors } from './cors.ts';
-import { installErrorHandler, sendError } from './error-reply.ts';
-import { takeIndexPrefix } from './index-choice.ts';
+import { installAccess } from './access/access.ts';
+import { installCors } from './access/cors.ts';
+import { ConnectionErrors } from './connections/connection-errors.ts';
+import { IdleConnections } from './connections/idle-connections.ts';
+import { installProtocolChecks, WITHOUT_HOST_CHECK } from './connections/protocol-checks.ts';
+import { disconnectIfStalled } from './connections/stalled-readers.ts';
+import { installErrorHandler, sendError } from './errors/error-reply.ts';
+import { installUnknownRoutes } from './errors/unknown-routes.ts';
+import { takeIndexPrefix } from './indexes/index-choice.ts';
+import { RetrieverHolder } from './indexes/retriever-holder.ts';
 import { acceptRawBodies } from './json-body.ts';
-import { QuietConnections } from './quiet-connections.ts';
-import { ReplyBudget } from './reply-budget.ts';
-import { requestId } from './request-id.ts';
-import { RetrieverHolder } from './retriever-holder.ts';
+import { BodyBudget } from './limits/body-budget.ts';
+import { ReplyBudget } from './limits/reply-budget.ts';
+import { ServerMetrics } from './metrics/server-metrics.ts';
+import { installClock } from './metrics/server-timing.ts';
 import { registerAdmin } from './routes/admin.ts';
 import { registerDialects } from './routes/dialects.ts';
 import { registerDocs } from './routes/docs.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerMcp } from './routes/mcp.ts';
 import { registerMetrics } from './routes/metrics.ts';
+import { registerModels } from './routes/models.ts';
 import { registerNative } from './routes/native.ts';
 import { registerPage } from './routes/page.ts';
 import { resolveServerConfig, type ServerConfig } from './server-config.ts';
-import { ServerMetrics } from './server-metrics.ts';
-import { installClock } from './server-timing.ts';
-import { cutIfStalled } from './stalled-readers.ts';
-import { installUnknownRoutes } from './unknown-routes.ts';
 
-/** TCP's own probes find clients that vanished without a word (a machine that lost power), also behind a long wait. */
-const TCP_PROBE_AFTER_MS = 60_000;
+/** TCP keep-alive detects clients that vanish during a long wait, such as a machine that loses power. */
+const TCP_KEEP_ALIVE_AFTER_MS = 60_000;
 
-/** Longer ones cannot be asked for by GET /v1/passages/{id}. */
+/** Longest id for GET /v1/passages/{id}. */
 const MAX_ID_CHARACTERS = 2_048;
 
-/** How often Node looks for requests that take too long to arrive. */
+/** How often Node checks for requests that take too long to arrive. */
 const CHECK_EVERY_MS = 10_000;
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const;
 
-/** The whole HTTP layer, not listening. Closing it closes no retriever: who opened that closes it afterwards. */
+/** Builds the HTTP server, which does not listen yet. Closing it does not close the retriever, which the caller owns. */
 export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
   const metrics = options.metrics ?? new ServerMetrics();
   const config = resolveServerConfig({ ...options, metrics });
   const holder = source instanceof RetrieverHolder ? source : RetrieverHolder.of(source);
   const app = Fastify({
     ...(config.logger === null ? { logger: false } : { loggerInstance: config.logger }),
-    // One line per answer, written by the route that knows its figures.
+    // The routes log one line per response, with timings.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
     rewriteUrl: takeIndexPrefix,
     trustProxy: false,
     bodyLimit: config.maxBodyBytes,
-    // Ids of passages stand in paths.
     routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
-    // A start from a slow disk is slow, not broken.
+    // Plugins may take long to load from a slow disk.
     pluginTimeout: 0,
-    // A quiet connection may be waiting for its answer: waiting is the default, so nothing cuts it.
+    // A connection without traffic may be waiting for its response, for any time.
     connectionTimeout: 0,
     requestTimeout: config.receiveTimeoutMs,
     keepAliveTimeout: config.keepAliveMs,
     ...(config.tls === null
       ? { http: connectionOptions(config) }
       : { https: { ...connectionOptions(config), ...config.tls, ...TLS_OPTIONS } }),
-    // While closing, the holder says NOT_READY in the form the clients know.
+    // While closing, the holder throws NOT_READY, which our error handler formats.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => connectionErrors.handle(error, socket),
     frameworkErrors(_error, request, reply) {
-      // No hook runs for it.
+      // Fastify does not run hooks for framework errors.
       request.arrivedAt = performance.now();
       reply.headers(headersOfEveryAnswer(request));
-      sendError(new TrawlError('NOT_FOUND', 'The path of the request cannot be decoded.'), request, reply, config);
+      sendError(
+        new TrawlError('NOT_FOUND', 'Route not found: the path of the request cannot be decoded.'),
+        request,
+        reply,
+        config,
+      );
     },
   } as FastifyServerOptions);
 
   const connectionErrors = new ConnectionErrors(app.log, () => metrics.refused('INVALID_REQUEST'));
   connectionErrors.watch(app.server);
   app.server.maxConnections = config.maxConnections;
-  app.server.on('drop', () => metrics.cut('too-many'));
-  const quiet = new QuietConnections(app.server);
-  app.addHook('preClose', async () => quiet.close());
+  app.server.on('drop', () => metrics.disconnected('too-many'));
+  const idle = new IdleConnections(app.server);
+  app.addHook('preClose', async () => idle.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(headersOfEveryAnswer(request));
   });
   app.addHook('onSend', async (request, reply) => {
-    cutIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.cut('stalled'));
-    // A connection kept open would hold up the stop until it is idle for long.
+    disconnectIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.disconnected('stalled'));
+    // A connection that stays open would delay the stop.
     if (holder.state === 'stopping') reply.header('connection', 'close');
   });
   installCors(app, config.corsOrigins);
+  installProtocolChecks(app);
   installAccess(app, config.keys);
   acceptRawBodies(app);
   installErrorHandler(app, config);
@@ -99,6 +107,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerDialects(app, routes);
   registerHealth(app, holder, config);
   registerNative(app, holder);
+  registerModels(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);
   registerMcp(app, routes);
@@ -114,9 +123,19 @@ function headersOfEveryAnswer({ id }: FastifyRequest): Record<string, string> {
 function connectionOptions({ receiveTimeoutMs, headersTimeoutMs }: ServerConfig): object {
   const headersTimeout = Math.min(headersTimeoutMs, receiveTimeoutMs);
   return {
+    ...WITHOUT_HOST_CHECK,
     keepAlive: true,
-    keepAliveInitialDelay: TCP_PROBE_AFTER_MS,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_AFTER_MS,
     headersTimeout,
     connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, headersTimeout),
   };
+}
+
+/** Characters that are safe in a header and a log line. */
+const USABLE_ID = /^[\w.:+/=@-]{1,128}$/;
+
+/** The client's own id if it is safe, so that client and server log the same id; else a new id. */
+function requestId(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && USABLE_ID.test(given) ? given : randomUUID();
 }

@@ -1,29 +1,35 @@
-/** Words of a query that are in every other passage tell no place. */
+/** Shorter words of a query, such as articles, are too frequent to locate a passage's relevant part. */
 const MIN_WORD = 3;
-const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+/** Bounded, because a match of millions of letters would overflow the stack of the regular expression. */
+const WORD = /[\p{L}\p{N}\p{M}]{1,1000}/gu;
 const ELLIPSIS = '…';
 
 export interface Excerpt {
   readonly text: string;
-  /** Whether `text` is all there was. */
+  /** Whether `text` is the complete text. */
   readonly whole: boolean;
 }
 
 /**
- * At most `maxCharacters` UTF-16 units of a text, ellipses included, from where most different words of the query stand
- * together; its beginning where none does. Cut at white space where there is some near, never inside a character.
+ * At most `maxCharacters` UTF-16 units of a text, ellipses included: the part with the most distinct wanted words, or the
+ * beginning if it has none. It is cut at white space if possible, and never inside a character.
  */
-export function excerpt(text: string, query: string, maxCharacters: number): Excerpt {
+export function excerpt(text: string, wanted: ReadonlySet<string>, maxCharacters: number): Excerpt {
   if (text.length <= maxCharacters) return { text, whole: true };
   const room = Math.max(0, maxCharacters - 2 * ELLIPSIS.length);
-  const [first, last] = bestWindow(text, new Set(words(query).map(({ word }) => word)), room);
-  // The words found stand in the middle, as far as the text goes.
+  const [first, last] = bestWindow(text, wanted, room);
+  // Centres the found words, as far as the text allows.
   const spare = room - (last - first);
   const from = Math.max(0, Math.min(first - Math.floor(spare / 2), text.length - room));
   const start = from === 0 ? 0 : afterSpace(text, from, first);
   const end = start + room >= text.length ? text.length : beforeSpace(text, start + room, Math.max(last, start));
-  const cut = text.slice(start, end).trim();
-  return { text: `${start === 0 ? '' : ELLIPSIS}${cut}${end === text.length ? '' : ELLIPSIS}`, whole: false };
+  const part = text.slice(start, end).trim();
+  return { text: `${start === 0 ? '' : ELLIPSIS}${part}${end === text.length ? '' : ELLIPSIS}`, whole: false };
+}
+
+/** The words of a query that an excerpt should contain, in lower case. */
+export function wordsOf(query: string): ReadonlySet<string> {
+  return new Set(words(query).map(({ word }) => word));
 }
 
 interface Word {
@@ -40,7 +46,7 @@ function words(text: string): Word[] {
   })).filter(({ word }) => word.length >= MIN_WORD || /\p{N}|[^\p{ASCII}]/u.test(word));
 }
 
-/** Where the first window of `room` characters with most different words of `wanted` begins and ends. */
+/** Start and end of the first window of at most `room` characters with the most distinct words of `wanted`. */
 function bestWindow(text: string, wanted: ReadonlySet<string>, room: number): [number, number] {
   const found = words(text).filter(({ word, start, end }) => wanted.has(word) && end - start <= room);
   const inside = new Map<string, number>();
@@ -50,10 +56,10 @@ function bestWindow(text: string, wanted: ReadonlySet<string>, room: number): [n
   for (const { word, end } of found) {
     inside.set(word, (inside.get(word) ?? 0) + 1);
     while (end - found[left]!.start > room) {
-      const gone = found[left++]!.word;
-      const count = inside.get(gone)! - 1;
-      if (count === 0) inside.delete(gone);
-      else inside.set(gone, count);
+      const leaving = found[left++]!.word;
+      const count = inside.get(leaving)! - 1;
+      if (count === 0) inside.delete(leaving);
+      else inside.set(leaving, count);
     }
     if (inside.size > most) {
       most = inside.size;
@@ -63,13 +69,13 @@ function bestWindow(text: string, wanted: ReadonlySet<string>, room: number): [n
   return best;
 }
 
-/** The first place after white space in [from, limit]; else `from`, not inside a surrogate pair. */
+/** The first position after white space in [from, limit]; without white space `from`, moved out of a surrogate pair. */
 function afterSpace(text: string, from: number, limit: number): number {
   for (let at = from; at <= limit; at++) if (/\s/.test(text.charAt(at - 1))) return at;
   return isLowSurrogate(text, from) ? from + 1 : from;
 }
 
-/** The last place before white space in [limit, from]; else `from`, not inside a surrogate pair. */
+/** The last position before white space in [limit, from]; without white space `from`, moved out of a surrogate pair. */
 function beforeSpace(text: string, from: number, limit: number): number {
   for (let at = from; at >= limit && at > 0; at--) if (/\s/.test(text.charAt(at))) return at;
   return isLowSurrogate(text, from) ? from - 1 : from;

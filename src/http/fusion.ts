@@ -1,6 +1,6 @@
 import { type DocumentFields, documentFields } from '../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../retrieval/retriever.ts';
-import type { EventLoopTurn } from './event-loop-turn.ts';
+import type { TimeSlice } from './time-slice.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
 export type Fusion = (typeof FUSIONS)[number];
@@ -8,15 +8,15 @@ export type Fusion = (typeof FUSIONS)[number];
 export const DEDUPLICATIONS = ['none', 'passage', 'title'] as const;
 export type Deduplication = (typeof DEDUPLICATIONS)[number];
 
-/** The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), which FlashRAG uses too. */
+/** The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009); FlashRAG uses the same. */
 const RRF_K = 60;
 
-/** Which hits of a query stay. */
+/** Which hits of a query are kept. */
 export interface Selection {
-  /** Hits of a list in the reply. */
+  /** Longest list in the reply. */
   readonly k: number;
   readonly minScore: number | null;
-  /** Ids as text. */
+  /** Ids of passages, as text. */
   readonly excluded: ReadonlySet<string>;
   readonly deduplicate: Deduplication;
 }
@@ -27,62 +27,62 @@ export interface Candidate {
 }
 
 export interface Fused {
-  /** Of the passages that count as one, that with the best score. */
+  /** The best-scored of the hits that deduplication merged. */
   readonly best: Candidate;
-  /** What the list is ordered by; larger is better. */
+  /** The fused score, by which the list is ordered; larger is better. */
   readonly score: number;
-  /** Where it was found, best score first; ranks from 1, after what was left out. */
+  /** The queries that found the passage, best score first. Ranks start at 1 and are counted after selection. */
   readonly from: readonly { readonly query: number; readonly rank: number; readonly score: number }[];
 }
 
-/** What stays of a query's hits, best first. */
+/** The selected hits of one query, best first. */
 export interface Selected {
   readonly candidates: readonly Candidate[];
-  /** False where further hits of the query, if it has some, would be looked at. */
+  /** False if more hits of this query could still be added. */
   readonly full: boolean;
 }
 
 /**
- * The hits of each query that stay; none of a query that failed. With `acrossLists` what counts as one stays in the first
- * list that has it, and a list has at most `length` of them; else it is in every list once, and `length` hits that are not
- * left out are looked at.
+ * Selects hits of each query; a failed query has none. With `acrossLists`, a duplicate is kept only in the first list that has it,
+ * and each list gets up to `length` hits. Otherwise duplicates are removed within each list, among the first `length` hits that are
+ * not excluded.
  */
 export async function select(
   outcomes: readonly QueryOutcome[],
   { minScore, excluded, deduplicate }: Selection,
   { length, acrossLists }: { readonly length: number; readonly acrossLists: boolean },
-  turn: EventLoopTurn,
+  slice: TimeSlice,
 ): Promise<readonly Selected[]> {
   let seen = new Set<unknown>();
   const lists: Selected[] = [];
   for (const outcome of outcomes) {
     const candidates: Candidate[] = [];
-    let looked = 0;
+    let considered = 0;
     let full = !outcome.ok;
     if (!acrossLists) seen = new Set();
     for (const hit of outcome.ok ? outcome.hits : []) {
-      full = (acrossLists ? candidates.length : looked) === length || (minScore !== null && hit.score < minScore);
+      full = (acrossLists ? candidates.length : considered) === length || (minScore !== null && hit.score < minScore);
       if (full) break;
       const candidate = { hit, fields: documentFields(hit.document) };
       if (candidate.fields.id !== undefined && excluded.has(candidate.fields.id)) continue;
-      looked++;
+      considered++;
       const key = keyOf(candidate, deduplicate);
       if (deduplicate !== 'none' && seen.has(key)) continue;
       seen.add(key);
       candidates.push(candidate);
     }
-    lists.push({ candidates, full: full || (acrossLists ? candidates.length : looked) === length });
-    if (turn.isOver) await turn.next();
+    lists.push({ candidates, full: full || (acrossLists ? candidates.length : considered) === length });
+    if (slice.isOver) await slice.yield();
   }
   return lists;
 }
 
-/** One list of at most `k` from several. Equal scores are ordered by the better hit, then by the lower row. */
+/** Merges lists into one of at most `k`. Equal fused scores are ordered by the better hit, then by the lower row. */
 export async function fuse(
   lists: readonly Selected[],
   fusion: Exclude<Fusion, 'none'>,
   { k, deduplicate }: Selection,
-  turn: EventLoopTurn,
+  slice: TimeSlice,
 ): Promise<Fused[]> {
   const groups = new Map<unknown, { best: Candidate; rrf: number; from: Fused['from'][number][] }>();
   for (const [query, { candidates }] of lists.entries()) {
@@ -95,7 +95,7 @@ export async function fuse(
       group.from.push({ query, rank, score: candidate.hit.score });
       groups.set(key, group);
     }
-    if (turn.isOver) await turn.next();
+    if (slice.isOver) await slice.yield();
   }
   return [...groups.values()]
     .map(({ best, rrf, from }) => ({ best, score: fusion === 'rrf' ? rrf : best.hit.score, from }))
@@ -108,7 +108,7 @@ function isBetter(a: Hit, b: Hit): boolean {
   return a.score > b.score || (a.score === b.score && a.row < b.row);
 }
 
-/** Passages with one key count as one. A passage without a title is like no other. */
+/** Hits with equal keys are duplicates. A passage without a title has no duplicates by title. */
 function keyOf({ hit, fields }: Candidate, deduplicate: Deduplication): unknown {
   return deduplicate === 'title' && fields.title !== undefined ? fields.title : hit.row;
 }

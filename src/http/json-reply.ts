@@ -1,39 +1,39 @@
-import { EventLoopTurn } from './event-loop-turn.ts';
+import { TimeSlice } from './time-slice.ts';
 
-/** Characters put together before they become bytes. */
-const SLICE_CHARACTERS = 128 * 1024;
+/** Pieces are joined up to this length before they are encoded as UTF-8. */
+const CHUNK_CHARACTERS = 128 * 1024;
 
 /**
- * The bytes of a reply from its pieces of JSON text. A reply for ten thousand queries is tens of megabytes: it is written
- * in slices with turns of the event loop between them. It is kept whole until it is sent, because its length and the time
- * it took go into the headers, and because a fault in the last passage must still be able to become an error.
+ * Encodes a reply from its pieces of JSON text. A reply to ten thousand queries has tens of megabytes, so this function yields to
+ * the event loop. The whole reply is built before any of it is sent, because the headers have its length and timings, and because an
+ * error in the last passage must still change the status.
  *
- * `onBytes` is told of each slice as it comes to be, and may throw to end the writing.
+ * @param onBytes called with the size of each chunk; it may throw to stop the writing.
  */
 export async function writeReply(
   pieces: Iterable<string>,
   signal: AbortSignal,
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<Buffer[]> {
-  const slices: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let text = '';
-  const turn = new EventLoopTurn(signal);
-  const slice = (): void => {
+  const slice = new TimeSlice(signal);
+  const flush = (): void => {
     const bytes = Buffer.from(text);
     onBytes(bytes.length);
-    slices.push(bytes);
+    chunks.push(bytes);
     text = '';
   };
   for (const piece of pieces) {
     text += piece;
-    if (text.length < SLICE_CHARACTERS) continue;
-    slice();
-    if (turn.isOver) await turn.next();
+    if (text.length < CHUNK_CHARACTERS) continue;
+    flush();
+    if (slice.isOver) await slice.yield();
   }
-  if (text !== '') slice();
-  return slices;
+  if (text !== '') flush();
+  return chunks;
 }
 
-export function byteLength(slices: readonly Buffer[]): number {
-  return slices.reduce((sum, slice) => sum + slice.length, 0);
+export function byteLength(chunks: readonly Buffer[]): number {
+  return chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 }

@@ -1,96 +1,99 @@
 import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
+import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
-import type { AccessKeys } from './access-keys.ts';
-import type { QueryRecord } from './observed-retriever.ts';
-import type { ServerMetrics } from './server-metrics.ts';
+import { SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
+import type { AccessKeys } from './access/access-keys.ts';
+import type { QueryRecord } from './metrics/query-record.ts';
+import type { ServerMetrics } from './metrics/server-metrics.ts';
 
-/** What the HTTP layer can be told. Sizes are limits at which a request is refused, not reservations. */
+/** Options of the HTTP server. Limits reserve no memory. */
 export interface ServerConfig {
-  /** Hits per query when a request names none (absent, null or 0). */
+  /** Hits per query if the request does not set it (absent, null or 0). */
   readonly topk: number;
-  /** Largest request body in bytes. Too little refuses big batches, too much lets one request hold that much memory. */
+  /** What to shorten if a question and its query together exceed the model's token limit, unless the request sets it. */
+  readonly truncate: TruncateSide;
+  /** How passages are ranked, unless the request sets it. Null: the default of each index. */
+  readonly mode: SearchMode | null;
+  /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
   readonly maxBodyBytes: number;
-  /** Most queries in one request. */
+  /** Largest number of queries in one request. */
   readonly maxQueries: number;
-  /** Longest text in a request, in UTF-16 units. What is beyond the model's limit is cut, not refused. */
+  /** Longest text in a request, in UTF-16 units. A shorter text that exceeds the model's token limit is truncated. */
   readonly maxQueryChars: number;
-  /** Most hits per query. */
+  /** Largest number of hits per query. */
   readonly maxK: number;
-  /** Most hits in one reply, queries × hits per query: a reply is held in memory before it is sent. */
+  /** Largest number of hits in one reply (queries × hits per query). A reply is built in memory before it is sent. */
   readonly maxHits: number;
   /**
-   * Bytes of replies waiting to be taken by their clients, all requests together, beyond which new requests are refused.
-   * Too little refuses clients that merely read slowly, too much lets them fill the memory.
+   * Limit of the bytes of all replies that clients have not read yet. At the limit, the server refuses new requests. A low limit
+   * refuses requests because of slow readers; a high limit lets slow readers fill the memory.
    */
   readonly maxReplyBytesInFlight: number;
   /**
-   * Bytes of request bodies that are being received, all requests together, beyond which new requests are refused; bodies
-   * that arrive beyond twice as many are cut off.
+   * Limit of the bytes of all request bodies that are being received. At the limit, the server refuses new requests; at twice the
+   * limit, it disconnects clients that are sending.
    */
   readonly maxBodyBytesInFlight: number;
-  /** Most connections; further ones are closed as they come. */
+  /** Largest number of open connections; the server closes further ones immediately. */
   readonly maxConnections: number;
   /**
-   * How long a client may read nothing of an answer that is being sent to it, in milliseconds; then its connection is cut.
-   * A client that waits for its answer is not meant.
+   * How long a client may read no byte of a response that is being sent before it is disconnected, in milliseconds. Waiting for a
+   * response does not count.
    */
   readonly writeStallMs: number;
   /**
-   * How long an idle connection stays open, in milliseconds. A trainer's connections rest while it updates its weights,
-   * often for many minutes; closing one at the moment it is used again is an error that Search-R1's family does not
-   * survive. An idle connection costs some kilobytes, so an hour is cheap.
+   * How long an idle connection stays open, in milliseconds. A trainer's connections are idle for minutes while it updates its
+   * weights, and Search-R1's clients fail if a connection closes just when they reuse it. An idle connection costs a few kilobytes.
    */
   readonly keepAliveMs: number;
-  /** How long a client may take to send its request, in milliseconds. How long an answer takes is not limited. */
+  /** How long a client may take to send a request, in milliseconds. Does not limit the response. */
   readonly receiveTimeoutMs: number;
-  /** How long a client may take to send the headers of a request, or its first one, in milliseconds. */
+  /** How long a client may take to send the headers of a request after it connected, in milliseconds. */
   readonly headersTimeoutMs: number;
   /**
-   * Expected wait in milliseconds beyond which a request is refused at once; 0: never. For clients that try again: to
-   * others waiting is better than an error.
+   * Load shedding: the server refuses a request whose expected wait is longer than this, in milliseconds; 0 disables it. Only for
+   * clients that retry; for others, waiting is better than an error.
    */
   readonly shedAfterMs: number;
   /**
-   * Milliseconds from a request's arrival after which it is given up, unless it names its own in `x-request-timeout-ms`;
-   * 0: it waits until its client hangs up.
+   * Time limit of a request from its arrival, in milliseconds, unless its header `x-request-timeout-ms` sets another. With 0, a
+   * request waits until its client disconnects.
    */
   readonly deadlineMs: number;
-  /** Seconds after which a refused client may try again. */
+  /** Smallest `retry-after` of a 503, in seconds. */
   readonly retryAfterS: number;
-  /**
-   * Dialects that are preferred where requests could be several ones', most preferred first: names of those that share
-   * POST /retrieve.
-   */
+  /** Dialects of POST /retrieve to prefer if several claim a body, most preferred first. */
   readonly dialects: readonly string[];
-  /**
-   * Whether POST /mcp is there, for assistants. `hosts` are names, besides those of loopback, by which it may be asked for
-   * and whose pages may ask.
-   */
+  /** Serves POST /mcp unless null. `hosts`: the accepted names in `host` and `origin`, in addition to those of loopback. */
   readonly mcp: { readonly hosts: readonly string[] } | null;
-  /** Where log lines go; null for silence. */
+  /** Null disables the log. */
   readonly logger: FastifyBaseLogger | null;
-  /** One of so many answers gets a log line; those with failed queries, and all errors, always do. */
+  /** Logs one of this many responses. Errors and responses with failed queries are always logged. */
   readonly logEvery: number;
-  /** Where counts go; null for some of the server's own. */
+  /** Shared metrics; null gives the server its own. */
   readonly metrics: ServerMetrics | null;
-  /** Where queries and what was found for them are kept; null for nowhere. */
+  /** Records queries and their hits; null disables it. */
   readonly record: QueryRecord | null;
-  /** The keys that are asked for; null for none. */
+  /** Accepted API keys; null if the server requires none. */
   readonly keys: AccessKeys | null;
-  /** Origins whose pages may read answers; `*` is every one. */
+  /** Origins whose pages may read responses; `*` means every origin. */
   readonly corsOrigins: readonly string[];
-  /** Certificate chain and private key in PEM; null for plain HTTP. */
+  /** Null for plain HTTP. */
   readonly tls: TlsFiles | null;
 }
 
+/** Contents of PEM files. */
 export interface TlsFiles {
+  /** The certificate chain. */
   readonly cert: string;
   readonly key: string;
 }
 
 export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
+  truncate: 'tail',
+  mode: null,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxQueryChars: 1_000_000,
@@ -117,7 +120,9 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   tls: null,
 });
 
-const NOT_NUMBERS: readonly string[] = [
+const NON_NUMERIC: readonly string[] = [
+  'truncate',
+  'mode',
   'logger',
   'dialects',
   'mcp',
@@ -128,57 +133,69 @@ const NOT_NUMBERS: readonly string[] = [
   'tls',
 ] satisfies (keyof ServerConfig)[];
 
-/** Where zero switches something off. */
+/** Options that 0 disables. */
 const MAY_BE_ZERO: readonly string[] = ['shedAfterMs', 'deadlineMs'];
 
-/** A timer of more milliseconds fires at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Node fires a timer with a longer delay immediately. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Defaults filled in, values checked, frozen. */
+/** @throws TrawlError CONFIG_INVALID. */
 export function resolveServerConfig(options: Partial<ServerConfig> = {}): ServerConfig {
   const config = { ...DEFAULT_SERVER_CONFIG, ...options };
   for (const [name, value] of Object.entries(config)) {
-    if (NOT_NUMBERS.includes(name)) continue;
+    if (NON_NUMERIC.includes(name)) continue;
     const least = MAY_BE_ZERO.includes(name) ? 0 : 1;
     if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < least) {
       throw new TrawlError(
         'CONFIG_INVALID',
-        `${name} is ${String(value)}; it must be a whole number of at least ${least}.`,
+        `${name} is ${String(value)}; expected a whole number of at least ${least}.`,
       );
     }
   }
   for (const name of ['writeStallMs', 'keepAliveMs', 'receiveTimeoutMs', 'headersTimeoutMs', 'deadlineMs'] as const) {
-    if (config[name] <= LONGEST_TIMER_MS) continue;
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      `${name} is ${config[name]}; it must be at most ${LONGEST_TIMER_MS} (24 days).`,
-    );
+    if (config[name] <= MAX_TIMER_MS) continue;
+    throw new TrawlError('CONFIG_INVALID', `${name} is ${config[name]}; expected at most ${MAX_TIMER_MS} (24 days).`);
   }
   if (config.topk > config.maxK) {
-    throw new TrawlError('CONFIG_INVALID', `topk is ${config.topk}, which is more than maxK allows (${config.maxK}).`);
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `topk is ${config.topk}, but maxK is ${config.maxK}. Lower topk or raise maxK.`,
+    );
   }
-  for (const origin of config.corsOrigins) if (!isOrigin(origin)) throw noOrigin(origin);
-  // A body becomes one string before it is parsed.
+  for (const origin of config.corsOrigins) if (!isOrigin(origin)) throw invalidOrigin(origin);
+  if (!TRUNCATE_SIDES.includes(config.truncate)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `truncate is ${JSON.stringify(config.truncate)}; expected ${TRUNCATE_SIDES.join(' or ')}.`,
+    );
+  }
+  if (config.mode !== null && !SEARCH_MODES.includes(config.mode)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `mode is ${JSON.stringify(config.mode)}; expected ${SEARCH_MODES.join(' or ')}.`,
+    );
+  }
+  // A body is decoded into one string before it is parsed.
   if (config.maxBodyBytes > constants.MAX_STRING_LENGTH) {
     throw new TrawlError(
       'CONFIG_INVALID',
-      `maxBodyBytes is ${config.maxBodyBytes}; Node can read at most ${constants.MAX_STRING_LENGTH} bytes as one text.`,
+      `maxBodyBytes is ${config.maxBodyBytes}; expected at most ${constants.MAX_STRING_LENGTH}, Node's longest string.`,
     );
   }
   return Object.freeze(config);
 }
 
-/** Whether a browser could send it: any other text would match no page, and nothing would say so. */
+/** Whether a browser could send this text as an origin. Any other text would silently match no page. */
 function isOrigin(text: string): boolean {
   if (text === '*' || text === 'null') return true;
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@]+$/.test(text)) return false;
   return !/^https?:/.test(text) || (URL.canParse(text) && new URL(text).origin === text);
 }
 
-function noOrigin(text: string): TrawlError {
-  const meant = URL.canParse(text) && /^https?:/i.test(text) ? ` Is ${new URL(text).origin} meant?` : '';
+function invalidOrigin(text: string): TrawlError {
+  const meant = URL.canParse(text) && /^https?:/i.test(text) ? ` Did you mean ${new URL(text).origin}?` : '';
   return new TrawlError(
     'CONFIG_INVALID',
-    `corsOrigins (--cors-origin) has ${JSON.stringify(text)}; an origin is scheme://host, with a port where it is not the usual one, and nothing behind it, as https://example.org, or *.${meant}`,
+    `corsOrigins (--cors-origin) has ${JSON.stringify(text)}; expected scheme://host, or scheme://host:port for a port other than the default, or *.${meant}`,
   );
 }

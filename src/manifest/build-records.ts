@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { isNodeError } from '../errors.ts';
-import { Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+import { Bm25Record, Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 /**
- * Notes that a build makes for its own resumption. They stand beside what they describe, are written durably (a
- * temporary file, then a rename) after what they vouch for is on the disk, and are gone from a finished index.
+ * Records that make a build resumable. Each is beside the files it describes, is written by rename once those files are on the
+ * disk, and is deleted when the index is complete.
  */
 
-/** In the folder of the build (of a shard that is built alone: in that). What it was begun with. */
+/** The settings of a build: in the build folder, or in the shard's folder if a job builds only that shard. */
 export const BUILD_FILE = 'build.json';
 
-/** How corpus files are read; null where the names of the files or their first lines decide. */
+/** How corpus files are read. `format` is null if it follows from the file names. */
 export const ReadingRecord = Type.Object({
   format: Type.Union([Type.String(), Type.Null()]),
   tsvLayout: Type.String(),
@@ -21,20 +21,23 @@ export const ReadingRecord = Type.Object({
 });
 export type ReadingRecord = Type.Static<typeof ReadingRecord>;
 
-/** Corpus files as a scan finds them. */
+/** Corpus files as the scan found them. */
 const ScannedCorpus = Type.Array(Type.Object({ name: Type.String(), bytes: Count, sha256: Sha256, positions: Count }));
 
 export const BuildRecord = Type.Object({
   format: Type.Literal('trawl-build'),
   version: Type.Literal(1),
-  model: ModelRecord,
+  /** Null if no vectors are made. */
+  model: Type.Union([ModelRecord, Type.Null()]),
   passageTemplate: Type.String(),
   reading: ReadingRecord,
-  /** Shards that the input positions are cut into. */
+  /** Number of shards that the input positions are divided into. */
   shards: Type.Integer({ minimum: 1 }),
-  /** Null for a corpus that can be read only once (a pipe): such a build begins anew. */
+  /** Null for a pipe, which can be read only once: the build cannot be resumed. */
   corpus: Type.Union([ScannedCorpus, Type.Null()]),
-  /** Where vectors are not embedded but taken from files: how, and from which. */
+  /** Absent if no inverted indexes are made. */
+  bm25: Type.Optional(Bm25Record),
+  /** Vector files used instead of embedding. */
   vectors: Type.Optional(
     Type.Object({
       use: Type.Enum(['adopt', 'copy']),
@@ -47,30 +50,31 @@ export const BuildRecord = Type.Object({
 });
 export type BuildRecord = Type.Static<typeof BuildRecord>;
 
-/** How an index is brought up to a corpus: `update` makes it hold that corpus and nothing else, `append` removes nothing. */
-export const UPDATE_KINDS = ['update', 'append'] as const;
-export type UpdateKind = (typeof UPDATE_KINDS)[number];
+/** How a corpus changes an index: `update` adds and deletes passages until both are equal, `append` only adds. */
+export const UPDATE_TYPES = ['update', 'append'] as const;
+export type UpdateType = (typeof UPDATE_TYPES)[number];
 
-/** In BUILD_FILE's place where an index is being updated. */
+/** The content of BUILD_FILE while an index is updated. */
 export const UpdateRecord = Type.Object({
   format: Type.Literal('trawl-update'),
   version: Type.Literal(1),
-  kind: Type.Enum([...UPDATE_KINDS]),
-  /** Generation of the index that is updated. */
+  kind: Type.Enum([...UPDATE_TYPES]),
+  /** Generation of the index before the update. */
   before: Generation,
   reading: ReadingRecord,
-  /** Most rows of a new shard. */
+  /** Maximum rows per new shard. */
   shardRows: Type.Integer({ minimum: 1 }),
   corpus: ScannedCorpus,
 });
 export type UpdateRecord = Type.Static<typeof UpdateRecord>;
 
-/** Beside the record of an update: the index and the corpus have been compared. */
+/** Beside the update record: the result of comparing index and corpus. */
 export const CHANGES_FILE = 'changes.json';
 
 export const ChangesRecord = Type.Object({
-  /** Passages of the corpus that the index has already, and of these how many it had removed. */
+  /** Passages of the corpus that the index already has. */
   kept: Count,
+  /** Kept passages whose rows are deleted; the update restores them. */
   restored: Count,
   /** Passages of the corpus that the index lacks. */
   added: Count,
@@ -79,13 +83,13 @@ export const ChangesRecord = Type.Object({
   passagesByFile: Type.Array(Count),
   skippedLines: Count,
   skippedExamples: Type.Array(Type.String()),
-  /** SHA-256 of the two bitmaps: input positions to add, and rows of the index that are removed then. */
+  /** SHA-256 of the two bitmaps: input positions to add, and rows deleted after the update. */
   addedSha256: Sha256,
   removedSha256: Sha256,
 });
 export type ChangesRecord = Type.Static<typeof ChangesRecord>;
 
-/** In the folder of a shard: its passage file is complete. */
+/** In the shard's folder once its passage file is complete. */
 export const PASSAGES_RECORD_FILE = 'passages.json';
 
 export const PassagesRecord = Type.Object({
@@ -93,26 +97,26 @@ export const PassagesRecord = Type.Object({
   rowsWithoutId: Count,
   /** Content hash. */
   sha256: Sha256,
-  /** Of each corpus file. */
+  /** One count per corpus file. */
   passagesByFile: Type.Array(Count),
   skippedLines: Count,
   skippedExamples: Type.Array(Type.String()),
 });
 export type PassagesRecord = Type.Static<typeof PassagesRecord>;
 
-/** In the folder of a shard: vectors up to here are on the disk. */
+/** In the shard's folder: the number of vectors on the disk. */
 export const CHECKPOINT_FILE = 'checkpoint.json';
 
 export const CheckpointRecord = Type.Object({
   rows: Count,
-  /** SHA-256 of the vector file up to these rows. */
+  /** SHA-256 of the vector file up to the last of these rows. */
   sha256: Sha256,
   tokens: Count,
   truncatedPassages: Count,
 });
 export type CheckpointRecord = Type.Static<typeof CheckpointRecord>;
 
-/** The record; undefined where there is none. Null where there is a file that is none of ours. */
+/** Reads a record. Undefined if the file is missing, null if its content does not match the schema. */
 export function readRecord<Schema extends Type.TSchema>(
   schema: Schema,
   path: string,

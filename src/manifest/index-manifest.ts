@@ -1,30 +1,38 @@
 import Type from 'typebox';
-import { ReadingRecord, UPDATE_KINDS } from './build-records.ts';
-import { CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord } from './schemas.ts';
+import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
+import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
+import { Bm25Record, CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord } from './schemas.ts';
 
 export const INDEX_MANIFEST_FILE = 'manifest.json';
 
 /**
  * Version of manifest.json.
  * - 1: first version.
+ * - 2: an index without vectors, which earlier programs would misread. Indexes with vectors stay at version 1.
  */
-export const INDEX_MANIFEST_VERSION = 1;
+export const INDEX_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2 } as const;
 
-/** The whole index: written last, by rename, so that a directory with it is complete. */
+/** Describes the whole index. Written last, by rename, so a folder with this file is a complete index. */
 export const IndexManifest = Type.Object({
   format: Type.Literal('trawl-index'),
-  version: Type.Literal(INDEX_MANIFEST_VERSION),
-  /** Changes with any change of content: caches and clients may key on it. */
+  version: Type.Union([
+    Type.Literal(INDEX_MANIFEST_VERSIONS.withVectors),
+    Type.Literal(INDEX_MANIFEST_VERSIONS.withoutVectors),
+  ]),
+  /** Changes whenever the content changes: caches and clients may use it as a key. */
   generation: Generation,
-  /** Rows of all shards, tombstones included. */
+  /** Rows of all shards, deleted ones included. */
   rows: Count,
-  dimension: Type.Integer({ minimum: 1 }),
-  metric: MetricName,
-  model: ModelRecord,
-  /** Where the model's folder was given as a path: that path, relative to the index. A hint for who opens the index. */
+  /** Values per vector; 0 where there are none. */
+  dimension: Count,
+  /** Null where there are no vectors. */
+  metric: Type.Union([MetricName, Type.Null()]),
+  /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
+  model: Type.Union([ModelRecord, Type.Null()]),
+  /** Path of the model's folder relative to the index, if the model was given as a path. Searches find the encoder by it. */
   modelLocation: Type.Optional(Type.String({ minLength: 1 })),
   corpus: CorpusRecord,
-  /** In row order, without gap or overlap. */
+  /** In row order, without gaps or overlaps. */
   shards: Type.Array(
     Type.Object({
       path: Type.String({ minLength: 1 }),
@@ -34,22 +42,36 @@ export const IndexManifest = Type.Object({
     }),
   ),
   /**
-   * Removed rows: a bitmap of one bit a row (bit `row % 8` of byte `floor(row / 8)`), set where the row is removed.
-   * Row numbers stay. Null where nothing was removed.
+   * The deleted rows as a bitmap with one bit per row (bit `row % 8` of byte `floor(row / 8)`). Deleted rows keep their
+   * numbers. Null if no rows are deleted.
    */
   tombstones: Type.Union([Type.Intersect([FileRecord, Type.Object({ rows: Count })]), Type.Null()]),
-  /** How the index became what it is, where it was changed after it was built. */
+  /** The inverted indexes for BM25. If present, every shard has them. */
+  bm25: Type.Optional(
+    Type.Object({
+      made: Bm25Record,
+      /**
+       * Inverted indexes over the texts of the deleted rows, one per field. BM25 subtracts their counts from those of the
+       * shards. Null if no row is deleted.
+       */
+      deleted: Type.Union([
+        Type.Array(Type.Intersect([FileRecord, Type.Object({ field: Type.Enum([...LEXICAL_FIELDS]) })])),
+        Type.Null(),
+      ]),
+    }),
+  ),
+  /** The last change after the build. */
   lastUpdate: Type.Optional(
     Type.Object({
-      /** `update` and `append` as in `UPDATE_KINDS`; `remove`: passages were removed by their ids. */
-      kind: Type.Enum([...UPDATE_KINDS, 'remove']),
-      /** Generation before. */
+      /** `update` and `append` as in `UPDATE_TYPES`; `remove`: passages were deleted by id. */
+      kind: Type.Enum([...UPDATE_TYPES, 'remove']),
+      /** Generation before the change. */
       before: Generation,
-      /** How the corpus of an `update` or `append` was read; null for `remove`. */
+      /** How `update` or `append` read the corpus; null for `remove`. */
       reading: Type.Union([ReadingRecord, Type.Null()]),
     }),
   ),
-  /** The program that wrote it. For people, not for decisions. */
+  /** Name and version of the program that wrote the manifest, for information. */
   writer: Type.String(),
 });
 export type IndexManifest = Type.Static<typeof IndexManifest>;

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto';
 import { TrawlError } from '../errors.ts';
 
 /**
- * A manifest carries a checksum of itself: SHA-256 over its JSON text without that field. It decides which vectors mean
- * what, so a changed byte in it would give wrong answers without any sign.
+ * Adds the field `checksum`: the SHA-256 of the manifest's JSON text without this field. The manifest says how to read every
+ * other file, so an undetected change in it would give wrong answers.
  */
 export function withChecksum<Manifest extends object>(manifest: Manifest): Manifest & { checksum: string } {
   return { ...manifest, checksum: checksumOf(manifest) };
 }
 
 /**
- * Compares the checksum where there is one, and takes it off.
+ * Compares the checksum and removes it. Returns a manifest without a checksum unchanged.
  *
- * @throws TrawlError INDEX_MANIFEST_INVALID when the manifest is not as it was written.
+ * @throws TrawlError INDEX_MANIFEST_INVALID when the checksum differs.
  */
 export function checkChecksum(file: string, json: unknown): unknown {
   if (typeof json !== 'object' || json === null || !('checksum' in json)) return json;
@@ -20,8 +20,8 @@ export function checkChecksum(file: string, json: unknown): unknown {
   if (checksum === checksumOf(manifest)) return manifest;
   throw new TrawlError(
     'INDEX_MANIFEST_INVALID',
-    `${file}: is not as it was written: its checksum does not fit. Restore it; if it was changed on purpose, remove its ` +
-      'field "checksum".',
+    `${file}: its checksum differs, so it was changed after it was written. Restore it, or remove its field "checksum" to ` +
+      'keep the change.',
   );
 }
 

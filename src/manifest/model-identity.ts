@@ -11,16 +11,16 @@ export const PRECISIONS = ['float32', 'float16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
 /**
- * Everything that decides which vector a text gets. An index records it; a server compares its encoder's with the
- * index's and refuses to start where they differ.
+ * Everything that determines the vector of a text. An index records it, and a server refuses an index whose model differs
+ * from its encoder.
  */
 export interface ModelIdentity {
   readonly name: string;
-  /** SHA-256 over the checksums of the graph, its external data and the tokenizer: two folders with equal content have equal values. */
+  /** SHA-256 of the checksums of graph, external data and tokenizer: folders with equal content have equal values. */
   readonly sha256: string;
   readonly architecture: string;
   readonly dimension: number;
-  /** Values that the model gives, where vectors are cut to the first `dimension` of them (Matryoshka). */
+  /** The model's own dimension, if vectors are truncated to their first `dimension` values (Matryoshka). */
   readonly fullDimension?: number;
   readonly pooling: Pooling;
   readonly normalize: boolean;
@@ -29,10 +29,10 @@ export interface ModelIdentity {
   /** Limits in tokens, special tokens included. */
   readonly maxTokens: { readonly query: number; readonly passage: number };
   readonly precision: Precision;
-  /** Checksum over the checkpoint's weights and the tokenizer: equal for all precisions of one model; absent where not known. */
+  /** Checksum of the imported weights and the tokenizer: equal for all precisions of one model. Absent if unknown. */
   readonly sourceSha256?: string;
-  /** What was set against the model's own description, sorted; absent where nothing was. */
+  /** Settings that override the model's description, sorted. Absent if there are none. */
   readonly overrides?: string[];
-  /** True when a text's vector has the same bits in any batch. */
+  /** Whether the vector of a text is the same, bit for bit, in any batch. */
   readonly batchInvariant: boolean;
 }

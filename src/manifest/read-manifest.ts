@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import type Type from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { isNodeError, TrawlError } from '../errors.ts';
-import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSION, IndexManifest } from './index-manifest.ts';
+import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSIONS, IndexManifest } from './index-manifest.ts';
 import { checkChecksum } from './manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSION, ShardManifest } from './shard-manifest.ts';
+import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, ShardManifest } from './shard-manifest.ts';
 
 /** @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED. */
 export function readIndexManifest(folder: string): IndexManifest {
@@ -13,20 +13,25 @@ export function readIndexManifest(folder: string): IndexManifest {
   const json = readJson(file, () => {
     throw new TrawlError(
       'INDEX_NOT_FOUND',
-      `${folder}: no index there (${INDEX_MANIFEST_FILE} is missing). Build one with \`trawl index\`; a build that was ` +
-        'stopped is in a folder whose name ends in .partial.',
+      `${folder}: no index found (${INDEX_MANIFEST_FILE} is missing). Build one with \`trawl index\`; an unfinished build ` +
+        'is in a folder whose name ends in .partial.',
     );
   });
-  checkHead(file, json, 'trawl-index', INDEX_MANIFEST_VERSION);
+  checkFormat(file, json, 'trawl-index', Object.values(INDEX_MANIFEST_VERSIONS));
   const manifest = check(file, IndexManifest, checkChecksum(file, json));
+  checkVectorFields(file, manifest);
   let row = 0;
   for (const shard of manifest.shards) {
     if (shard.firstRow !== row) {
-      throw invalid(file, `shard ${shard.path} begins at row ${shard.firstRow}, the one before ends at ${row}`);
+      throw invalid(
+        file,
+        `shard ${shard.path} starts at row ${shard.firstRow}, but the previous shard ends at row ${row}`,
+      );
     }
     row += shard.rows;
   }
-  if (row !== manifest.rows) throw invalid(file, `its shards have ${row} rows, the index ${manifest.rows}`);
+  if (row !== manifest.rows)
+    throw invalid(file, `the shards have ${row} rows together, but the index has ${manifest.rows}`);
   return manifest;
 }
 
@@ -34,10 +39,19 @@ export function readIndexManifest(folder: string): IndexManifest {
 export function readShardManifest(folder: string): ShardManifest {
   const file = join(folder, SHARD_MANIFEST_FILE);
   const json = readJson(file, () => {
-    throw new TrawlError('INDEX_FILE_MISSING', `${file}: is missing. Restore it or build the index again.`);
+    throw new TrawlError('INDEX_FILE_MISSING', `${file} is missing. Restore it or build the index again.`);
   });
-  checkHead(file, json, 'trawl-shard', SHARD_MANIFEST_VERSION);
-  return check(file, ShardManifest, checkChecksum(file, json));
+  checkFormat(file, json, 'trawl-shard', Object.values(SHARD_MANIFEST_VERSIONS));
+  const manifest = check(file, ShardManifest, withCurrentNames(checkChecksum(file, json)));
+  checkVectorFields(file, manifest);
+  return manifest;
+}
+
+/** Version 0.1.0 wrote the field `prefilter` as `screen`. */
+function withCurrentNames(json: unknown): unknown {
+  if (typeof json !== 'object' || json === null || !('screen' in json)) return json;
+  const { screen, ...fields } = json;
+  return { prefilter: screen, ...fields };
 }
 
 function readJson(file: string, onMissing: () => never): unknown {
@@ -59,20 +73,20 @@ function readJson(file: string, onMissing: () => never): unknown {
   }
 }
 
-function checkHead(file: string, json: unknown, format: string, version: number): void {
+function checkFormat(file: string, json: unknown, format: string, versions: readonly number[]): void {
   const head = (typeof json === 'object' && json !== null ? json : {}) as { format?: unknown; version?: unknown };
   if (head.format !== format) {
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
-      `${file}: has "format": ${JSON.stringify(head.format) ?? 'nothing'} where "${format}" was expected.`,
+      `${file}: its field "format" is ${JSON.stringify(head.format) ?? 'missing'}; expected "${format}".`,
     );
   }
-  if (head.version !== version) {
+  if (!versions.includes(head.version as number)) {
     throw new TrawlError(
       'INDEX_VERSION_UNSUPPORTED',
-      `${file}: has version ${JSON.stringify(head.version) ?? 'none'}; this program reads version ${version}. ` +
+      `${file}: its version is ${JSON.stringify(head.version) ?? 'missing'}; this program reads version ${versions.join(' and ')}. ` +
         'Use the program that wrote it, or build the index again.',
-      { details: { found: head.version, supported: version } },
+      { details: { found: head.version, supported: versions } },
     );
   }
 }
@@ -80,7 +94,29 @@ function checkHead(file: string, json: unknown, format: string, version: number)
 function check<Schema extends Type.TSchema>(file: string, schema: Schema, json: unknown): Type.Static<Schema> {
   if (Check(schema, json)) return json as Type.Static<Schema>;
   const [, [first]] = Errors(schema, json);
-  throw invalid(file, first === undefined ? 'unknown reason' : `${first.instancePath || 'the whole'} ${first.message}`);
+  throw invalid(
+    file,
+    first === undefined
+      ? 'its fields do not match the schema'
+      : `${first.instancePath || 'the manifest'} ${first.message}`,
+  );
+}
+
+/** With vectors, all fields about them have values; without vectors, none has, and there are inverted indexes. */
+function checkVectorFields(
+  file: string,
+  { version, model, metric, dimension, bm25 }: IndexManifest | ShardManifest,
+): void {
+  const hasVectors = version === INDEX_MANIFEST_VERSIONS.withVectors;
+  const wrong = Object.entries({
+    dimension: hasVectors ? dimension > 0 : dimension === 0,
+    metric: (metric !== null) === hasVectors,
+    model: (model !== null) === hasVectors,
+    bm25: hasVectors || bm25 !== undefined,
+  }).find(([, isRight]) => !isRight);
+  if (wrong === undefined) return;
+  const expected = hasVectors ? 'a value' : wrong[0] === 'bm25' ? 'inverted indexes' : 'no value';
+  throw invalid(file, `/${wrong[0]} must have ${expected} in version ${version}`);
 }
 
 function invalid(file: string, reason: string): TrawlError {

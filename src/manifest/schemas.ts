@@ -1,8 +1,9 @@
 import Type from 'typebox';
+import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { METRICS } from '../metric.ts';
 import { POOLINGS, PRECISIONS } from './model-identity.ts';
 
-/** Building blocks of the manifests' schemas. Fields that a reader does not know are ignored. */
+/** Parts of the manifests' schemas. Readers ignore unknown fields. */
 
 export const Count = Type.Integer({ minimum: 0 });
 export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
@@ -10,7 +11,7 @@ export const Generation = Type.String({ pattern: '^[0-9a-f]{32}$' });
 export const MetricName = Type.Enum([...METRICS]);
 
 export const FileRecord = Type.Object({
-  /** Relative to the folder of the manifest, or absolute for a file that was adopted where it lies. */
+  /** Relative to the manifest's folder, or absolute for an adopted file. */
   path: Type.String({ minLength: 1 }),
   bytes: Count,
   sha256: Sha256,
@@ -34,24 +35,35 @@ export const ModelRecord = Type.Object({
   overrides: Type.Optional(Type.Array(Type.String())),
 });
 
-/** What the passages were made from. */
+/** The corpus that the passages come from. */
 export const CorpusRecord = Type.Object({
   files: Type.Array(
     Type.Object({
-      /** Name of the file as it was given, without its folder: an index does not depend on where its corpus lay. */
+      /** File name without its folder, so that an index does not depend on the location of its corpus. */
       name: Type.String(),
       bytes: Count,
       sha256: Sha256,
       passages: Count,
     }),
   ),
-  /** Lines that could not be used and were left out (`--skip-bad-lines`). */
+  /** Unusable lines skipped with `--skip-bad-lines`. */
   skippedLines: Count,
-  /** Passages whose id an earlier one already has. */
+  /** Passages with the id of an earlier passage. */
   duplicateIds: Count,
-  /** Passages with more tokens than the encoder takes, whose tail was not embedded. */
+  /** Passages whose text was truncated to the encoder's limit. */
   truncatedPassages: Count,
-  /** How the embedded text is made of a row's columns: `{contents}`, `{title} {text}`. */
+  /** Template of the embedded text, with the columns of a row: `{contents}`, `{title} {text}`. */
   passageTemplate: Type.String(),
 });
 export type CorpusRecord = Type.Static<typeof CorpusRecord>;
+
+/** Settings of the inverted indexes. Searches without k1 and b of their own use those here. */
+export const Bm25Record = Type.Object({
+  analyser: Type.Enum([...ANALYSERS]),
+  /** Version of the Unicode rules with which the analyser splits texts into words. */
+  unicode: Type.String(),
+  k1: Type.Number({ minimum: 0 }),
+  b: Type.Number({ minimum: 0, maximum: 1 }),
+  fields: Type.Array(Type.Enum([...LEXICAL_FIELDS]), { minItems: 1 }),
+});
+export type Bm25Record = Type.Static<typeof Bm25Record>;

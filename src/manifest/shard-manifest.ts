@@ -1,30 +1,38 @@
 import Type from 'typebox';
+import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { ReadingRecord } from './build-records.ts';
-import { CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+import { Bm25Record, CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 export const SHARD_MANIFEST_FILE = 'shard.json';
 
 /**
  * Version of shard.json.
  * - 1: first version.
+ * - 2: a shard without vectors, which earlier programs would misread. Shards with vectors stay at version 1.
  */
-export const SHARD_MANIFEST_VERSION = 1;
+export const SHARD_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2 } as const;
 
 /**
- * A shard is what one builder makes alone; it is immutable once this file is there. It knows nothing of its place in an
- * index: rows are counted from 0.
+ * Describes a shard: consecutive rows of an index, built by one process. A shard is immutable once this file exists. Its rows
+ * count from 0, so it does not depend on its position in the index.
  */
 export const ShardManifest = Type.Object({
   format: Type.Literal('trawl-shard'),
-  version: Type.Literal(SHARD_MANIFEST_VERSION),
+  version: Type.Union([
+    Type.Literal(SHARD_MANIFEST_VERSIONS.withVectors),
+    Type.Literal(SHARD_MANIFEST_VERSIONS.withoutVectors),
+  ]),
   /** Derived from the content: equal shards have equal generations. */
   generation: Generation,
   rows: Count,
-  dimension: Type.Integer({ minimum: 1 }),
-  metric: MetricName,
-  model: ModelRecord,
+  /** Values per vector; 0 where there are none. */
+  dimension: Count,
+  /** Null where there are no vectors. */
+  metric: Type.Union([MetricName, Type.Null()]),
+  /** The encoder of the vectors. Null where there are none: the passages are searched by BM25 only. */
+  model: Type.Union([ModelRecord, Type.Null()]),
   corpus: CorpusRecord,
-  /** The rows as runs of bytes, one after another; a boundary may lie inside a row. */
+  /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next range. */
   vectors: Type.Array(
     Type.Object({
       path: Type.String({ minLength: 1 }),
@@ -32,32 +40,49 @@ export const ShardManifest = Type.Object({
       bytes: Count,
       dtype: Type.Enum(['float32', 'float16']),
       /**
-       * Of a file that was adopted where it lies: its size as a whole, SHA-256 over these bytes, and the checksum of a sample
-       * of them (src/vector-index/sample-checksum.ts), which is looked at whenever the index is opened.
+       * Set for an adopted file: the size of the whole file, the SHA-256 of this range, and the checksum of a sample of the
+       * range (src/vector-index/sample-checksum.ts), which is compared whenever the index is opened.
        */
       adopted: Type.Optional(Type.Object({ fileBytes: Count, sha256: Sha256, sample: Sha256 })),
     }),
   ),
-  /** The first-pass codes; null where they were not made. Their mean vector stands in the file's own header. */
+  /** The int8 codes; null if the shard has none. */
   codes: Type.Union([Type.Object({ path: Type.String({ minLength: 1 }) }), Type.Null()]),
   /**
-   * The screen before the codes: `path` null where none was made, with the reason either way. Absent where nobody has looked
-   * whether one would pay.
+   * The prefilter of the codes. `path` is null if a prefilter would not make searches faster; `reason` explains the decision.
+   * Absent if this was never measured.
    */
-  screen: Type.Optional(
+  prefilter: Type.Optional(
     Type.Object({ path: Type.Union([Type.String({ minLength: 1 }), Type.Null()]), reason: Type.String() }),
   ),
+  /** The inverted indexes for BM25, one per field. Absent if the index has no BM25. */
+  bm25: Type.Optional(
+    Type.Object({
+      made: Bm25Record,
+      indexes: Type.Array(
+        Type.Object({
+          field: Type.Enum([...LEXICAL_FIELDS]),
+          path: Type.String({ minLength: 1 }),
+          /** Rows with at least one token in the field. */
+          documents: Count,
+          tokens: Count,
+          terms: Count,
+          postings: Count,
+        }),
+      ),
+    }),
+  ),
   /**
-   * The passage file. Its bytes depend on how a build went (resumed or not), its content does not: `sha256` is the
-   * content hash that the file itself carries too.
+   * The passage file. `sha256` is its content hash, which the file contains, too. The bytes of the file, unlike its content,
+   * depend on whether the build was resumed.
    */
   passages: Type.Object({ path: Type.String({ minLength: 1 }), sha256: Sha256 }),
-  /** Every file of the shard but the passage file, with what it must be. */
+  /** Size and checksum of every file except the passage file. */
   files: Type.Array(FileRecord),
   /**
-   * What the shard's place among the others is told by when they are joined: the input positions [first, end) of
-   * `positions` that it was made from (a position is a line or Parquet row, over all corpus files, from 0), and how they
-   * were read. Absent in shards of earlier programs and of corpora that came through a pipe.
+   * The shard's part of the corpus, by which merging orders the shards: input positions [first, end) of `positions`, and how
+   * they were read. A position is a line or Parquet row, counted from 0 over all corpus files. Absent in shards from earlier
+   * versions and from pipes.
    */
   input: Type.Optional(
     Type.Object({
@@ -67,8 +92,8 @@ export const ShardManifest = Type.Object({
       shards: Count,
       reading: ReadingRecord,
       /**
-       * Where a job did not embed but took vectors from files: those of the whole, of which the shard has its part. `sample` is
-       * the sample checksum of the whole file.
+       * The vector files that a job used instead of embedding. They contain the vectors of the whole corpus. `sample` is the
+       * sample checksum of the whole file.
        */
       vectors: Type.Optional(
         Type.Object({
@@ -78,7 +103,7 @@ export const ShardManifest = Type.Object({
           files: Type.Array(Type.Object({ name: Type.String(), bytes: Count, sample: Sha256 })),
         }),
       ),
-      /** For the index's manifest, whose field of this name says what it is. */
+      /** As in `IndexManifest`. */
       modelLocation: Type.Optional(Type.String()),
     }),
   ),

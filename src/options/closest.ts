@@ -1,4 +1,4 @@
-/** The candidate nearest to a misspelt word, if one is near enough to be meant. */
+/** The candidate with the smallest edit distance to a misspelt word; undefined if none is close enough. */
 export function closestTo(word: string, candidates: readonly string[]): string | undefined {
   const limit = Math.max(2, Math.floor(word.length / 3));
   let best: string | undefined;

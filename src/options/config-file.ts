@@ -5,22 +5,22 @@ import { closestTo } from './closest.ts';
 import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
 import { optionValue } from './option-value.ts';
 
-/** Read where no `--config` is given. */
-export const DEFAULT_CONFIG_FILE = 'trawl.config.json';
+/** Read if it exists and `--config` is not given. */
+const DEFAULT_CONFIG_FILE = 'trawl.config.json';
 
 export interface ConfigSection {
   /** Name of the command. */
   readonly command: string;
-  /** Names of all commands; without it a section of any name is allowed. */
+  /** Names of all commands: other sections are refused. Default: any name is allowed. */
   readonly commands?: readonly string[];
-  /** Where the file is looked for; default: the current folder. */
+  /** The folder that paths are relative to. Default: the current folder. */
   readonly folder?: string;
 }
 
 /**
- * The options in a command's section of the configuration file. No file is fine where none was named.
+ * Reads the option values in a command's section of the configuration file. The default file may be missing.
  *
- * @throws TrawlError CONFIG_INVALID naming the file and what is wrong in it.
+ * @throws TrawlError CONFIG_INVALID with the file and the mistake.
  */
 export function readConfigFile(
   table: OptionTable,
@@ -33,17 +33,17 @@ export function readConfigFile(
   const invalid = (reason: string, cause?: unknown): TrawlError =>
     new TrawlError('CONFIG_INVALID', `${file}: ${reason}`, { cause });
   const json = parseJsonFile(file, invalid);
-  if (!isObject(json)) throw invalid('the file has to hold a JSON object with one object of options per command.');
+  if (!isObject(json)) throw invalid('expected a JSON object with one object of options per command.');
   for (const name of Object.keys(json)) {
     if (commands === undefined || commands.includes(name)) continue;
     const near = closestTo(name, commands);
     throw invalid(
-      `there is no command "${name}"${near === undefined ? `; sections are ${commands.join(', ')}.` : `; did you mean "${near}"?`}`,
+      `"${name}" is not a command${near === undefined ? `; expected one of ${commands.join(', ')}.` : `; did you mean "${near}"?`}`,
     );
   }
   if (!Object.hasOwn(json, command)) return values;
   const section = json[command];
-  if (!isObject(section)) throw invalid(`"${command}" has to be an object of options.`);
+  if (!isObject(section)) throw invalid(`"${command}" must be an object of options.`);
   for (const [name, value] of Object.entries(section)) {
     const spec = name === 'config' ? undefined : optionOf(table, name);
     if (spec === undefined) {
@@ -80,22 +80,21 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** JSON has types of its own, so a value has to have the option's: a number in quotes is a mistake. */
+/** A JSON value must have the option's type: a number in quotes is refused. */
 function valueFromJson(spec: OptionSpec, value: unknown, where: string): unknown {
-  const expected = JSON_TYPES[spec.kind];
-  const fits = spec.kind === 'list' ? Array.isArray(value) && value.every(isString) : typeof value === expected.type;
-  if (!fits)
-    throw new TrawlError('CONFIG_INVALID', `${where} is ${JSON.stringify(value)}; it has to be ${expected.text}.`);
+  const expected = JSON_TYPES[spec.type];
+  const fits = spec.type === 'list' ? Array.isArray(value) && value.every(isString) : typeof value === expected.type;
+  if (!fits) throw new TrawlError('CONFIG_INVALID', `${where} is ${JSON.stringify(value)}; expected ${expected.text}.`);
   const texts = Array.isArray(value) ? value.map(String) : [String(value)];
   return optionValue(spec, texts, 'CONFIG_INVALID', where);
 }
 
-const JSON_TYPES: Readonly<Record<OptionSpec['kind'], { readonly type: string; readonly text: string }>> = {
-  string: { type: 'string', text: 'a text in quotes' },
-  choice: { type: 'string', text: 'a text in quotes' },
+const JSON_TYPES: Readonly<Record<OptionSpec['type'], { readonly type: string; readonly text: string }>> = {
+  string: { type: 'string', text: 'a string' },
+  choice: { type: 'string', text: 'a string' },
   integer: { type: 'number', text: 'a whole number' },
   flag: { type: 'boolean', text: 'true or false' },
-  list: { type: 'object', text: 'an array of texts' },
+  list: { type: 'object', text: 'an array of strings' },
 };
 
 function isString(value: unknown): value is string {

@@ -1,41 +1,41 @@
-/** One option of a command: the single text behind `--help`, the documentation and the messages. */
+/** One option of a command. The parser, its messages, `--help` and the documentation are derived from it. */
 export type OptionSpec = StringOption | IntegerOption | FlagOption | ChoiceOption | ListOption;
 
 interface Described {
-  /** Meaning, unit, and what too much and too little cost. Sentences. */
+  /** Sentences with the meaning, the unit, and the effects of too high and too low a value. */
   readonly help: string;
-  /** Word in the help for the value: `--out DIR`. */
+  /** Placeholder for the value in the help: DIR in `--out DIR`. */
   readonly value?: string;
 }
 
-export interface StringOption extends Described {
-  readonly kind: 'string';
+interface StringOption extends Described {
+  readonly type: 'string';
   readonly default?: string;
 }
 
-export interface IntegerOption extends Described {
-  readonly kind: 'integer';
+interface IntegerOption extends Described {
+  readonly type: 'integer';
   readonly default?: number;
   /** Inclusive bounds. */
   readonly min?: number;
   readonly max?: number;
 }
 
-/** Present or absent; `--no-NAME` switches off one that is on by default or by configuration. */
-export interface FlagOption extends Described {
-  readonly kind: 'flag';
+/** An option without a value. `--no-NAME` switches off a flag that is on by default or by configuration. */
+interface FlagOption extends Described {
+  readonly type: 'flag';
   readonly default?: boolean;
 }
 
-export interface ChoiceOption extends Described {
-  readonly kind: 'choice';
+interface ChoiceOption extends Described {
+  readonly type: 'choice';
   readonly choices: readonly string[];
   readonly default?: string;
 }
 
-/** May be given several times. From the environment: separated by commas. */
-export interface ListOption extends Described {
-  readonly kind: 'list';
+/** May be repeated. In an environment variable the values are separated by commas. */
+interface ListOption extends Described {
+  readonly type: 'list';
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
@@ -56,15 +56,15 @@ type ValueOf<Spec extends OptionSpec> = Spec extends FlagOption
           ? string
           : string | undefined;
 
-/** The resolved values of a table of options, by option name. */
+/** Resolved option values by name. */
 export type OptionValues<Table extends OptionTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
-/** Name of the environment variable of an option: `--max-k` is TRAWL_MAX_K. */
+/** The environment variable of an option: TRAWL_MAX_K for `max-k`. */
 export function environmentName(option: string): string {
   return `TRAWL_${option.replaceAll('-', '_').toUpperCase()}`;
 }
 
-/** Own names only: `--constructor` is no option. */
+/** The option with this name; undefined if there is none. Reads own properties only: `--constructor` is not an option. */
 export function optionOf(table: OptionTable, name: string): OptionSpec | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined;
 }

@@ -2,9 +2,9 @@ import { TrawlError } from '../errors.ts';
 import type { OptionSpec } from './option-spec.ts';
 
 /**
- * The value that texts from a command line or the environment have as an option.
+ * Converts the strings of a command line or an environment variable to the option's value.
  *
- * @throws TrawlError of the given code, naming `where` the value stands, the value, and what is allowed.
+ * @throws TrawlError `code` with `where` (the option or variable), its value, and the expected values.
  */
 export function optionValue(
   spec: OptionSpec,
@@ -12,11 +12,11 @@ export function optionValue(
   code: 'USAGE' | 'CONFIG_INVALID',
   where: string,
 ): unknown {
-  if (spec.kind === 'list') return Object.freeze([...texts]);
+  if (spec.type === 'list') return Object.freeze([...texts]);
   const text = texts.at(-1)!;
   const refuse = (expected: string): TrawlError =>
-    new TrawlError(code, `${where} is ${JSON.stringify(text)}; it has to be ${expected}.`);
-  switch (spec.kind) {
+    new TrawlError(code, `${where} is ${JSON.stringify(text)}; expected ${expected}.`);
+  switch (spec.type) {
     case 'string':
       return text;
     case 'flag':
@@ -33,7 +33,7 @@ export function optionValue(
       throw refuse(wholeNumber(spec));
     }
     default:
-      throw new TypeError(`unknown option kind: ${spec satisfies never}`);
+      throw new TypeError(`unknown option type: ${spec satisfies never}`);
   }
 }
 

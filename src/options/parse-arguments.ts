@@ -3,14 +3,14 @@ import { closestTo } from './closest.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
 
 export interface ParsedArguments {
-  /** Texts of each option that is there, in order; a switch is `true` or `false`. */
+  /** The values of each given option, in order; 'true' or 'false' for a flag. */
   readonly flags: ReadonlyMap<string, readonly string[]>;
   readonly positionals: readonly string[];
 }
 
 /**
- * Splits a command line by a table of options. `--name value`, `--name=value`, `--switch`, `--no-switch`; everything
- * behind `--` is an argument.
+ * Splits a command line into options (`--name value`, `--name=value`, `--flag`, `--no-flag`) and positional arguments.
+ * Everything after `--` is positional.
  *
  * @throws TrawlError USAGE.
  */
@@ -28,8 +28,8 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
       if (argument.startsWith('-') && argument.length > 1) {
         throw new TrawlError(
           'USAGE',
-          `Unknown option ${argument}. Options have two dashes (see \`trawl ${command} --help\`); an argument that ` +
-            'begins with a dash goes behind --.',
+          `Unknown option ${argument}. Options begin with two dashes (see \`trawl ${command} --help\`); an argument that ` +
+            'begins with a dash goes after --.',
         );
       }
       positionals.push(argument);
@@ -40,9 +40,9 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
     const inline = equals < 0 ? undefined : argument.slice(equals + 1);
     const positive = optionOf(table, name);
     const negated = name.startsWith('no-') ? optionOf(table, name.slice(3)) : undefined;
-    if (positive?.kind === 'flag' || (positive === undefined && negated?.kind === 'flag')) {
+    if (positive?.type === 'flag' || (positive === undefined && negated?.type === 'flag')) {
       if (inline !== undefined) {
-        throw new TrawlError('USAGE', `--${name} is a switch and takes no value; --no-NAME switches one off.`);
+        throw new TrawlError('USAGE', `--${name} takes no value; --no-${name} switches it off.`);
       }
       add(positive === undefined ? name.slice(3) : name, positive === undefined ? 'false' : 'true');
     } else if (positive === undefined) {
@@ -54,11 +54,11 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
     } else {
       const value = inline ?? argv[++i];
       if (value === undefined) throw new TrawlError('USAGE', `--${name} needs a value.`);
-      // `--out --json` is a forgotten folder far more often than a folder of that name.
+      // In `--out --json`, the user probably forgot the folder.
       if (inline === undefined && value.startsWith('--')) {
         throw new TrawlError(
           'USAGE',
-          `--${name} needs a value, but ${value} follows. A value that begins with dashes is written --${name}=${value}.`,
+          `--${name} needs a value, but ${value} follows. Write a value that begins with dashes as --${name}=${value}.`,
         );
       }
       add(name, value);
@@ -67,7 +67,7 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
   return { flags, positionals };
 }
 
-/** As they are written on the command line: with the negation of each switch. */
+/** Every name that may follow `--`, negated flags included. */
 function optionNames(table: OptionTable): string[] {
-  return Object.entries(table).flatMap(([name, spec]) => (spec.kind === 'flag' ? [name, `no-${name}`] : [name]));
+  return Object.entries(table).flatMap(([name, spec]) => (spec.type === 'flag' ? [name, `no-${name}`] : [name]));
 }

@@ -4,13 +4,13 @@ import { optionValue } from './option-value.ts';
 import { parseArguments } from './parse-arguments.ts';
 
 export interface OptionSources {
-  /** Name of the command: its section of the configuration file. */
+  /** Name of the command, and of its section in the configuration file. */
   readonly command: string;
-  /** Names of all commands: what the configuration file may have sections for. Without it every name is allowed. */
+  /** Names of all commands: other sections of the configuration file are refused. Default: any name is allowed. */
   readonly commands?: readonly string[];
-  /** Arguments behind the command's name. */
+  /** Arguments after the command's name. */
   readonly argv: readonly string[];
-  /** Default: the environment of the process. */
+  /** Default: the process's environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Default: the current folder. */
   readonly folder?: string;
@@ -19,20 +19,21 @@ export interface OptionSources {
 export interface ResolvedOptions<Table extends OptionTable> {
   readonly options: OptionValues<Table>;
   readonly positionals: readonly string[];
-  /** Options that a person set somewhere, as opposed to defaults. */
+  /** Names of the options that were set, not left at their defaults. */
   readonly given: ReadonlySet<string>;
 }
 
-/** Variables that other programs define and that are read as they define them. */
+/** Environment variables that other programs define; Trawl gives them the same meaning. */
 export type ForeignVariable = `HF_${string}` | 'HUGGING_FACE_HUB_TOKEN' | 'TRANSFORMERS_OFFLINE' | 'XDG_CACHE_HOME';
 
-/** The value of a setting that is no option of a command, such as TRAWL_ISA. The one door to the environment. */
+/** An environment variable that is not an option of a command, such as TRAWL_ISA. Only this folder reads the environment. */
 export function environmentVariable(name: `TRAWL_${string}` | ForeignVariable): string | undefined {
   return process.env[name];
 }
 
 /**
- * Flags win over the environment, the environment over the configuration file, the file over the defaults.
+ * Resolves the options of a command. Flags take precedence over environment variables, these over the configuration file, and the
+ * file over defaults.
  *
  * @throws TrawlError USAGE for the command line, CONFIG_INVALID for environment and file.
  */
@@ -54,12 +55,12 @@ export function resolveOptions<Table extends OptionTable>(
       given.add(name);
     if (fromFlag !== undefined) values[name] = optionValue(spec, fromFlag, 'USAGE', `--${name}`);
     else if (fromEnvironment !== undefined && fromEnvironment !== '') {
-      const texts = spec.kind === 'list' ? fromEnvironment.split(',') : [fromEnvironment];
+      const texts = spec.type === 'list' ? fromEnvironment.split(',') : [fromEnvironment];
       values[name] = optionValue(spec, texts, 'CONFIG_INVALID', variable);
     } else if (file.has(name)) values[name] = file.get(name);
     else
       values[name] =
-        spec.kind === 'flag' ? (spec.default ?? false) : spec.kind === 'list' ? Object.freeze([]) : spec.default;
+        spec.type === 'flag' ? (spec.default ?? false) : spec.type === 'list' ? Object.freeze([]) : spec.default;
   }
   return { options: Object.freeze(values) as OptionValues<Table>, positionals, given };
 }

@@ -1,14 +1,14 @@
-import { parse, stringify } from 'lossless-json';
+import { parseKeepingNumbers } from './exact-numbers.ts';
 
 /**
- * A row that begins with an id and then `contents` as a string, as the published corpora have it: told without parsing,
- * because a reply may hold a hundred thousand rows.
+ * Recognises a row that starts with an id and a string `contents`, as in the published corpora. Avoids parsing, because a reply
+ * can have a hundred thousand rows.
  */
 const STARTS_WITH_ID_AND_CONTENTS = /^\{\s*"id"\s*:\s*(?:"[^"\\]*"|-?\d+)\s*,\s*"contents"\s*:\s*"/;
 
 /**
- * What clients read of a passage: the row's own `contents`, else the title in literal double quotes, a newline and the
- * text, else the text alone. Undefined where the row has none of them.
+ * The text of a passage for clients: its `contents`, else the title in double quotes, a newline and the text, else the text
+ * alone. Undefined for a row without these columns.
  */
 export function contentsOf(row: Record<string, unknown>): string | undefined {
   if (typeof row.contents === 'string') return row.contents;
@@ -18,8 +18,8 @@ export function contentsOf(row: Record<string, unknown>): string | undefined {
 }
 
 /**
- * The row with `contents`, added at the end where it is missing. Everything else stays as it is written, character for
- * character, so that ids beyond 2^53 and the spelling of numbers survive.
+ * Adds `contents` at the end of a row without it. Keeps all other characters, so that ids beyond 2^53 and the notation of
+ * numbers do not change.
  */
 export function withContents(documentJson: string): string {
   if (STARTS_WITH_ID_AND_CONTENTS.test(documentJson)) return documentJson;
@@ -29,7 +29,7 @@ export function withContents(documentJson: string): string {
   return contents === undefined ? documentJson : withMember(documentJson, fields, 'contents', contents);
 }
 
-/** The row with a `url` made for it where it has none of its own that is a text; the rest as it is written. */
+/** Adds a `url` at the end of a row without one, or replaces one that is not a string. */
 export function withUrl(documentJson: string, make: () => string): string {
   const fields = fieldsOf(documentJson);
   if (fields === undefined || typeof fields.url === 'string') return documentJson;
@@ -42,9 +42,9 @@ function fieldsOf(documentJson: string): Record<string, unknown> | undefined {
 }
 
 function withMember(documentJson: string, fields: Record<string, unknown>, name: string, text: string): string {
-  // A second member of the same name would be read differently by different parsers, so this rare row is written anew.
+  // The row has the member with another type. Replace it, because parsers treat repeated names differently.
   if (Object.hasOwn(fields, name)) {
-    return stringify({ ...(parse(documentJson) as Record<string, unknown>), [name]: text }) ?? documentJson;
+    return JSON.stringify({ ...(parseKeepingNumbers(documentJson) as Record<string, unknown>), [name]: text });
   }
   const comma = Object.keys(fields).length === 0 ? '' : ',';
   return `${documentJson.slice(0, documentJson.lastIndexOf('}'))}${comma}"${name}":${JSON.stringify(text)}}`;

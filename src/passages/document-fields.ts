@@ -1,22 +1,22 @@
-import { parse } from 'lossless-json';
 import { contentsOf } from './contents.ts';
+import { parseNumbers } from './exact-numbers.ts';
 
-/** What clients are told of a passage, apart from the row as it stands. */
+/** The fields of a passage that replies use. */
 export interface DocumentFields {
-  /** The id as JSON text, digit for digit; undefined where the row has none (or null). */
+  /** The id as JSON text, with all its digits; undefined if it is missing or null. */
   readonly idJson: string | undefined;
-  /** The id as plain text. */
+  /** The id as text, without quotes. */
   readonly id: string | undefined;
-  /** The column of that name, else the first line of `contents` where it has more than one, without its quotes. */
+  /** The column `title`, else the first line of a `contents` with several lines, without its quotes. */
   readonly title: string | undefined;
   /** The passage without its title. */
   readonly text: string;
-  /** Title and text together (`contentsOf`); empty where the row has neither. */
+  /** See `contentsOf`; empty for a row without text. */
   readonly contents: string;
   readonly url: string | undefined;
 }
 
-/** Reads a stored document. Integers beyond 2^53 keep their digits. */
+/** Parses a stored document. Integer ids beyond 2^53 keep their digits. */
 export function documentFields(documentJson: string): DocumentFields {
   const parsed: unknown = JSON.parse(documentJson);
   const row = typeof parsed === 'object' && parsed !== null ? (parsed as Record<string, unknown>) : {};
@@ -26,7 +26,7 @@ export function documentFields(documentJson: string): DocumentFields {
   const ownTitle = column('title');
   const ownText = column('text');
   const url = column('url');
-  // `_id` is BEIR's name for it.
+  // BEIR calls it `_id`.
   const idColumn = (column('id') ?? null) === null ? '_id' : 'id';
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
   const titleLine = newline === -1 ? undefined : withoutQuotes(contents.slice(0, newline));
@@ -40,7 +40,7 @@ export function documentFields(documentJson: string): DocumentFields {
   };
 }
 
-/** A title as the published corpora write it, `"Paul Walker"`, without that pair of quotes. */
+/** Removes the quotes that published corpora put around a title: `"Paul Walker"`. */
 export function withoutQuotes(title: string): string {
   return title.length > 1 && title.startsWith('"') && title.endsWith('"') ? title.slice(1, -1) : title;
 }
@@ -50,8 +50,8 @@ function idAsJson(id: unknown, name: string, documentJson: string): string | und
   if (typeof id !== 'number' || Number.isSafeInteger(id) || (Number.isFinite(id) && !Number.isInteger(id))) {
     return JSON.stringify(id);
   }
-  const exact = parse(documentJson, null, { onDuplicateKey: ({ newValue }) => newValue }) as Record<string, unknown>;
-  return String(exact[name]);
+  const exact = parseNumbers(documentJson, (source) => source) as Record<string, unknown>;
+  return exact[name] as string;
 }
 
 function plainId(idJson: string): string {

@@ -1,16 +1,16 @@
 import { throwIfCancelled } from '../abort.ts';
 import { PassageFile, type StoredId } from './passage-file.ts';
 
-export interface DuplicateId {
+interface DuplicateId {
   readonly id: string;
-  /** The first rows that have it, ascending, counted over all files. */
+  /** The first rows with this id, ascending, numbered over all files. */
   readonly rows: readonly number[];
   /** Their lines in the corpus. */
   readonly lines: readonly number[];
 }
 
 export interface Duplicates {
-  /** Number of passages whose id an earlier passage already has. */
+  /** Passages with the id of an earlier passage. */
   readonly count: number;
   /** The first few repeated ids. */
   readonly examples: readonly DuplicateId[];
@@ -18,16 +18,17 @@ export interface Duplicates {
 
 export interface DuplicateOptions {
   readonly exampleCount?: number;
-  /** The rows that count, by their number over all files. Default: all. */
-  readonly alive?: { has(row: number): boolean } | undefined;
+  /** Rows to compare, numbered over all files. Default: all. */
+  readonly liveRows?: { has(row: number): boolean } | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Rows shown of a repeated id. */
+/** Limit of the rows listed per repeated id. */
 const EXAMPLE_ROWS = 5;
-/** Ids between two looks at the signal. */
-const LOOK_EVERY = 100_000;
+/** Ids between two checks of the signal. */
+const CHECK_EVERY = 100_000;
 
+/** The next id of one file. */
 interface Head {
   id: StoredId;
   row: number;
@@ -36,14 +37,14 @@ interface Head {
 }
 
 /**
- * Ids that more than one passage has, over the finished passage files of an index in row order; with `alive`, among those
- * rows alone. Memory does not grow with the corpus: each file's own index over ids is walked, all of them side by side.
+ * Finds repeated ids. `paths`: the complete passage files of an index in row order. Merges the files' indexes over ids, so
+ * memory does not grow with the corpus.
  *
  * @throws TrawlError the errors of `PassageFile`; CANCELLED.
  */
 export function duplicateIds(
   paths: readonly string[],
-  { exampleCount = 10, alive, signal }: DuplicateOptions = {},
+  { exampleCount = 10, liveRows, signal }: DuplicateOptions = {},
 ): Duplicates {
   const files: PassageFile[] = [];
   try {
@@ -55,18 +56,18 @@ export function duplicateIds(
       firstRows.push(firstRow);
       firstRow += file.rows;
     }
-    // One file counts by itself, in SQLite's own code; its ids are walked only if that finds any.
+    // SQLite counts the repeated ids of one file much faster.
     if (files.length === 1 && files[0]!.repeatedIds() === 0) return { count: 0, examples: [] };
-    return walk(files, firstRows, { exampleCount, alive, signal });
+    return merge(files, firstRows, { exampleCount, liveRows, signal });
   } finally {
     for (const file of files) file.close();
   }
 }
 
-function walk(
+function merge(
   files: readonly PassageFile[],
   firstRows: readonly number[],
-  { exampleCount, alive, signal }: DuplicateOptions & { exampleCount: number },
+  { exampleCount, liveRows, signal }: DuplicateOptions & { exampleCount: number },
 ): Duplicates {
   const heap: Head[] = [];
   for (const [i, file] of files.entries()) {
@@ -88,8 +89,8 @@ function walk(
     examples = examples.slice(0, exampleCount);
   };
   while (heap.length > 0) {
-    if (++seen % LOOK_EVERY === 0 && signal?.aborted === true) {
-      // A file with a walk under way cannot be closed.
+    if (++seen % CHECK_EVERY === 0 && signal?.aborted === true) {
+      // SQLite cannot close a file while a query is running.
       for (const { rest } of heap) rest.return();
       throwIfCancelled(signal);
     }
@@ -98,7 +99,7 @@ function walk(
       endGroup();
       group = { id: head.id, rows: [], size: 0 };
     }
-    if (alive === undefined || alive.has(globalRow([head.file, head.row]))) {
+    if (liveRows === undefined || liveRows.has(globalRow([head.file, head.row]))) {
       group.size++;
       if (group.rows.length < EXAMPLE_ROWS) group.rows.push([head.file, head.row]);
     }
@@ -154,7 +155,7 @@ function compareIds(a: StoredId, b: StoredId): number {
   return utf8Rank(a.charCodeAt(i)) - utf8Rank(b.charCodeAt(i));
 }
 
-/** Surrogates stand for characters beyond U+FFFF, whose UTF-8 is above that of every other code unit. */
+/** Surrogates encode characters beyond U+FFFF, whose UTF-8 sorts after that of every other code unit. */
 function utf8Rank(unit: number): number {
   return unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit;
 }

@@ -16,7 +16,7 @@ const MAGIC = 'SQLite format 3\0';
 const OFFSET = { pageSize: 16, pageCount: 28, userVersion: 60, applicationId: 68 } as const;
 
 /**
- * Tells from its header and size alone whether a passage file is whole and ours.
+ * Checks the header and size of a passage file.
  *
  * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_TRUNCATED, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED.
  */
@@ -25,8 +25,8 @@ export function checkPassageFile(path: string): void {
   let fileBytes: number;
   let headerBytes: number;
   try {
-    // Opening a pipe would wait for ever.
-    if (!statSync(path).isFile()) throw new Error('it is no regular file');
+    // Checked first, because opening a pipe would block.
+    if (!statSync(path).isFile()) throw new Error('it is not a regular file');
     const file = openSync(path, 'r');
     try {
       fileBytes = fstatSync(file).size;
@@ -46,21 +46,24 @@ export function checkPassageFile(path: string): void {
   if (headerBytes < HEADER_BYTES) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${path}: ${fileBytes} bytes are no SQLite file. Copy or build it again.`,
+      `${path}: has only ${fileBytes} bytes, too few for a SQLite file. Copy or build it again.`,
     );
   }
   const view = new DataView(header.buffer);
   if (new TextDecoder('latin1').decode(header.subarray(0, MAGIC.length)) !== MAGIC) {
-    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is not a SQLite file.`);
+    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is not a SQLite file. Copy or build it again.`);
   }
   if (view.getUint32(OFFSET.applicationId) !== PASSAGE_APPLICATION_ID) {
-    throw new TrawlError('INDEX_FILE_FOREIGN', `${path}: is a SQLite file, but not one with passages of an index.`);
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: is a SQLite file, but not a passage file. Copy or build it again.`,
+    );
   }
   const version = view.getUint32(OFFSET.userVersion);
   if (version !== PASSAGE_SCHEMA_VERSION) {
     throw new TrawlError(
       'INDEX_VERSION_UNSUPPORTED',
-      `${path}: has passage table version ${version}; this program reads version ${PASSAGE_SCHEMA_VERSION}.`,
+      `${path}: has passage table version ${version}; this program reads version ${PASSAGE_SCHEMA_VERSION}. Build the index again.`,
     );
   }
   const pageSize = view.getUint16(OFFSET.pageSize) === 1 ? 65_536 : view.getUint16(OFFSET.pageSize);
@@ -68,28 +71,28 @@ export function checkPassageFile(path: string): void {
   if (fileBytes !== expected) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${path}: ${fileBytes} bytes, but its header says ${expected}. Copy or build it again.`,
+      `${path}: has ${fileBytes} bytes, but its header says ${expected}. Copy or build it again.`,
     );
   }
 }
 
-/** An id as the table holds it. */
+/** An id as stored in the table. */
 export type StoredId = string | bigint;
 
-/** A finished passage file opened for reading. The one place that does so: in worker threads and one-off tools. */
+/** A complete passage file, opened for reading. Calls block, so use it only in worker threads and commands. */
 export class PassageFile {
   readonly #path: string;
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
   readonly #range: Database.Statement;
   readonly #finders = new Map<Lookup, Database.Statement>();
-  /** The content hash its writer recorded, hex. */
+  /** Content hash recorded by the writer, in hex. */
   readonly sha256: string | undefined;
 
   /**
-   * `mapped` reads through a memory map: fast at random rows, and counted as this process's memory.
+   * `mapped` reads through a memory map, which is faster for random rows but counts as memory of this process.
    *
-   * @throws the errors of `checkPassageFile`; INDEX_FILE_FOREIGN also where SQLite cannot read its tables.
+   * @throws TrawlError as `checkPassageFile`; INDEX_FILE_FOREIGN also if SQLite cannot read the tables.
    */
   constructor(path: string, { mapped = true }: { mapped?: boolean } = {}) {
     checkPassageFile(path);
@@ -113,30 +116,29 @@ export class PassageFile {
     }
   }
 
-  /** @throws TrawlError INDEX_FILE_FOREIGN where a page of the file is damaged. */
+  /** @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged. */
   get rows(): number {
     const rows = this.#database.prepare('SELECT coalesce(max(row) + 1, 0) FROM passages').pluck();
     return this.#reading(() => rows.get() as number);
   }
 
   /**
-   * JSON text of a row's document; undefined where there is no such row.
+   * JSON text of a row's document; undefined for a row that does not exist.
    *
-   * @throws TrawlError INDEX_FILE_FOREIGN where a page of the file is damaged.
+   * @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged.
    */
   document(row: number): string | undefined {
     return this.#reading(() => this.#one.get(row) as string | undefined);
   }
 
   /**
-   * Rows of which the key is `key`, ascending, at most `limit`. An id may be a text or an integer written in decimal.
+   * Rows with this key, ascending, at most `limit`. The key of an integer id is its decimal text.
    *
-   * @throws TrawlError NOT_SUPPORTED where the file was made without that look-up; INDEX_FILE_FOREIGN where it is damaged.
+   * @throws TrawlError NOT_SUPPORTED if the file was built without that look-up; INDEX_FILE_FOREIGN if it is damaged.
    */
   find(by: Lookup, key: string, limit: number): number[] {
     const finder = this.#finder(by);
-    const rows = this.#reading(() => finder.all(key, integerKey(by, key), limit) as number[]);
-    return rows;
+    return this.#reading(() => finder.all(key, integerKey(by, key), limit) as number[]);
   }
 
   #finder(by: Lookup): Database.Statement {
@@ -147,11 +149,11 @@ export class PassageFile {
     if (this.#reading(() => has.get(index)) === 0) {
       throw new TrawlError(
         'NOT_SUPPORTED',
-        `The index was built without a look-up of passages by ${by}. Build it again with this version to have one.`,
+        `This index cannot look up passages by ${by}. Build it again with this version.`,
         { details: { by } },
       );
     }
-    // Without INDEXED BY a planner that changes its mind would read the whole file.
+    // INDEXED BY, so that the planner never chooses to scan the whole file.
     const finder = this.#database
       .prepare(`SELECT row FROM passages INDEXED BY ${index} WHERE ${LOOKUP_KEYS[by]} IN (?, ?) ORDER BY row LIMIT ?`)
       .pluck();
@@ -159,7 +161,7 @@ export class PassageFile {
     return finder;
   }
 
-  /** All documents in row order, without holding them. */
+  /** Streams all documents in row order. */
   documents(): IterableIterator<string> {
     return this.#database
       .prepare('SELECT document FROM passages ORDER BY row')
@@ -167,13 +169,13 @@ export class PassageFile {
       .iterate() as IterableIterator<string>;
   }
 
-  /** The id of every row in row order, null where it has none, without holding them. */
+  /** Streams the id of every row in row order; null for a row without one. */
   *ids(): Generator<StoredId | null, void> {
     const ids = this.#database.prepare('SELECT id FROM passages ORDER BY row').pluck().safeIntegers();
     yield* ids.iterate() as IterableIterator<StoredId | null>;
   }
 
-  /** All rows in order with id and line, without holding them. */
+  /** Streams all rows in order. */
   *passages(): Generator<{ row: number; id: StoredId | null; line: number; document: string }, void> {
     const rows = this.#database
       .prepare('SELECT row, id, line, document FROM passages ORDER BY row')
@@ -186,17 +188,17 @@ export class PassageFile {
     }
   }
 
-  /** The documents of rows [first, first + count) that there are. */
+  /** The documents of the existing rows among [first, first + count). */
   range(first: number, count: number): string[] {
     return this.#reading(() => this.#range.all(first, first + count) as string[]);
   }
 
-  /** The line of the corpus file that a row comes from. */
+  /** The row's line in the corpus file. */
   line(row: number): number {
     return this.#database.prepare('SELECT line FROM passages WHERE row = ?').pluck().get(row) as number;
   }
 
-  /** Passages whose id an earlier one of this file has. */
+  /** Passages with the id of an earlier passage of this file. */
   repeatedIds(): number {
     const repeated = this.#database.prepare(
       'SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM passages WHERE id IS NOT NULL GROUP BY id)',
@@ -208,7 +210,7 @@ export class PassageFile {
     return this.#database.prepare('SELECT count(*) FROM passages WHERE id IS NOT NULL').pluck().get() as number;
   }
 
-  /** Every id with its row, in SQLite's order of ids and then by row, without holding them. */
+  /** Streams all ids with their rows, by id in SQLite's order, then by row. */
   *idsInOrder(): Generator<{ id: StoredId; row: number }, void> {
     const ids = this.#database
       .prepare('SELECT id, row FROM passages WHERE id IS NOT NULL ORDER BY id, row')
@@ -217,27 +219,27 @@ export class PassageFile {
     for (const [id, row] of ids.iterate() as IterableIterator<[StoredId, bigint]>) yield { id, row: Number(row) };
   }
 
-  /** Look-ups that cannot be made, with the reason: SQLite finds an index sound whose expression is not the one looked for. */
+  /** Describes the look-ups that fail. SQLite's integrity check does not detect an index over another expression. */
   brokenLookups(): string[] {
     return LOOKUPS.flatMap((by) => {
       try {
         this.find(by, '', 1);
         return [];
       } catch (error) {
-        // Files of the first release have a look-up by id alone.
+        // Files of the first release can only be looked up by id.
         if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
         return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
       }
     });
   }
 
-  /** SQLite's own check of every page; the problems found, empty when there are none. */
+  /** The problems that SQLite's integrity check of every page finds. */
   integrityProblems(): string[] {
     try {
       const lines = this.#database.pragma('integrity_check', { simple: false }) as { integrity_check: string }[];
       return lines.map((line) => line.integrity_check).filter((line) => line !== 'ok');
     } catch (error) {
-      // Some damage is not reported but stops the check.
+      // With some kinds of damage, the check itself fails.
       return [(error as Error).message];
     }
   }
@@ -252,14 +254,14 @@ export class PassageFile {
     } catch (cause) {
       throw new TrawlError(
         'INDEX_FILE_FOREIGN',
-        `${this.#path}: cannot be read (${(cause as Error).message}). trawl verify tells more; copy or build it again.`,
+        `${this.#path}: cannot be read (${(cause as Error).message}). Run trawl verify for details; copy or build the file again.`,
         { cause },
       );
     }
   }
 }
 
-/** The integer that an id's text may stand for; null where it stands for none. */
+/** The 64-bit integer that an id's text stands for, or null. */
 function integerKey(by: Lookup, key: string): bigint | null {
   if (by !== 'id' || !/^-?\d{1,19}$/.test(key)) return null;
   const integer = BigInt(key);

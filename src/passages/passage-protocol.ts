@@ -8,7 +8,7 @@ export interface PassageShard {
   readonly rows: number;
 }
 
-/** Messages between the passage store and its reader threads. A reader has at most one at a time. */
+/** Messages between the passage store and its reader threads. A reader answers one before it gets the next. */
 export interface PassageWorkerData {
   readonly shards: readonly PassageShard[];
 }
@@ -17,7 +17,7 @@ export type ToPassageWorker =
   | {
       readonly type: 'get';
       readonly rows: Float64Array;
-      /** After so many milliseconds what is not read yet is left; one row is always read. */
+      /** Time limit in milliseconds. Rows that are not read in time are returned as null. Reads at least one row. */
       readonly budgetMs: number;
     }
   | { readonly type: 'find'; readonly by: Lookup; readonly keys: readonly string[]; readonly limit: number }
@@ -27,7 +27,7 @@ export type FromPassageWorker =
   | { readonly type: 'ready' }
   | {
       readonly type: 'documents';
-      /** Beside the rows asked for; null for those that failed or were left. */
+      /** In the order of the requested rows; null for rows that failed or were not read in time. */
       readonly documents: readonly (string | null)[];
       readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
     }

@@ -3,15 +3,15 @@ import { bug, deserializeError } from '../errors.ts';
 import type { ToPassageWorker } from './passage-protocol.ts';
 import type { PassageReply } from './passage-reader.ts';
 
-/** One call of the store that waits for its turns at a reader. */
-export abstract class WaitingRead<T> {
+/** A call of the store, split into messages for the readers. */
+abstract class WaitingRead<T> {
   readonly result: Promise<T>;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = (): void => this.fail(cancelled());
   #resolve!: (value: T) => void;
   #reject!: (error: unknown) => void;
   #settled = false;
-  /** Readers that died with something of it in hand. */
+  /** Readers that died while they read for this call. */
   deaths = 0;
 
   constructor(signal: AbortSignal | undefined) {
@@ -24,7 +24,7 @@ export abstract class WaitingRead<T> {
     else signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** True when there is something to ask for that nobody has been asked for. */
+  /** Whether some rows or keys have not been sent to a reader. */
   abstract get hasWork(): boolean;
 
   get isSettled(): boolean {
@@ -47,25 +47,25 @@ export abstract class WaitingRead<T> {
   }
 }
 
-/** Documents by row. */
+/** Documents by row. A place is a position in the list of rows. */
 export class DocumentsRead extends WaitingRead<string[]> {
   readonly #rows: ArrayLike<number>;
   readonly #documents: string[];
-  /** Places that a reader had no time for. */
-  #again: number[] = [];
+  /** Places to read again. */
+  #requeued: number[] = [];
   #next = 0;
-  #left: number;
+  #missing: number;
 
   constructor(rows: ArrayLike<number>, signal: AbortSignal | undefined) {
     super(signal);
     this.#rows = rows;
     this.#documents = new Array<string>(rows.length);
-    this.#left = rows.length;
-    if (this.#left === 0) this.finish(this.#documents);
+    this.#missing = rows.length;
+    if (this.#missing === 0) this.finish(this.#documents);
   }
 
   override get hasWork(): boolean {
-    return !this.isSettled && (this.#again.length > 0 || this.#next < this.#rows.length);
+    return !this.isSettled && (this.#requeued.length > 0 || this.#next < this.#rows.length);
   }
 
   row(place: number): number {
@@ -74,28 +74,28 @@ export class DocumentsRead extends WaitingRead<string[]> {
 
   /** The next places to read, at most `most`. */
   take(most: number): number[] {
-    const places = this.#again.splice(0, most);
+    const places = this.#requeued.splice(0, most);
     while (places.length < most && this.#next < this.#rows.length) places.push(this.#next++);
     return places;
   }
 
-  /** Places whose reader has died. */
-  giveBack(places: readonly number[]): void {
-    this.#again.push(...places);
+  /** Puts the places back to be read again, after their reader died. */
+  requeue(places: readonly number[]): void {
+    this.#requeued.push(...places);
   }
 
-  /** What came for a place: null where the reader had no time. */
+  /** Stores the document of a place; null if the reader ran out of time. */
   accept(place: number, document: string | null): void {
     if (document === null) {
-      this.#again.push(place);
+      this.#requeued.push(place);
       return;
     }
     this.#documents[place] = document;
-    if (--this.#left === 0) this.finish(this.#documents);
+    if (--this.#missing === 0) this.finish(this.#documents);
   }
 }
 
-/** Rows by id, URL or title. */
+/** Rows by id, URL or title. Only one reader at a time works on it. */
 export class FindRead extends WaitingRead<number[][]> {
   readonly #request: Omit<Extract<ToPassageWorker, { type: 'find' }>, 'type'>;
   readonly #found: number[][] = [];
@@ -111,21 +111,21 @@ export class FindRead extends WaitingRead<number[][]> {
     return !this.isSettled && this.#next < this.#request.keys.length;
   }
 
-  /** The next keys, at most `most`. */
+  /** The message for the next keys, at most `most`. */
   message(most: number): ToPassageWorker {
     const keys = this.#request.keys.slice(this.#next, this.#next + most);
     this.#next += keys.length;
     return { type: 'find', ...this.#request, keys };
   }
 
-  /** The keys whose reader has died are asked for again. */
-  giveBack(): void {
+  /** Puts the keys of the last message back, after its reader died. */
+  requeue(): void {
     this.#next = this.#found.length;
   }
 
   accept(reply: PassageReply): void {
     if (reply.type === 'failed') this.fail(deserializeError(reply.error));
-    else if (reply.type === 'documents') this.fail(bug('a passage thread answered a question it was not asked'));
+    else if (reply.type === 'documents') this.fail(bug('a passage reader answered find with documents'));
     else {
       this.#found.push(...reply.rows);
       if (this.#next === this.#request.keys.length) this.finish(this.#found);

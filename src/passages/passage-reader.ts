@@ -4,27 +4,27 @@ import type { FromPassageWorker, PassageShard, PassageWorkerData, ToPassageWorke
 
 export type PassageReply = Exclude<FromPassageWorker, { type: 'ready' }>;
 
-/** Who waits for a message's answer: told one or the other. */
-export interface Question {
+/** For each message, exactly one of the two methods is called. */
+export interface ReplyHandler {
   onReply(reply: PassageReply): void;
-  /** The thread has died with it. */
-  onLost(error: Error): void;
+  /** The thread died before it replied. */
+  onDeath(error: Error): void;
 }
 
-/** One reader thread: it has one message at a time, and keeps the process alive only while it has one. */
+/** A reader thread. It gets one message at a time and keeps the process alive only while it works on one. */
 export class PassageReader {
-  /** Resolves when the files are open; rejects with what keeps them from it. */
+  /** Resolves when the files are open. */
   readonly ready: Promise<void>;
   /** Resolves when the thread has ended. */
   readonly ended: Promise<void>;
   readonly #worker: Worker;
-  #question: Question | null = null;
+  #handler: ReplyHandler | null = null;
   #isReady = false;
   #closing = false;
   #hasEnded = false;
   #busySince = 0;
 
-  /** `onDied`: the thread ended without being told to, after it was ready. */
+  /** `onDied` is called when the thread ends on its own after it was ready. */
   constructor(shards: readonly PassageShard[], onDied: (error: Error) => void) {
     const workerData: PassageWorkerData = { shards };
     let failure: Error | undefined;
@@ -42,12 +42,12 @@ export class PassageReader {
       });
       this.#worker.once('exit', (code) => {
         this.#hasEnded = true;
-        const error = failure ?? bug(`the passage thread ended with ${code}`);
+        const error = failure ?? bug(`the passage reader ended with exit code ${code}`);
         const wasReady = this.#isReady;
         reject(error);
-        const question = this.#question;
-        this.#question = null;
-        question?.onLost(error);
+        const handler = this.#handler;
+        this.#handler = null;
+        handler?.onDeath(error);
         if (wasReady && !this.#closing) onDied(error);
       });
     });
@@ -55,23 +55,23 @@ export class PassageReader {
   }
 
   get isIdle(): boolean {
-    return this.#isReady && this.#question === null && !this.#closing && !this.#hasEnded;
+    return this.#isReady && this.#handler === null && !this.#closing && !this.#hasEnded;
   }
 
-  /** How long it has had its message, in milliseconds; 0 without one. */
+  /** Milliseconds since the current message was sent; 0 without one. */
   get busyMs(): number {
-    return this.#question === null ? 0 : performance.now() - this.#busySince;
+    return this.#handler === null ? 0 : performance.now() - this.#busySince;
   }
 
-  ask(message: ToPassageWorker, question: Question): void {
-    if (!this.isIdle) throw bug('a passage thread was asked while it was not idle');
-    this.#question = question;
+  ask(message: ToPassageWorker, handler: ReplyHandler): void {
+    if (!this.isIdle) throw bug('a passage reader got a message while it was not idle');
+    this.#handler = handler;
     this.#busySince = performance.now();
     this.#worker.ref();
     this.#worker.postMessage(message);
   }
 
-  /** Only between messages. */
+  /** Call only while the reader has no message. Resolves when the thread has ended. */
   close(): Promise<void> {
     if (!this.#closing) {
       this.#closing = true;
@@ -82,9 +82,9 @@ export class PassageReader {
   }
 
   #receive(reply: PassageReply): void {
-    const question = this.#question;
-    this.#question = null;
+    const handler = this.#handler;
+    this.#handler = null;
     if (!this.#closing) this.#worker.unref();
-    question?.onReply(reply);
+    handler?.onReply(reply);
   }
 }

@@ -27,7 +27,7 @@ function documentOf(row: number): string {
   return document;
 }
 
-/** In the order of the rows, which is that of the file, until the time is over. */
+/** Reads in row order, which is file order, until the time limit. */
 function documentsOf(rows: Float64Array, budgetMs: number): FromPassageWorker {
   const order = Uint32Array.from(rows.keys()).sort((a, b) => rows[a]! - rows[b]!);
   const documents = new Array<string | null>(rows.length).fill(null);
@@ -50,7 +50,7 @@ function documentsOf(rows: Float64Array, budgetMs: number): FromPassageWorker {
   return { type: 'documents', documents, failures };
 }
 
-/** Rows of the whole index, ascending; no more than `limit`. */
+/** Row numbers in the whole index, ascending, at most `limit`. */
 function rowsOf({ by, limit }: Extract<ToPassageWorker, { type: 'find' }>, key: string): number[] {
   const rows: number[] = [];
   for (const { firstRow, file } of shards) {

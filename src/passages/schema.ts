@@ -1,11 +1,11 @@
 /**
- * The passage file: one SQLite database per shard, read-only once finished. Reader and writer share what stands here.
+ * The passage file: one SQLite database per shard, read-only once finished. Shared by reader and writer.
  *
  * `passages`
  * - `row`: row number within the shard, from 0, without gaps.
- * - `id`: the corpus's own id for look-ups: INTEGER where it is an integer of 64 bits, TEXT where it is a string or a
- *   larger integer (its digits), NULL where the row has none. The id as it was, with its type, is in `document`.
- * - `line`: line (Parquet: row) of the corpus file, from 1, for messages about a row.
+ * - `id`: the id for look-ups: INTEGER for a 64-bit integer, TEXT for a string or a larger integer (its digits), NULL for a
+ *   row without id. `document` has the id with its original type.
+ * - `line`: line (Parquet: row) of the corpus file, from 1, for error messages.
  * - `document`: the corpus row as JSON text, verbatim.
  *
  * `meta`: one row per fact; `sha256` is the content hash over the documents in row order, each followed by a newline.
@@ -20,13 +20,13 @@ export const PASSAGE_TABLES = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 `;
 
-/** By what passages can be looked up. */
+/** Keys by which passages can be looked up. */
 export const LOOKUPS = ['id', 'url', 'title'] as const;
 export type Lookup = (typeof LOOKUPS)[number];
 
 /**
- * What a look-up compares, as SQL over a row of `passages`: a look-up has to use the text that its index was made with.
- * A title is the column of that name, else the first line of `contents` where it has more than one, quotes included.
+ * The SQL expression of each look-up over a row of `passages`. It must be the text that the SQLite index was created with. A
+ * title is the column `title`, else the first line of a `contents` with several lines, quotes included.
  */
 export const LOOKUP_KEYS: Readonly<Record<Lookup, string>> = {
   id: 'id',
@@ -37,17 +37,17 @@ export const LOOKUP_KEYS: Readonly<Record<Lookup, string>> = {
     "THEN substr(document ->> '$.contents', 1, instr(document ->> '$.contents', char(10)) - 1) END) END",
 };
 
-/** Made after the last row: sorting once is faster than keeping an index in order. */
+/** Created after the last row, because sorting once is faster than updating the indexes with each row. */
 export const PASSAGE_INDEXES = LOOKUPS.map(
   (by) => `CREATE INDEX ${lookupIndex(by)} ON passages (${LOOKUP_KEYS[by]}) WHERE ${LOOKUP_KEYS[by]} IS NOT NULL`,
 ).join(';\n');
 
-/** Name of the index; files of the first release have only that over ids. */
+/** Name of the SQLite index. Files of the first release only have the one over ids. */
 export function lookupIndex(by: Lookup): string {
   return `passages_by_${by}`;
 }
 
-/** "Trwl" in ASCII: tells a passage file from other SQLite files. */
+/** "Trwl" in ASCII: distinguishes a passage file from other SQLite files. */
 export const PASSAGE_APPLICATION_ID = 0x5472776c;
 
 /**

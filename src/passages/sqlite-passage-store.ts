@@ -1,46 +1,47 @@
-import { bug, deserializeError, TrawlError } from '../errors.ts';
+import { TrawlError } from '../errors.ts';
+import { takeBatch } from './document-batch.ts';
 import { checkPassageFile } from './passage-file.ts';
 import type { PassageShard } from './passage-protocol.ts';
 import { DocumentsRead, FindRead } from './passage-read.ts';
-import { PassageReader, type PassageReply } from './passage-reader.ts';
+import { PassageReader } from './passage-reader.ts';
 import type { PassageStore } from './passage-store.ts';
 import type { Lookup } from './schema.ts';
 
-/** Rows or keys per message: a big answer comes in pieces, so that unpacking one never holds the event loop for long. */
+/** Limit of rows or keys per message. Deserialising a larger reply would block the event loop. */
 const ROWS_PER_MESSAGE = 512;
-/** What a message may take before the reader gives back what it has not read; a row from memory takes microseconds. */
+/** Time limit of a message in milliseconds. A row from memory takes microseconds. */
 const MESSAGE_MS = 5;
-/** Most reader threads. They wait for disks, not for cores. */
-const MOST_READERS = 4;
-/** When all readers have been held up for so long, one more is started. */
-const HELD_UP_MS = 20;
-/** Until the next try, where a further reader could not open the files. */
-const NO_RELIEF_MS = 1_000;
-/** Readers that died, or could not be started, without an answer between them, after which no other is started. */
+/** Limit of reader threads. They wait for disks, not for cores. */
+const MAX_READERS = 4;
+/** If every reader has been busy for this long, in milliseconds, another one is started. */
+const BLOCKED_MS = 20;
+/** Pause before the next attempt when another reader could not be started, in milliseconds. */
+const RETRY_MS = 1_000;
+/** After this many readers in a row died or failed to start, without a reply in between, no more are started. */
 const MAX_DEATHS_IN_A_ROW = 3;
-/** A read that so many readers died with is not asked for again. */
+/** A read fails after this many readers died while they worked on it. */
 const MAX_DEATHS_OF_A_READ = 2;
 
 /**
- * Reads passages in threads. A message has rows of all reads that wait, in turn, so that small reads meet and a big one
- * does not hold up the others. Where a row comes from a cold disk, the reader gives back what it had no time for, and
- * another reader takes that: so the disk is felt by the read that needs it.
+ * Reads passages in threads. A message contains an equal share of rows of every waiting read, so that small reads share
+ * messages and do not wait for a large one. A reader that blocks on a cold disk returns the rows it had no time for, and
+ * another reader reads them, so a slow disk delays only the reads that need it.
  *
- * A reader that dies is replaced, and what it had is asked for again, each read by itself: so only the one that kills again
- * fails.
+ * A reader that dies is replaced, and each of its reads is retried in a message of its own. Only a read that kills another
+ * reader fails.
  */
 export class SqlitePassageStore implements PassageStore {
   readonly rows: number;
   readonly #shards: readonly PassageShard[];
   readonly #readers: PassageReader[] = [];
-  /** Reads with rows that no reader has; the first gives the next ones. */
+  /** Reads with rows or keys that have not been sent to a reader, in round-robin order. */
   readonly #waiting: (DocumentsRead | FindRead)[] = [];
-  /** Those that have no answer yet. */
+  /** Reads that are not complete. */
   readonly #running = new Set<DocumentsRead | FindRead>();
   #whenIdle: (() => void) | undefined;
-  #relief: NodeJS.Timeout | undefined;
-  /** On the clock of `performance.now()`. */
-  #noReliefUntil = 0;
+  #blockedCheck: NodeJS.Timeout | undefined;
+  /** Earliest time to start another reader, by `performance.now()`. */
+  #nextStartAt = 0;
   #closing: Promise<void> | undefined;
   #deathsInARow = 0;
   #failure: Error | undefined;
@@ -78,7 +79,6 @@ export class SqlitePassageStore implements PassageStore {
     return this.#begin(read, read.result);
   }
 
-  /** What keeps every read from its answer, until the index is opened anew. */
   get failure(): TrawlError | undefined {
     return this.#failure === undefined ? undefined : cannotRead(this.#failure);
   }
@@ -107,8 +107,8 @@ export class SqlitePassageStore implements PassageStore {
 
   async #close(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
-    clearTimeout(this.#relief);
-    // A reader that has a message for nobody any more ends after it.
+    clearTimeout(this.#blockedCheck);
+    // A reader that still works for a cancelled read closes afterwards.
     await Promise.all(this.#readers.map((reader) => reader.close()));
   }
 
@@ -131,7 +131,7 @@ export class SqlitePassageStore implements PassageStore {
     if (place >= 0) this.#readers.splice(place, 1);
   }
 
-  /** A reader less, or one that could not be started. */
+  /** Replaces a reader that died or could not be started. */
   #replace(error: Error): void {
     if (this.#closing !== undefined && this.#running.size === 0) return;
     if (++this.#deathsInARow < MAX_DEATHS_IN_A_ROW) {
@@ -143,8 +143,8 @@ export class SqlitePassageStore implements PassageStore {
     this.#dispatch();
   }
 
-  /** A read whose reader has died with something of it. */
-  #askAgain(read: DocumentsRead | FindRead, error: Error): void {
+  /** Retries a read whose reader died. */
+  #retry(read: DocumentsRead | FindRead, error: Error): void {
     if (++read.deaths >= MAX_DEATHS_OF_A_READ) read.fail(diedReading(error));
     else if (read.hasWork) this.#waiting.push(read);
   }
@@ -153,7 +153,7 @@ export class SqlitePassageStore implements PassageStore {
     while (this.#waiting.length > 0) {
       const reader = this.#readers.find(({ isIdle }) => isIdle);
       if (reader === undefined) {
-        this.#callRelief();
+        this.#checkBlocked();
         return;
       }
       const first = this.#waiting[0]!;
@@ -172,70 +172,49 @@ export class SqlitePassageStore implements PassageStore {
         if (read.hasWork) this.#waiting.push(read);
         this.#dispatch();
       },
-      onLost: (error) => {
-        read.giveBack();
-        this.#askAgain(read, error);
+      onDeath: (error) => {
+        read.requeue();
+        this.#retry(read, error);
       },
     });
   }
 
-  /** Rows of the reads that wait, the same share of each as long as there is room. */
   #askDocuments(reader: PassageReader): void {
-    const share = Math.max(1, Math.floor(ROWS_PER_MESSAGE / this.#waiting.length));
-    const pieces: { read: DocumentsRead; places: number[] }[] = [];
-    let left = ROWS_PER_MESSAGE;
-    while (left > 0 && this.#waiting[0] instanceof DocumentsRead) {
-      const isSuspect = this.#waiting[0].deaths > 0;
-      if (isSuspect && pieces.length > 0) break;
-      // In no two messages at once, so that one read never holds up several readers.
-      const read = this.#waiting.shift() as DocumentsRead;
-      if (!read.hasWork) continue;
-      // The last one may have what is left.
-      const most = this.#waiting.length === 0 ? left : Math.min(left, share);
-      const places = read.take(most);
-      left -= places.length;
-      pieces.push({ read, places });
-      if (isSuspect) break;
-    }
-    if (pieces.length === 0) return;
-    const rows = Float64Array.from(pieces.flatMap(({ read, places }) => places.map((place) => read.row(place))));
-    reader.ask(
-      { type: 'get', rows, budgetMs: MESSAGE_MS },
-      {
-        onReply: (reply) => {
-          this.#deathsInARow = 0;
-          for (const error of acceptDocuments(pieces, reply)) this.#fail(error);
-          for (const { read } of pieces) if (read.hasWork) this.#waiting.push(read);
-          this.#dispatch();
-        },
-        onLost: (error) => {
-          for (const { read, places } of pieces) {
-            read.giveBack(places);
-            this.#askAgain(read, error);
-          }
-        },
+    const batch = takeBatch(this.#waiting, ROWS_PER_MESSAGE);
+    if (batch === undefined) return;
+    reader.ask(batch.message(MESSAGE_MS), {
+      onReply: (reply) => {
+        this.#deathsInARow = 0;
+        const error = batch.accept(reply);
+        if (error !== undefined) this.#fail(error);
+        for (const read of batch.reads) if (read.hasWork) this.#waiting.push(read);
+        this.#dispatch();
       },
-    );
+      onDeath: (error) => {
+        batch.requeue();
+        for (const read of batch.reads) this.#retry(read, error);
+      },
+    });
   }
 
-  /** Looks a little later whether the readers are held up by a disk. */
-  #callRelief(): void {
-    if (this.#relief !== undefined || this.#readers.length === MOST_READERS) return;
-    if (performance.now() < this.#noReliefUntil) return;
-    this.#relief = setTimeout(() => {
-      this.#relief = undefined;
+  /** Starts another reader if all readers are still blocked by the disk after a while. */
+  #checkBlocked(): void {
+    if (this.#blockedCheck !== undefined || this.#readers.length === MAX_READERS) return;
+    if (performance.now() < this.#nextStartAt) return;
+    this.#blockedCheck = setTimeout(() => {
+      this.#blockedCheck = undefined;
       if (this.#closing !== undefined || this.#failure !== undefined || this.#waiting.length === 0) return;
-      if (!this.#readers.every(({ busyMs }) => busyMs >= HELD_UP_MS)) return this.#dispatch();
-      // Those that are there go on where no other can be had (the files are open, but renamed or removed).
+      if (!this.#readers.every(({ busyMs }) => busyMs >= BLOCKED_MS)) return this.#dispatch();
+      // Starting fails if the files were renamed or removed; the existing readers still have them open.
       this.#startReader().then(
         () => this.#dispatch(),
         () => {
-          this.#noReliefUntil = performance.now() + NO_RELIEF_MS;
+          this.#nextStartAt = performance.now() + RETRY_MS;
           this.#dispatch();
         },
       );
-    }, HELD_UP_MS);
-    this.#relief.unref();
+    }, BLOCKED_MS);
+    this.#blockedCheck.unref();
   }
 
   #fail(error: Error): void {
@@ -246,44 +225,15 @@ export class SqlitePassageStore implements PassageStore {
 }
 
 function diedReading(cause: Error): TrawlError {
-  return new TrawlError(
-    'INTERNAL',
-    `The thread that read these passages has died, and another one too: ${cause.message}`,
-    {
-      cause,
-    },
-  );
+  return new TrawlError('INTERNAL', `Two reader threads died while reading these passages: ${cause.message}`, {
+    cause,
+  });
 }
 
 function cannotRead(cause: Error): TrawlError {
   return new TrawlError(
     'INTERNAL',
-    `The passages cannot be read any more: ${cause.message} Open the index anew (SIGHUP, or its reload route), or start the server again.`,
+    `Passages can no longer be read: ${cause.message} Reload the index (SIGHUP, or its reload route) or restart the server.`,
     { cause },
   );
-}
-
-/** Gives each read its documents; yields what must not happen. */
-function* acceptDocuments(
-  pieces: readonly { readonly read: DocumentsRead; readonly places: readonly number[] }[],
-  reply: PassageReply,
-): Generator<Error> {
-  if (reply.type === 'failed') {
-    for (const { read } of pieces) read.fail(deserializeError(reply.error));
-    return;
-  }
-  if (reply.type === 'found') {
-    yield bug('a passage thread answered a question it was not asked');
-    return;
-  }
-  const failures = new Map(reply.failures.map(({ index, error }) => [index, error]));
-  let at = 0;
-  for (const { read, places } of pieces) {
-    for (const place of places) {
-      const failure = failures.size === 0 ? undefined : failures.get(at);
-      if (failure === undefined) read.accept(place, reply.documents[at]!);
-      else read.fail(deserializeError(failure));
-      at++;
-    }
-  }
 }

@@ -14,7 +14,7 @@ const ROWS_PER_TRANSACTION = 10_000;
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
 
-/** Appends passages to a new passage file. Row numbers are given in the order of appending. */
+/** Writes a new passage file. Rows are numbered in the order of appending. */
 export class SqlitePassageWriter {
   readonly #path: string;
   readonly #database: Database.Database;
@@ -23,11 +23,11 @@ export class SqlitePassageWriter {
   #rows = 0;
   #rowsWithoutId = 0;
 
-  /** The file must not exist. What a process that died left of one is of no use, as there is no journal. */
+  /** The file must not exist. A file left by a killed process is unusable, because it has no journal. */
   constructor(path: string) {
     this.#path = path;
     this.#database = new Database(path);
-    // The file counts only once it is complete, so a crash loses nothing that a journal on the disk would save.
+    // An incomplete file is discarded anyway, so it needs no journal on the disk.
     this.#database.pragma('journal_mode = MEMORY');
     this.#database.pragma('synchronous = OFF');
     this.#database.pragma('cache_size = -65536');
@@ -42,7 +42,7 @@ export class SqlitePassageWriter {
     return this.#rows;
   }
 
-  /** Passages that have no id: replies show them, but nothing can refer to them. */
+  /** Passages without an id. Searches return them, look-ups do not. */
   get rowsWithoutId(): number {
     return this.#rowsWithoutId;
   }
@@ -55,7 +55,7 @@ export class SqlitePassageWriter {
     if (this.#rows % ROWS_PER_TRANSACTION === 0) this.#database.exec('COMMIT; BEGIN');
   }
 
-  /** Ends appending: writes the indexes for look-ups and the content hash. Returns that hash, hex. */
+  /** Writes the look-up indexes and the content hash after the last row. Returns the hash in hex. */
   finishRows(): string {
     const sha256 = this.#hash.digest('hex');
     this.#database.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run('sha256', sha256);
@@ -64,7 +64,7 @@ export class SqlitePassageWriter {
     return sha256;
   }
 
-  /** Closes the database and makes the file durable. */
+  /** Closes the database and syncs the file to the disk. */
   finish(): void {
     this.#database.close();
     const file = openSync(this.#path, 'r');
@@ -75,7 +75,7 @@ export class SqlitePassageWriter {
     }
   }
 
-  /** Closes without finishing: after an error. */
+  /** Closes an unfinished file after an error. */
   abandon(): void {
     if (this.#database.open) this.#database.close();
   }
@@ -83,7 +83,7 @@ export class SqlitePassageWriter {
 
 function sqliteId(id: PassageToStore['id']): string | bigint | null {
   if (id === null || typeof id === 'string') return id;
-  // A JavaScript number would be bound as REAL; only bigint is bound as INTEGER.
+  // better-sqlite3 binds a number as REAL and a bigint as INTEGER.
   const integer = BigInt(id);
   return integer >= INT64_MIN && integer <= INT64_MAX ? integer : String(integer);
 }

@@ -1,24 +1,21 @@
 import { LRUCache } from 'lru-cache';
-import type { QueryOutcome } from './retriever.ts';
-
-export type Answered = Extract<QueryOutcome, { ok: true }>;
+import type { QueryAnswer } from './retriever.ts';
 
 interface Entry {
   readonly scope: number;
   readonly bytes: number;
-  /** Hits that were asked for; infinite where the index has no more than there are. */
+  /** The k of the search; infinite if the answer has every row that may be found. */
   readonly k: number;
-  readonly outcome: Answered;
+  readonly outcome: QueryAnswer;
 }
 
-/** What an entry and a hit cost beside their texts, in bytes. */
+/** Estimated bytes of an entry and of a hit, without their texts. */
 const ENTRY_BYTES = 512;
 const HIT_BYTES = 64;
 
 /**
- * Answers to finished queries, the least recently used going first when their bytes are too many. One cache may serve
- * several retrievers: each has a number of its own, so that no answer passes from one index, encoder or generation to
- * another.
+ * Finished answers; the least recently used are evicted first. Several retrievers may share a cache. Each has its own scope, so
+ * that an answer is never returned for another index, encoder or generation. Vectors are not stored.
  */
 export class AnswerCache {
   readonly maxBytes: number;
@@ -26,7 +23,7 @@ export class AnswerCache {
   readonly #held = new Map<number, { entries: number; bytes: number }>();
   #scopes = 0;
 
-  /** `maxBytes` ≥ 1, reckoned at two bytes a character. */
+  /** `maxBytes` ≥ 1; texts count two bytes per character. */
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
     this.#entries = new LRUCache({
@@ -43,41 +40,40 @@ export class AnswerCache {
     return this.#entries.calculatedSize;
   }
 
-  /** What one retriever's answers come to. */
+  /** Number and bytes of one scope's answers. */
   heldBy(scope: number): { readonly entries: number; readonly bytes: number } {
     return this.#held.get(scope) ?? { entries: 0, bytes: 0 };
   }
 
-  /** A number for one retriever's answers. */
+  /** The scope of a new retriever. */
   newScope(): number {
     return this.#scopes++;
   }
 
-  /** The first k hits of an answer that has as many, or all that there are. */
-  get(scope: number, key: string, k: number): Answered | undefined {
+  /** The first k hits of a cached answer, if it was searched with at least k or has every row that may be found. */
+  get(scope: number, key: string, k: number): QueryAnswer | undefined {
     const entry = this.#entries.get(nameOf(scope, key));
     return entry === undefined || entry.k < k ? undefined : firstHits(entry.outcome, k);
   }
 
-  /** Whether `get` has an answer. It does not count as a use. */
+  /** Whether `get` would return an answer. Does not count as a use for eviction. */
   has(scope: number, key: string, k: number): boolean {
     const entry = this.#entries.peek(nameOf(scope, key));
     return entry !== undefined && entry.k >= k;
   }
 
-  set(scope: number, key: string, k: number, outcome: Answered): void {
+  set(scope: number, key: string, k: number, outcome: QueryAnswer): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
     const name = nameOf(scope, key);
-    // A search for more hits may have ended before one for fewer.
+    // A concurrent search for more hits may have finished first.
     if ((this.#entries.peek(name)?.k ?? 0) >= reach) return;
     const bytes = bytesOf(outcome, name);
-    // One larger than all there may be is not taken.
     if (bytes > this.maxBytes) return;
     this.#count(scope, 1, bytes);
-    this.#entries.set(name, { scope, bytes, k: reach, outcome }, { size: bytes });
+    this.#entries.set(name, { scope, bytes, k: reach, outcome: { ...outcome, vector: null } }, { size: bytes });
   }
 
-  /** Forgets the answers of a retriever that is closed. */
+  /** Drops the answers of a closed retriever. */
   forget(scope: number): void {
     const prefix = nameOf(scope, '');
     for (const name of [...this.#entries.keys()]) if (name.startsWith(prefix)) this.#entries.delete(name);
@@ -90,8 +86,8 @@ export class AnswerCache {
   }
 }
 
-/** An exact answer for fewer hits: the beginning of one for more. */
-export function firstHits(outcome: Answered, k: number): Answered {
+/** The exact answer for k hits is a prefix of the answer for more. */
+export function firstHits(outcome: QueryAnswer, k: number): QueryAnswer {
   return outcome.hits.length <= k ? outcome : { ...outcome, hits: outcome.hits.slice(0, k) };
 }
 
@@ -99,7 +95,7 @@ function nameOf(scope: number, key: string): string {
   return `${scope} ${key}`;
 }
 
-function bytesOf(outcome: Answered, name: string): number {
+function bytesOf(outcome: QueryAnswer, name: string): number {
   const documents = outcome.hits.reduce((sum, { document }) => sum + 2 * document.length + HIT_BYTES, 0);
   return ENTRY_BYTES + 2 * (name.length + outcome.text.length) + documents;
 }

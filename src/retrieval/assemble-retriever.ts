@@ -1,43 +1,34 @@
-import type { TextEncoder } from '../embedding/text-encoder.ts';
-import type { PassageStore } from '../passages/passage-store.ts';
-import type { RowBitmap } from '../vector-index/row-bitmap.ts';
-import type { VectorIndex } from '../vector-index/vector-index.ts';
 import type { AnswerCache } from './answer-cache.ts';
 import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from './bounded-retriever.ts';
 import { QueuedIndex } from './queued-index.ts';
 import type { Retriever, RetrieverInfo } from './retriever.ts';
+import type { RetrieverParts } from './retriever-parts.ts';
 import { SearchRetriever } from './search-retriever.ts';
 import { SharingRetriever } from './sharing-retriever.ts';
 
-/** How the calls of a retriever meet. */
-export interface MeetingOptions {
-  /** Finished answers, kept for queries that come again; may be shared by several retrievers. Absent: none are kept. */
+export interface ServingOptions {
+  /** Cache of finished answers, which several retrievers may share. Default: none. */
   readonly answerCache?: AnswerCache | undefined;
-  /** Whether equal queries that are under way at the same time are computed once; default: yes. */
+  /** Whether equal queries in flight are computed once. Default: true. */
   readonly singleFlight?: boolean;
   /**
-   * Bytes of the queries that wait and of their expected answers, beyond which calls are refused with OVERLOADED;
-   * default: 512 MiB. Too little refuses bursts that would be answered in seconds, too much lets them fill the memory.
+   * Limit of the bytes of waiting queries and their expected answers. Above it, calls are refused with OVERLOADED. A low limit
+   * refuses bursts that would be answered within seconds; a high limit lets bursts fill the memory. Default: 512 MiB.
    */
   readonly maxWaitingBytes?: number;
 }
 
-export interface RetrieverParts {
-  readonly encoder: TextEncoder;
-  readonly index: VectorIndex;
-  readonly passages: PassageStore;
-  /** The rows that have not been removed, where some have. */
-  readonly alive?: RowBitmap | undefined;
-}
-
-/** A retriever from its parts, in which calls meet: equal queries, bounds, and a queue in front of the engine. */
+/** Builds a retriever that batches searches, coalesces equal queries and limits the waiting calls. */
 export function assembleRetriever(
   info: RetrieverInfo,
-  { encoder, index, passages, alive }: RetrieverParts,
-  { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: MeetingOptions = {},
+  { dense, lexical, passages, liveRows }: RetrieverParts,
+  { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: ServingOptions = {},
 ): Retriever {
-  const queued = new QueuedIndex(index, { moreAreComing: () => (encoder.load?.waitingTexts ?? 0) > 0 });
-  const direct = new SearchRetriever(info, encoder, queued, passages, alive);
-  // Calls that wait for an equal query of another hold their own queries and get as large an answer.
+  const queued = dense && {
+    encoder: dense.encoder,
+    index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
+  };
+  const direct = new SearchRetriever(info, { dense: queued, lexical, passages, liveRows });
+  // The limit is outermost because a coalesced call also holds its own queries and its own copy of the answer.
   return new BoundedRetriever(new SharingRetriever(direct, { answerCache, singleFlight }), maxWaitingBytes);
 }

@@ -1,11 +1,13 @@
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import { inputOf, isEmbedded } from './embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
   FindCall,
   FindResult,
   RetrieveCall,
+  RetrieveQuery,
   RetrieveResult,
   Retriever,
   RetrieverInfo,
@@ -14,17 +16,17 @@ import type {
 
 export const DEFAULT_MAX_WAITING_BYTES = 512 * 1024 * 1024;
 
-/** What a query costs while it waits, beside its text and its vector. */
+/** Estimated bytes of a waiting query, without its text and vector. */
 const QUERY_BYTES = 512;
-/** What a passage is taken for until some were seen. */
+/** Assumed bytes of a passage before the first answer. */
 const FIRST_PASSAGE_BYTES = 2_000;
-/** How far the newest answer moves the mean passage. */
+/** Weight of the newest answer in the mean size of a passage. */
 const WEIGHT_OF_NEWEST = 0.1;
 
 /**
- * Calls wait as long as their callers do, up to a bound on the bytes of what waits: queries, vectors and the answers that
- * are expected of them. Past it a call is refused at once, unless all its answers are at hand. The call that crosses the bound is still taken, or one larger
- * than the bound could never be answered.
+ * Refuses calls while the queries, vectors and expected answers of waiting calls exceed a limit in bytes. A call that the answer
+ * cache can answer is never refused. The call that crosses the limit is accepted; otherwise a call larger than the limit could
+ * never be answered.
  */
 export class BoundedRetriever implements Retriever {
   readonly info: RetrieverInfo;
@@ -45,7 +47,9 @@ export class BoundedRetriever implements Retriever {
     const { queries } = call;
     const hits = queries.length * Math.min(call.k, this.info.rows);
     const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
-    if (this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();
+    // Queries with vectors continue an accepted request.
+    const isNew = !queries.every(isEmbedded);
+    if (isNew && this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();
     const result = await this.#hold(bytes, () => this.#inner.retrieve(call));
     this.#observe(result);
     return result;
@@ -63,7 +67,7 @@ export class BoundedRetriever implements Retriever {
   async find(call: FindCall): Promise<FindResult> {
     if (this.#isFull) throw this.#refusal();
     const keys = call.keys.reduce((sum, key) => sum + 2 * key.length, 0);
-    // Most keys have one passage or none, whatever the limit.
+    // Reserve for one passage per key, because most keys have at most one. The limit would be a poor estimate.
     return this.#hold(keys + call.keys.length * this.#passageBytes, () => this.#inner.find(call));
   }
 
@@ -88,7 +92,7 @@ export class BoundedRetriever implements Retriever {
     this.#refused++;
     return new TrawlError(
       'OVERLOADED',
-      `${this.#calls} calls wait with ${this.#bytes} bytes of queries and answers, as much as this server holds. Try again later.`,
+      `${this.#calls} waiting calls hold ${this.#bytes} bytes of queries and expected answers; the limit is ${this.#maxBytes}. Try again later.`,
       { details: { calls: this.#calls, bytes: this.#bytes } },
     );
   }
@@ -104,9 +108,9 @@ export class BoundedRetriever implements Retriever {
     }
   }
 
-  #queriesBytes(inputs: readonly EncoderInput[]): number {
+  #queriesBytes(queries: readonly RetrieveQuery[]): number {
     const each = QUERY_BYTES + 4 * this.info.dimension;
-    return inputs.reduce((sum, input) => sum + each + 2 * lengthOf(input), 0);
+    return queries.reduce((sum, query) => sum + each + 2 * lengthOf(inputOf(query)), 0);
   }
 
   #observe({ outcomes }: RetrieveResult): void {

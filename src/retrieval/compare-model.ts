@@ -2,12 +2,11 @@ import { TrawlError } from '../errors.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 
 /**
- * Refuses an encoder that would give other vectors than those the index holds. Another precision of the same checkpoint
- * and tokenizer gives nearly the same ones: float32 in place of float16, or the reverse, is taken; int8 in place of either,
- * or the reverse, only where the precision was asked for (`precisionAsked`). What differs is returned for a remark, null
- * where nothing does.
+ * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give
+ * nearly equal vectors: float32 and float16 may replace each other, int8 only if the user chose the precision
+ * (`precisionAsked`). Returns a warning if only the precision differs, and null if nothing differs.
  *
- * @throws TrawlError MODEL_MISMATCH naming both models and what differs.
+ * @throws TrawlError MODEL_MISMATCH with both models and the fields that differ.
  */
 export function checkSameModel(
   index: ModelIdentity,
@@ -20,15 +19,15 @@ export function checkSameModel(
   const onlyPrecision = differences.every(({ field }) => field === 'sha256' || field === 'precision');
   const bothFloat = index.precision !== 'int8' && encoder.precision !== 'int8';
   if (isSameSource && onlyPrecision && index.precision !== encoder.precision && (bothFloat || precisionAsked)) {
-    return `The index was made in ${index.precision}, queries are embedded in ${encoder.precision}: scores differ a little.`;
+    return `The index was embedded in ${index.precision}, but queries are embedded in ${encoder.precision}: scores differ slightly.`;
   }
   const wayOut =
     isSameSource && onlyPrecision
-      ? `It is the same checkpoint: --precision ${encoder.precision} takes it nevertheless, --precision ${index.precision} the graph of the index.`
-      : 'Name the model of the index with --model, or build the index again with this one.';
+      ? `Both have the same weights: use --precision ${index.precision}, or accept the difference with --precision ${encoder.precision}.`
+      : 'Pass the model of the index with --model, or build the index again with this model.';
   throw new TrawlError(
     'MODEL_MISMATCH',
-    `The index was made with ${index.name}, the query encoder is ${encoder.name}; they differ in ` +
+    `The index was built with ${index.name}, but the query encoder is ${encoder.name}. They differ in ` +
       `${differences.map(({ field, index: a, encoder: b }) => `${field} (index ${a}, encoder ${b})`).join(', ')}. ${wayOut}`,
     { details: { index: index.name, encoder: encoder.name, fields: differences.map(({ field }) => field) } },
   );

@@ -1,70 +1,100 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { openLexicalIndex } from '../lexical-index/open-lexical-index.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
-import { assembleRetriever, type MeetingOptions } from './assemble-retriever.ts';
-import { openIndexDirectory } from './index-directory.ts';
+import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
+import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
-import type { Retriever, RetrieverInfo } from './retriever.ts';
+import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
+import type { RetrieverParts } from './retriever-parts.ts';
+import { modeMissing } from './search-retriever.ts';
 
-export interface OpenRetrieverOptions extends IndexEncoderOptions, MeetingOptions {
-  /** Search threads; default: as many as cores. */
+export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOptions {
+  /** The modes to open, the default mode first. Calls in other modes are refused. Default: all modes of the index. */
+  readonly modes?: readonly SearchMode[];
+  /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
-  /** Name of the index; default: that of its directory. */
+  /** Name of the index. Default: the name of its directory. */
   readonly name?: string;
-  /** Told in a few words what is being done, and at which stage. */
-  readonly onProgress?: (doing: string, stage: 'verifying' | 'loading' | 'mapping') => void;
+  /** Called at each step, with a description to show to the user. */
+  readonly onProgress?: (description: string, stage: 'verifying' | 'loading' | 'mapping') => void;
 }
 
 /**
- * Opens an index directory with its query encoder. The encoder takes prefixes, pooling and limits from the index's
- * manifest, and its weights have to be those the index was made with.
+ * Opens an index directory and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
+ * must have the weights that the index was built with.
  *
  * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
-  // By its own path: a link that is turned to another index, or a folder that is renamed, while this one opens would
-  // otherwise give files of two.
+  // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
   const directory = openIndexDirectory(realFolder(folder));
   const { manifest } = directory;
   const opened: { close(): Promise<void> }[] = [];
   try {
-    onProgress(`loading the encoder ${manifest.model.name}`, 'loading');
-    const encoder = await openIndexEncoder([folder, directory.folder], manifest, options);
-    opened.push(encoder);
-    onProgress('mapping the vectors', 'mapping');
-    const index = await openEngine(directory.source, {
+    const modes = modesToOpen(directory, options.modes);
+    const engine = {
       ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
       ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
-    });
-    opened.push(index);
+    };
+    let dense: RetrieverParts['dense'];
+    if (modes.includes('dense')) {
+      onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
+      const encoder = await openIndexEncoder([folder, directory.folder], manifest, options);
+      opened.push(encoder);
+      onProgress('mapping the vectors', 'mapping');
+      const index = await openEngine(directory.source!, engine);
+      opened.push(index);
+      dense = { encoder, index };
+    }
+    const lexical = modes.includes('bm25') ? openLexicalIndex(directory.lexical.get('contents')!, engine) : undefined;
+    if (lexical !== undefined) opened.push(lexical);
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
     const info: RetrieverInfo = {
       index: options.name ?? basename(resolve(folder)),
       rows: manifest.rows,
-      ...(manifest.tombstones === null ? {} : { removedRows: manifest.tombstones.rows }),
+      deletedRows: manifest.tombstones?.rows ?? 0,
       dimension: manifest.dimension,
       metric: manifest.metric,
       generation: manifest.generation,
       model: manifest.model,
+      modes,
+      bm25: manifest.bm25?.made ?? null,
       memory: {
-        residentBytes: index.residentBytes ?? 0,
-        touchedBytes: index.touchedBytes ?? 0,
-        mappedBytes: index.mappedBytes ?? 0,
+        residentBytes: dense?.index.residentBytes ?? 0,
+        touchedBytes: dense?.index.touchedBytes ?? 0,
+        mappedBytes: dense?.index.mappedBytes ?? 0,
+        lexicalBytes: lexical?.mappedBytes ?? 0,
       },
     };
-    return assembleRetriever(info, { encoder, index, passages, alive: directory.source.alive }, options);
+    return assembleRetriever(info, { dense, lexical, passages, liveRows: directory.liveRows }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
 }
 
-/** What is not there is said by whoever opens it. */
+/** The modes of an index, the default first. */
+function modesOf({ source, lexical }: IndexDirectory): SearchMode[] {
+  return [
+    ...(source === undefined ? [] : (['dense'] as const)),
+    ...(lexical.has('contents') ? (['bm25'] as const) : []),
+  ];
+}
+
+/** @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode. */
+function modesToOpen(directory: IndexDirectory, wanted: readonly SearchMode[] | undefined): readonly SearchMode[] {
+  const modes = modesOf(directory);
+  for (const mode of wanted ?? []) if (!modes.includes(mode)) throw modeMissing(basename(directory.folder), mode);
+  return wanted ?? modes;
+}
+
+/** Returns a missing folder unchanged; opening it reports the error. */
 function realFolder(folder: string): string {
   return existsSync(folder) ? realpathSync(folder) : folder;
 }

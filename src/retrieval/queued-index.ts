@@ -4,46 +4,56 @@ import type { Metric } from '../metric.ts';
 import { checkSearchRequest } from '../vector-index/search-checks.ts';
 import type { SearchLoad, SearchRequest, SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
 import { BatchSize } from './batch-size.ts';
-import { type SearchPiece, WaitingSearch } from './waiting-search.ts';
+import { type SearchSlice, WaitingSearch } from './waiting-search.ts';
 
-/** Searches of up to so many hits share a batch, and those of up to four times as many the next kind, and so on. */
-const LEAST_CLASS = 16;
-/** As long as more are coming, a batch waits for so many queries, */
-const WORTH_A_PASS = 32;
-/** but no longer than this, in milliseconds. */
-const PATIENCE_MS = 25;
+/**
+ * Largest k of the first queue class; the largest k of each further class is four times that of the class before. Only searches of
+ * one class share a batch: a batch runs with its largest k, so in a batch with a much larger k, a search for a few hits would take
+ * longer than alone.
+ */
+const SMALLEST_CLASS = 16;
+/** Target batch size while more queries are expected. */
+const TARGET_QUERIES = 32;
+/** Longest wait for the target size, in milliseconds. */
+const MAX_WAIT_MS = 25;
 
 export interface QueuedIndexOptions {
   /**
-   * Whether more queries may come soon, whatever this index does: texts wait for the encoder. A pass over the codes costs
-   * nearly as much for a few queries as for 30, and the encoder needs the processor too.
+   * Whether more queries are likely to arrive soon because texts are waiting for the encoder. Then a small batch is held back: a
+   * pass over the codes costs nearly as much for a few queries as for 30, and takes cores from the encoder. Default: never.
    */
-  readonly moreAreComing?: () => boolean;
+  readonly expectsMore?: () => boolean;
 }
 
 /**
- * A queue in front of an engine. While a batch runs the next gathers: queries of all that wait, the same share of each, so
- * that a call of thousands is cut up and a lone query is in the next batch. Nothing waits for company that may not come: a
- * search that finds the engine idle begins when those that were asked for in the same turn of the event loop are there, and
- * only where `moreAreComing` does it wait for them a little.
+ * Batches the searches of an engine. While one batch runs, further searches queue. The next batch takes an equal share of
+ * queries from each of them, so that a call with thousands of queries spreads over several batches and a single query does not
+ * wait for it. An idle engine starts at the end of the current tick; only while `expectsMore` is true does the queue hold back
+ * a small batch for a moment.
  *
- * A batch is searched for the most hits that any of it wants and cut for the others: an exact top-k begins with the exact
- * top of any smaller k, so an answer has the bits it has alone.
+ * A batch runs with the largest k of its searches, and each search keeps its first k hits. The exact top-k for a smaller k is a
+ * prefix of that for a larger one, so an answer has the same bits in any batch.
  */
 export class QueuedIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
+  readonly residentBytes: number;
+  readonly touchedBytes: number;
+  readonly mappedBytes: number;
   readonly #engine: VectorIndex;
-  readonly #moreAreComing: () => boolean;
-  /** The first gives the next queries. */
+  readonly #expectsMore: () => boolean;
+  /** In round-robin order. */
   readonly #waiting: WaitingSearch[] = [];
-  readonly #sizes = new Map<number, BatchSize>();
-  readonly #idle: (() => void)[] = [];
-  readonly #batchSizes: number[] = [];
+  /** The batch size of each queue class. */
+  readonly #sizers = new Map<number, BatchSize>();
+  /** Called when no search runs or waits. */
+  readonly #onIdle: (() => void)[] = [];
+  /** Entry i counts the batches of 2^i to 2^(i+1) - 1 queries. */
+  readonly #batchSizeHistogram: number[] = [];
   #running = false;
   #planned = false;
-  #patience: NodeJS.Timeout | null = null;
+  #waitTimer: NodeJS.Timeout | null = null;
   #closing: Promise<void> | undefined;
   #waitingQueries = 0;
   #queries = 0;
@@ -52,18 +62,21 @@ export class QueuedIndex implements VectorIndex {
   #rescored = 0;
   #fullScans = 0;
 
-  constructor(engine: VectorIndex, { moreAreComing = () => false }: QueuedIndexOptions = {}) {
+  constructor(engine: VectorIndex, { expectsMore = () => false }: QueuedIndexOptions = {}) {
     this.dimension = engine.dimension;
     this.rows = engine.rows;
     this.metric = engine.metric;
+    this.residentBytes = engine.residentBytes;
+    this.touchedBytes = engine.touchedBytes;
+    this.mappedBytes = engine.mappedBytes;
     this.#engine = engine;
-    this.#moreAreComing = moreAreComing;
+    this.#expectsMore = expectsMore;
   }
 
   get load(): SearchLoad {
     let expectedWaitMs = 0;
-    for (const [kind, waiting] of this.#waitingByKind()) {
-      expectedWaitMs += this.#sizes.get(kind)?.expectedMs(waiting) ?? 0;
+    for (const [queueClass, waiting] of this.#waitingByClass()) {
+      expectedWaitMs += this.#sizers.get(queueClass)?.expectedMs(waiting) ?? 0;
     }
     return {
       waitingQueries: this.#waitingQueries,
@@ -71,19 +84,19 @@ export class QueuedIndex implements VectorIndex {
       queries: this.#queries,
       droppedQueries: this.#dropped,
       batches: this.#batches,
-      batchSizes: [...this.#batchSizes],
+      batchSizes: [...this.#batchSizeHistogram],
       rescoredRows: this.#rescored,
       fullScans: this.#fullScans,
     };
   }
 
   async search(request: SearchRequest): Promise<SearchResult> {
-    // What is wrong with a request has to be found before it is among others.
+    // An invalid request in a batch would fail the whole batch.
     checkSearchRequest(request, this.dimension);
     if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
     if (request.signal?.aborted === true) throw cancelled();
     if (request.count === 0) return this.#engine.search(request);
-    const search = new WaitingSearch(request, kindOf(request.k), (queries) => {
+    const search = new WaitingSearch(request, classOf(request.k), (queries) => {
       this.#waitingQueries -= queries;
       this.#dropped += queries;
     });
@@ -95,17 +108,17 @@ export class QueuedIndex implements VectorIndex {
 
   close(): Promise<void> {
     this.#closing ??= this.#close();
-    // What waits for company waits no longer.
+    // Starts a batch that is being held back.
     this.#plan();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    if (this.#running || this.#waitingQueries > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#running || this.#waitingQueries > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     await this.#engine.close();
   }
 
-  /** Dispatches once all that this turn of the event loop brings has been asked for. */
+  /** Dispatches at the end of this tick, so that searches that arrive in one tick share a batch. */
   #plan(): void {
     if (this.#running || this.#planned) return;
     this.#planned = true;
@@ -115,26 +128,26 @@ export class QueuedIndex implements VectorIndex {
     });
   }
 
-  /** Whether a batch should wait for company; if so, it is looked at again when its patience ends. */
-  #waits(): boolean {
-    if (this.#patience !== null) clearTimeout(this.#patience);
-    this.#patience = null;
+  /** Whether to hold back the next batch. If so, sets a timer that dispatches it. */
+  #holdsBack(): boolean {
+    if (this.#waitTimer !== null) clearTimeout(this.#waitTimer);
+    this.#waitTimer = null;
     if (this.#waitingQueries === 0 || this.#closing !== undefined) return false;
-    if (this.#waitingQueries >= WORTH_A_PASS || !this.#moreAreComing()) return false;
+    if (this.#waitingQueries >= TARGET_QUERIES || !this.#expectsMore()) return false;
+    // The first search is not always the oldest: round robin moves searches back.
     let oldest = Number.POSITIVE_INFINITY;
-    // Not the first: that may have come after one which had a part of its queries in another batch.
     for (const { hasWork, since } of this.#waiting) if (hasWork) oldest = Math.min(oldest, since);
-    const left = oldest + PATIENCE_MS - performance.now();
+    const left = oldest + MAX_WAIT_MS - performance.now();
     if (left <= 0) return false;
-    this.#patience = setTimeout(() => this.#plan(), left);
+    this.#waitTimer = setTimeout(() => this.#plan(), left);
     return true;
   }
 
   #dispatch(): void {
-    if (this.#waits()) return;
+    if (this.#holdsBack()) return;
     const batch = this.#gather();
     if (batch === null) {
-      for (const resolve of this.#idle.splice(0)) resolve();
+      for (const resolve of this.#onIdle.splice(0)) resolve();
       return;
     }
     this.#running = true;
@@ -144,119 +157,122 @@ export class QueuedIndex implements VectorIndex {
     });
   }
 
-  /** Queries of one kind, as many as make a batch, the same share of each search as long as there is room. */
-  #gather(): readonly SearchPiece[] | null {
+  /** Takes the slices of the next batch: an equal share of each search of one class. Null when nothing waits. */
+  #gather(): readonly SearchSlice[] | null {
     while (this.#waiting[0]?.hasWork === false) this.#waiting.shift();
     const first = this.#waiting[0];
     if (first === undefined) return null;
-    const fitting = this.#waiting.filter((search) => search.hasWork && search.goesWith(first));
-    const size = this.#sizeOf(first.kind).queries;
-    const pieces: SearchPiece[] = [];
+    const batchMates = this.#waiting.filter((search) => search.hasWork && search.canShareBatch(first));
+    const size = this.#sizerOf(first.queueClass).queries;
+    const slices: SearchSlice[] = [];
     let left = size;
-    for (let turn = fitting; turn.length > 0 && left > 0; turn = turn.filter((search) => search.hasWork)) {
-      const share = Math.max(1, Math.floor(left / turn.length));
-      for (const search of turn) {
+    for (let mates = batchMates; mates.length > 0 && left > 0; mates = mates.filter((search) => search.hasWork)) {
+      const share = Math.max(1, Math.floor(left / mates.length));
+      for (const search of mates) {
         if (left === 0) break;
-        const piece = search.take(Math.min(share, left));
-        left -= piece.count;
-        pieces.push(piece);
+        const slice = search.take(Math.min(share, left));
+        left -= slice.count;
+        slices.push(slice);
       }
     }
     this.#waitingQueries -= size - left;
-    this.#moveBack(new Set(pieces.map(({ search }) => search)));
-    return pieces;
+    this.#moveBack(new Set(slices.map(({ search }) => search)));
+    return slices;
   }
 
-  /** Those that had their turn go behind those that had none. */
-  #moveBack(served: ReadonlySet<WaitingSearch>): void {
+  /** Moves the searches of the started batch behind the others. */
+  #moveBack(started: ReadonlySet<WaitingSearch>): void {
     const waiting = this.#waiting.splice(0).filter((search) => search.hasWork);
-    this.#waiting.push(...waiting.filter((search) => !served.has(search)));
-    this.#waiting.push(...waiting.filter((search) => served.has(search)));
+    for (const search of waiting) if (!started.has(search)) this.#waiting.push(search);
+    for (const search of waiting) if (started.has(search)) this.#waiting.push(search);
   }
 
-  async #run(pieces: readonly SearchPiece[]): Promise<void> {
-    const searches = new Set(pieces.map(({ search }) => search));
-    const count = pieces.reduce((sum, piece) => sum + piece.count, 0);
+  async #run(slices: readonly SearchSlice[]): Promise<void> {
+    const searches = new Set(slices.map(({ search }) => search));
+    const count = slices.reduce((sum, slice) => sum + slice.count, 0);
     const k = Math.max(...[...searches].map((search) => search.k));
-    const [{ search: first }] = pieces as readonly [SearchPiece];
+    const [{ search: first }] = slices as readonly [SearchSlice];
     const controller = new AbortController();
-    // A batch is given up when nobody waits for any of it.
+    // The batch is cancelled once every search in it is cancelled.
     const stopWatching = [...searches].map((search) =>
-      search.onGivenUp(() => {
+      search.onCancel(() => {
         if ([...searches].every((each) => each.isSettled)) controller.abort();
       }),
     );
     const started = performance.now();
     try {
       const found = await this.#engine.search({
-        queries: vectorsOf(pieces, count, this.dimension),
+        queries: vectorsOf(slices, count, this.dimension),
         count,
         k,
         ...(first.filter === undefined ? {} : { filter: first.filter }),
         signal: controller.signal,
       });
-      this.#sizeOf(first.kind).observe(count, performance.now() - started);
+      this.#sizerOf(first.queueClass).observe(count, performance.now() - started);
       this.#countBatch(count, found);
       let at = 0;
-      for (const piece of pieces) {
-        piece.search.accept(piece, found, k, at);
-        at += piece.count;
+      for (const slice of slices) {
+        slice.search.accept(slice, found, k, at);
+        at += slice.count;
       }
     } catch (error) {
-      // Which of several searches is at fault shows when each is run alone.
-      if (searches.size > 1 && !controller.signal.aborted) await this.#runApart(pieces);
+      // One failing search must not fail the others: each runs again alone.
+      if (searches.size > 1 && !controller.signal.aborted) await this.#runSeparately(slices);
       else for (const search of searches) search.fail(error);
     } finally {
       for (const stop of stopWatching) stop();
     }
   }
 
-  async #runApart(pieces: readonly SearchPiece[]): Promise<void> {
-    const bySearch = new Map<WaitingSearch, SearchPiece[]>();
-    for (const piece of pieces) bySearch.set(piece.search, [...(bySearch.get(piece.search) ?? []), piece]);
+  async #runSeparately(slices: readonly SearchSlice[]): Promise<void> {
+    const bySearch = new Map<WaitingSearch, SearchSlice[]>();
+    for (const slice of slices) bySearch.set(slice.search, [...(bySearch.get(slice.search) ?? []), slice]);
     for (const [search, own] of bySearch) if (!search.isSettled) await this.#run(own);
   }
 
   #countBatch(queries: number, { certificate }: SearchResult): void {
     this.#batches++;
     this.#queries += queries;
-    const place = Math.floor(Math.log2(queries));
-    while (this.#batchSizes.length <= place) this.#batchSizes.push(0);
-    this.#batchSizes[place]!++;
-    if (certificate === undefined) return;
+    const bucket = Math.floor(Math.log2(queries));
+    while (this.#batchSizeHistogram.length <= bucket) this.#batchSizeHistogram.push(0);
+    this.#batchSizeHistogram[bucket]!++;
+    if (certificate === null) return;
     this.#fullScans += certificate.fullScans;
     for (const rows of certificate.rescored) this.#rescored += rows;
   }
 
-  #sizeOf(kind: number): BatchSize {
-    const known = this.#sizes.get(kind);
+  #sizerOf(queueClass: number): BatchSize {
+    const known = this.#sizers.get(queueClass);
     if (known !== undefined) return known;
-    const size = new BatchSize();
-    this.#sizes.set(kind, size);
-    return size;
+    const sizer = new BatchSize();
+    this.#sizers.set(queueClass, sizer);
+    return sizer;
   }
 
-  #waitingByKind(): Map<number, number> {
+  #waitingByClass(): Map<number, number> {
     const waiting = new Map<number, number>();
-    for (const { kind, remaining } of this.#waiting) waiting.set(kind, (waiting.get(kind) ?? 0) + remaining);
+    for (const { queueClass, remaining } of this.#waiting) {
+      waiting.set(queueClass, (waiting.get(queueClass) ?? 0) + remaining);
+    }
     return waiting;
   }
 }
 
-function kindOf(k: number): number {
-  let kind = LEAST_CLASS;
-  while (kind < k) kind *= 4;
-  return kind;
+/** The queue class of a search for k hits, named by the largest k in it. */
+function classOf(k: number): number {
+  let largest = SMALLEST_CLASS;
+  while (largest < k) largest *= 4;
+  return largest;
 }
 
-/** The vectors of a batch one after another; those of one piece are not copied. */
-function vectorsOf(pieces: readonly SearchPiece[], count: number, dimension: number): Float32Array {
-  if (pieces.length === 1) return pieces[0]!.vectors(dimension);
+/** The vectors of a batch, row-major. A single slice is not copied. */
+function vectorsOf(slices: readonly SearchSlice[], count: number, dimension: number): Float32Array {
+  if (slices.length === 1) return slices[0]!.vectors(dimension);
   const vectors = new Float32Array(count * dimension);
   let at = 0;
-  for (const piece of pieces) {
-    vectors.set(piece.vectors(dimension), at * dimension);
-    at += piece.count;
+  for (const slice of slices) {
+    vectors.set(slice.vectors(dimension), at * dimension);
+    at += slice.count;
   }
   return vectors;
 }

@@ -1,20 +1,19 @@
 import { open, stat } from 'node:fs/promises';
 import { throwIfCancelled } from '../abort.ts';
-import { memoryLimit } from '../embedding/memory-limit.ts';
-import { type IndexDirectory, screenPath, within } from './index-directory.ts';
+import { memoryLimit } from '../system/memory.ts';
+import { type IndexDirectory, prefilterPath, within } from './index-directory.ts';
 
 const BLOCK_BYTES = 8 * 1024 * 1024;
 
 export interface ReadAheadOptions {
-  /** Bytes read so far and in all. */
+  /** Called with the bytes read so far and the bytes to read. */
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
 
 /**
- * Reads what a search wants in memory from the disk once, in order, so that the system's page cache has it before the
- * first queries jump about in it. What is larger than half of the memory this process may use is read only as far as it
- * has to be resident: screens, and codes that have none.
+ * Reads prefilters and codes once, so that they are in the page cache before the first query. If they are larger than half of
+ * the memory that this process may use, reads only the resident bytes: prefilters, and the codes of shards without a prefilter.
  */
 export async function readAhead(directory: IndexDirectory, options: ReadAheadOptions = {}): Promise<void> {
   const { onProgress = () => undefined, signal } = options;
@@ -39,7 +38,7 @@ export async function readAhead(directory: IndexDirectory, options: ReadAheadOpt
   }
 }
 
-/** Codes behind a screen come first: where memory is short, they are what the cache gives up first. */
+/** Codes of shards with a prefilter come first: the files read last stay in the page cache longest. */
 async function filesToRead(
   { shards }: IndexDirectory,
   budget: number,
@@ -48,13 +47,15 @@ async function filesToRead(
     Promise.all(paths.map(async (path) => ({ path, bytes: (await stat(path)).size })));
   const codesOf = ({ folder, manifest }: IndexDirectory['shards'][number]): string[] =>
     manifest.codes === null ? [] : [within(folder, manifest.codes.path)];
-  const behind = await sized(shards.flatMap((shard) => (screenPath(shard) === null ? [] : codesOf(shard))));
+  const prefilteredCodes = await sized(
+    shards.flatMap((shard) => (prefilterPath(shard) === null ? [] : codesOf(shard))),
+  );
   const resident = await sized(
     shards.flatMap((shard) => {
-      const screen = screenPath(shard);
-      return screen === null ? codesOf(shard) : [screen];
+      const prefilter = prefilterPath(shard);
+      return prefilter === null ? codesOf(shard) : [prefilter];
     }),
   );
-  const all = [...behind, ...resident];
+  const all = [...prefilteredCodes, ...resident];
   return all.reduce((sum, { bytes }) => sum + bytes, 0) <= budget ? all : resident;
 }

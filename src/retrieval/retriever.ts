@@ -1,58 +1,92 @@
 import type {
-  Cut,
   EncodeOutcome,
   EncoderInput,
   EncoderLoad,
-  TextKind,
+  InputType,
   TruncateSide,
+  Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import type { Bm25Parameters } from '../lexical-index/bm25.ts';
+import type { Bm25Settings } from '../lexical-index/lexical-settings.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
 import type { StageTimings } from './timings.ts';
 
+/** How passages are ranked: by the similarity of their vectors, or by BM25 over their words. */
+export const SEARCH_MODES = ['dense', 'bm25'] as const;
+export type SearchMode = (typeof SEARCH_MODES)[number];
+
 export interface Hit {
   readonly row: number;
-  /** Larger is nearer, whatever the metric. Rounded once to float32. */
+  /** Larger is nearer, for all metrics. Rounded to float32. */
   readonly score: number;
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
 }
 
-/** One failing query fails alone: a dialect without per-query errors turns it into an error of the call. */
-export type QueryOutcome =
-  | {
-      readonly ok: true;
-      /** Best first; fewer than k only when the index has fewer candidate rows. */
-      readonly hits: readonly Hit[];
-      /** Tokens embedded, special tokens included. */
-      readonly tokens: number;
-      readonly truncated: boolean;
-      /** What was embedded, prefix included, as it was before the limit took `cut` from it. */
-      readonly text: string;
-      readonly cut: Cut;
-      readonly certificate: QueryCertificate;
-    }
-  | { readonly ok: false; readonly error: TrawlError };
+/** How a query was embedded or analysed. */
+export interface QueryEmbedding {
+  /** Tokens embedded, special tokens included; for BM25 the distinct terms of the query. */
+  readonly tokens: number;
+  readonly truncated: boolean;
+  /** The text before truncation, prefix included. */
+  readonly text: string;
+  /** What truncation to the model's token limit removed. */
+  readonly cut: Truncation;
+}
 
-/** How it is known that no other passage belongs among the hits. */
+export interface QueryAnswer extends QueryEmbedding {
+  readonly ok: true;
+  /** Best first. Fewer than k only if fewer rows may be found. */
+  readonly hits: readonly Hit[];
+  /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
+  readonly vector: Float32Array | null;
+  readonly certificate: QueryCertificate;
+}
+
+/** A query fails without failing its call. A dialect without errors per query fails the whole request. */
+export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
+
+/** States that no other passage belongs among the hits, and the cost of the proof. */
 export interface QueryCertificate {
   readonly exact: true;
   /**
-   * Exact rows scored for this query beside the scan of the codes, in the batch it was in: unlike the hits, it may differ in
-   * other company. Null where the engine scores every row anyway.
+   * Rows rescored for this query after the scan of the codes. Unlike the hits, the number depends on the other queries of the
+   * batch. Null if the engine scores every row.
    */
   readonly rescored: number | null;
 }
 
+/**
+ * A query with the vector that an earlier call returned, from this retriever or from one with the same encoder and prefix. The
+ * retriever searches it again (with a larger k, or in another index) without embedding it. Since it continues an accepted
+ * request, statistics do not count it again, and the limit of waiting calls does not apply to it.
+ */
+export interface EmbeddedQuery {
+  readonly input: EncoderInput;
+  /** The truncate side it was embedded with; the call's is ignored. */
+  readonly truncate: TruncateSide;
+  readonly embedding: QueryEmbedding;
+  /** One value per dimension of the index; empty for BM25. */
+  readonly vector: Float32Array;
+}
+
+export type RetrieveQuery = EncoderInput | EmbeddedQuery;
+
 export interface RetrieveCall {
-  readonly queries: readonly EncoderInput[];
+  readonly queries: readonly RetrieveQuery[];
   /** Hits per query, ≥ 1. */
   readonly k: number;
+  /** Default: the first of `info.modes`. A mode that the index lacks rejects the call with NOT_SUPPORTED. */
+  readonly mode?: SearchMode;
+  /** k1, b and the factor k1 + 1 of BM25. Default: k1 and b of the index, without the factor. */
+  readonly bm25?: Bm25Parameters;
+  /** Default: `tail`. */
   readonly truncate?: TruncateSide;
-  /** Aborted when the client hangs up: the call rejects with CANCELLED. */
+  /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,22 +96,34 @@ export interface RetrieveResult {
   readonly timings: StageTimings;
 }
 
+/** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
+export interface RecordedSearch {
+  readonly queries: readonly EncoderInput[];
+  readonly k: number;
+  /** Absent: the default of the index. */
+  readonly mode?: SearchMode;
+  readonly truncate?: TruncateSide;
+  /** One per query. */
+  readonly outcomes: readonly QueryOutcome[];
+}
+
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
-  readonly kind: TextKind;
+  readonly inputType: InputType;
+  /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   readonly signal?: AbortSignal;
 }
 
 export interface EmbedResult {
-  /** Row-major, inputs × dimension; a row of zeros where an input failed. */
+  /** Row-major, inputs × dimension; zeros for an input that failed. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
   readonly timings: StageTimings;
 }
 
 export interface FindCall {
-  /** `row`: keys are row numbers as text, for passages that have no name of their own. */
+  /** With `row`, keys are row numbers in decimal, for passages without an id, URL or title. */
   readonly by: Lookup | 'row';
   readonly keys: readonly string[];
   /** Passages per key, ≥ 1. */
@@ -92,48 +138,66 @@ export interface FoundPassage {
 }
 
 export interface FindResult {
-  /** For each key the passages that have it, in row order; empty where none has. */
+  /** The passages of each key in row order; empty for an unknown key. */
   readonly found: readonly (readonly FoundPassage[])[];
   readonly timings: StageTimings;
 }
 
 export interface RetrieverInfo {
-  /** Name of the index: its directory's. */
+  /** Name of the index. Default: the name of its directory. */
   readonly index: string;
-  /** Row numbers are below this; removed rows included. */
+  /** Rows, deleted rows included. Row numbers are below this. */
   readonly rows: number;
-  /** Rows that were removed and are never found; absent where none were. */
-  readonly removedRows?: number;
+  /** Deleted rows, which no search or look-up returns. */
+  readonly deletedRows: number;
+  /** The modes in which the index can be searched, the default mode first. */
+  readonly modes: readonly SearchMode[];
+  /** Settings of its inverted indexes; null if it has none. */
+  readonly bm25: Bm25Settings | null;
+  /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
-  readonly metric: Metric;
+  /** Null for an index without vectors, as is `model`. */
+  readonly metric: Metric | null;
   readonly generation: string;
-  readonly model: ModelIdentity;
-  /** What searching keeps of the index's files in memory; absent where it is not known. */
-  readonly memory?: IndexMemory;
+  readonly model: ModelIdentity | null;
+  readonly memory: IndexMemory;
 }
 
+/** Bytes of the index's files, by how much of them a search reads. */
 export interface IndexMemory {
-  /** Bytes that want to stay in memory: screens, and codes that have none. */
+  /** Read in full by every search: prefilters, and the codes of shards without a prefilter. */
   readonly residentBytes: number;
-  /** Bytes of codes behind a screen, of which about a thousandth is read. */
+  /** Codes of shards with a prefilter: a search reads about a thousandth of them. */
   readonly touchedBytes: number;
-  /** Bytes of exact rows, mapped and read a few dozen rows at a time. */
+  /** Exact rows, memory-mapped: a search reads a few dozen of them. */
   readonly mappedBytes: number;
+  /** Inverted indexes, memory-mapped: a search reads the lists of its terms. */
+  readonly lexicalBytes: number;
 }
 
-/** What waits and what was done since the retriever was opened; all numbers, for metrics. */
+/** Current load, and counts since the retriever was opened, for metrics. */
 export interface RetrieverStatistics {
   readonly encoder: EncoderLoad;
   readonly search: SearchLoad;
+  readonly lexical: LexicalLoad;
   readonly waiting: WaitingStatistics;
   readonly sharing: SharingStatistics;
 }
 
+/** Counts of BM25 searches. */
+export interface LexicalLoad {
+  readonly queries: number;
+  /** Postings of the queries' terms. */
+  readonly postings: number;
+  /** Postings that the searches decoded. */
+  readonly postingsRead: number;
+}
+
 export interface WaitingStatistics {
-  /** Calls that are not answered yet, and the bytes of their queries and expected answers. */
+  /** Calls without an answer yet, and the bytes of their queries and expected answers. */
   readonly calls: number;
   readonly bytes: number;
-  /** Bytes from which on calls are refused. */
+  /** Limit of `bytes`. Above it, calls are refused. */
   readonly maxBytes: number;
   /** Calls refused with OVERLOADED. */
   readonly refused: number;
@@ -141,16 +205,18 @@ export interface WaitingStatistics {
 
 export interface SharingStatistics {
   /**
-   * Queries asked for. Each was in the cache, was answered with an equal one under way, or was computed; none of these yet
-   * while it waits for an equal one, and several times computed where those it waited for left.
+   * Queries received. Each is also counted as cached, coalesced or computed. A query whose leader failed may be computed
+   * several times.
    */
   readonly queries: number;
   readonly cached: number;
-  readonly joined: number;
+  /** Queries answered by an equal query in flight. */
+  readonly coalesced: number;
   readonly computed: number;
-  /** This retriever's answers in the cache, their bytes at two a character, and the most there may be of all retrievers'. */
+  /** This retriever's answers in the cache, and their bytes at two per character. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
+  /** Limit of the cache, which several retrievers may share. */
   readonly cacheMaxBytes: number;
 }
 
@@ -158,15 +224,14 @@ export interface SharingStatistics {
 export interface Retriever {
   readonly info: RetrieverInfo;
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
-  /** Whether every answer of a call is at hand, so that it waits for nothing: such a call is not refused for what waits. */
+  /** Whether the cache has the answers of all queries. Such a call does not wait and is not refused under load. */
   hasAnswers(call: RetrieveCall): boolean;
-  /** The vectors alone. */
   embed(call: EmbedCall): Promise<EmbedResult>;
-  /** Passages by id, URL or title. NOT_SUPPORTED where the index has no such look-up. */
+  /** Passages by id, URL, title or row. Rejects with NOT_SUPPORTED if the index was built without that look-up. */
   find(call: FindCall): Promise<FindResult>;
   statistics(): RetrieverStatistics;
-  /** What keeps every call from its answer until the index is opened anew; absent while calls are answered. */
-  readonly failure?: TrawlError | undefined;
+  /** Why every call fails until the index is opened again; undefined while calls are answered. */
+  readonly failure: TrawlError | undefined;
   /** Waits for running calls, then closes encoder, index and passages. Safe to call twice. */
   close(): Promise<void>;
 }

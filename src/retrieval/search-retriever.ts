@@ -1,52 +1,53 @@
 import { throwIfCancelled } from '../abort.ts';
-import { composeText, type EncodeOutcome, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
+import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
+import { DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import type { LexicalIndex, LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
-import type { RowBitmap } from '../vector-index/row-bitmap.ts';
-import type { SearchResult, VectorIndex } from '../vector-index/vector-index.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
+import { RunningCalls } from '../running-calls.ts';
+import type { SearchResult } from '../vector-index/vector-index.ts';
+import { inputOf, isEmbedded, isText } from './embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
   FindCall,
   FindResult,
   Hit,
+  LexicalLoad,
+  QueryEmbedding,
   QueryOutcome,
   RetrieveCall,
   RetrieveResult,
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  SearchMode,
 } from './retriever.ts';
+import type { RetrieverParts } from './retriever-parts.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
-/** Encode, search, fetch: the one place that sees all three, through their contracts alone. */
+/** Embeds queries, searches their vectors and fetches the passages. */
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
-  readonly #encoder: TextEncoder;
-  readonly #index: VectorIndex;
+  readonly #dense: RetrieverParts['dense'];
+  readonly #lexical: LexicalIndex | undefined;
   readonly #passages: PassageStore;
-  readonly #alive: RowBitmap | undefined;
-  readonly #running = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #liveRows: RowBitmap | undefined;
+  #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
+  readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  /** `alive`: the rows that have not been removed, where some have. */
-  constructor(
-    info: RetrieverInfo,
-    encoder: TextEncoder,
-    index: VectorIndex,
-    passages: PassageStore,
-    alive?: RowBitmap,
-  ) {
+  constructor(info: RetrieverInfo, { dense, lexical, passages, liveRows }: RetrieverParts) {
     this.info = info;
-    this.#encoder = encoder;
-    this.#index = index;
+    this.#dense = dense;
+    this.#lexical = lexical;
     this.#passages = passages;
-    this.#alive = alive;
+    this.#liveRows = liveRows;
   }
 
   retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    return this.#track(() => this.#retrieve(call));
+    return this.#calls.run(() => this.#retrieve(call));
   }
 
   hasAnswers({ queries }: RetrieveCall): boolean {
@@ -54,91 +55,159 @@ export class SearchRetriever implements Retriever {
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
-    return this.#track(() => this.#embed(call));
+    return this.#calls.run(() => this.#embed(call));
   }
 
   find(call: FindCall): Promise<FindResult> {
-    return this.#track(() => this.#find(call));
+    return this.#calls.run(() => this.#find(call));
   }
 
   statistics(): RetrieverStatistics {
     return {
       ...NO_STATISTICS,
-      encoder: this.#encoder.load ?? NO_STATISTICS.encoder,
-      search: this.#index.load ?? NO_STATISTICS.search,
-      waiting: { ...NO_STATISTICS.waiting, calls: this.#running.size },
+      encoder: this.#dense?.encoder.load ?? NO_STATISTICS.encoder,
+      search: this.#dense?.index.load ?? NO_STATISTICS.search,
+      lexical: this.#lexicalLoad,
+      waiting: { ...NO_STATISTICS.waiting, calls: this.#calls.count },
     };
   }
 
   get failure(): TrawlError | undefined {
-    return this.#encoder.failure ?? this.#passages.failure;
-  }
-
-  /** What runs is waited for when the retriever closes. */
-  #track<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closing !== undefined) return Promise.reject(new TrawlError('NOT_READY', 'The index is being closed.'));
-    const running = work();
-    const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
-    this.#running.add(settled);
-    return running;
+    return this.#dense?.encoder.failure ?? this.#passages.failure;
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#calls.close(() => this.#close());
   }
 
   async #close(): Promise<void> {
-    await Promise.all(this.#running);
-    await Promise.all([this.#encoder.close(), this.#index.close(), this.#passages.close()]);
+    const { encoder, index } = this.#dense ?? {};
+    await Promise.all([encoder, index, this.#lexical, this.#passages].map((part) => part?.close()));
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
-    const { queries, truncate, signal } = call;
-    // A result has room for k hits a query: no more than there can be.
-    const k = Math.min(call.k, Math.max(1, this.#index.rows));
+    const { queries, signal, mode = this.info.modes[0] } = call;
+    // The engines allocate memory for k hits per query.
+    const k = Math.min(call.k, Math.max(1, this.info.rows));
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
-    const encoded = await watch.time('embed', () =>
-      this.#encoder.encode(queries, {
-        kind: 'query',
-        ...(truncate === undefined ? {} : { truncate }),
+    return mode === 'bm25' ? this.#retrieveLexical({ ...call, k }, watch) : this.#retrieveDense({ ...call, k }, watch);
+  }
+
+  async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+    const { k, bm25, signal } = call;
+    const index = this.#lexical;
+    if (index === undefined) throw modeMissing(this.info.index, 'bm25');
+    const texts = call.queries.map((query) => composeText(inputOf(query), '', null));
+    const found = await watch.time('search', () =>
+      index.search({
+        queries: texts,
+        k,
+        parameters: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
         ...(signal === undefined ? {} : { signal }),
       }),
     );
-    watch.waited('embed', encoded.waitedMs ?? 0);
-    const usable = usableQueries(encoded.vectors, encoded.outcomes, this.#index.dimension);
+    this.#countLexical(call, found);
+    const documents = await watch.time('fetch', () => this.#passages.getMany(hitRows(found, k), signal));
+    let next = 0;
+    const outcomes = texts.map((text, q): QueryOutcome => {
+      const hits: Hit[] = [];
+      for (let at = q * k; at < q * k + found.counts[q]!; at++) {
+        hits.push({ row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! });
+      }
+      return {
+        ok: true,
+        hits,
+        tokens: found.terms[q]!,
+        truncated: false,
+        text,
+        cut: 'nothing',
+        vector: NO_VECTOR,
+        certificate: { exact: true, rescored: null },
+      };
+    });
+    return { outcomes, timings: watch.timings };
+  }
+
+  /** Counts only new queries: queries that continue an earlier search were counted then. */
+  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalResult): void {
+    const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
+    this.#lexicalLoad = {
+      queries: before + queries.filter(isText).length,
+      postings: all + sum(postings),
+      postingsRead: read + sum(postingsRead),
+    };
+  }
+
+  async #retrieveDense(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+    const { k, signal } = call;
+    const { index } = this.#requireDense();
+    const embedded = await this.#embedQueries(call, watch);
+    const usable = usableQueries(embedded, index.dimension);
     const found = await watch.time('search', () =>
-      this.#index.search({
+      index.search({
         queries: usable.vectors,
         count: usable.count,
         k,
         ...(signal === undefined ? {} : { signal }),
       }),
     );
-    watch.waited('search', found.waitedMs ?? 0);
-    if (!found.exact) throw bug('an exact engine did not prove its answer');
+    watch.waited('search', found.waitedMs);
+    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
-    const texts = queries.map((query) => this.#textOf(query));
-    return { outcomes: outcomes(encoded.outcomes, texts, found, k, documents), timings: watch.timings };
+    return { outcomes: outcomes(embedded, index.dimension, found, k, documents), timings: watch.timings };
   }
 
-  #textOf(query: EncoderInput): string {
-    return composeText(query, this.info.model.prefixes.query, this.#encoder.separator);
+  /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
+  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<EmbeddedQueries> {
+    const { index, encoder } = this.#requireDense();
+    const { dimension } = index;
+    const inputs = queries.filter(isText);
+    const encoded =
+      inputs.length === 0
+        ? { vectors: new Float32Array(0), outcomes: [], waitedMs: 0 }
+        : await watch.time('embed', () =>
+            encoder.encode(inputs, {
+              inputType: 'query',
+              ...(truncate === undefined ? {} : { truncate }),
+              ...(signal === undefined ? {} : { signal }),
+            }),
+          );
+    watch.waited('embed', encoded.waitedMs);
+    const outcomes = encoded.outcomes.map((outcome, i) => ({ ...outcome, text: this.#textOf(inputs[i]!, encoder) }));
+    if (inputs.length === queries.length) return { vectors: encoded.vectors, outcomes };
+    const vectors = new Float32Array(queries.length * dimension);
+    let next = 0;
+    const all = queries.map((query, i): EmbedOutcome => {
+      if (!isEmbedded(query)) {
+        vectors.set(rowOf(encoded.vectors, next, dimension), i * dimension);
+        return outcomes[next++]!;
+      }
+      if (query.vector.length !== dimension) throw wrongDimension(query.vector.length, dimension);
+      vectors.set(query.vector, i * dimension);
+      return { ok: true, ...query.embedding };
+    });
+    return { vectors, outcomes: all };
   }
 
-  async #embed({ inputs, kind, truncate, signal }: EmbedCall): Promise<EmbedResult> {
+  #textOf(query: EncoderInput, { separator }: TextEncoder): string {
+    return composeText(query, this.info.model?.prefixes.query ?? '', separator);
+  }
+
+  #requireDense(): NonNullable<RetrieverParts['dense']> {
+    if (this.#dense === undefined) throw modeMissing(this.info.index, 'dense');
+    return this.#dense;
+  }
+
+  async #embed({ inputs, inputType, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const {
-      vectors,
-      outcomes,
-      waitedMs = 0,
-    } = await watch.time('embed', () =>
-      this.#encoder.encode(inputs, {
-        kind,
+    const { encoder } = this.#requireDense();
+    const { vectors, outcomes, waitedMs } = await watch.time('embed', () =>
+      encoder.encode(inputs, {
+        inputType,
         ...(truncate === undefined ? {} : { truncate }),
         ...(signal === undefined ? {} : { signal }),
       }),
@@ -151,23 +220,23 @@ export class SearchRetriever implements Retriever {
     const { signal } = call;
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const kept = await watch.time('search', () => this.#aliveRows(call));
-    const documents = await watch.time('fetch', () => this.#passages.getMany(kept.flat(), signal));
+    const rowsByKey = await watch.time('search', () => this.#findLiveRows(call));
+    const documents = await watch.time('fetch', () => this.#passages.getMany(rowsByKey.flat(), signal));
     let next = 0;
-    const found = kept.map((list) => list.map((row) => ({ row, document: documents[next++]! })));
+    const found = rowsByKey.map((rows) => rows.map((row) => ({ row, document: documents[next++]! })));
     return { found, timings: watch.timings };
   }
 
-  #existing(key: string): number[] {
+  #liveRow(key: string): number[] {
     const row = /^\d{1,15}$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
-    return row < this.info.rows && this.#alive?.has(row) !== false ? [row] : [];
+    return row < this.info.rows && this.#liveRows?.has(row) !== false ? [row] : [];
   }
 
-  /** A key may have any number of removed rows before those that are alive: it is asked for more until there are enough. */
-  async #aliveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
-    const alive = this.#alive;
-    if (by === 'row') return keys.map((key) => this.#existing(key));
-    if (alive === undefined) return this.#passages.find(by, keys, limit, signal);
+  /** Deleted rows of a key may come before its live rows: asks for four times as many rows until `limit` of them are live. */
+  async #findLiveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
+    const liveRows = this.#liveRows;
+    if (by === 'row') return keys.map((key) => this.#liveRow(key));
+    if (liveRows === undefined) return this.#passages.find(by, keys, limit, signal);
     const found: number[][] = keys.map(() => []);
     let open = keys.map((_, i) => i);
     for (let wanted = limit; open.length > 0; wanted *= 4) {
@@ -178,7 +247,7 @@ export class SearchRetriever implements Retriever {
         signal,
       );
       open = open.filter((i, at) => {
-        found[i] = rows[at]!.filter((row) => alive.has(row)).slice(0, limit);
+        found[i] = rows[at]!.filter((row) => liveRows.has(row)).slice(0, limit);
         return found[i].length < limit && rows[at]!.length === wanted;
       });
     }
@@ -186,21 +255,60 @@ export class SearchRetriever implements Retriever {
   }
 }
 
-/** The vectors of the texts that could be encoded, without gaps. */
+/** The vector of a query in BM25 search. */
+const NO_VECTOR = new Float32Array(0);
+
+function parametersOf({ bm25 }: RetrieverInfo): { k1: number; b: number } | undefined {
+  return bm25 === null ? undefined : { k1: bm25.k1, b: bm25.b };
+}
+
+function sum(values: Float64Array): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** The error for a search in a mode that the index lacks or that was not opened. */
+export function modeMissing(index: string, mode: SearchMode): TrawlError {
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    mode === 'bm25'
+      ? `The index ${index} has no inverted index, so it cannot be searched by BM25. Build one with trawl optimize INDEX --bm25.`
+      : `The index ${index} has no vectors or was opened without its encoder, so it can be searched by BM25 only.`,
+    { details: { mode } },
+  );
+}
+
+type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
+
+interface EmbeddedQueries {
+  /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
+  readonly vectors: Float32Array;
+  readonly outcomes: readonly EmbedOutcome[];
+}
+
+function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
+  return vectors.subarray(row * dimension, (row + 1) * dimension);
+}
+
+function wrongDimension(found: number, expected: number): TrawlError {
+  return new TrawlError(
+    'DIMENSION_MISMATCH',
+    `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,
+  );
+}
+
+/** The vectors of the embedded queries, packed without the failed ones. */
 function usableQueries(
-  vectors: Float32Array,
-  outcomes: readonly EncodeOutcome[],
+  { vectors, outcomes }: EmbeddedQueries,
   dimension: number,
 ): { vectors: Float32Array; count: number } {
   const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
   if (usable.length === outcomes.length) return { vectors, count: usable.length };
   const packed = new Float32Array(usable.length * dimension);
-  for (const [at, i] of usable.entries())
-    packed.set(vectors.subarray(i * dimension, (i + 1) * dimension), at * dimension);
+  for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
   return { vectors: packed, count: usable.length };
 }
 
-function hitRows(found: SearchResult, k: number): Float64Array {
+function hitRows(found: Pick<SearchResult, 'counts' | 'rows'>, k: number): Float64Array {
   const total = found.counts.reduce((sum, count) => sum + count, 0);
   const rows = new Float64Array(total);
   let at = 0;
@@ -212,25 +320,26 @@ function hitRows(found: SearchResult, k: number): Float64Array {
 }
 
 function outcomes(
-  encoded: readonly EncodeOutcome[],
-  texts: readonly string[],
+  embedded: EmbeddedQueries,
+  dimension: number,
   found: SearchResult,
   k: number,
   documents: readonly string[],
 ): QueryOutcome[] {
   let q = 0;
   let nextDocument = 0;
-  return encoded.map((outcome, i): QueryOutcome => {
-    if (!outcome.ok) return outcome;
+  return embedded.outcomes.map((outcome, i): QueryOutcome => {
+    if (!outcome.ok) return { ok: false, error: outcome.error };
     const hits: Hit[] = [];
     for (let at = q * k; at < q * k + found.counts[q]!; at++) {
-      // A negative score too small for float32 rounds to −0, which adding 0 makes 0.
+      // Adding 0 turns −0, to which a tiny negative score rounds, into 0.
       const score = Math.fround(found.scores[at]!) + 0;
       hits.push({ row: found.rows[at]!, score, document: documents[nextDocument++]! });
     }
     const certificate = { exact: true, rescored: found.certificate?.rescored[q] ?? null } as const;
     q++;
-    const { tokens, truncated, cut } = outcome;
-    return { ok: true, hits, tokens, truncated, text: texts[i]!, cut, certificate };
+    const { tokens, truncated, text, cut } = outcome;
+    const vector = rowOf(embedded.vectors, i, dimension);
+    return { ok: true, hits, tokens, truncated, text, cut, vector, certificate };
   });
 }

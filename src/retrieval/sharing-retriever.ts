@@ -1,7 +1,8 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
-import { type EncoderInput, questionAndQuery, type TruncateSide } from '../embedding/text-encoder.ts';
+import { questionAndQuery } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
+import { isEmbedded, isText } from './embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -9,6 +10,7 @@ import type {
   FindResult,
   QueryOutcome,
   RetrieveCall,
+  RetrieveQuery,
   RetrieveResult,
   Retriever,
   RetrieverInfo,
@@ -16,23 +18,21 @@ import type {
 } from './retriever.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 
-/** Queries that were asked for together and are being computed. */
+/** A call in flight. */
 interface Flight {
   readonly k: number;
+  /** Number of its queries. */
   readonly queries: number;
-  /** One outcome a query; null when the call failed or was given up. Never rejects. */
-  readonly landed: Promise<readonly QueryOutcome[] | null>;
+  /** One outcome per query; null when the call failed or was cancelled. Never rejects. */
+  readonly outcomes: Promise<readonly QueryOutcome[] | null>;
 }
 
-/** A query of a flight. */
-interface Seat {
+/** One query of a call in flight. */
+interface Leader {
   readonly flight: Flight;
+  /** Position of the query in the call. */
   readonly place: number;
 }
-
-/** A call waits for another's query only where that is not much larger than itself, or it would wait for all of that. */
-const JOINED_QUERIES = 16;
-const JOINED_FACTOR = 4;
 
 export interface SharingOptions {
   readonly answerCache?: AnswerCache | undefined;
@@ -40,11 +40,12 @@ export interface SharingOptions {
 }
 
 /**
- * Equal queries are computed once: those under way together (single flight; the rollouts of one question ask the same), and
- * those that come again while their answer is in the cache. Equal are queries of the same text, the same division into
- * question and query, and the same truncation; an answer with more hits serves for fewer.
+ * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
+ * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
+ * done. Queries are equal if their text, their division into question and query, their truncation, mode and parameters are
+ * equal; a follower may ask for fewer hits than its leader.
  *
- * Whoever asked first may go away: those who waited for it then ask themselves. Errors are not kept.
+ * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
 export class SharingRetriever implements Retriever {
   readonly info: RetrieverInfo;
@@ -52,11 +53,11 @@ export class SharingRetriever implements Retriever {
   readonly #cache: AnswerCache | undefined;
   readonly #scope: number;
   readonly #singleFlight: boolean;
-  readonly #seats = new Map<string, Seat>();
+  readonly #leaders = new Map<string, Leader>();
   #queries = 0;
   #cached = 0;
   #computed = 0;
-  #joined = 0;
+  #coalesced = 0;
 
   constructor(inner: Retriever, { answerCache, singleFlight }: SharingOptions) {
     this.info = inner.info;
@@ -68,53 +69,52 @@ export class SharingRetriever implements Retriever {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
-    this.#queries += call.queries.length;
+    this.#queries += countTextQueries(call.queries);
     if (!this.#singleFlight && this.#cache === undefined) {
-      this.#computed += call.queries.length;
+      this.#computed += countTextQueries(call.queries);
       return this.#inner.retrieve(call);
     }
-    const keys = call.queries.map((query) => keyOf(query, call.truncate));
-    const outcomes = new Array<QueryOutcome | undefined>(keys.length);
-    let open = this.#singleFlight ? distinct(keys) : keys.map((key, at) => ({ key, places: [at] }));
-    // Of equal queries in one call one is computed.
-    this.#joined += keys.length - open.length;
+    const outcomes = new Array<QueryOutcome | undefined>(call.queries.length);
+    let unanswered = this.#singleFlight ? distinct(call) : each(call);
+    this.#coalesced += countTextQueries(call.queries) - countTextQueries(unanswered.map(({ query }) => query));
     const answer = (places: readonly number[], outcome: QueryOutcome): void => {
-      const cut = outcome.ok ? firstHits(outcome, call.k) : outcome;
-      for (const place of places) outcomes[place] = cut;
+      const wanted = outcome.ok ? firstHits(outcome, call.k) : outcome;
+      for (const place of places) outcomes[place] = wanted;
     };
     let timings = NO_TIMINGS;
-    while (open.length > 0) {
-      const own: OpenQuery[] = [];
-      const joined: (OpenQuery & { readonly seat: Seat })[] = [];
-      for (const query of open) {
+    while (unanswered.length > 0) {
+      const own: UnansweredQuery[] = [];
+      const following: (UnansweredQuery & { readonly leader: Leader })[] = [];
+      for (const query of unanswered) {
         const cached = this.#cache?.get(this.#scope, query.key, call.k);
         if (cached !== undefined) {
-          this.#cached++;
+          this.#cached += countTextQueries([query.query]);
           answer(query.places, cached);
           continue;
         }
-        const seat = this.#seatFor(query.key, call);
-        if (seat === undefined) own.push(query);
-        else joined.push({ ...query, seat });
+        const leader = this.#leaderOf(query.key, call);
+        if (leader === undefined) own.push(query);
+        else following.push({ ...query, leader });
       }
-      // Begun before anything is waited for.
+      // Registers the leaders before the first await: a second call must not compute the same query.
       const computing = own.length === 0 ? undefined : this.#compute(own, call);
-      const landed = joined.map(({ seat }) => seat.flight.landed);
+      const leaders = following.map(({ leader }) => leader.flight.outcomes);
       if (computing !== undefined) {
         const result = await computing;
         timings = addTimings(timings, result.timings);
         for (const [i, { places }] of own.entries()) answer(places, result.outcomes[i]!);
       }
       const waitingSince = performance.now();
-      const others = await unlessAborted(Promise.all(landed), call.signal);
-      if (joined.length > 0) timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
-      open = [];
-      for (const [i, query] of joined.entries()) {
-        const outcome = others[i]?.[query.seat.place];
-        // The call it waited for has failed or was given up: that is no answer to this one.
-        if (outcome === undefined) open.push(query);
+      const led = await unlessAborted(Promise.all(leaders), call.signal);
+      if (following.length > 0) {
+        timings = addTimings(timings, { ...NO_TIMINGS, queue: performance.now() - waitingSince });
+      }
+      unanswered = [];
+      for (const [i, query] of following.entries()) {
+        const outcome = led[i]?.[query.leader.place];
+        if (outcome === undefined) unanswered.push(query);
         else {
-          this.#joined++;
+          this.#coalesced += countTextQueries([query.query]);
           answer(query.places, outcome);
         }
       }
@@ -122,8 +122,8 @@ export class SharingRetriever implements Retriever {
     return { outcomes: outcomes as QueryOutcome[], timings };
   }
 
-  hasAnswers({ queries, truncate, k }: RetrieveCall): boolean {
-    return queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, truncate), k) === true);
+  hasAnswers(call: RetrieveCall): boolean {
+    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call), call.k) === true);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -145,7 +145,7 @@ export class SharingRetriever implements Retriever {
       sharing: {
         queries: this.#queries,
         cached: this.#cached,
-        joined: this.#joined,
+        coalesced: this.#coalesced,
         computed: this.#computed,
         cacheEntries: held?.entries ?? 0,
         cacheBytes: held?.bytes ?? 0,
@@ -159,24 +159,25 @@ export class SharingRetriever implements Retriever {
     this.#cache?.forget(this.#scope);
   }
 
-  /** A query under way that gives this one's answer, and soon enough. */
-  #seatFor(key: string, { k, queries }: RetrieveCall): Seat | undefined {
-    const seat = this.#seats.get(key);
-    if (seat === undefined || seat.flight.k < k) return undefined;
-    const most = Math.max(JOINED_QUERIES, JOINED_FACTOR * queries.length);
-    return seat.flight.queries <= most ? seat : undefined;
+  /** An equal query in flight with at least k hits, whose call is small enough to wait for. */
+  #leaderOf(key: string, { k, queries }: RetrieveCall): Leader | undefined {
+    const leader = this.#leaders.get(key);
+    if (leader === undefined || leader.flight.k < k) return undefined;
+    const most = Math.max(MAX_LEADER_QUERIES, MAX_LEADER_FACTOR * queries.length);
+    return leader.flight.queries <= most ? leader : undefined;
   }
 
-  async #compute(own: readonly OpenQuery[], call: RetrieveCall): Promise<RetrieveResult> {
-    this.#computed += own.length;
-    const running = this.#inner.retrieve({ ...call, queries: own.map(({ places }) => call.queries[places[0]!]!) });
-    const landed = running.then(
-      ({ outcomes }) => outcomes,
+  async #compute(own: readonly UnansweredQuery[], call: RetrieveCall): Promise<RetrieveResult> {
+    const queries = own.map(({ query }) => query);
+    this.#computed += countTextQueries(queries);
+    const running = this.#inner.retrieve({ ...call, queries });
+    const outcomes = running.then(
+      (result) => result.outcomes,
       () => null,
     );
-    const flight: Flight = { k: call.k, queries: own.length, landed };
-    const seats = own.map((_, place): Seat => ({ flight, place }));
-    if (this.#singleFlight) for (const [i, { key }] of own.entries()) this.#seats.set(key, seats[i]!);
+    const flight: Flight = { k: call.k, queries: own.length, outcomes };
+    const leaders = own.map((_, place): Leader => ({ flight, place }));
+    if (this.#singleFlight) for (const [i, { key }] of own.entries()) this.#leaders.set(key, leaders[i]!);
     try {
       const result = await running;
       for (const [i, outcome] of result.outcomes.entries()) {
@@ -184,34 +185,57 @@ export class SharingRetriever implements Retriever {
       }
       return result;
     } finally {
-      // A later flight for more hits may have taken the place.
-      for (const [i, { key }] of own.entries()) if (this.#seats.get(key) === seats[i]) this.#seats.delete(key);
+      // A later flight with a larger k may have replaced the leader.
+      for (const [i, { key }] of own.entries()) if (this.#leaders.get(key) === leaders[i]) this.#leaders.delete(key);
     }
   }
 }
 
-/** A query without an answer yet, and where in the call it stands. */
-interface OpenQuery {
+/**
+ * A query follows a leader only if the leader's call is small, because the follower waits for that whole call: at most this number
+ * of queries, or `MAX_LEADER_FACTOR` times the queries of the follower's own call if that is more.
+ */
+const MAX_LEADER_QUERIES = 16;
+const MAX_LEADER_FACTOR = 4;
+
+/** A query without an answer yet. */
+interface UnansweredQuery {
   readonly key: string;
+  readonly query: RetrieveQuery;
+  /** Its positions in the call; several if the call repeats the query. */
   readonly places: readonly number[];
 }
 
-function distinct(keys: readonly string[]): OpenQuery[] {
-  const places = new Map<string, number[]>();
-  for (const [place, key] of keys.entries()) {
-    const known = places.get(key);
-    if (known === undefined) places.set(key, [place]);
-    else known.push(place);
-  }
-  return [...places].map(([key, at]) => ({ key, places: at }));
+function each(call: RetrieveCall): UnansweredQuery[] {
+  return call.queries.map((query, place) => ({ key: keyOf(query, call), query, places: [place] }));
 }
 
-/** Different for whatever may be embedded differently. Index, encoder and prefix are those of the retriever. */
-function keyOf(input: EncoderInput, truncate: TruncateSide = 'tail'): string {
+function distinct(call: RetrieveCall): UnansweredQuery[] {
+  const found = new Map<string, UnansweredQuery & { readonly places: number[] }>();
+  for (const [place, { key, query }] of each(call).entries()) {
+    const known = found.get(key);
+    if (known === undefined) found.set(key, { key, query, places: [place] });
+    else known.places.push(place);
+  }
+  return [...found.values()];
+}
+
+/**
+ * Number of queries that are texts. The counters omit queries with a vector, because they search an already counted query again with
+ * a larger k (`retrieveDeepening`).
+ */
+function countTextQueries(queries: readonly RetrieveQuery[]): number {
+  return queries.filter(isText).length;
+}
+
+/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
+function keyOf(query: RetrieveQuery, { mode, bm25, truncate: truncateOfCall = 'tail' }: RetrieveCall): string {
+  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : `${bm25.k1},${bm25.b},${bm25.k1Factor}`}`;
+  const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
-  // A plain text is cut at its end either way.
-  if (pair === null) return `text ${typeof input === 'string' ? input : input.query}`;
-  return `${truncate} ${pair.question.length} ${pair.question}${pair.query}`;
+  // Both truncate sides shorten a plain text at its end.
+  if (pair === null) return `${ranking} text ${typeof input === 'string' ? input : input.query}`;
+  return `${ranking} ${truncate} ${pair.question.length} ${pair.question}${pair.query}`;
 }
 
 /** The promise's value, or CANCELLED as soon as the signal aborts. */

@@ -1,31 +1,35 @@
+import { NO_ENCODER_LOAD } from '../embedding/text-encoder.ts';
+import { NO_SEARCH_LOAD } from '../vector-index/vector-index.ts';
 import type { RetrieverStatistics } from './retriever.ts';
 
 export const NO_STATISTICS: RetrieverStatistics = Object.freeze({
-  encoder: { waitingTexts: 0, expectedWaitMs: 0, texts: 0, droppedTexts: 0, chunks: 0 },
-  search: {
-    waitingQueries: 0,
-    expectedWaitMs: 0,
-    queries: 0,
-    droppedQueries: 0,
-    batches: 0,
-    batchSizes: [],
-    rescoredRows: 0,
-    fullScans: 0,
-  },
+  encoder: NO_ENCODER_LOAD,
+  search: NO_SEARCH_LOAD,
+  lexical: { queries: 0, postings: 0, postingsRead: 0 },
   waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: 0 },
-  sharing: { queries: 0, cached: 0, joined: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
+  sharing: { queries: 0, cached: 0, coalesced: 0, computed: 0, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
 });
 
-/** Of a retriever that was replaced: what it counted and what still waits in it, without the bounds, which are its successor's. */
-export function withoutBounds({ waiting, sharing, ...others }: RetrieverStatistics): RetrieverStatistics {
-  return { ...others, waiting: { ...waiting, maxBytes: 0 }, sharing: { ...sharing, cacheMaxBytes: 0 } };
+/**
+ * Statistics of a replaced retriever that still has requests, ready to be added to those of its successor. Limits and the
+ * encoder's expected wait become 0, because only the successor's count: new queries wait for the successor's encoder, and both
+ * retrievers usually share one encoder pool.
+ */
+export function withoutLimits({ encoder, waiting, sharing, ...others }: RetrieverStatistics): RetrieverStatistics {
+  return {
+    ...others,
+    encoder: { ...encoder, expectedWaitMs: 0 },
+    waiting: { ...waiting, maxBytes: 0 },
+    sharing: { ...sharing, cacheMaxBytes: 0 },
+  };
 }
 
-/** Of a retriever that is closed: what it counted. Nothing waits in it. */
-export function countsOf({ encoder, search, waiting, sharing }: RetrieverStatistics): RetrieverStatistics {
+/** The counts of a closed retriever, without its load. */
+export function countsOf({ encoder, search, lexical, waiting, sharing }: RetrieverStatistics): RetrieverStatistics {
   return {
     encoder: { ...encoder, waitingTexts: 0, expectedWaitMs: 0 },
     search: { ...search, waitingQueries: 0, expectedWaitMs: 0 },
+    lexical,
     waiting: { calls: 0, bytes: 0, maxBytes: 0, refused: waiting.refused },
     sharing: { ...sharing, cacheEntries: 0, cacheBytes: 0, cacheMaxBytes: 0 },
   };
@@ -39,6 +43,7 @@ export function sumOf(a: RetrieverStatistics, b: RetrieverStatistics): Retriever
   return {
     encoder: fieldSums(a.encoder, b.encoder),
     search: { ...fieldSums({ ...a.search, batchSizes: 0 }, { ...b.search, batchSizes: 0 }), batchSizes },
+    lexical: fieldSums(a.lexical, b.lexical),
     waiting: fieldSums(a.waiting, b.waiting),
     sharing: fieldSums(a.sharing, b.sharing),
   };

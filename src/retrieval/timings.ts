@@ -1,11 +1,11 @@
 /**
- * The stages of one request in the order they happen, but for `queue`, which is the waiting before encoder and engine, and
- * for an equal query of another request. Serialising is the reply's own and measured by who replies.
+ * The stages of a request in order. `queue` is the time spent waiting for the encoder, for the engine or for an equal query in
+ * flight. The HTTP server measures the serialisation of the response.
  */
 export const STAGES = ['queue', 'embed', 'search', 'fetch'] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** Milliseconds per stage: the same record feeds the reply's header, the log line and the load test. */
+/** Milliseconds per stage, for the Server-Timing header, the log and the metrics. */
 export type StageTimings = { readonly [stage in Stage]: number };
 
 export const NO_TIMINGS: StageTimings = Object.freeze({ queue: 0, embed: 0, search: 0, fetch: 0 });
@@ -19,7 +19,7 @@ export function addTimings(a: StageTimings, b: StageTimings): StageTimings {
   };
 }
 
-/** Measures stages one after another. */
+/** Measures consecutive stages. */
 export class Stopwatch {
   readonly #ms: Record<Stage, number> = { ...NO_TIMINGS };
 
@@ -32,7 +32,7 @@ export class Stopwatch {
     }
   }
 
-  /** Of a stage that was measured: the part in which nothing was done. */
+  /** Moves part of a stage's time to `queue`. */
   waited(stage: Stage, ms: number): void {
     this.#ms[stage] -= ms;
     this.#ms.queue += ms;

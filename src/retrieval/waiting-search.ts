@@ -1,10 +1,10 @@
 import { cancelled } from '../abort.ts';
 import { QueueClock } from '../queue-clock.ts';
-import type { RowBitmap } from '../vector-index/row-bitmap.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchRequest, SearchResult } from '../vector-index/vector-index.ts';
 
-/** Neighbouring queries of one search. */
-export class SearchPiece {
+/** Consecutive queries of one search. */
+export class SearchSlice {
   readonly search: WaitingSearch;
   readonly first: number;
   readonly count: number;
@@ -20,15 +20,14 @@ export class SearchPiece {
   }
 }
 
-/** One call of `search` in the queue: hands out its queries in pieces and puts what comes back in its place. */
+/** One queued call of `search`: hands out its queries in slices and collects the results of the slices. */
 export class WaitingSearch {
   readonly queries: Float32Array;
   readonly k: number;
-  /** Searches of one kind may share a batch. */
-  readonly kind: number;
+  readonly queueClass: number;
   readonly filter: RowBitmap | undefined;
   readonly result: Promise<SearchResult>;
-  /** By `performance.now()`. */
+  /** When the call was queued, by `performance.now()`. */
   readonly since = performance.now();
   readonly #count: number;
   readonly #counts: Uint32Array;
@@ -38,23 +37,23 @@ export class WaitingSearch {
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
   readonly #onDropped: (queries: number) => void;
-  readonly #givenUp = new Set<() => void>();
+  readonly #onCancel = new Set<() => void>();
   #resolve!: (result: SearchResult) => void;
   #reject!: (error: unknown) => void;
   readonly #clock = new QueueClock();
   #next = 0;
-  #returned = 0;
+  #finished = 0;
   #exact = true;
   #certified = true;
   #fullScans = 0;
   #settled = false;
 
-  /** `onDropped`: told the queries that no batch will have, because the caller went away or the search has failed. */
-  constructor(request: SearchRequest, kind: number, onDropped: (queries: number) => void) {
+  /** `onDropped` is called with the number of unstarted queries when the caller cancels or the search fails. */
+  constructor(request: SearchRequest, queueClass: number, onDropped: (queries: number) => void) {
     const { queries, count, k, filter, signal } = request;
     this.queries = queries;
     this.k = k;
-    this.kind = kind;
+    this.queueClass = queueClass;
     this.filter = filter;
     this.#count = count;
     this.#counts = new Uint32Array(count);
@@ -69,12 +68,12 @@ export class WaitingSearch {
     this.#signal = signal;
     this.#onAbort = () => {
       this.fail(cancelled());
-      for (const told of this.#givenUp) told();
+      for (const callback of this.#onCancel) callback();
     };
     signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
 
-  /** Queries that no batch has. */
+  /** Queries not yet handed out. */
   get remaining(): number {
     return this.#settled ? 0 : this.#count - this.#next;
   }
@@ -83,31 +82,31 @@ export class WaitingSearch {
     return this.remaining > 0;
   }
 
-  /** True when it has its answer or its error, or nobody waits for it. */
+  /** Whether the search has a result or an error, or was cancelled. */
   get isSettled(): boolean {
     return this.#settled;
   }
 
-  goesWith(other: WaitingSearch): boolean {
-    return this.kind === other.kind && this.filter === other.filter;
+  canShareBatch(other: WaitingSearch): boolean {
+    return this.queueClass === other.queueClass && this.filter === other.filter;
   }
 
-  /** Calls back if the caller goes away; the function returned forgets that. */
-  onGivenUp(callback: () => void): () => void {
-    this.#givenUp.add(callback);
-    return () => this.#givenUp.delete(callback);
+  /** Calls `callback` when the caller cancels. Returns a function that removes the callback. */
+  onCancel(callback: () => void): () => void {
+    this.#onCancel.add(callback);
+    return () => this.#onCancel.delete(callback);
   }
 
-  /** The next queries, at most `most`. */
-  take(most: number): SearchPiece {
+  /** Hands out the next queries, at most `most`. */
+  take(most: number): SearchSlice {
     const first = this.#next;
     this.#next = Math.min(this.#count, first + most);
-    this.#clock.taken(this.#next - first);
-    return new SearchPiece(this, first, this.#next - first);
+    this.#clock.started(this.#next - first);
+    return new SearchSlice(this, first, this.#next - first);
   }
 
-  /** A piece's results, which begin at query `at` of a batch that was searched for `batchK` ≥ k hits. */
-  accept({ first, count }: SearchPiece, found: SearchResult, batchK: number, at: number): void {
+  /** Collects the results of a slice, which start at query `at` of a batch that was searched with `batchK` ≥ k. */
+  accept({ first, count }: SearchSlice, found: SearchResult, batchK: number, at: number): void {
     if (this.#settled) return;
     const { k } = this;
     for (let q = 0; q < count; q++) {
@@ -119,12 +118,12 @@ export class WaitingSearch {
       this.#rescored[first + q] = found.certificate?.rescored[at + q] ?? 0;
     }
     this.#exact &&= found.exact;
-    this.#certified &&= found.certificate !== undefined;
-    // Which queries of a batch they were is not known; each search is told of all.
+    this.#certified &&= found.certificate !== null;
+    // The engine counts full scans per batch, not per search: this is an upper bound for the slice.
     this.#fullScans += Math.min(count, found.certificate?.fullScans ?? 0);
-    this.#returned += count;
-    this.#clock.returned(count);
-    if (this.#returned === this.#count) this.#finish();
+    this.#finished += count;
+    this.#clock.finished(count);
+    if (this.#finished === this.#count) this.#finish();
   }
 
   fail(error: unknown): void {
@@ -143,7 +142,7 @@ export class WaitingSearch {
       scores: this.#scores,
       exact: this.#exact,
       waitedMs: this.#clock.waitedMs,
-      ...(this.#certified ? { certificate } : {}),
+      certificate: this.#certified ? certificate : null,
     });
   }
 

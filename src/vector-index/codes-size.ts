@@ -1,6 +1,6 @@
 /**
- * Bytes of the codes of `rows` vectors: the layout of native/include/trawl/codes_file.hpp. They are what wants to stay in
- * memory while an index is searched.
+ * Size of the codes file of `rows` vectors, from the layout in native/include/trawl/codes_file.hpp. Without a prefilter, these
+ * are the resident bytes of a shard.
  */
 export function codesBytes(rows: number, dimension: number): number {
   const padded = Math.ceil(dimension / 64) * 64;
@@ -11,10 +11,10 @@ export function codesBytes(rows: number, dimension: number): number {
   return headerBytes + Math.ceil(rows / rowsPerBlock) * blockBytes + 64;
 }
 
-/** Most bytes that the screen before those codes takes, by the limits of native/src/screen_maker.cpp; 0 where none is made. */
-export function mostScreenBytes(rows: number, dimension: number): number {
+/** Upper limit of the size of a prefilter, from the limits in native/src/prefilter_choice.cpp; 0 if none is made. */
+export function maxPrefilterBytes(rows: number, dimension: number): number {
   if (rows < 16_384 || dimension <= 128 || dimension > 4096) return 0;
-  const directions = Math.min(512, Math.floor((0.75 * (dimension - 1)) / 64) * 64);
-  // A file of blocks as the codes are, with the directions as float32 in its header.
-  return codesBytes(rows, directions) + 4 * directions * dimension;
+  const components = Math.min(512, Math.floor((0.75 * (dimension - 1)) / 64) * 64);
+  // Blocks like those of codes, and the components as float32 in the header.
+  return codesBytes(rows, components) + 4 * components * dimension;
 }

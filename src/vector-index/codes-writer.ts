@@ -1,9 +1,10 @@
 import type { Metric } from '../metric.ts';
-import type { Kernel, NativeCodesWriter } from './kernel.ts';
+import type { NativeCodesWriter } from '../native/addon.ts';
+import type { Kernel } from '../native/kernel.ts';
 
 /**
- * Streams rows to a file of first-pass codes, in one pass: the mean is taken from the first block. The bytes depend on
- * rows and metric alone, not on threads, instruction set or how the rows were cut.
+ * Writes the codes of rows in one pass. Centres the rows at the mean of the first block. The bytes depend only on rows and
+ * metric, not on threads, instruction set or the sizes of the calls.
  */
 export class CodesWriter {
   readonly #kernel: Kernel;
@@ -11,7 +12,7 @@ export class CodesWriter {
   readonly #dimension: number;
   #closed = false;
 
-  /** @throws TrawlError INDEX_FILE_MISSING when the file cannot be made. */
+  /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
   constructor(path: string, shape: { metric: Metric; dimension: number }, kernel: Kernel) {
     this.#kernel = kernel;
     this.#dimension = shape.dimension;
@@ -19,20 +20,20 @@ export class CodesWriter {
   }
 
   /**
-   * @param rows row-major, any number of rows. Wait for one call before the next.
-   * @throws TrawlError NON_FINITE_VECTOR, DISK_FULL.
+   * @param rows row-major, any number of rows. Await each call before the next.
+   * @throws TrawlError NON_FINITE_VECTOR, DISK_FULL or OUTPUT_NOT_WRITABLE.
    */
   async append(rows: Float32Array): Promise<void> {
     await this.#kernel.appendCodes(this.#writer, rows, rows.length / this.#dimension);
   }
 
-  /** Makes the file complete and durable. */
+  /** Completes the file and syncs it to the disk. */
   async finish(): Promise<void> {
     await this.#kernel.finishCodes(this.#writer);
     this.abandon();
   }
 
-  /** Closes without finishing: after an error. Safe to call twice, and after `finish`. */
+  /** Closes an unfinished file after an error. May be called twice, and after `finish`. */
   abandon(): void {
     if (this.#closed) return;
     this.#closed = true;

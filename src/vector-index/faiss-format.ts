@@ -16,7 +16,7 @@ import type { Metric } from '../metric.ts';
  * | 37 | 8 | number of float32 that follow, uint64 = rows × dimension |
  * | 45 | … | the rows, float32, row-major |
  *
- * The floats begin at offset 45: they are not aligned to 4 bytes.
+ * The floats begin at offset 45, so they are not aligned to 4 bytes.
  */
 export const FAISS_HEADER_BYTES = 45;
 
@@ -24,8 +24,8 @@ const FOURCC = { 'inner-product': 'IxFI', l2: 'IxF2' } as const;
 const METRIC_TYPE = { 'inner-product': 0, l2: 1 } as const;
 const UNUSED_FIELD = 1n << 20n;
 
-/** Other index kinds a user may hand over, so that the refusal can say what the file is. */
-const OTHER_KINDS: Readonly<Record<string, string>> = {
+/** Other FAISS index types, for error messages. */
+const OTHER_TYPES: Readonly<Record<string, string>> = {
   IxFl: 'a flat index of another metric',
   IHNf: 'an HNSW index',
   IwFl: 'an IVF flat index',
@@ -43,7 +43,7 @@ export interface FaissFlatHeader {
   readonly metric: 'inner-product' | 'l2';
 }
 
-/** The flat metric a metric is stored as: cosine keeps rows as they came, in an inner-product file. */
+/** The metric in the header of a flat file. For cosine, rows are stored unchanged in an inner-product file. */
 export function faissMetric(metric: Metric): 'inner-product' | 'l2' {
   return metric === 'l2' ? 'l2' : 'inner-product';
 }
@@ -67,28 +67,27 @@ export function encodeFlatHeader({ dimension, rows, metric }: FaissFlatHeader): 
 }
 
 /**
- * Reads and checks a header. `file` is only for messages; `fileBytes`, where known, is compared with what the header
- * says the file must have.
+ * Reads and checks a header. `file` is only for messages. `fileBytes`, if given, is compared with the size from the header.
  *
- * @throws TrawlError INDEX_FILE_FOREIGN when this is no FAISS flat file, INDEX_FILE_TRUNCATED when it is too short.
+ * @throws TrawlError INDEX_FILE_FOREIGN if this is not a FAISS flat file, INDEX_FILE_TRUNCATED if it has another size.
  */
 export function decodeFlatHeader(bytes: Uint8Array, file: string, fileBytes?: number): FaissFlatHeader {
   if (bytes.length < FAISS_HEADER_BYTES) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${file}: ${bytes.length} bytes, less than the ${FAISS_HEADER_BYTES} bytes of a FAISS flat header.`,
+      `${file}: has ${bytes.length} bytes; the header of a FAISS flat index has ${FAISS_HEADER_BYTES}.`,
     );
   }
   const fourcc = String.fromCharCode(...bytes.subarray(0, 4));
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const metric = fourcc === FOURCC['inner-product'] ? 'inner-product' : fourcc === FOURCC.l2 ? 'l2' : undefined;
   if (metric === undefined) {
-    const kind = OTHER_KINDS[fourcc];
+    const type = OTHER_TYPES[fourcc];
     throw new TrawlError(
       'INDEX_FILE_FOREIGN',
-      kind === undefined
-        ? `${file}: begins with ${JSON.stringify(fourcc)}, not with a FAISS flat index (IxFI or IxF2).`
-        : `${file}: is ${kind} of FAISS (${fourcc}). A flat index is needed, with the exact rows in order and inner product or L2 (IxFI or IxF2).`,
+      type === undefined
+        ? `${file}: begins with ${JSON.stringify(fourcc)}; a FAISS flat index begins with IxFI or IxF2.`
+        : `${file}: is a FAISS file with ${type} (${fourcc}). Convert it to a flat index with inner product or L2 (IxFI or IxF2).`,
     );
   }
   const dimension = view.getInt32(4, true);
@@ -102,7 +101,7 @@ export function decodeFlatHeader(bytes: Uint8Array, file: string, fileBytes?: nu
   if (rows < 0n || rows > BigInt(Number.MAX_SAFE_INTEGER)) throw foreign(`${rows} rows`);
   if (trained > 1) throw foreign(`trained flag ${trained}`);
   if (metricType !== METRIC_TYPE[metric]) throw foreign(`metric type ${metricType} in an ${fourcc} file`);
-  // Compared without wrapping at 2^64, as a 64-bit multiplication would.
+  // BigInt, because the product can exceed 2^53.
   if (floats !== rows * BigInt(dimension)) {
     throw foreign(`${floats} floats for ${rows} rows of ${dimension} dimensions`);
   }
@@ -110,7 +109,7 @@ export function decodeFlatHeader(bytes: Uint8Array, file: string, fileBytes?: nu
   if (fileBytes !== undefined && BigInt(fileBytes) !== expected) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${file}: ${fileBytes} bytes, but its header says ${rows} rows of ${dimension} float32, which is ${expected} bytes. ` +
+      `${file}: has ${fileBytes} bytes, but its header says ${rows} rows of ${dimension} float32, which need ${expected} bytes. ` +
         'Copy or build it again.',
     );
   }

@@ -3,7 +3,8 @@ import type { FaissFlatHeader } from './faiss-format.ts';
 
 /**
  * The header of a FAISS scalar-quantiser index with float16 codes (`IxSQ`, `QT_fp16`), as faiss writes it, little-endian.
- * Where every value of the rows is a float16, it is the flat file in half the space, and `faiss.read_index` opens it.
+ * If float16 can represent every value, the file has the same rows as a flat file in half the size. `faiss.read_index` can
+ * open it.
  *
  * | offset | bytes | field |
  * | --- | --- | --- |
@@ -45,20 +46,19 @@ export function encodeFp16Header({ dimension, rows, metric }: FaissFlatHeader): 
 }
 
 /**
- * Reads and checks a header; `file` is only for messages.
+ * Reads and checks a header. `file` is only for messages.
  *
- * @throws TrawlError INDEX_FILE_FOREIGN when this is no float16 scalar-quantiser file, INDEX_FILE_TRUNCATED when it is
- * too short.
+ * @throws TrawlError INDEX_FILE_FOREIGN if this is not a float16 scalar-quantiser file, INDEX_FILE_TRUNCATED if it is too short.
  */
 export function decodeFp16Header(bytes: Uint8Array, file: string): FaissFlatHeader {
   if (bytes.length < FAISS_FP16_HEADER_BYTES) {
     throw new TrawlError(
       'INDEX_FILE_TRUNCATED',
-      `${file}: ${bytes.length} bytes, less than the ${FAISS_FP16_HEADER_BYTES} bytes of a FAISS float16 header.`,
+      `${file}: has ${bytes.length} bytes; the header of a FAISS float16 index has ${FAISS_FP16_HEADER_BYTES}.`,
     );
   }
   const foreign = (reason: string): TrawlError =>
-    new TrawlError('INDEX_FILE_FOREIGN', `${file}: is no FAISS float16 scalar-quantiser file: ${reason}.`);
+    new TrawlError('INDEX_FILE_FOREIGN', `${file}: is not a FAISS float16 scalar-quantiser file: ${reason}.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const fourcc = String.fromCharCode(...bytes.subarray(0, 4));
   if (fourcc !== FOURCC) throw foreign(`it begins with ${JSON.stringify(fourcc)}`);
@@ -68,7 +68,7 @@ export function decodeFp16Header(bytes: Uint8Array, file: string): FaissFlatHead
   const type = view.getInt32(37, true);
   if (dimension < 1) throw foreign(`dimension ${dimension}`);
   if (rows < 0n || rows > BigInt(Number.MAX_SAFE_INTEGER)) throw foreign(`${rows} rows`);
-  if (type !== QT_FP16) throw foreign(`quantiser type ${type} where float16 is ${QT_FP16}`);
+  if (type !== QT_FP16) throw foreign(`quantiser type ${type} instead of ${QT_FP16} (float16)`);
   if (metricType !== 0 && metricType !== 1) throw foreign(`metric type ${metricType}`);
   const rowBytes = BigInt(dimension) * 2n;
   if (view.getBigUint64(49, true) !== BigInt(dimension) || view.getBigUint64(57, true) !== rowBytes) {
@@ -76,6 +76,6 @@ export function decodeFp16Header(bytes: Uint8Array, file: string): FaissFlatHead
   }
   if (view.getBigUint64(65, true) !== 0n) throw foreign('its quantiser has trained values');
   if (view.getBigUint64(73, true) !== rows * rowBytes)
-    throw foreign(`its size does not fit ${rows} rows of ${dimension}`);
+    throw foreign(`its size does not match ${rows} rows of ${dimension}`);
   return { dimension, rows: Number(rows), metric: metricType === 0 ? 'inner-product' : 'l2' };
 }

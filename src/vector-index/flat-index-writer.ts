@@ -7,7 +7,7 @@ import { encodeFlatHeader, FAISS_HEADER_BYTES, faissMetric, flatFileBytes } from
 import type { VectorSegment } from './vector-segments.ts';
 
 export interface WrittenVectors {
-  /** Name of the file within its folder is the caller's; offset and bytes are of the rows, without the header. */
+  /** The range of the rows in the file, after the header. The caller replaces `path` with the name in the manifest. */
   readonly segment: VectorSegment;
   readonly fileBytes: number;
   /** SHA-256 of the whole file, hex. */
@@ -20,7 +20,7 @@ export interface FlatShape {
   readonly metric: Metric;
 }
 
-/** How far a file was known to be on the disk. */
+/** The state of the file at the last sync to the disk. */
 export interface VectorCheckpoint {
   readonly rows: number;
   /** SHA-256 of the header and these rows, hex. */
@@ -28,18 +28,15 @@ export interface VectorCheckpoint {
 }
 
 export interface ResumeOptions {
-  /** Takes the rows that are there already, row-major, a block at a time; for files that are derived from them. */
+  /** Called with the existing rows, row-major, a block at a time, so that the caller can make derived files again. */
   readonly onRows: (rows: Float32Array) => Promise<void>;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Bytes read at once when a file is taken up again. */
+/** Bytes read at once by `resume`. */
 const RESUME_BLOCK_BYTES = 8 * 1024 * 1024;
 
-/**
- * Streams rows to a FAISS flat file. The number of rows is known beforehand, so the header is final from the first byte
- * and each byte is written once.
- */
+/** Writes rows to a FAISS flat file. The number of rows must be known in advance, because the header is written first. */
 export class FlatIndexWriter {
   readonly #path: string;
   readonly #file: FileHandle;
@@ -70,8 +67,8 @@ export class FlatIndexWriter {
   }
 
   /**
-   * Takes up a file that was begun: what lies behind the checkpoint is cut off, what lies before it is read once, for
-   * the checksum. Undefined where the file is not there or not what the checkpoint says: then it has to be made anew.
+   * Resumes an unfinished file: compares the rows of the checkpoint with its checksum and truncates the file after them.
+   * Undefined if the file is missing or differs from the checkpoint; the caller must then create it again.
    */
   static async resume(
     path: string,
@@ -107,7 +104,7 @@ export class FlatIndexWriter {
 
   /**
    * @param rows row-major, any number of rows.
-   * @throws TrawlError NON_FINITE_VECTOR with row and column; nothing of the block is written then.
+   * @throws TrawlError NON_FINITE_VECTOR with row and column, before anything is written.
    */
   async append(rows: Float32Array): Promise<void> {
     const count = rows.length / this.#dimension;
@@ -118,26 +115,30 @@ export class FlatIndexWriter {
     if (bad >= 0) {
       const row = this.#written + Math.floor(bad / this.#dimension);
       const column = bad % this.#dimension;
-      throw new TrawlError('NON_FINITE_VECTOR', `The vector of row ${row} holds ${rows[bad]} in column ${column}.`, {
-        details: { row, column },
-      });
+      throw new TrawlError(
+        'NON_FINITE_VECTOR',
+        `The vector of row ${row} has ${rows[bad]} in column ${column}; vectors must be finite.`,
+        {
+          details: { row, column },
+        },
+      );
     }
     const bytes = new Uint8Array(rows.buffer, rows.byteOffset, rows.byteLength);
     const writing = writeAll(this.#file, bytes, flatFileBytes(this.#written, this.#dimension));
-    // Hashing and the disk at the same time.
+    // Hash while the disk writes.
     this.#hash.update(bytes);
     await writing;
     this.#written += count;
   }
 
-  /** Makes durable what has been appended. */
+  /** Syncs the appended rows to the disk. */
   async checkpoint(): Promise<VectorCheckpoint> {
     const checkpoint = { rows: this.#written, sha256: this.#hash.copy().digest('hex') };
     await this.#file.datasync();
     return checkpoint;
   }
 
-  /** Makes the file durable. @throws when fewer rows were appended than announced. */
+  /** Syncs the file to the disk and closes it. @throws if fewer rows were appended than the shape says. */
   async finish(): Promise<WrittenVectors> {
     if (this.#written !== this.#rows) throw bug(`${this.#written} of ${this.#rows} rows written`);
     await this.#file.sync();
@@ -152,7 +153,7 @@ export class FlatIndexWriter {
     return { segment, fileBytes, sha256: this.#hash.digest('hex') };
   }
 
-  /** Closes without finishing: after an error. */
+  /** Closes an unfinished file after an error. */
   async abandon(): Promise<void> {
     await this.#file.close().catch(() => undefined);
   }
@@ -189,7 +190,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
 }
 
 async function readAll(file: FileHandle, length: number, position: number): Promise<Buffer> {
-  // Its own memory, and so aligned for float32.
+  // Not from Buffer's pool, so that it is aligned for float32.
   const bytes = Buffer.from(new ArrayBuffer(length));
   for (let done = 0; done < length; ) {
     const { bytesRead } = await file.read(bytes, done, length - done, position + done);

@@ -1,37 +1,33 @@
 import { cancelled } from '../abort.ts';
-import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
+import type { NativeIndex } from '../native/addon.ts';
+import type { Kernel } from '../native/kernel.ts';
+import { RunningCalls } from '../running-calls.ts';
 import type { IndexSource } from './index-source.ts';
-import type { Kernel, NativeIndex } from './kernel.ts';
-import { intersect, type RowBitmap } from './row-bitmap.ts';
-import { checkSearchRequest } from './search-checks.ts';
-import type { SearchRequest, SearchResult, VectorIndex } from './vector-index.ts';
+import { checkFilter, checkSearchRequest } from './search-checks.ts';
+import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from './vector-index.ts';
 
 /**
- * Exact search by the native engine: int8 codes decide, with a proof for each query, which few rows have to be scored.
- * Where a shard has a screen, that decides first, from fewer bytes still. docs/certificate.md has the proof. Shards without codes are scanned row by row, with the same result.
+ * Exact search by the native engine. The prefilter, if a shard has one, and the int8 codes select the few rows that need an
+ * exact score, and prove that no other row belongs in the top-k (docs/certificate.md). Shards without codes are scanned row
+ * by row, with the same result.
  */
 export class FlatIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
-  /** Bytes that want to stay in memory: the screens, and the codes of shards that have none. */
   readonly residentBytes: number;
-  /** Bytes of codes behind a screen, of which about one row in a thousand is read. */
   readonly touchedBytes: number;
-  /** Bytes of exact rows that are mapped and read a few dozen rows at a time. */
   readonly mappedBytes: number;
+  readonly load = NO_SEARCH_LOAD;
   readonly #kernel: Kernel;
   readonly #index: NativeIndex;
-  readonly #alive: RowBitmap | undefined;
-  readonly #running = new Set<Promise<unknown>>();
-  #closing: Promise<void> | undefined;
+  readonly #calls = new RunningCalls('The index is closed.');
 
   private constructor(source: IndexSource, kernel: Kernel, index: NativeIndex) {
     this.dimension = source.dimension;
     this.rows = source.rows;
     this.metric = source.metric;
-    this.#alive = source.alive;
     this.#kernel = kernel;
     this.#index = index;
     const { residentBytes, touchedBytes, mappedBytes } = kernel.indexFacts(index);
@@ -40,42 +36,34 @@ export class FlatIndex implements VectorIndex {
     this.mappedBytes = mappedBytes;
   }
 
-  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
   static open(source: IndexSource, kernel: Kernel): FlatIndex {
-    const { metric, dimension } = source;
-    const shards = source.shards.map(({ rows, segments, codes, screen }) => ({
+    const { metric, dimension, liveRows } = source;
+    const shards = source.shards.map(({ rows, segments, codes, prefilter }) => ({
       rows,
       segments,
       dtype: segments[0]?.dtype ?? 'float32',
       codes,
-      screen,
+      prefilter,
     }));
-    return new FlatIndex(source, kernel, kernel.openIndex({ metric, dimension, shards }));
+    return new FlatIndex(source, kernel, kernel.openIndex({ metric, dimension, shards, liveRows: liveRows?.bytes }));
   }
 
   search(request: SearchRequest): Promise<SearchResult> {
-    const running = this.#search(request);
-    const settled = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#running.add(settled);
-    void settled.then(() => this.#running.delete(settled));
-    return running;
+    return this.#calls.run(() => this.#search(request));
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.all(this.#running).then(() => this.#kernel.closeIndex(this.#index));
-    return this.#closing;
+    return this.#calls.close(() => this.#kernel.closeIndex(this.#index));
   }
 
   async #search(request: SearchRequest): Promise<SearchResult> {
     checkSearchRequest(request, this.dimension);
-    if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
+    checkFilter(request, this.rows);
     const { queries, count, k, signal } = request;
-    const filter = intersect(this.#alive, request.filter, this.rows);
+    const filter = request.filter?.bytes;
     const found = await this.#kernel.search(this.#index, { queries, count, k, filter }, signal);
-    // An abort that came too late for the engine is still an abort for the caller.
+    // The abort may have come after the engine finished.
     if (signal?.aborted === true) throw cancelled();
     return {
       counts: found.counts,
@@ -83,6 +71,7 @@ export class FlatIndex implements VectorIndex {
       scores: found.scores,
       exact: true,
       certificate: { rescored: found.rescored, fullScans: found.fullScans },
+      waitedMs: 0,
     };
   }
 }

@@ -1,5 +1,5 @@
 import type { Metric } from '../metric.ts';
-import type { RowBitmap } from './row-bitmap.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import type { VectorSegment } from './vector-segments.ts';
 
 /** The rows of one shard within an index. */
@@ -8,18 +8,18 @@ export interface ShardSource {
   readonly firstRow: number;
   readonly rows: number;
   readonly segments: readonly VectorSegment[];
-  /** Absolute path of the first-pass codes; absent where they were not made. */
+  /** Absolute path of the codes; absent if the shard has none. */
   readonly codes?: string;
-  /** Absolute path of the screen before the codes; absent where there is none. */
-  readonly screen?: string;
+  /** Absolute path of the prefilter of these codes; absent if the shard has none. */
+  readonly prefilter?: string;
 }
 
-/** What an engine opens: where the rows of an index lie. Plain data, so that it can cross to a worker thread. */
+/** The files of an index, for an engine to open. Plain data, so that it can be sent to a worker thread. */
 export interface IndexSource {
   readonly dimension: number;
   readonly metric: Metric;
   readonly rows: number;
   readonly shards: readonly ShardSource[];
-  /** Rows that are not tombstones; absent where no row was removed. */
-  readonly alive?: RowBitmap;
+  /** Absent if no rows are deleted. */
+  readonly liveRows?: RowBitmap;
 }

@@ -1,21 +1,21 @@
+import { loadKernel } from '../native/kernel.ts';
 import { environmentVariable } from '../options/resolve-options.ts';
 import { FlatIndex } from './flat-index.ts';
 import type { IndexSource } from './index-source.ts';
-import { loadKernel } from './kernel.ts';
 import { ReferenceIndex } from './reference-index.ts';
 import type { VectorIndex } from './vector-index.ts';
 
-/** Name in TRAWL_ISA that asks for the TypeScript search, for comparison. */
+/** Value of TRAWL_ISA that selects the reference engine in TypeScript, for comparisons. */
 const REFERENCE = 'reference';
 
 export interface EngineOptions {
-  /** Search threads; default: as many as cores. */
+  /** Search threads; default: the available cores. */
   readonly threads?: number;
-  /** Told when the native engine cannot be used, with the reason and the cost. */
+  /** Called if the native engine cannot be used. */
   readonly onWarning?: (warning: string) => void;
 }
 
-/** The fastest engine this machine has over an index; every engine gives the same answers. */
+/** Opens an index with the fastest available engine. All engines give the same results. */
 export async function openEngine(source: IndexSource, options: EngineOptions = {}): Promise<VectorIndex> {
   const { threads, onWarning = () => undefined } = options;
   const referenceOptions = threads === undefined ? {} : { threads };
@@ -23,8 +23,8 @@ export async function openEngine(source: IndexSource, options: EngineOptions = {
   const loaded = loadKernel();
   if (!loaded.ok) {
     onWarning(
-      `The native engine is not there (${loaded.reason}): searching in TypeScript, with the same answers but 20 to 1,000 ` +
-        'times slower. With a C++ compiler installed, `npm run setup` builds it.',
+      `The native engine is missing (${loaded.reason}). Searches run in TypeScript, with the same results, but 20 to 1,000 ` +
+        'times slower. Install a C++ compiler and run `npm run setup` to build the engine.',
     );
     return ReferenceIndex.open(source, referenceOptions);
   }

@@ -1,17 +1,16 @@
-import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { cancelled as cancelledError, throwIfCancelled } from '../abort.ts';
 import { bug, deserializeError, TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
+import { availableCores } from '../system/cores.ts';
+import { TopK } from '../top-k.ts';
 import type { IndexSource } from './index-source.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
-import { intersect, type RowBitmap } from './row-bitmap.ts';
-import { checkScoresFit, checkSearchRequest } from './search-checks.ts';
-import { TopK } from './top-k.ts';
-import type { SearchRequest, SearchResult, VectorIndex } from './vector-index.ts';
+import { checkFilter, checkScoresFit, checkSearchRequest } from './search-checks.ts';
+import { NO_SEARCH_LOAD, type SearchRequest, type SearchResult, type VectorIndex } from './vector-index.ts';
 import { SegmentReader } from './vector-segments.ts';
 
-/** Fewer rows than this are not worth a thread of their own. */
+/** Minimum number of rows per thread. */
 const MIN_ROWS_PER_THREAD = 1024;
 
 type Found = Extract<FromReferenceWorker, { type: 'found' }>;
@@ -30,40 +29,42 @@ interface SearchThread {
 }
 
 export interface ReferenceIndexOptions {
-  /** Threads that scan, an integer from 1; default: as many as cores. A small index gets fewer. */
+  /** Number of search threads, from 1. Default: the available cores. A small index gets fewer. */
   readonly threads?: number;
 }
 
 /**
- * Exact search in plain TypeScript: worker threads read the rows in blocks and score every one. Slow by design (about
- * 0.5 G multiply-adds a second and thread); it defines what the right answer is.
+ * Exact search in TypeScript: worker threads read the rows in blocks and score every row. Defines the correct result. Slow:
+ * about 0.5 G multiply-adds per second and thread.
  */
 export class ReferenceIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: Metric;
-  readonly #alive: RowBitmap | undefined;
+  readonly residentBytes = 0;
+  readonly touchedBytes = 0;
+  readonly mappedBytes = 0;
+  readonly load = NO_SEARCH_LOAD;
   readonly #workers: SearchThread[] = [];
   readonly #pending = new Map<number, PendingSearch>();
   #nextId = 0;
   #closing: Promise<void> | undefined;
-  /** A thread died: the rows it scans are out of reach. */
+  /** The error of a dead thread, whose rows can no longer be searched. */
   #failure: Error | undefined;
 
   private constructor(source: IndexSource) {
     this.dimension = source.dimension;
     this.rows = source.rows;
     this.metric = source.metric;
-    this.#alive = source.alive;
   }
 
-  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED when the rows are not there. */
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED with the file. */
   static async open(source: IndexSource, options: ReferenceIndexOptions = {}): Promise<ReferenceIndex> {
-    const cores = options.threads ?? availableParallelism();
+    const cores = options.threads ?? availableCores();
     if (!Number.isSafeInteger(cores) || cores < 1) {
-      throw new RangeError(`threads is ${cores}; it has to be a positive integer.`);
+      throw new RangeError(`threads is ${cores}; it must be a whole number from 1.`);
     }
-    // A worker's error would lose its code on the way here, so missing or short files are found first.
+    // Check the files in this thread, because errors of a starting worker lose their code.
     for (const shard of source.shards) new SegmentReader(shard.segments, source.dimension).close();
     const index = new ReferenceIndex(source);
     const threads = Math.max(1, Math.min(cores, Math.ceil(source.rows / MIN_ROWS_PER_THREAD)));
@@ -83,6 +84,7 @@ export class ReferenceIndex implements VectorIndex {
 
   async search(request: SearchRequest): Promise<SearchResult> {
     checkSearchRequest(request, this.dimension);
+    checkFilter(request, this.rows);
     if (this.#closing !== undefined) throw new TrawlError('NOT_READY', 'The index is closed.');
     if (this.#failure !== undefined) throw bug('a search thread has died', this.#failure);
     throwIfCancelled(request.signal);
@@ -143,7 +145,7 @@ export class ReferenceIndex implements VectorIndex {
     try {
       return await new Promise<Found[]>((resolve, reject) => {
         this.#pending.set(id, { parts: [], cancelled, missing: this.#workers.length, resolve, reject });
-        const filter = intersect(this.#alive, request.filter, this.rows);
+        const filter = request.filter?.bytes;
         for (const { worker } of this.#workers) {
           this.#send(worker, { type: 'search', id, queries, count: request.count, k: request.k, filter, cancelled });
         }
@@ -151,7 +153,7 @@ export class ReferenceIndex implements VectorIndex {
     } finally {
       this.#pending.delete(id);
       request.signal?.removeEventListener('abort', onAbort);
-      // While closing, the threads keep the process until they have ended.
+      // While closing, the threads keep the process alive until they end.
       if (this.#pending.size === 0 && this.#closing === undefined) {
         for (const { worker } of this.#workers) worker.unref();
       }
@@ -182,7 +184,7 @@ export class ReferenceIndex implements VectorIndex {
   }
 }
 
-/** The best k of what each thread found in its rows. */
+/** Merges the hits of all threads to the best k. */
 function mergeParts(parts: readonly Found[], count: number, k: number): SearchResult {
   const counts = new Uint32Array(count);
   const rows = new Float64Array(count * k).fill(-1);
@@ -198,5 +200,5 @@ function mergeParts(parts: readonly Found[], count: number, k: number): SearchRe
     rows.set(best.rows, q * k);
     scores.set(best.scores, q * k);
   }
-  return { counts, rows, scores, exact: true };
+  return { counts, rows, scores, exact: true, certificate: null, waitedMs: 0 };
 }

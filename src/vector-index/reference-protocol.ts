@@ -17,9 +17,9 @@ export type ToReferenceWorker =
       readonly queries: Float32Array;
       readonly count: number;
       readonly k: number;
-      /** Bits of the rows that may be found. */
+      /** Bitmap of the rows that may be returned, as in RowBitmap. The worker excludes deleted rows itself. */
       readonly filter: Uint8Array | undefined;
-      /** Becomes 1 when the search was cancelled; shared memory. */
+      /** Shared memory: set to 1 to cancel the search. */
       readonly cancelled: Int32Array;
     }
   | { readonly type: 'close' };

@@ -1,8 +1,8 @@
 import { TrawlError } from '../errors.ts';
 import type { Metric } from '../metric.ts';
-import type { RowBitmap } from './row-bitmap.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
+import type { TopK } from '../top-k.ts';
 import { scoreFunction } from './score.ts';
-import { TopK } from './top-k.ts';
 
 export interface ReferenceInput {
   /** Row-major, `rowCount` × `dimension`. */
@@ -13,15 +13,15 @@ export interface ReferenceInput {
   /** Row-major, `queryCount` × `dimension`. */
   readonly queries: Float32Array;
   readonly queryCount: number;
-  /** Number of the first of `rows` within the index, added to every row number. */
+  /** Row number of the first of `rows` in the index. Default 0. */
   readonly firstRow?: number;
   /** By row number within the index. */
   readonly filter?: RowBitmap | undefined;
 }
 
 /**
- * Offers every row to every query's heap: the plain definition of exact search, which faster engines are tested against.
- * Calling it for one block of rows after another gives the same heaps as one call for all.
+ * Offers every row to the heap of every query. Defines exact search: other engines are tested against it. Several calls with
+ * blocks of rows give the same heaps as one call with all rows.
  */
 export function referenceSearch(input: ReferenceInput, heaps: readonly TopK[]): void {
   const { rows, rowCount, dimension, queries, queryCount, filter, firstRow = 0 } = input;
@@ -31,7 +31,7 @@ export function referenceSearch(input: ReferenceInput, heaps: readonly TopK[]): 
     if (filter !== undefined && !filter.has(row)) continue;
     for (let q = 0; q < queryCount; q++) {
       const value = score(queries, q * dimension, rows, i * dimension);
-      // Finite float32 never give another score, so the row holds the fault (queries are checked before).
+      // Finite float32 values always give a finite score, and the query is finite, so the row is not.
       if (!Number.isFinite(value)) throw nonFiniteRow(rows.subarray(i * dimension, (i + 1) * dimension), row);
       heaps[q]!.offer(row, value);
     }
@@ -42,14 +42,7 @@ function nonFiniteRow(values: Float32Array, row: number): TrawlError {
   const column = values.findIndex((value) => !Number.isFinite(value));
   return new TrawlError(
     'NON_FINITE_VECTOR',
-    `Row ${row} holds ${values[column]} in column ${column}; vectors must be finite. Build the index again.`,
+    `Row ${row} has ${values[column]} in column ${column}; vectors must be finite. Build the index again.`,
     { details: { row, column } },
   );
-}
-
-/** The whole answer for rows in memory: row numbers and float64 scores per query, best first. */
-export function referenceTopK(input: ReferenceInput, k: number): { rows: number[]; scores: number[] }[] {
-  const heaps = Array.from({ length: input.queryCount }, () => new TopK(k));
-  referenceSearch(input, heaps);
-  return heaps.map((heap) => heap.sorted());
 }

@@ -1,14 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { serializeError, TrawlError } from '../errors.ts';
+import { RowBitmap } from '../row-bitmap.ts';
+import { TopK } from '../top-k.ts';
 import type { FromReferenceWorker, ReferenceWorkerData, ToReferenceWorker } from './reference-protocol.ts';
 import { referenceSearch } from './reference-search.ts';
-import { RowBitmap } from './row-bitmap.ts';
-import { TopK } from './top-k.ts';
 import { SegmentReader } from './vector-segments.ts';
 
-/** Rows are read in blocks of about this size, so that memory does not grow with the index. */
+/** Rows are read in blocks of this size, so that memory does not grow with the index. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
-/** Queries scored between two looks at the cancel flag. */
+/** Queries scored between two checks of the cancel flag. */
 const QUERIES_PER_STEP = 64;
 
 const { source, begin, end } = workerData as ReferenceWorkerData;
@@ -16,6 +16,8 @@ const port = parentPort!;
 const readers = source.shards.map((shard) => ({ shard, reader: open(shard.segments) }));
 const rowsPerBlock = Math.max(1, Math.floor(BLOCK_BYTES / (source.dimension * 4)));
 const block = new Float32Array(rowsPerBlock * source.dimension);
+// The structured clone to this thread drops the class.
+const liveRows = source.liveRows === undefined ? undefined : new RowBitmap(source.rows, source.liveRows.bytes);
 
 function open(segments: ConstructorParameters<typeof SegmentReader>[0]): SegmentReader {
   return new SegmentReader(segments, source.dimension);
@@ -27,7 +29,7 @@ function post(message: FromReferenceWorker, transfer: ArrayBuffer[] = []): void 
 
 function search(request: Extract<ToReferenceWorker, { type: 'search' }>): void {
   const { id, queries, count, k, cancelled } = request;
-  const filter = request.filter === undefined ? undefined : new RowBitmap(source.rows, request.filter);
+  const filter = request.filter === undefined ? liveRows : requested(request.filter);
   const heaps = Array.from({ length: count }, () => new TopK(k));
   for (const { shard, reader } of readers) {
     const first = Math.max(begin, shard.firstRow);
@@ -57,9 +59,14 @@ function search(request: Extract<ToReferenceWorker, { type: 'search' }>): void {
   reply(id, k, heaps);
 }
 
+function requested(filter: Uint8Array): RowBitmap {
+  const bitmap = new RowBitmap(source.rows, filter);
+  return liveRows === undefined ? bitmap : bitmap.intersection(liveRows);
+}
+
 function reply(id: number, k: number, heaps: readonly TopK[]): void {
   const counts = new Uint32Array(heaps.length);
-  // A worker never finds more than its own rows, however many are asked for.
+  // A worker has no more hits than rows.
   const stride = Math.min(k, end - begin);
   const rows = new Float64Array(heaps.length * stride).fill(-1);
   const scores = new Float64Array(heaps.length * stride);

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Pieces that are looked at, and bytes of each. */
 const PIECES = 16;
 const PIECE_BYTES = 4096;
 
 /**
- * SHA-256, hex, over 16 pieces of up to 4,096 bytes of `bytes` bytes from `offset` on: the first, the last, and others evenly
- * between. It tells another file in the place of one, and is quick enough for every start; a change elsewhere it misses.
+ * SHA-256 (hex) of 16 evenly spaced pieces of up to 4,096 bytes in the range of `bytes` bytes from `offset`, including the
+ * first and the last. Fast enough for every start of a server. Detects a replaced file, but not a change between the pieces.
  */
 export function sampleChecksum(path: string, { offset, bytes }: { offset: number; bytes: number }): string {
   const hash = createHash('sha256');

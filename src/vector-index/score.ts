@@ -1,9 +1,9 @@
 import type { Metric } from '../metric.ts';
 
 /**
- * The score that defines every ranking: float64 sums in index order over float32 values. The product of two float32 is
- * exact in float64, so an implementation may or may not fuse multiply and add; the square of a difference is not, so L2
- * must not. Larger is nearer for every metric.
+ * The score that defines every ranking: a float64 sum over float32 values, in the order of the columns. Larger is nearer for
+ * every metric. The product of two float32 is exact in float64, so fused and separate multiply-add give the same bits. The
+ * square of a difference is not exact, so L2 must not use fused multiply-add.
  */
 export type Score = (query: Float32Array, queryStart: number, rows: Float32Array, rowStart: number) => number;
 
@@ -25,7 +25,7 @@ export function scoreFunction(metric: Metric, dimension: number): Score {
           const difference = q[qs + j]! - x[xs + j]!;
           sum += difference * difference;
         }
-        // 0 − 0 is +0, where −sum would be −0.
+        // 0 − 0 is +0; −sum would be −0.
         return 0 - sum;
       };
     default:

@@ -1,12 +1,12 @@
 import { TrawlError } from '../errors.ts';
 import type { SearchRequest, SearchResult } from './vector-index.ts';
 
-/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count that is none. */
+/** @throws TrawlError DIMENSION_MISMATCH, NON_FINITE_QUERY; RangeError for a k or count out of range. */
 export function checkSearchRequest(request: SearchRequest, dimension: number): void {
   const { queries, count, k } = request;
-  if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k is ${k}; it has to be a positive integer.`);
+  if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k is ${k}; it must be a whole number from 1.`);
   if (!Number.isSafeInteger(count) || count < 0)
-    throw new RangeError(`count is ${count}; it has to be an integer from 0.`);
+    throw new RangeError(`count is ${count}; it must be a whole number from 0.`);
   if (queries.length !== count * dimension) {
     throw new TrawlError(
       'DIMENSION_MISMATCH',
@@ -19,7 +19,7 @@ export function checkSearchRequest(request: SearchRequest, dimension: number): v
       const column = i % dimension;
       throw new TrawlError(
         'NON_FINITE_QUERY',
-        `Query ${query} holds ${queries[i]} in column ${column}; values must be finite.`,
+        `Query ${query} has ${queries[i]} in column ${column}; values must be finite.`,
         {
           details: { query, column },
         },
@@ -28,7 +28,13 @@ export function checkSearchRequest(request: SearchRequest, dimension: number): v
   }
 }
 
-/** @throws TrawlError SCORE_OVERFLOW when a score would become infinite in the float32 of a reply. */
+/** @throws RangeError if the filter has another number of rows than the index. */
+export function checkFilter({ filter }: SearchRequest, rows: number): void {
+  if (filter === undefined || filter.rows === rows) return;
+  throw new RangeError(`The filter covers ${filter.rows} rows, the index has ${rows}.`);
+}
+
+/** @throws TrawlError SCORE_OVERFLOW if a score exceeds the range of float32, which responses use. */
 export function checkScoresFit(result: SearchResult, k: number): void {
   for (let query = 0; query < result.counts.length; query++) {
     for (let i = 0; i < result.counts[query]!; i++) {

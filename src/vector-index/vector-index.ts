@@ -1,20 +1,20 @@
 import type { Metric } from '../metric.ts';
-import type { RowBitmap } from './row-bitmap.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 
 export interface SearchRequest {
-  /** Row-major, `count` × `dimension`. Every value finite, else NON_FINITE_QUERY. */
+  /** Row-major, `count` × `dimension`. Every value must be finite (NON_FINITE_QUERY). */
   readonly queries: Float32Array;
   readonly count: number;
-  /** Hits wanted per query, ≥ 1. More than there are rows is allowed: all rows come back. */
+  /** Hits per query, at least 1. If the index has fewer rows, all are returned. */
   readonly k: number;
-  /** Only rows whose bit is set are candidates. Absent: all rows that are not tombstones. */
+  /** The live rows that may be returned; absent: all. Must not change until the search has ended. */
   readonly filter?: RowBitmap;
-  /** Aborting rejects the search with CANCELLED at once; its threads stop when the running block is done. */
+  /** Aborting rejects the search with CANCELLED; its threads stop after the running block. */
   readonly signal?: AbortSignal;
 }
 
 export interface SearchResult {
-  /** Number of hits of each query: `min(k, candidate rows)`. */
+  /** Hits per query: `min(k, number of rows that may be returned)`. */
   readonly counts: Uint32Array;
   /**
    * Row numbers, `count` × `k`, best first, −1 past `counts[q]`. Float64 because row numbers exceed 32 bits and are
@@ -22,60 +22,73 @@ export interface SearchResult {
    */
   readonly rows: Float64Array;
   /**
-   * Scores beside `rows`: the float64 sum in index order that defines the ranking (docs/architecture.md, "Exactness").
-   * Equal scores are ordered by the lower row. A reply rounds them once to float32.
+   * The scores of `rows`, which define the ranking (docs/architecture.md, "Scores"). Larger is nearer; equal scores are ordered
+   * by the lower row. Responses round scores once, to float32.
    */
   readonly scores: Float64Array;
-  /** True when the engine proved that no other row belongs in the answer. Exact engines always say true. */
+  /** Whether the engine proved that no other row belongs in the top-k. True for both engines. */
   readonly exact: boolean;
-  /** What the proof cost; absent where every row is scored anyway. */
-  readonly certificate?: CertificateCost;
-  /** Milliseconds in which no batch had any of the queries; absent where nothing ever waits. */
-  readonly waitedMs?: number;
+  /** Cost of the proof; null if the engine scores every row. */
+  readonly certificate: CertificateCost | null;
+  /** Time the queries spent queued, in milliseconds; 0 if the engine has no queue. */
+  readonly waitedMs: number;
 }
 
-export interface CertificateCost {
-  /** Exact rows read and scored for each query, beside the scan of the codes. */
+interface CertificateCost {
+  /** Exact rows read and scored for each query. */
   readonly rescored: Float64Array;
-  /** Queries for which the codes decided too little, so that every row was scored. */
+  /** Queries for which the codes excluded too few rows, so that every row was scored. */
   readonly fullScans: number;
 }
 
-/** What an engine has to do and has done. */
+/** An engine's queue and counters. */
 export interface SearchLoad {
-  /** Queries that no batch has. */
+  /** Queued queries. */
   readonly waitingQueries: number;
-  /** Expected milliseconds until those are done; 0 before anything was measured. */
+  /** Estimated time until the queued queries are done, in milliseconds; 0 before the first measurement. */
   readonly expectedWaitMs: number;
   /** Queries searched since the start. */
   readonly queries: number;
-  /** Queries given up before a batch had them, because their caller went away. */
+  /** Queries that left the queue because their caller disconnected. */
   readonly droppedQueries: number;
   readonly batches: number;
   /** Batches by their size: element i counts those of 2^i to 2^(i+1) − 1 queries. */
   readonly batchSizes: readonly number[];
-  /** Rows scored exactly beside the scans of the codes. */
+  /** Exact rows read and scored. */
   readonly rescoredRows: number;
-  /** Queries for which the codes decided too little, so that every row was scored. */
+  /** Queries for which the codes excluded too few rows, so that every row was scored. */
   readonly fullScans: number;
 }
 
+/** The load of an engine that has no queue and counts nothing. */
+export const NO_SEARCH_LOAD: SearchLoad = Object.freeze({
+  waitingQueries: 0,
+  expectedWaitMs: 0,
+  queries: 0,
+  droppedQueries: 0,
+  batches: 0,
+  batchSizes: [],
+  rescoredRows: 0,
+  fullScans: 0,
+});
+
 /**
- * Exact top-k over the rows of one index. Implementations never depend on the company a query came in: the same query
- * gives the same bits in any batch, with any number of threads or shards.
+ * Exact top-k search over the rows of an index. The scores of a query are the same, bit for bit, in any batch and with any
+ * number of threads and shards.
  */
 export interface VectorIndex {
   readonly dimension: number;
-  /** Rows, tombstones included. */
+  /** Rows, including deleted ones. */
   readonly rows: number;
   readonly metric: Metric;
-  /** Bytes of its files by how they want to be in memory (FlatIndex has the three kinds); absent where nothing is mapped. */
-  readonly residentBytes?: number;
-  readonly touchedBytes?: number;
-  readonly mappedBytes?: number;
-  /** Absent where nothing ever waits. */
-  readonly load?: SearchLoad;
+  /** Bytes of mapped files that every search reads: prefilters, and codes of shards without one. 0 if nothing is mapped. */
+  readonly residentBytes: number;
+  /** Bytes of the codes behind prefilters: a search reads about one row in a thousand. */
+  readonly touchedBytes: number;
+  /** Bytes of the exact rows: a search reads a few dozen rows. */
+  readonly mappedBytes: number;
+  readonly load: SearchLoad;
   search(request: SearchRequest): Promise<SearchResult>;
-  /** Waits for running searches, then lets go of files and threads. Safe to call twice. */
+  /** Waits for running searches, then closes files and threads. May be called twice. */
   close(): Promise<void>;
 }

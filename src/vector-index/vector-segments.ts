@@ -1,13 +1,13 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../errors.ts';
-import { decodeFloat16 } from './float16.ts';
+import { decodeFloat16 } from '../system/float16.ts';
 
 export const VECTOR_DTYPES = ['float32', 'float16'] as const;
 export type VectorDtype = (typeof VECTOR_DTYPES)[number];
 
 /**
- * A run of bytes of a file that holds rows. The segments of a shard, one after another, are its rows, row-major; a
- * boundary may lie inside a row (files that were cut by size), and an offset need not be aligned.
+ * A byte range of a file. The concatenated segments of a shard are its matrix of rows, row-major. A row may continue in the
+ * next segment (in files that were split by size), and an offset need not be aligned.
  */
 export interface VectorSegment {
   /** Absolute path. */
@@ -20,7 +20,7 @@ export interface VectorSegment {
 
 export const DTYPE_BYTES: Readonly<Record<VectorDtype, number>> = { float32: 4, float16: 2 };
 
-/** Reads rows of a shard from its segments. Reading is synchronous: for worker threads and one-off tools. */
+/** Reads rows of a shard from its segments. Synchronous, so use it only in worker threads and commands. */
 export class SegmentReader {
   readonly dimension: number;
   readonly rows: number;
@@ -29,7 +29,7 @@ export class SegmentReader {
   readonly #dtype: VectorDtype;
   #raw = new Uint8Array(0);
 
-  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED naming the file. */
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_TRUNCATED with the file. */
   constructor(segments: readonly VectorSegment[], dimension: number) {
     this.dimension = dimension;
     this.#segments = segments;
@@ -39,7 +39,7 @@ export class SegmentReader {
     if (!Number.isInteger(this.rows) || segments.some((segment) => segment.dtype !== this.#dtype)) {
       throw new TrawlError(
         'INDEX_MANIFEST_INVALID',
-        `The vector segments have ${bytes} bytes of ${this.#dtype}, which is not a whole number of rows of ${dimension}.`,
+        `The vector segments have ${bytes} bytes, which is not a multiple of the row size (${dimension} ${this.#dtype}).`,
       );
     }
     try {
@@ -57,9 +57,9 @@ export class SegmentReader {
     if (first < 0 || first + count > this.rows) {
       throw new RangeError(`rows [${first}, ${first + count}) of ${this.rows}`);
     }
-    // The bytes are written past a view that is too short where its buffer goes on.
+    // A short view must be rejected, because the bytes would overwrite the rest of its buffer.
     if (target.length < count * this.dimension) {
-      throw new RangeError(`${target.length} values have no room for ${count} rows of ${this.dimension}`);
+      throw new RangeError(`${target.length} values are too few for ${count} rows of ${this.dimension}`);
     }
     if (this.#dtype === 'float32') {
       this.#readBytes(first * rowBytes, new Uint8Array(target.buffer, target.byteOffset, bytes));

@@ -1,9 +1,6 @@
-/**
- * The search page: one form, one request to POST /retrieve, one list. Everything that comes from outside is written with
- * textContent, never as HTML.
- */
+/** The search page: sends the form to POST /retrieve and lists the passages, with textContent and never as HTML. */
 
-/** From the sample corpus's questions; the third shows the form that an agent trained on both uses. */
+/** Questions of the sample corpus; the third has a sub-query. */
 const EXAMPLES = [
   { q: 'What is the deepest river known?' },
   { q: 'Where do the White Nile and the Blue Nile join?' },
@@ -24,9 +21,9 @@ const question = byId('question');
 const sub = byId('sub');
 const topk = byId('topk');
 const key = byId('key');
-/** `/indexes/NAME` where the page of a further index is open. */
+/** `/indexes/NAME` on the page of an index other than the default. */
 const base = /^(?:\/indexes\/[^/]+)?(?=\/$)/.exec(location.pathname)?.[0] ?? '';
-/** Of this tab alone, until it is closed. */
+/** Name of the API key in sessionStorage, which the browser keeps only until the tab is closed. */
 const KEY_NAME = 'trawl-key';
 let running = null;
 
@@ -43,7 +40,7 @@ showExamples();
 showFacts();
 readLink();
 
-/** ?q=…&s=…&k=… fills the form and searches. */
+/** Fills the form from ?q=…&s=…&k=… and searches. */
 function readLink() {
   const link = new URLSearchParams(location.search);
   question.value = link.get('q') ?? '';
@@ -62,7 +59,7 @@ function remember() {
   if (address !== location.pathname + location.search) history.pushState(null, '', address);
 }
 
-/** A sub-query is what is searched, with the question beside it; without one the question is searched. */
+/** The sub-query with the question as its question; without a sub-query, the question is the query. */
 function requestBody() {
   const hasSub = sub.value.trim() !== '';
   const body = { queries: [hasSub ? sub.value : question.value] };
@@ -107,7 +104,7 @@ function savedKey() {
   return sessionStorage.getItem(KEY_NAME) ?? '';
 }
 
-/** What is no key of any server could not stand in a header. */
+/** No header for an invalid key: other characters can be neither in a header nor in a key. */
 function keyHeader() {
   return /^[\x21-\x7e]+$/.test(savedKey()) ? { authorization: `Bearer ${savedKey()}` } : {};
 }
@@ -118,7 +115,7 @@ function askForKey() {
   return key;
 }
 
-/** Ids beyond 2^53 would lose digits as numbers; where the browser shows a number's source, that is kept. */
+/** Returns integers beyond 2^53 as text, in browsers whose JSON.parse gives access to the digits. */
 function parseKeepingBigIntegers(text) {
   return JSON.parse(text, (_key, value, context) =>
     typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)
@@ -162,37 +159,39 @@ function resultItem({ document: row, score }, rank) {
   return item;
 }
 
-/** As the clients read a passage: the first line of `contents` is the title, in double quotes. */
+/** `text` and `title`, or the first line of `contents` as title, which has double quotes there. */
 function titleAndText(row) {
   if (typeof row.text === 'string') return { title: typeof row.title === 'string' ? row.title : '', text: row.text };
   const contents = typeof row.contents === 'string' ? row.contents : JSON.stringify(row);
-  const cut = contents.indexOf('\n');
-  if (cut === -1) return { title: '', text: contents };
-  return { title: contents.slice(0, cut).replace(/^"(.*)"$/, '$1'), text: contents.slice(cut + 1) };
+  const newline = contents.indexOf('\n');
+  if (newline === -1) return { title: '', text: contents };
+  return { title: contents.slice(0, newline).replace(/^"(.*)"$/, '$1'), text: contents.slice(newline + 1) };
 }
 
+/** Leaves out stages that took no time: an index of words embeds nothing. */
 function showTimes(serverTiming, roundTripMs, count) {
   const ms = Object.fromEntries(
     [...serverTiming.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, value]) => [name, Number(value)]),
   );
   const inStages = STAGES.reduce((sum, [name]) => sum + (ms[name] ?? 0), 0);
   ms.rest = Math.max(0, roundTripMs - inStages);
+  const stages = STAGES.filter(([name]) => ms[name] > 0);
   const passages = count === 1 ? '1 passage' : `${count} passages`;
-  byId('summary').textContent = `${passages} in ${milliseconds(roundTripMs)}, there and back`;
+  byId('summary').textContent = `${passages} in ${milliseconds(roundTripMs)} (round trip)`;
   byId('bar').replaceChildren(
-    ...STAGES.map(([name]) => {
+    ...stages.map(([name]) => {
       const part = element('span', name);
-      part.style.flexGrow = `${ms[name] ?? 0}`;
+      part.style.flexGrow = `${ms[name]}`;
       return part;
     }),
   );
   byId('stages').replaceChildren(
-    ...STAGES.map(([name, label]) => {
+    ...stages.map(([name, label]) => {
       const entry = document.createElement('div');
       entry.append(
         element('span', `swatch ${name}`),
         element('dt', '', label),
-        element('dd', '', milliseconds(ms[name] ?? 0)),
+        element('dd', '', milliseconds(ms[name])),
       );
       return entry;
     }),
@@ -203,7 +202,7 @@ function milliseconds(value) {
   return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`;
 }
 
-/** For a POSIX shell: in single quotes nothing is special but the quote itself. */
+/** For a POSIX shell, in which only the quote itself is special within single quotes. */
 function curlLine(body) {
   const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
   const ownKey = savedKey() === '' ? '' : " -H 'authorization: Bearer KEY'";
@@ -217,7 +216,7 @@ async function copyCurl() {
     await navigator.clipboard.writeText(pre.textContent);
     button.textContent = 'Copied';
   } catch {
-    // Without https or permission there is no clipboard: the line is selected for Ctrl-C.
+    // The clipboard needs https and permission. Without them, selects the line for Ctrl-C.
     getSelection()?.selectAllChildren(pre);
     button.textContent = 'Selected';
   }
@@ -244,7 +243,7 @@ function showExamples() {
   byId('examples').replaceChildren(...chips);
 }
 
-/** The index in the header; while the server starts, how far it is, asked again until it is ready. */
+/** Shows the index in the header, or the progress of the start until the server is ready. */
 async function showFacts() {
   try {
     const response = await fetch(`${base}/readyz`, { cache: 'no-store' });
@@ -258,8 +257,11 @@ async function showFacts() {
     showFactList([
       ['index', facts.index],
       ['passages', facts.rows.toLocaleString('en')],
-      ['model', facts.model],
+      facts.model === null ? ['ranking', 'BM25'] : ['model', facts.model],
     ]);
+    if (facts.model === null) {
+      byId('sub-help').textContent = 'With a sub-query, the server searches for the words of both.';
+    }
   } catch {
     showFactList([['server', 'not reachable']]);
     setTimeout(showFacts, 5000);

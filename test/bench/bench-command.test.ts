@@ -4,14 +4,14 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { baselinePython } from '../../bench/baselines.ts';
-import type { BenchEmbedResult } from '../../bench/bench-embed.ts';
-import { BASELINES } from '../../bench/bench-engine.ts';
-import type { BenchFlatResult } from '../../bench/bench-flat.ts';
-import type { EmbedRecord } from '../../bench/embed-case.ts';
-import type { FlatRecord } from '../../bench/flat-case.ts';
-import { encodeNpy } from '../../bench/npy.ts';
+import type { BenchEmbedResult } from '../../bench/embed/bench-embed.ts';
+import type { EmbedRecord } from '../../bench/embed/embed-case.ts';
+import type { BenchFlatResult } from '../../bench/flat/bench-flat.ts';
+import type { FlatRecord } from '../../bench/flat/flat-case.ts';
+import { BASELINES } from '../../bench/flat/flat-engine.ts';
+import { encodeNpy } from '../../bench/vectors/npy.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -25,7 +25,7 @@ const EMBED = ['embed', '--model', 'token-average-256', '--texts', SAMPLE_CORPUS
 
 const python = baselinePython(join(homedir(), '.cache', 'trawl'), 'flat');
 const withoutBaselines = python === undefined ? 'the Python baselines are not installed: trawl bench baselines' : false;
-const withoutEngine = loadKernel().ok ? false : 'the native engine is not built';
+const withoutEngine = loadKernel().ok ? false : 'the native engine is not available';
 
 const bench = (...args: string[]): Promise<Ended> => runTrawl(['bench', ...args]);
 
@@ -35,14 +35,14 @@ async function cacheOf(t: TestContext): Promise<string[]> {
 
 const recordsOf = ({ stdout }: Ended): FlatRecord[] => JSON.parse(stdout) as FlatRecord[];
 
-test('without Python it measures Trawl alone and says what is left out', async (t) => {
+test('without Python, bench flat measures Trawl alone and lists the baselines as skipped', async (t) => {
   const cache = await cacheOf(t);
   const result = join(cache[1]!, 'result.json');
-  // As a process of its own, which the others share.
+  // In a process of its own, unlike the other tests.
   const args = ['bench', 'flat', ...SMALL, ...cache, ...NO_PYTHON, '--json', '--out', result];
   const ended = await endOf(spawnTrawl(args));
   assert.equal(ended.code, 0, ended.stderr);
-  for (const name of BASELINES) assert.match(ended.stderr, new RegExp(`${name} is left out: .*ENOENT`));
+  for (const name of BASELINES) assert.match(ended.stderr, new RegExp(`Skipped ${name}: .*ENOENT`));
   const records = recordsOf(ended);
   assert.deepEqual(
     records.map(({ case: name, engine }) => [name, engine]),
@@ -69,7 +69,7 @@ test('without Python it measures Trawl alone and says what is left out', async (
   assert.equal(written.environment.node, process.version);
 });
 
-test('the native engine tells how many rows it rescored', { skip: withoutEngine }, async (t) => {
+test('records of the native engine have the number of rescored rows', { skip: withoutEngine }, async (t) => {
   const ended = await bench('flat', ...SMALL, ...(await cacheOf(t)), '--against', 'none', '--runs', '1', '--json');
   for (const { candidatesMedian, candidatesP95, candidatesMax, fullScans } of recordsOf(ended)) {
     assert.ok(candidatesMedian! >= 10 && candidatesP95! >= candidatesMedian! && candidatesMax! >= candidatesP95!);
@@ -77,11 +77,11 @@ test('the native engine tells how many rows it rescored', { skip: withoutEngine 
   }
 });
 
-test('vectors are made once, and a second run finds them', async (t) => {
+test('vectors are generated once and reused by a second run', async (t) => {
   const cache = await cacheOf(t);
   const small = [...SMALL, ...cache, '--against', 'none', '--runs', '1'];
   const first = await bench('flat', ...small);
-  assert.match(first.stderr, /made 2000 vectors/);
+  assert.match(first.stderr, /generated 2000 vectors/);
   assert.match(first.stdout, /2000 × 64 float32, k = 10/);
   assert.match(first.stdout, /\|\s+16 \| trawl/);
   const files = await readdir(join(cache[1]!, 'bench'));
@@ -91,7 +91,7 @@ test('vectors are made once, and a second run finds them', async (t) => {
   assert.deepEqual(await readdir(join(cache[1]!, 'bench')), files);
 });
 
-test('codes that another version left behind are made again', { skip: withoutEngine }, async (t) => {
+test('cached codes of another version are made again', { skip: withoutEngine }, async (t) => {
   const cache = await cacheOf(t);
   const small = [...SMALL, ...cache, '--against', 'none', '--runs', '1'];
   await bench('flat', ...small);
@@ -100,7 +100,7 @@ test('codes that another version left behind are made again', { skip: withoutEng
   await writeFile(join(folder, codes), 'codes of yesterday');
   const again = await bench('flat', ...small);
   assert.equal(again.code, 0, again.stderr);
-  assert.match(again.stderr, /another version .* made again/);
+  assert.match(again.stderr, /another format version, so they are computed again/);
 });
 
 test('the baselines give the same answers', { skip: withoutBaselines }, async (t) => {
@@ -122,7 +122,7 @@ test('the baselines give the same answers', { skip: withoutBaselines }, async (t
   }
 });
 
-test('a file of real vectors is searched with queries of its own or of a file', {
+test('a file of real vectors is searched with perturbed rows or with queries from a file', {
   skip: withoutSharedData(E5_SAMPLE),
 }, async (t) => {
   const cache = await cacheOf(t);
@@ -135,24 +135,24 @@ test('a file of real vectors is searched with queries of its own or of a file', 
   assert.equal(given.code, 0, given.stderr);
   const tooMany = await bench('flat', ...file, '--queries', '4', '--query-vectors', queries);
   assert.equal(tooMany.code, 2);
-  assert.match(tooMany.stderr, /asks for 4 at once and there are 3/);
+  assert.match(tooMany.stderr, /--queries has 4, but there are 3 query vectors/);
 });
 
-test('embed measures our encoder alone where its baseline is missing, and says why', async (t) => {
+test('without its baseline, bench embed measures Trawl alone and says why', async (t) => {
   const cache = await cacheOf(t);
   const result = join(cache[1]!, 'result.json');
   const checkpoint = ['--baseline-model', join(packageRoot, 'models', 'token-average-256')];
   const few = ['--sample', '20', '--runs', '2', ...cache, '--json'];
   const ended = await bench(...EMBED, ...few, ...checkpoint, ...NO_PYTHON, '--out', result);
   assert.equal(ended.code, 0, ended.stderr);
-  assert.match(ended.stderr, /sentence-transformers is left out: .*ENOENT/);
+  assert.match(ended.stderr, /Skipped sentence-transformers: .*ENOENT/);
   const [record, ...others] = JSON.parse(ended.stdout) as EmbedRecord[];
   assert.deepEqual(others, []);
   assert.deepEqual([record!.case, record!.engine, record!.precision, record!.texts], ['embed', 'trawl', 'int8', 20]);
   assert.ok(record!.tokens > 100 && record!.residentBytes > 0 && record!.queryP99Ms >= record!.queryP50Ms);
   assert.ok(Math.abs(record!.textsPerS / (20_000 / record!.medianMs) - 1) < 1e-9);
   assert.ok(Math.abs(record!.tokensPerS / record!.textsPerS - record!.tokens / 20) < 1e-9);
-  // No config.json, so the size of its matrix products is not known.
+  // The model has no config.json, so the size of its matrix products is unknown.
   assert.deepEqual([record!.ratioToBaseline, record!.gflopPerS, record!.cosineToBaseline], [null, null, null]);
   const written = JSON.parse(await readFile(result, 'utf8')) as BenchEmbedResult;
   assert.deepEqual(written.records, [record]);
@@ -160,39 +160,39 @@ test('embed measures our encoder alone where its baseline is missing, and says w
   assert.equal(written.skipped.length, 1);
 });
 
-test('embed says which checkpoint or environment is missing, and refuses a precision that the model has not', async (t) => {
+test('bench embed names a missing checkpoint or environment, and refuses a precision that the model does not have', async (t) => {
   const few = ['--sample', '5', '--runs', '1', ...(await cacheOf(t))];
   const noCheckpoint = await bench(...EMBED, ...few, ...NO_PYTHON);
-  assert.match(noCheckpoint.stderr, /checkpoint is not known: .*--baseline-model/);
+  assert.match(noCheckpoint.stderr, /checkpoint is unknown: .*--baseline-model/);
   assert.match(noCheckpoint.stdout, /\|\s+int8 \| trawl\s+\|/);
   const noPython = await bench(...EMBED, ...few);
-  assert.match(noPython.stderr, /no Python environment: trawl bench baselines embed makes one/);
+  assert.match(noPython.stderr, /no Python environment: run trawl bench baselines embed/);
   const noGraph = await bench(...EMBED, ...few, '--precision', 'float32');
   assert.equal(noGraph.code, 1);
   assert.match(noGraph.stderr, /no graph of precision float32; it has int8/);
 });
 
-test('what is not understood is refused before anything is made', async (t) => {
+test('invalid options are refused before any file is written', async (t) => {
   const cache = await cacheOf(t);
   const refused: readonly (readonly [RegExp, ...string[]])[] = [
     [/<case> is missing/],
-    [/no case \\?"ivf/, 'ivf'],
+    [/[Uu]nknown case \\?"ivf/, 'ivf'],
     [/second word, \\?"embed\\?", belongs to/, 'flat', 'embed'],
-    [/the second word names \\?"ivf/, 'baselines', 'ivf'],
-    [/needs --model/, 'embed'],
-    [/needs --texts/, 'embed', '--model', 'token-average-256'],
+    [/The second word is \\?"ivf/, 'baselines', 'ivf'],
+    [/--model is missing/, 'embed'],
+    [/--texts is missing/, 'embed', '--model', 'token-average-256'],
     [/--rows belongs to .*bench flat/, 'embed', '--rows', '10'],
     [/--texts belongs to .*bench embed/, 'flat', '--texts', 'x.jsonl'],
-    [/--precision names \\?"int4\\?"; there are float32/, ...EMBED, '--precision', 'int4'],
-    [/--against names \\?"faiss\\?"; there are sentence-transformers, or none/, ...EMBED, '--against', 'faiss'],
+    [/--precision is \\?"int4\\?"; expected some of float32/, ...EMBED, '--precision', 'int4'],
+    [/--against is \\?"faiss\\?"; expected none, or some of sentence-transformers/, ...EMBED, '--against', 'faiss'],
     [/--queries is/, 'flat', '--queries', '1,x'],
     [/--queries is/, 'flat', '--queries', '0'],
-    [/--against names \\?"annoy/, 'flat', '--against', 'faiss,annoy'],
+    [/--against is \\?"annoy/, 'flat', '--against', 'faiss,annoy'],
     [/--rows is/, 'flat', '--rows', '0'],
     [/--bandwidth-gb is/, 'flat', '--bandwidth-gb', '-1'],
-    [/--rows describes synthetic vectors/, 'flat', '--vectors', 'x.faiss', '--rows', '10'],
+    [/--rows is for synthetic vectors/, 'flat', '--vectors', 'x.faiss', '--rows', '10'],
     [/did you mean --threads/, 'flat', '--thread', '1'],
-    [/--k is 11 and there are 10 rows/, 'flat', '--rows', '10', '--dimension', '8', '--k', '11'],
+    [/--k is 11, but there are 10 rows/, 'flat', '--rows', '10', '--dimension', '8', '--k', '11'],
   ];
   for (const [message, ...args] of refused) {
     const ended = await bench(...args, ...cache);
@@ -200,10 +200,10 @@ test('what is not understood is refused before anything is made', async (t) => {
     assert.match(ended.stderr, message);
     assert.equal(ended.stdout, '');
   }
-  assert.deepEqual(await readdir(cache[1]!), [], 'something was made');
+  assert.deepEqual(await readdir(cache[1]!), [], 'a file was written');
 });
 
-test('rows that do not fit on the disk are refused before they are made', async (t) => {
+test('rows that do not fit on the disk are refused before they are generated', async (t) => {
   const cache = await cacheOf(t);
   const ended = await bench(
     'flat',
@@ -217,5 +217,5 @@ test('rows that do not fit on the disk are refused before they are made', async 
     '--json',
   );
   assert.equal(ended.code, 1);
-  assert.match(ended.stderr, /DISK_FULL.* take \d+\.\d+ GB .* free/);
+  assert.match(ended.stderr, /DISK_FULL.* need \d+\.\d+ GB, .* free/);
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
 
-test('percentiles are linear between the two nearest samples', () => {
+test('percentiles are interpolated linearly between the two nearest samples', () => {
   const samples = sortedSamples([4, 1, 3, 2]);
   assert.equal(percentile(samples, 0), 1);
   assert.equal(median(samples), 2.5);
@@ -12,7 +12,7 @@ test('percentiles are linear between the two nearest samples', () => {
   assert.equal(median(sortedSamples([7])), 7);
 });
 
-test('numbers are sorted as numbers, and the given list is left alone', () => {
+test('numbers are sorted by value, and the given list is unchanged', () => {
   const given = [10, 9, -1, 100];
   assert.deepEqual([...sortedSamples(given)], [-1, 9, 10, 100]);
   assert.deepEqual(given, [10, 9, -1, 100]);
@@ -21,7 +21,7 @@ test('numbers are sorted as numbers, and the given list is left alone', () => {
 test('a percentile lies between the extremes and rises with its rank', () => {
   fc.assert(
     fc.property(fc.array(fc.double({ noNaN: true, min: -1e9, max: 1e9 }), { minLength: 1 }), (drawn) => {
-      // No −0, which assert tells from 0.
+      // Turns −0 into 0, which assert distinguishes.
       const values = drawn.map((value) => value + 0);
       const samples = sortedSamples(values);
       const ranks = [0, 5, 50, 95, 100].map((percent) => percentile(samples, percent));
@@ -32,7 +32,7 @@ test('a percentile lies between the extremes and rises with its rank', () => {
   );
 });
 
-test('no samples, no number and no percentage are refused', () => {
+test('an empty list, NaN and an invalid percentage are refused', () => {
   assert.throws(() => sortedSamples([]), RangeError);
   assert.throws(() => sortedSamples([1, Number.NaN]), RangeError);
   for (const percent of [-1, 101, Number.NaN]) assert.throws(() => percentile(sortedSamples([1]), percent), RangeError);

@@ -25,7 +25,7 @@ before(async () => {
     'corpus.jsonl',
     passages.map(([id, contents]) => ({ id, contents })),
   );
-  // Each query is a passage word for word, so that the first hit is known whatever the model.
+  // Each query is the text of a passage, so the first hit is known for every model.
   write('questions.jsonl', [
     { id: 'q1', question: passages[0]![1], gold_ids: ['p0'], golden_answers: ['cat'] },
     { id: 'q2', question: passages[1]![1], gold_ids: ['p1', 'none'], golden_answers: ['ocean'] },
@@ -41,10 +41,10 @@ function write(name: string, rows: readonly object[]): void {
 
 const EVAL = ['eval', 'ix', '--queries', 'questions.jsonl'];
 
-test('the metrics of a small case are those computed by hand', async () => {
+test('the metrics of a small case equal those computed by hand', async () => {
   const report = jsonOf<EvalReport>(await runTrawl([...EVAL, '--cutoffs', '2,1', '--json'], { cwd }));
   assert.deepEqual({ ...report, metrics: 0 }, { queries: 4, judged: 3, unjudged: 1, answerable: 2, metrics: 0 });
-  // q1: its one passage is first. q2: one of two is first, the other is not in the index. q3: nothing can be found.
+  // q1: its only passage is first. q2: one of its two is first, the other is not in the index. q3: its only one is not either.
   const ndcgAt2OfQ2 = 1 / (1 + 1 / Math.log2(3));
   const expected = {
     'recall@1': (1 + 0.5 + 0) / 3,
@@ -65,10 +65,10 @@ test('the metrics of a small case are those computed by hand', async () => {
   }
 });
 
-test('the text report has the same figures to four places', async () => {
+test('the text report has the same figures with four decimals', async () => {
   const { stdout } = await runTrawl([...EVAL, '--cutoffs', '1,2'], { cwd });
   const [counts, ...rows] = stdout.trimEnd().split('\n');
-  assert.equal(counts, 'queries 4, judged 3 (1 without judgements left out), with answers 2');
+  assert.equal(counts, 'queries 4, judged 3 (1 without judgements skipped), with answers 2');
   assert.deepEqual(
     rows.map((row) => row.split(/\s+/)),
     [
@@ -90,7 +90,7 @@ test('--qrels replaces the judgements of the questions', async () => {
   assert.deepEqual([judged, metrics['recall@1'], metrics['ndcg@1']], [2, 1, 1]);
 });
 
-test('--run writes a TREC run: six fields, ranks from 1, scores that do not rise', async () => {
+test('--run writes a TREC run: six fields, ranks from 1, scores that never increase', async () => {
   const { code } = await runTrawl([...EVAL, '--cutoffs', '3', '--run', 'run.txt', '--tag', 'mine', '--quiet'], { cwd });
   assert.equal(code, 0);
   const rows = readFileSync(join(cwd, 'run.txt'), 'utf8')
@@ -111,14 +111,14 @@ test('--run writes a TREC run: six fields, ranks from 1, scores that do not rise
   );
 });
 
-test('questions with neither judgements nor answers measure nothing, and it is said', async () => {
+test('an evaluation of questions without judgements and answers fails and says why', async () => {
   write('bare.jsonl', [{ id: 'a', question: 'anything' }]);
   const { code, stderr } = await runTrawl(['eval', 'ix', '--queries', 'bare.jsonl'], { cwd });
   assert.equal(code, EXIT.failed);
-  assert.match(stderr, /No question has judgements or answers: nothing was measured/);
+  assert.match(stderr, /No question has judgements or answers, so nothing was measured/);
 });
 
-test('a passage without an id is no other passage, and judgements that name no id of the index are noticed', async () => {
+test('a passage without an id is not mistaken for one with an id, and judgements that match no passage cause a warning', async () => {
   write('ids.jsonl', [
     { id: '7', contents: 'seven' },
     { contents: 'no id here' },
@@ -126,17 +126,17 @@ test('a passage without an id is no other passage, and judgements that name no i
     { _id: 'beir', contents: 'an id as BEIR has it' },
   ]);
   const built = await runTrawl(['index', 'ids.jsonl', '--out', 'ids'], { cwd });
-  assert.match(built.stderr, /1 passages have no id/);
+  assert.match(built.stderr, /1 passage without an id/);
   write('q.jsonl', [{ id: 'q1', question: 'no id here', gold_ids: ['1'] }]);
   const first = await runTrawl(['eval', 'ids', '--queries', 'q.jsonl', '--cutoffs', '1', '--json'], { cwd });
   assert.equal((JSON.parse(first.stdout) as { metrics: Record<string, number> }).metrics['recall@1'], 0);
-  assert.match(first.stderr, /No judged passage was found/);
+  assert.match(first.stderr, /No search found a judged passage/);
   write('q2.jsonl', [{ id: 'q1', question: 'an id as BEIR has it', gold_ids: ['beir'] }]);
   const beir = await runTrawl(['eval', 'ids', '--queries', 'q2.jsonl', '--cutoffs', '1', '--json'], { cwd });
   assert.equal((JSON.parse(beir.stdout) as { metrics: Record<string, number> }).metrics['recall@1'], 1);
 });
 
-test("questions and judgements in BEIR's files", async () => {
+test("BEIR's files of questions and judgements are read", async () => {
   write('beir.jsonl', [{ _id: 'b1', text: 'Rivers flow down to the sea.', metadata: {} }]);
   writeFileSync(join(cwd, 'beir.tsv'), 'query-id\tcorpus-id\tscore\nb1\tp1\t1\n');
   const asked = ['eval', 'ix', '--queries', 'beir.jsonl', '--qrels', 'beir.tsv', '--cutoffs', '1', '--json'];
@@ -144,31 +144,31 @@ test("questions and judgements in BEIR's files", async () => {
   assert.deepEqual([judged, metrics['recall@1']], [1, 1]);
 });
 
-test('an id with white space is refused for a TREC run before there is one, and measured without', async () => {
+test('an id with white space is refused before a TREC run is written, and accepted without --run', async () => {
   write('spaced.jsonl', [{ id: 'q 1', question: 'The cat sat on the mat.', gold_ids: ['p0'] }]);
   const spaced = ['--queries', 'spaced.jsonl', '--cutoffs', '1', '--json'];
-  // The index is not looked at yet: it is not there.
+  // The ids are checked before the index is opened: it does not exist.
   const query = await runTrawl(['eval', 'nowhere', ...spaced, '--run', 'spaced.run'], { cwd });
   assert.equal(query.code, EXIT.usage);
-  assert.match(query.stderr, /query id \\"q 1\\" cannot stand in a TREC run/);
+  assert.match(query.stderr, /query id \\"q 1\\" cannot be written to a TREC run/);
   const tag = await runTrawl(['eval', 'nowhere', '--queries', 'questions.jsonl', '--run', 'x', '--tag', 'my run'], {
     cwd,
   });
   assert.equal(tag.code, EXIT.usage);
-  assert.match(tag.stderr, /tag "my run" cannot stand/);
+  assert.match(tag.stderr, /tag "my run" cannot be written/);
   assert.equal(jsonOf<EvalReport>(await runTrawl(['eval', 'ix', ...spaced], { cwd })).metrics['recall@1'], 1);
 
   write('wide.jsonl', [{ id: 'p 0', contents: 'The cat sat on the mat.' }]);
   assert.equal((await runTrawl(['index', 'wide.jsonl', '--out', 'wide', '--quiet'], { cwd })).code, 0);
   const passage = await runTrawl(['eval', 'wide', '--queries', 'questions.jsonl', '--run', 'wide.run'], { cwd });
   assert.equal(passage.code, EXIT.usage);
-  assert.match(passage.stderr, /passage id "p 0" cannot stand in a TREC run/);
+  assert.match(passage.stderr, /passage id "p 0" cannot be written to a TREC run/);
   assert.ok(!existsSync(join(cwd, 'spaced.run')) && !existsSync(join(cwd, 'wide.run')));
 });
 
-test('files that cannot be read or written are named', async () => {
+test('a file that cannot be read or written is named in the error', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
-    [['eval', 'ix', '--queries', 'none.jsonl'], /none\.jsonl cannot be read.*\[CORPUS_NOT_FOUND\]/],
+    [['eval', 'ix', '--queries', 'none.jsonl'], /Cannot read none\.jsonl.*\[CORPUS_NOT_FOUND\]/],
     [['eval', 'ix', '--queries', 'corpus.jsonl'], /corpus\.jsonl:1: "question" must be a string.*\[CORPUS_BAD_LINE\]/],
     [[...EVAL, '--qrels', 'questions.jsonl'], /questions\.jsonl:1: .*\[CORPUS_BAD_LINE\]/],
     [[...EVAL, '--run', 'none/run.txt'], /none\/run\.txt cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { formatBytes, formatCount, formatDuration, printable } from '../../cli/format.ts';
 
-test('bytes have decimal units and never four digits before the point', () => {
+test('bytes have decimal units, and fewer than four digits before the point up to TB', () => {
   assert.equal(formatBytes(0), '0 B');
   assert.equal(formatBytes(999), '999 B');
   assert.equal(formatBytes(1000), '1.00 KB');
@@ -17,7 +17,7 @@ test('counts have commas', () => {
   assert.equal(formatCount(21_015_324), '21,015,324');
 });
 
-test('durations have the two units that matter, and carry over', () => {
+test('durations have at most two units, and rounding carries over to the next unit', () => {
   assert.equal(formatDuration(0.04), '0.0 ms');
   assert.equal(formatDuration(9.96), '10 ms');
   assert.equal(formatDuration(999.4), '999 ms');
@@ -29,7 +29,7 @@ test('durations have the two units that matter, and carry over', () => {
   assert.equal(formatDuration(5_400_000), '1 h 30 min');
 });
 
-test('a text from elsewhere cannot steer the terminal', () => {
+test('control characters are escaped before a text is printed on a terminal', () => {
   assert.equal(printable('one\n\ttwo — “三”'), 'one\n\ttwo — “三”');
   assert.equal(printable('a\u001b[31mred\u009b\r\u202eb'), 'a\\u{1b}[31mred\\u{9b}\\u{d}\\u{202e}b');
 });

@@ -7,26 +7,26 @@ import { type Ended, endOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 
 export interface HubRuns {
   readonly hub: HubServer;
-  /** Where the commands run. */
+  /** The working folder of the commands. */
   readonly cwd: string;
-  /** The test's hub, and no settings of the person who runs the tests. */
+  /** Points the commands at the test's hub and clears other hub settings. */
   readonly env: Readonly<Record<string, string>>;
   run(args: readonly string[]): Promise<Ended>;
   /**
-   * The command as a process of its own, at the moment when a part of the file `path` of the hub has arrived as `partial`
-   * and no more comes.
+   * Starts a command in a process of its own. The hub stalls in the middle of the file `path`. Resolves when the file `partial`
+   * has the first bytes.
    */
   halfWay(args: readonly string[], path: string, partial: string): Promise<Halted>;
 }
 
-export interface Halted {
-  /** Sends the signal and waits for the end. */
+interface Halted {
+  /** Sends the signal and waits until the process has ended. */
   end(signal: NodeJS.Signals): Promise<Ended>;
 }
 
-const ARRIVING_BYTES = 1_000_000;
+const STALL_AFTER_BYTES = 1_000_000;
 
-/** A hub, a folder, and command lines that download from the one into the other. */
+/** A hub, a folder, and commands that download from the hub into the folder. */
 export async function hubRuns(t: TestContext, ...repositories: Parameters<typeof HubServer.start>): Promise<HubRuns> {
   const hub = await HubServer.start(...repositories);
   t.after(() => hub.close());
@@ -47,20 +47,21 @@ export async function hubRuns(t: TestContext, ...repositories: Parameters<typeof
     env,
     run: (args) => runTrawl(args, options),
     async halfWay(args, path, partial) {
-      hub.behaviour[path] = { stallAfter: ARRIVING_BYTES, stalls: 1 };
+      hub.behaviour[path] = { stallAfter: STALL_AFTER_BYTES, stalls: 1 };
       const child = spawnTrawl(args, options);
       t.after(() => child.kill('SIGKILL'));
       const ended = endOf(child);
       while (!existsSync(partial) || statSync(partial).size === 0) {
-        if (child.exitCode !== null) throw new Error(`it ended before ${partial} was there: ${(await ended).stderr}`);
+        if (child.exitCode !== null)
+          throw new Error(`the command ended before ${partial} existed: ${(await ended).stderr}`);
         await sleep(10);
       }
       return {
         async end(signal) {
           child.kill(signal);
-          const how = await ended;
+          const result = await ended;
           hub.behaviour[path] = {};
-          return how;
+          return result;
         },
       };
     },

@@ -4,10 +4,10 @@ import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { npyHeader } from '../embeddings/vector-files.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { npyHeader } from '../vector-files/vector-files.ts';
 import {
   endOf,
   fileFolder,
@@ -26,7 +26,7 @@ const vectors = join(folder, 'sample.faiss');
 copyFileSync(join(built, 'shard-00000', 'vectors.faiss'), vectors);
 const MODEL = ['--model', 'token-average-256', '--corpus', SAMPLE_PASSAGES];
 
-test('published pieces are adopted, searched, inspected, verified and served as a built index is', async (t) => {
+test('an index of adopted vectors in several files is searched, verified, inspected and served like a built one', async (t) => {
   const pieces = join(folder, 'pieces');
   mkdirSync(pieces);
   const bytes = readFileSync(vectors);
@@ -51,11 +51,14 @@ test('published pieces are adopted, searched, inspected, verified and served as 
   assert.equal(reply.body.result[0]![0]!.title, 'Brooklyn Bridge');
 });
 
-test('the model is checked by embedding again, and one that did not make the vectors is refused', async () => {
+test('--check-model embeds passages again and refuses a model that did not make the vectors', async () => {
   const out = join(folder, 'checked');
   const ended = await runTrawl(['import', vectors, ...MODEL, '--out', out, '--check-model', '20']);
   assert.equal(ended.code, 0, ended.stderr);
-  assert.match(ended.stderr, /20 passages embedded again with token-average-256: similarity to their vectors 1\.00000/);
+  assert.match(
+    ended.stderr,
+    /20 passages embedded again with token-average-256: the median similarity to their vectors is 1\.00000/,
+  );
   const other = [
     'import',
     vectors,
@@ -69,12 +72,12 @@ test('the model is checked by embedding again, and one that did not make the vec
   assert.equal(wrong.code, 1);
   assert.match(
     wrong.stderr,
-    /look like no prefix: similarity 1\.0000\. Set it with --passage-prefix ''\. \[VECTORS_OF_ANOTHER_MODEL\]/,
+    /made with no prefix \(similarity 1\.0000\)\. Add --passage-prefix ''\. \[VECTORS_OF_ANOTHER_MODEL\]/,
   );
   assert.equal((await runTrawl([...other, '--check-model', '0'])).code, 0);
 });
 
-test('a raw memmap and .npy are adopted, and index --from-embeddings copies', async () => {
+test('a raw memmap and a .npy file are adopted; index --from-embeddings and --copy copy the vectors', async () => {
   const rows = readFileSync(vectors).subarray(45);
   const memmap = join(folder, 'emb_e5.memmap');
   writeFileSync(memmap, rows);
@@ -96,7 +99,7 @@ test('a raw memmap and .npy are adopted, and index --from-embeddings copies', as
   }
 });
 
-test('--plan says what stays and what would be written', async () => {
+test('--plan says which vectors stay in their files and what would be written', async () => {
   const { code, stdout } = await runTrawl([
     'import',
     vectors,
@@ -107,17 +110,17 @@ test('--plan says what stays and what would be written', async () => {
     '--quiet',
   ]);
   assert.equal(code, 0);
-  assert.match(stdout, /vectors +none: 270 rows, 276\.5 KB, stay where they lie/);
+  assert.match(stdout, /vectors +none: 270 rows, 276\.5 KB, stay in their files/);
   assert.match(stdout, /codes\.i8 +\d/);
 });
 
-test('what is missing from the command is named', async () => {
+test('missing options and options that exclude each other are usage errors', async () => {
   for (const [args, message] of [
-    [[vectors, '--out', 'x', '--corpus', SAMPLE_PASSAGES], /Give --model NAME\|DIR/],
-    [[vectors, '--out', 'x', '--model', 'token-average-256'], /Give --corpus FILE/],
-    [[vectors, ...MODEL], /Give --out DIR/],
-    [[vectors, ...MODEL, '--out', 'x', '--copy', '--relative-paths'], /leave out --relative-paths/],
-    [[vectors, ...MODEL, '--out', 'x', '--shard', '0/2', '--shard-rows', '5'], /leave out --shard-rows/],
+    [[vectors, '--out', 'x', '--corpus', SAMPLE_PASSAGES], /--model NAME\|DIR is missing/],
+    [[vectors, '--out', 'x', '--model', 'token-average-256'], /--corpus FILE is missing/],
+    [[vectors, ...MODEL], /--out DIR is missing/],
+    [[vectors, ...MODEL, '--out', 'x', '--copy', '--relative-paths'], /--relative-paths has no effect with --copy/],
+    [[vectors, ...MODEL, '--out', 'x', '--shard', '0/2', '--shard-rows', '5'], /Omit --shard-rows/],
   ] as const) {
     const { code, stderr } = await runTrawl(['import', ...args]);
     assert.equal(code, 2, stderr);
@@ -128,12 +131,12 @@ test('what is missing from the command is named', async () => {
     assert.match(changed.stderr, new RegExp(`Unknown option ${option}`));
   }
   const unused = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'x', '--metric', 'l2']);
-  assert.match(unused.stderr, /--metric is about vectors from files; without --from-embeddings leave it out/);
+  assert.match(unused.stderr, /--metric is only for vectors from files \(--from-embeddings\)/);
   const both = ['index', SAMPLE_PASSAGES, '--out', 'x', '--from-embeddings', vectors, '--if-changed'];
-  assert.match((await runTrawl(both)).stderr, /use --overwrite with --from-embeddings/);
+  assert.match((await runTrawl(both)).stderr, /Use --overwrite with --from-embeddings/);
 });
 
-/** Every file of an index: the bytes, and of passage files the documents. */
+/** The content of every file of an index by its path: bytes in hexadecimal, or the documents of a passage file. */
 function contentOf(index: string): Map<string, string> {
   const content = new Map<string, string>();
   for (const name of readdirSync(index, { recursive: true, encoding: 'utf8' }).sort()) {
@@ -149,7 +152,7 @@ function contentOf(index: string): Map<string, string> {
   return content;
 }
 
-test('an import that is killed at random calls and run again gives the undisturbed index', async (t) => {
+test('an import that is killed at a random system call and run again makes the same index', async (t) => {
   const scratch = await tempFolder(t);
   const library = faultLibrary(scratch);
   if ('missing' in library) {
@@ -182,9 +185,9 @@ test('an import that is killed at random calls and run again gives the undisturb
     if (signal === 'SIGKILL') kills++;
     const again = await runTrawl(command(out));
     assert.ok(again.code === 0 || /INDEX_EXISTS/.test(again.stderr), again.stderr);
-    assert.ok(readIndexManifest(out).rows === 270);
+    assert.equal(readIndexManifest(out).rows, 270);
     assert.deepEqual(contentOf(out), contentOf(reference), `killed at call ${at} of ${calls}`);
     assert.ok(!existsSync(`${out}.partial`));
   }
-  assert.ok(kills >= 4, `${kills} of 6 kills met a running import`);
+  assert.ok(kills >= 4, `${kills} of 6 imports were killed`);
 });

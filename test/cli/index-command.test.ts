@@ -30,7 +30,7 @@ function lines(count: number, from = 0): string {
   ).join('');
 }
 
-test('an index is built with plain lines in a log, and its report says what was made', async (t) => {
+test('without a terminal, a build logs plain lines and ends with a report', async (t) => {
   const cwd = await tempFolder(t);
   const { code, stdout, stderr } = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'made/here'], { cwd });
   assert.equal(code, 0);
@@ -43,7 +43,7 @@ test('an index is built with plain lines in a log, and its report says what was 
   assert.deepEqual(readdirSync(join(cwd, 'made')), ['here']);
 });
 
-test('--json prints one object, and an event a line on stderr; --quiet prints nothing', async (t) => {
+test('--json prints one object on stdout and one event per line on stderr; --quiet prints nothing', async (t) => {
   const cwd = await tempFolder(t);
   const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'a', '--json'], { cwd });
   const events = ended.stderr
@@ -67,7 +67,7 @@ test('--json prints one object, and an event a line on stderr; --quiet prints no
   assert.deepEqual(quiet, { code: 0, signal: null, stdout: '', stderr: '' });
 });
 
-test('--if-changed says in both forms that nothing was to do', async (t) => {
+test('--if-changed builds only if the corpus changed, and says so as text and as JSON', async (t) => {
   const cwd = await tempFolder(t);
   writeFileSync(join(cwd, 'c.jsonl'), lines(3));
   const args = ['index', 'c.jsonl', '--out', 'ix', '--if-changed'];
@@ -79,13 +79,13 @@ test('--if-changed says in both forms that nothing was to do', async (t) => {
     [false, first.generation, 3, first.folder],
   );
   const { stdout, stderr } = await runTrawl(args, { cwd });
-  assert.deepEqual([stdout, stderr], ['', 'ix is current; nothing to do.\n']);
+  assert.deepEqual([stdout, stderr], ['', 'ix is up to date; nothing to do.\n']);
   writeFileSync(join(cwd, 'c.jsonl'), lines(4));
   const changed = jsonOf<IndexReport>(await runTrawl([...args, '--json'], { cwd }));
   assert.deepEqual([changed.built, changed.rows], [true, 4]);
 });
 
-test('bad lines, repeated ids and cut passages are told to a person with examples', async (t) => {
+test('bad lines, repeated ids and truncated passages are reported with examples', async (t) => {
   const cwd = await tempFolder(t);
   const long = JSON.stringify({ id: 'p1', contents: 'word '.repeat(3000) });
   writeFileSync(join(cwd, 'c.jsonl'), `${lines(2)}{broken\n${long}\n`);
@@ -95,25 +95,25 @@ test('bad lines, repeated ids and cut passages are told to a person with example
   assert.equal(existsSync(join(cwd, 'ix')) || existsSync(join(cwd, 'ix.partial')), false);
   const { code, stderr } = await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--skip-bad-lines'], { cwd });
   assert.equal(code, 0);
-  assert.match(stderr, /1 passages have more than 512 tokens: their ends are not in the vectors/);
-  assert.match(stderr, /1 bad line left out:\n {4}c\.jsonl:3: /);
-  assert.match(stderr, /1 passages have an id that an earlier one has:\n {4}"p1" on lines 2, 4/);
+  assert.match(stderr, /1 passage truncated to 512 tokens/);
+  assert.match(stderr, /1 bad line skipped:\n {4}c\.jsonl:3: /);
+  assert.match(stderr, /1 passage with the id of an earlier passage:\n {4}"p1" on lines 2, 4/);
 });
 
-test('an index is not replaced unless asked for, and other folders never', async (t) => {
+test('an index is replaced only with --overwrite, and a folder that is no index never', async (t) => {
   const cwd = await tempFolder(t);
   writeFileSync(join(cwd, 'c.jsonl'), lines(2));
   assert.equal((await runTrawl(['index', 'c.jsonl', '--out', 'ix', '--quiet'], { cwd })).code, 0);
   const before = readFileSync(join(cwd, 'ix', 'manifest.json'));
   const again = await runTrawl(['index', 'c.jsonl', '--out', 'ix'], { cwd });
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /already holds an index.*--overwrite\. \[INDEX_EXISTS\]/);
+  assert.match(again.stderr, /already is an index.*--overwrite\. \[INDEX_EXISTS\]/);
   const foreign = await runTrawl(['index', 'c.jsonl', '--out', '.', '--overwrite'], { cwd });
-  assert.match(foreign.stderr, /exists and is no index; it is left alone.*\[INDEX_EXISTS\]/);
+  assert.match(foreign.stderr, /already exists and is not an index\. It is not replaced.*\[INDEX_EXISTS\]/);
   assert.deepEqual(readFileSync(join(cwd, 'ix', 'manifest.json')), before);
 });
 
-test('a place that cannot be written is named with the reason', async (t) => {
+test('an output folder that cannot be written is named with the reason', async (t) => {
   const cwd = await tempFolder(t);
   writeFileSync(join(cwd, 'c.jsonl'), lines(2));
   const below = await runTrawl(['index', 'c.jsonl', '--out', 'c.jsonl/ix'], { cwd });

@@ -7,7 +7,7 @@ import { type Ended, endOf, fileFolder, jsonOf, runTrawl, SAMPLE_PASSAGES, spawn
 
 const cwd = await fileFolder();
 
-/** Enough work for several seconds: the sample's texts many times over. */
+/** A corpus and questions that take several seconds: the sample's texts many times. */
 before(async () => {
   const sample = readFileSync(SAMPLE_PASSAGES, 'utf8');
   writeFileSync(join(cwd, 'big.jsonl'), sample.repeat(120));
@@ -19,7 +19,7 @@ before(async () => {
   assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'old', '--quiet'], { cwd })).code, 0);
 });
 
-/** Runs until stderr says `after` (where that is null: until the index is open), waits a little, and sends the signal. */
+/** Runs a command until stderr contains `after` (null: until the index is open), waits `waitMs`, and sends the signal. */
 async function interrupted(
   args: readonly string[],
   after: string | null,
@@ -43,7 +43,7 @@ async function interrupted(
   return ended;
 }
 
-/** Commands that say nothing are asked by the files that they hold open. */
+/** Waits until the process has the passage file open. Needed for commands that print nothing before their result. */
 async function indexOpened(pid: number): Promise<void> {
   const files = `/proc/${pid}/fd`;
   if (!existsSync('/proc/self/fd')) return void (await new Promise((resolve) => setTimeout(resolve, 3_000)));
@@ -51,7 +51,7 @@ async function indexOpened(pid: number): Promise<void> {
     try {
       return readdirSync(files).some((file) => readlinkSync(join(files, file)).endsWith('passages.sqlite'));
     } catch {
-      // A file that was closed meanwhile.
+      // A file was closed meanwhile.
       return false;
     }
   };
@@ -73,7 +73,10 @@ for (const [stage, signal, exit] of [
       stderr,
     } = await interrupted(args, stage, signal, stage === 'reading' ? 0 : 150);
     assert.deepEqual([code, died, stdout], [exit, null, '']);
-    assert.match(stderr, /trawl: Stopped.* the same command (goes on there|begins anew)\. \[CANCELLED\]\n$/);
+    assert.match(
+      stderr,
+      /trawl: Stopped.* the same command (again to resume|starts from the beginning)\. \[CANCELLED\]\n$/,
+    );
     assert.doesNotMatch(stderr, /terminate|core|\n {4}at /);
     assert.equal(existsSync(join(cwd, 'old.partial')), stage === 'encoding');
     const after = jsonOf<{ generation: string }>(await runTrawl(['inspect', 'old', '--json'], { cwd }));
@@ -82,14 +85,14 @@ for (const [stage, signal, exit] of [
   });
 }
 
-test('a build that is killed leaves the old index usable; another is refused, and clears up with --restart', async () => {
+test('a killed build leaves the old index usable; a different build is refused until --restart removes the rest', async () => {
   const args = ['index', 'big.jsonl', '--out', 'old', '--overwrite'];
   const { signal } = await interrupted(args, 'encoding', 'SIGKILL');
   assert.equal(signal, 'SIGKILL');
   assert.equal(existsSync(join(cwd, 'old.partial')), true);
   assert.equal((await runTrawl(['search', 'old', 'a river', '--quiet'], { cwd })).code, 0);
   const partial = await runTrawl(['search', 'old.partial', 'a river'], { cwd });
-  assert.match(partial.stderr, /a build that was stopped.*\[INDEX_NOT_FOUND\]/);
+  assert.match(partial.stderr, /unfinished build.*\[INDEX_NOT_FOUND\]/);
   const other = ['index', SAMPLE_PASSAGES, '--out', 'old', '--overwrite'];
   const refused = await runTrawl(other, { cwd });
   assert.equal(refused.code, EXIT.failed);
@@ -113,7 +116,7 @@ test('a second Ctrl-C ends a build at once, without an abort of native code', as
   assert.doesNotMatch(stderr, /terminate|core dumped/);
 });
 
-test('SIGTERM that comes several times, as from a scheduler, still ends a build with a checkpoint and its exit code', async () => {
+test('repeated SIGTERMs, as from a scheduler, still end a build with a checkpoint and the exit code for resuming', async () => {
   const child = spawnTrawl(['index', 'big.jsonl', '--out', 'third'], { cwd });
   const ended = endOf(child);
   await new Promise<void>((resolve) => {
@@ -127,7 +130,7 @@ test('SIGTERM that comes several times, as from a scheduler, still ends a build 
   }
   const { code, signal, stderr } = await ended;
   assert.deepEqual([code, signal], [EXIT.resumable, null]);
-  assert.match(stderr, /the same command goes on there\. \[CANCELLED\]\n$/);
+  assert.match(stderr, /run the same command again to resume\. \[CANCELLED\]\n$/);
 });
 
 for (const args of [
@@ -140,7 +143,7 @@ for (const args of [
   });
 }
 
-test('an interruption is JSON too with --json', async () => {
+test('with --json an interruption is reported as JSON', async () => {
   const args = ['eval', 'old', '--queries', 'questions.jsonl', '--json'];
   const { code, stderr } = await interrupted(args, null, 'SIGTERM');
   assert.equal(code, EXIT.interrupted);

@@ -6,7 +6,7 @@ import { HubServer } from '../helpers/hub-server.ts';
 import { tinyCheckpoint } from '../helpers/tiny-checkpoint.ts';
 import { fileFolder, postJson, runTrawl, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
-/** The launch scripts as their projects ship them, over small files: `file_path` is this folder, the hub is one of ours. */
+/** Small files for the launch scripts of other projects: `$file_path` is this folder. The hub is a test server. */
 const folder = await fileFolder();
 const CHECKPOINT = tinyCheckpoint(1);
 const PREFIXES = ['--query-prefix', 'query: ', '--passage-prefix', 'passage: '];
@@ -20,7 +20,7 @@ before(async () => {
     mkdirSync(dirname(join(folder, 'llm', 'e5-base-v2', path)), { recursive: true });
     writeFileSync(join(folder, 'llm', 'e5-base-v2', path), content);
   }
-  // Published vectors and their corpus, made elsewhere.
+  // Vectors and a corpus as a project publishes them.
   const made = [
     ['model', 'add', './llm/e5-base-v2', '--name', 'maker', '--precision', 'float32'],
     ['index', SAMPLE_PASSAGES, '--model', 'maker', ...PREFIXES, '--out', 'made'],
@@ -33,31 +33,31 @@ before(async () => {
     copyFileSync(join(folder, 'made', 'shard-00000', 'vectors.faiss'), join(folder, name));
   }
   for (const name of ['wiki-18.jsonl', 'wiki18_100w.jsonl']) symlinkSync(SAMPLE_PASSAGES, join(folder, name));
-  // So that the scripts find nothing that is there already.
-  renameSync(join(folder, 'models'), join(folder, 'models-of-the-maker'));
+  // So that the scripts find no model.
+  renameSync(join(folder, 'models'), join(folder, 'other-models'));
 });
 
 after(() => hub.close());
 
-const SCRIPTS: readonly { readonly of: string; readonly line: string; readonly fromHub: boolean }[] = [
+const SCRIPTS: readonly { readonly project: string; readonly line: string; readonly fromHub: boolean }[] = [
   {
-    of: 'Search-R1’s and verl’s',
+    project: 'Search-R1’s and verl’s',
     line: '--index_path $file_path/e5_Flat.index --corpus_path $file_path/wiki-18.jsonl --topk 3 --retriever_name e5 --retriever_model intfloat/e5-base-v2 --faiss_gpu',
     fromHub: true,
   },
   {
-    of: 'Agentic-R’s',
+    project: 'Agentic-R’s',
     line: '--index_path $file_path/e5-base-v2_Flat.index --corpus_path $file_path/wiki18_100w.jsonl --topk 3 --retriever_name e5 --retriever_model $file_path/llm/e5-base-v2 --faiss_gpu',
     fromHub: false,
   },
 ];
 
-for (const { of, line, fromHub } of SCRIPTS) {
-  test(`${of} launch line gets its model, imports its vectors and serves them`, async (t) => {
+for (const { project, line, fromHub } of SCRIPTS) {
+  test(`${project} launch line adds the model, imports the vectors and serves them`, async (t) => {
     const words = line.replaceAll('$file_path', folder).split(' ');
     const cwd = join(folder, fromHub ? 'from-hub' : 'from-folder');
     mkdirSync(cwd);
-    const asked = hub.requests.length;
+    const requestsBefore = hub.requests.length;
     const { url, child, ended } = await serveIndex(t, words.pop()!, words, { cwd, env });
     const { body } = await postJson<{ result: { document: { contents: string }; score: number }[][] }>(url, {
       queries: ['who designed the Brooklyn Bridge', 'capital of Finland'],
@@ -72,9 +72,9 @@ for (const { of, line, fromHub } of SCRIPTS) {
       indexes: { model: { prefixes: object; maxTokens: { query: number } } }[];
     };
     const { prefixes, maxTokens } = facts.indexes[0]!.model;
-    // The checkpoint has 128 positions, fewer than the original's 256 tokens.
+    // The checkpoint has 128 positions, fewer than the 256 tokens of the original server.
     assert.deepEqual([prefixes, maxTokens.query], [{ query: 'query: ', passage: 'passage: ' }, 128]);
-    assert.equal(hub.requests.length > asked, fromHub);
+    assert.equal(hub.requests.length > requestsBefore, fromHub);
     child.kill('SIGTERM');
     const { code, stderr } = await ended;
     assert.equal(code, 0);

@@ -3,8 +3,8 @@ import { cpSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } f
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fileFolder, jsonOf, runTrawl, sampleIndex } from './run-trawl.ts';
 
@@ -18,7 +18,7 @@ before(async () => {
   index = await sampleIndex(folder);
 });
 
-/** A copy that may be damaged. */
+/** Copies the index, so that a test may damage it. */
 async function copyOfIndex(t: TestContext): Promise<string> {
   const copy = join(await tempFolder(t), 'copy');
   cpSync(index, copy, { recursive: true });
@@ -31,7 +31,7 @@ function flipByte(path: string, offset: number): void {
   writeFileSync(path, bytes);
 }
 
-test('inspect prints the facts of an index for a person', async () => {
+test('inspect prints the facts of an index as text', async () => {
   const { code, stdout, stderr } = await runTrawl(['inspect', index]);
   assert.deepEqual([code, stderr], [0, '']);
   for (const fact of [
@@ -59,17 +59,19 @@ test('inspect --json prints the manifest with folder and sizes', async () => {
     // The FAISS header is 45 bytes.
     vectorBytes: statSync(join(index, VECTORS)).size - 45,
     residentBytes: loadKernel().ok ? statSync(join(index, CODES)).size : statSync(join(index, VECTORS)).size - 45,
-    // The sample is too small for a screen, so no codes lie behind one.
+    // The sample is too small for a prefilter, so every search reads all codes.
     touchedBytes: 0,
+    // The sample is indexed without --bm25.
+    wordBytes: 0,
     passageBytes: statSync(join(index, PASSAGES)).size,
   });
 });
 
-test('verify finds nothing wrong with an index as it was written', async () => {
+test('verify finds no problem in an undamaged index', async () => {
   const { code, stdout, stderr } = await runTrawl(['verify', index]);
-  assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
+  assert.deepEqual([code, stdout], [0, `${index}: intact\n`]);
   assert.match(stderr, /checksum of .*vectors\.faiss/);
-  assert.match(stderr, /32 passages embedded again: 32 with the stored bits\n270 rows in 1 shard\n/);
+  assert.match(stderr, /32 passages embedded again: 32 equal to the last bit\n270 rows in 1 shard\n/);
   assert.deepEqual(jsonOf(await runTrawl(['verify', index, '--json', '--quiet', '--sample', '5'])), {
     folder: index,
     quick: false,
@@ -81,28 +83,28 @@ test('verify finds nothing wrong with an index as it was written', async () => {
   });
 });
 
-test('verify without the model says so and checks the rest; --require-model stops', async () => {
+test('verify without the model says so and checks the rest; with --require-model it fails', async () => {
   const missing = ['verify', index, '--model', 'no-such-model'];
   const { code, stdout, stderr } = await runTrawl(missing);
-  assert.deepEqual([code, stdout], [0, `${index}: everything is as it was written\n`]);
-  assert.match(stderr, /passages and vectors belong together was not checked: There is no model named "no-such-model"/);
+  assert.deepEqual([code, stdout], [0, `${index}: intact\n`]);
+  assert.match(stderr, /passages and vectors belong together was not checked: Model "no-such-model" not found/);
   const { notChecked, sample } = jsonOf<{ notChecked: string[]; sample: null }>(await runTrawl([...missing, '--json']));
   assert.deepEqual([notChecked.length, sample], [1, null]);
   const required = await runTrawl([...missing, '--require-model']);
   assert.deepEqual([required.code, required.stdout], [EXIT.failed, '']);
   assert.match(required.stderr, /\[MODEL_NOT_FOUND\]/);
-  // What is not asked for needs no model.
+  // Without a sample no model is needed.
   assert.equal((await runTrawl([...missing, '--require-model', '--sample', '0'])).code, 0);
   assert.equal((await runTrawl([...missing, '--require-model', '--quick'])).code, 0);
 });
 
-test('verify --quick says what it did not look at', async (t) => {
+test('verify --quick checks manifests, sizes and headers, and says that contents were not checked', async (t) => {
   const copy = await copyOfIndex(t);
   flipByte(join(copy, VECTORS), 5_000);
   const { code, stdout } = await runTrawl(['verify', copy, '--quick']);
   assert.deepEqual(
     [code, stdout],
-    [0, `${copy}: manifests, sizes and headers are as they were written; the content was not read\n`],
+    [0, `${copy}: manifests, sizes and headers are intact; contents were not checked (--quick)\n`],
   );
   flipByte(join(copy, VECTORS), 0);
   const damaged = await runTrawl(['verify', copy, '--quick']);
@@ -119,11 +121,11 @@ test('verify finds a flipped byte in the vectors, and names the file', async (t)
     stdout,
     /copy\/shard-00000\/vectors\.faiss: sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}\. Copy the file again/,
   );
-  if (loadKernel().ok) assert.match(stdout, /codes\.i8: row \d+: .*bound/, 'the codes no longer bound that row');
+  if (loadKernel().ok) assert.match(stdout, /codes\.i8: row \d+: .*bound/, 'the codes do not bound that row any more');
 });
 
 test('verify finds a flipped byte in the codes, and names the file', async (t) => {
-  if (!loadKernel().ok) return t.skip('the native engine is not built');
+  if (!loadKernel().ok) return t.skip('the native engine is not available');
   const copy = await copyOfIndex(t);
   flipByte(join(copy, CODES), 5_000);
   const { code, stdout } = await runTrawl(['verify', copy]);
@@ -145,7 +147,7 @@ test('verify finds a flipped byte in a passage, and names the file', async (t) =
   assert.ok(problems.every(({ message }) => message.startsWith(`${join(copy, PASSAGES)}: `)));
 });
 
-test('verify finds a damaged page of the passage file wherever it is, and names the file', async (t) => {
+test('verify finds any damaged page of the passage file, and names the file', async (t) => {
   const copy = await copyOfIndex(t);
   const whole = readFileSync(join(copy, PASSAGES));
   for (let page = 1; page < whole.length / 4096; page += 3) {
@@ -153,7 +155,7 @@ test('verify finds a damaged page of the passage file wherever it is, and names 
     bytes.fill(0xff, page * 4096, page * 4096 + 64);
     writeFileSync(join(copy, PASSAGES), bytes);
     const { code, stdout, stderr } = await runTrawl(['verify', copy, '--quiet']);
-    // Where its tables cannot be opened at all, the index is refused as by every command.
+    // If the tables cannot be opened, the index is refused, as by every command.
     assert.ok(code === EXIT.problems || code === EXIT.failed, `page ${page}: ${code}`);
     assert.match(code === EXIT.problems ? stdout : stderr, /copy\/shard-00000\/passages\.sqlite: /);
   }
@@ -167,7 +169,7 @@ test('verify names a row that is not finite', async (t) => {
   writeFileSync(join(copy, VECTORS), bytes);
   const { code, stdout } = await runTrawl(['verify', copy]);
   assert.equal(code, EXIT.problems);
-  assert.match(stdout, /row 7 holds NaN in column 3; vectors must be finite/);
+  assert.match(stdout, /row 7 has NaN in column 3; vectors must be finite/);
 });
 
 for (const command of [['verify'], ['inspect'], ['search', 'a query'], ['serve', '--port', '0']]) {
@@ -185,7 +187,7 @@ for (const command of [['verify'], ['inspect'], ['search', 'a query'], ['serve',
     };
     const truncated = await copyOfIndex(t);
     truncateSync(join(truncated, VECTORS), 1_000);
-    assert.match(await run(truncated), /vectors\.faiss: 1000 bytes where the manifest says \d+/);
+    assert.match(await run(truncated), /vectors\.faiss: has 1000 bytes, but the manifest says \d+/);
     const missing = await copyOfIndex(t);
     rmSync(join(missing, PASSAGES));
     assert.match(await run(missing), /passages\.sqlite.*cannot be read/);
@@ -198,7 +200,7 @@ for (const command of [['verify'], ['inspect'], ['search', 'a query'], ['serve',
   });
 }
 
-test('doctor says what the machine has, and as JSON', async () => {
+test('doctor prints the facts of the machine as text and as JSON', async () => {
   const { code, stdout, stderr } = await runTrawl(['doctor']);
   assert.deepEqual([code, stderr], [0, '']);
   for (const name of ['trawl', 'processor', 'memory', 'search', 'onnxruntime', 'SQLite', 'models']) {

@@ -5,9 +5,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { endOf, fileFolder, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
+import { endOf, fileFolder, runTrawl, SAMPLE_PASSAGES, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
 
+const loaded = loadKernel();
+const withoutEngine = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
 const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
 const folder = await fileFolder();
 let index = '';
@@ -35,30 +38,40 @@ async function searchAndFetch(t: TestContext, transport: Transport): Promise<voi
   assert.match((fetched.structuredContent as { text: string }).text, /John A\. Roebling/);
 }
 
-test('an assistant that starts trawl mcp searches the index over standard input and output', async (t) => {
+test('an MCP client searches the index through trawl mcp over standard input and output', async (t) => {
   await searchAndFetch(t, new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp', index] }));
 });
 
-test('an assistant searches a server that was started with --mcp', async (t) => {
+test('trawl mcp --mode bm25 ranks by words', { skip: withoutEngine }, async (t) => {
+  const words = join(folder, 'words');
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', words, '--bm25', '--quiet'])).code, 0);
+  const args = [PROGRAM, 'mcp', words, '--mode', 'bm25', '--truncate', 'question'];
+  await searchAndFetch(t, new StdioClientTransport({ command: process.execPath, args }));
+  const dense = await runTrawl(['mcp', words, '--mode', 'dense'], { stdin: 'pipe' });
+  assert.equal(dense.code, 1);
+  assert.match(dense.stderr, /no vectors/);
+});
+
+test('an MCP client searches a server that was started with --mcp', async (t) => {
   const { url } = await serveIndex(t, index, ['--mcp']);
   await searchAndFetch(t, new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
 });
 
-test('trawl mcp ends with its input, and writes nothing but the protocol on standard output', async () => {
+test('trawl mcp ends with its input, and writes only the protocol to standard output', async () => {
   // Standard input is closed from the start.
   const { code, stdout } = await endOf(spawnTrawl(['mcp', index]));
   assert.deepEqual([code, stdout], [0, '']);
 });
 
-test('a path that is no index ends trawl mcp at once', async () => {
+test('trawl mcp with a path that is no index fails at once', async () => {
   const { code, stdout, stderr } = await runTrawl(['mcp', join(folder, 'none')]);
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /INDEX_NOT_FOUND/);
 });
 
-test('an index that cannot be opened ends trawl mcp with the reason', async () => {
+test('trawl mcp with an index that cannot be opened fails with the reason', async () => {
   const args = ['mcp', index, '--model', join(folder, 'no-model')];
-  // Its input stays open: only the failure ends it.
+  // Standard input stays open, so only the failure can end the process.
   const { code, stderr } = await endOf(spawnTrawl(args, { stdin: 'pipe' }));
   assert.equal(code, 1);
   assert.match(stderr, /MODEL_NOT_FOUND/);

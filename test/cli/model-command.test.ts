@@ -38,9 +38,9 @@ async function start(t: TestContext) {
   return { ...runs, model: (...args: string[]) => runs.run(['model', ...args]) };
 }
 
-/** float32 alone: the fastest to make. */
+/** Only float32, which is the fastest to import. */
 const ADD = ['add', 'org/tiny', '--precision', 'float32'];
-/** Where its weights arrive. */
+/** The file that receives the weights during the download. */
 const PARTIAL = ['models', '.download', 'org--tiny', 'model.safetensors.partial'];
 
 function writeCheckpoint(folder: string): void {
@@ -50,7 +50,7 @@ function writeCheckpoint(folder: string): void {
   }
 }
 
-test('a model of the hub is downloaded, imported, shown, verified, and an index is built and searched with it', async (t) => {
+test('a model of the hub can be added, shown, listed and verified, and indexes can be built and searched with it', async (t) => {
   const { hub, cwd, model } = await start(t);
   const added = jsonOf<Added>(await model(...ADD, '--json'));
   assert.deepEqual([added.name, added.dimension, added.pooling, added.precisions[0]], ['tiny', 32, 'mean', 'float32']);
@@ -69,7 +69,7 @@ test('a model of the hub is downloaded, imported, shown, verified, and an index 
   const listed = jsonOf<{ name: string }[]>(await model('list', '--json'));
   assert.deepEqual(listed.map(({ name }) => name).sort(), ['tiny', 'token-average-256']);
   assert.match((await model('list')).stdout, /^tiny +bert, 32 dimensions, float32/m);
-  assert.match((await model('verify', 'tiny')).stdout, /files are as they were written/);
+  assert.match((await model('verify', 'tiny')).stdout, /files are intact/);
 
   const index = await runTrawl(['index', SAMPLE_PASSAGES, '--model', 'tiny', '--out', 'ix', '--quiet'], { cwd });
   assert.equal(index.code, EXIT.ok, index.stderr);
@@ -77,12 +77,12 @@ test('a model of the hub is downloaded, imported, shown, verified, and an index 
   assert.equal(search.code, EXIT.ok, search.stderr);
 
   appendFileSync(join(cwd, 'models', 'tiny', 'tokenizer.json'), ' ');
-  const spoilt = await model('verify', 'tiny', '--json');
-  assert.equal(spoilt.code, EXIT.problems);
-  assert.match((JSON.parse(spoilt.stdout) as { problems: string[] }).problems[0]!, /tokenizer\.json has/);
+  const damaged = await model('verify', 'tiny', '--json');
+  assert.equal(damaged.code, EXIT.problems);
+  assert.match((JSON.parse(damaged.stdout) as { problems: string[] }).problems[0]!, /tokenizer\.json has/);
 });
 
-test('on a log it is said what was found and what comes next', async (t) => {
+test('without a terminal, model add prints what it found and the next command', async (t) => {
   const { model } = await start(t);
   const { code, stdout, stderr } = await model(...ADD);
   assert.equal(code, EXIT.ok, stderr);
@@ -91,7 +91,7 @@ test('on a log it is said what was found and what comes next', async (t) => {
   assert.match(stderr, /Next: trawl index CORPUS --model tiny --out indexes\/NAME\n$/);
 });
 
-test('an interrupted download is continued by the same command, which transfers only the rest', async (t) => {
+test('the same command resumes an interrupted download and transfers only the rest', async (t) => {
   const { hub, cwd, model, halfWay } = await start(t);
   const partial = join(cwd, ...PARTIAL);
   const halted = await halfWay(['model', ...ADD], 'model.safetensors', partial);
@@ -106,7 +106,7 @@ test('an interrupted download is continued by the same command, which transfers 
   const before = hub.sentBytes;
   const added = jsonOf<Added>(await model(...ADD, '--json'));
   assert.equal(hub.sentBytes - before, added.transferredBytes);
-  // The small files may have been on their way as well.
+  // Small files may not have been complete either.
   const small = Object.entries(CHECKPOINT).reduce(
     (sum, [path, { length }]) => sum + (/json$/.test(path) ? length : 0),
     0,
@@ -122,34 +122,37 @@ test('an interrupted download is continued by the same command, which transfers 
   );
 });
 
-test('a killed download is continued as well, and its lock is gone with it', async (t) => {
+test('while a model is added, a second command for it or its download is refused; a killed command leaves no lock', async (t) => {
   const { hub, cwd, model, halfWay } = await start(t);
   const halted = await halfWay(['model', ...ADD], 'model.safetensors', join(cwd, ...PARTIAL));
   const second = await model(...ADD);
   assert.equal(second.code, EXIT.failed);
-  assert.match(second.stderr, /Another process is downloading into .*org--tiny.*\[DOWNLOAD_LOCKED\]/);
+  assert.match(second.stderr, /Another `trawl model add` is working on .*models\/tiny\..*\[MODEL_LOCKED\]/);
+  // It would remove the checkpoint while the first command reads it.
+  const otherName = await model(...ADD, '--name', 'other');
+  assert.match(otherName.stderr, /Another `trawl model add` is working on .*org--tiny\..*\[MODEL_LOCKED\]/);
   assert.equal((await halted.end('SIGKILL')).signal, 'SIGKILL');
   const before = hub.sentOf['model.safetensors']!;
   assert.equal((await model(...ADD)).code, EXIT.ok);
   assert.ok(hub.sentOf['model.safetensors']! - before < WEIGHTS.length);
 });
 
-test('a broken connection in the middle does not fail the command', async (t) => {
+test('model add continues a download after a broken connection', async (t) => {
   const { hub, model } = await start(t);
   hub.behaviour['model.safetensors'] = { breakAfter: 3_000_000, breaks: 1 };
   const { code, stderr } = await model(...ADD);
   assert.equal(code, EXIT.ok, stderr);
-  assert.match(stderr, /model\.safetensors: .*trying again in/);
+  assert.match(stderr, /model\.safetensors: .*retrying in/);
   assert.ok(hub.requests.some(({ cdn, range }) => cdn && /^bytes=[1-9]/.test(range ?? '')));
 });
 
-test('a model of that name is replaced with --force alone, and not by a failing import', async (t) => {
+test('a model of the same name is replaced only with --force, and not by a failed import', async (t) => {
   const { hub, cwd, model } = await start(t);
   assert.equal((await model(...ADD)).code, EXIT.ok);
   hub.requests.length = 0;
   const again = await model(...ADD);
   assert.deepEqual([again.code, hub.requests.length], [EXIT.failed, 0]);
-  assert.match(again.stderr, /models\/tiny is there already.*--force\. \[MODEL_EXISTS\]/);
+  assert.match(again.stderr, /models\/tiny already exists.*--force\. \[MODEL_EXISTS\]/);
 
   const before = readFileSync(join(cwd, 'models', 'tiny', 'trawl-model.json'), 'utf8');
   hub.replace({ ...REPOSITORY, files: { ...CHECKPOINT, 'model.safetensors': Buffer.alloc(2000, 7) } });
@@ -167,7 +170,7 @@ test('a model of that name is replaced with --force alone, and not by a failing 
 
   mkdirSync(join(cwd, 'models', 'notes'));
   const foreign = await model(...ADD, '--name', 'notes', '--force');
-  assert.match(foreign.stderr, /was not made by this command and is not replaced.*\[MODEL_EXISTS\]/);
+  assert.match(foreign.stderr, /was not made by this command, so it is not replaced.*\[MODEL_EXISTS\]/);
 });
 
 test('--keep-source keeps the checkpoint, and a second import needs no transfer', async (t) => {
@@ -179,7 +182,7 @@ test('--keep-source keeps the checkpoint, and a second import needs no transfer'
   assert.equal(hub.sentBytes, 0);
 });
 
-test('a folder is imported without a network, with --name and --out, offline too', async (t) => {
+test('a folder is imported without requests to the hub, under --name and --out', async (t) => {
   const { hub, cwd } = await start(t);
   const env = { HF_HUB_OFFLINE: '1', HF_ENDPOINT: hub.endpoint };
   writeCheckpoint(join(cwd, 'mine'));
@@ -196,7 +199,7 @@ test('a folder is imported without a network, with --name and --out, offline too
   assert.match(itself.stderr, /MODEL_EXISTS/);
 });
 
-test('a wrong file is refused and nothing is made', async (t) => {
+test('a downloaded file with a wrong checksum is refused, and no model is made', async (t) => {
   const { hub, cwd, model } = await start(t);
   hub.behaviour['model.safetensors'] = { content: Buffer.alloc(WEIGHTS.length) };
   const { code, stderr } = await model(...ADD, '--json');
@@ -205,12 +208,16 @@ test('a wrong file is refused and nothing is made', async (t) => {
   assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
 });
 
-test('remove takes away what add made and nothing else', async (t) => {
+test('model remove removes only models that model add made', async (t) => {
   const { cwd, model } = await start(t);
   assert.equal((await model(...ADD)).code, EXIT.ok);
+  const tokenizer = join(cwd, 'models', 'tiny', 'tokenizer.json');
+  writeFileSync(tokenizer, Buffer.alloc(statSync(tokenizer).size, ' '));
+  const listed = await model('list');
+  assert.match(listed.stdout, /^tiny +cannot be used: .*tokenizer\.json differs from the checksum/m);
   assert.equal((await model('remove', 'tiny')).code, EXIT.ok);
   assert.equal(existsSync(join(cwd, 'models', 'tiny')), false);
-  // A copy: should it be removed after all, nothing is lost.
+  // A copy, so that nothing is lost if the command removes it by mistake.
   cpSync(join(packageRoot, 'models', 'token-average-256'), join(cwd, 'models', 'copy'), { recursive: true });
   const own = await model('remove', 'copy');
   assert.equal(own.code, EXIT.usage);
@@ -221,19 +228,19 @@ test('remove takes away what add made and nothing else', async (t) => {
 
 for (const [args, message] of [
   [[], /<action> is missing/],
-  [['ad', 'x'], /There is no trawl model ad; there are add, list/],
-  [['add'], /needs a folder or an id of the hub/],
+  [['ad', 'x'], /Unknown action trawl model ad; expected one of add, list/],
+  [['add'], /needs a folder or a hub id/],
   [['show'], /needs a model/],
   [['list', 'x'], /takes no further argument/],
-  [['add', 'plain-name'], /neither a folder that is there nor an id/],
-  [['add', 'org/tiny@'], /neither a folder/],
-  [['add', 'a/b/c'], /not the name of a repository/],
+  [['add', 'plain-name'], /neither an existing folder nor a hub id/],
+  [['add', 'org/tiny@'], /neither an existing folder/],
+  [['add', 'a/b/c'], /not a repository name/],
   [['add', 'org/tiny', '--name', '../x'], /cannot be the name of a model/],
   [['add', 'org/tiny', '--name', 'a/b'], /cannot be the name of a model/],
-  [['add', 'org/tiny', '--precision', 'int4'], /--precision names "int4"/],
-  [['show', 'x', '--force'], /--force belongs to trawl model add/],
+  [['add', 'org/tiny', '--precision', 'int4'], /--precision is "int4"; expected some of/],
+  [['show', 'x', '--force'], /--force is an option of trawl model add/],
 ] as const) {
-  test(`trawl model ${args.join(' ')} is a mistake that is explained`, async (t) => {
+  test(`trawl model ${args.join(' ')} is a usage error`, async (t) => {
     const cwd = await tempFolder(t);
     const { code, stderr } = await runTrawl(['model', ...args], { cwd });
     assert.equal(code, EXIT.usage);
@@ -241,10 +248,10 @@ for (const [args, message] of [
   });
 }
 
-test('a folder that is not there is not looked for on the hub', async (t) => {
+test('a missing folder is not looked up on the hub', async (t) => {
   const { hub, model } = await start(t);
   const { code, stderr } = await model('add', './org/tiny');
   assert.equal(code, EXIT.failed);
-  assert.match(stderr, /There is no folder .*org\/tiny.*\[MODEL_NOT_FOUND\]/);
+  assert.match(stderr, /Cannot open the folder .*org\/tiny.*\[MODEL_NOT_FOUND\]/);
   assert.equal(hub.requests.length, 0);
 });

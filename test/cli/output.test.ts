@@ -5,11 +5,11 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
-import { prettyLines } from '../../cli/server-log.ts';
+import { prettyLines } from '../../cli/serve/server-log.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 
-/** A pipeline of the shell; `trawl` in it is the program. */
+/** Runs a shell pipeline in which `trawl` is the program. */
 function shell(line: string): Promise<{ code: number; stdout: string; stderr: string }> {
   const script = `set -o pipefail; trawl() { "${process.execPath}" "${PROGRAM}" "$@"; }; ${line}`;
   return new Promise((resolve) => {
@@ -19,7 +19,7 @@ function shell(line: string): Promise<{ code: number; stdout: string; stderr: st
   });
 }
 
-test('a reader that goes away early is no error and leaves no trace', async () => {
+test('a reader that closes the pipe early is no error', async () => {
   assert.deepEqual(await shell('trawl index --help | head -1'), {
     code: 0,
     stdout: 'Usage: trawl index <corpus...> [options]\n',
@@ -28,18 +28,20 @@ test('a reader that goes away early is no error and leaves no trace', async () =
   assert.deepEqual(await shell('trawl doctor --json | true'), { code: 0, stdout: '', stderr: '' });
 });
 
-test('a standard error that nobody reads does not stop the work', async () => {
+test('a command works on if the reader of its standard error has closed the pipe', async () => {
   const { code, stdout } = await shell('exec 3>&1; { trawl bogus 2>&4; echo "code $?" >&3; } 4>&1 | true');
   assert.deepEqual([code, stdout], [0, 'code 2\n']);
 });
 
-test('a full disk behind standard output is an error in one line', { skip: !existsSync('/dev/full') }, async () => {
+test('standard output on a full disk is an error of one line', {
+  skip: existsSync('/dev/full') ? false : '/dev/full does not exist',
+}, async () => {
   const { code, stderr } = await shell('trawl doctor > /dev/full');
   assert.equal(code, 1);
   assert.match(stderr, /^trawl: standard output cannot be written: ENOSPC[^\n]*\n$/);
 });
 
-/** What a person sees of log lines on a terminal. */
+/** Log lines as they are printed on a terminal. */
 async function linesOnTerminal(write: (log: ReturnType<typeof pino>) => void, colorize = false): Promise<string> {
   let text = '';
   const sink = new Writable({
@@ -53,7 +55,7 @@ async function linesOnTerminal(write: (log: ReturnType<typeof pino>) => void, co
   return text;
 }
 
-test('an answer is one line for a person, without queries or ids of processes', async () => {
+test('on a terminal an answer is logged as one line, without queries and process ids', async () => {
   const text = await linesOnTerminal((log) => {
     const stages = { queueMs: 0.7, embedMs: 1.26, searchMs: 2, fetchMs: 0.5, replyMs: 0.04, totalMs: 3.9 };
     log.info({ reqId: 'r', dialect: 'search-r1', queries: 64, k: 3, truncated: 2, ...stages }, 'retrieved');
@@ -68,7 +70,7 @@ test('an answer is one line for a person, without queries or ids of processes', 
   assert.equal(end, '');
 });
 
-test('other lines show their facts, and an error its stack', async () => {
+test('on a terminal other log lines show their fields, and an error its stack', async () => {
   const text = await linesOnTerminal((log) => {
     log.info({ reqId: 'r', code: 'INVALID_REQUEST', status: 422, reason: 'queries is missing' }, 'request refused');
     log.error({ err: new Error('on purpose'), code: 'INTERNAL', details: {} }, 'request failed');

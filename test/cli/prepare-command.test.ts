@@ -12,7 +12,7 @@ import { endOf, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 
-test('prepare writes a corpus that index reads, and says what it did', async (t) => {
+test('prepare writes a corpus that trawl index reads, and reports its counts', async (t) => {
   const folder = await tempFolder(t);
   const documents = writeLines(folder, 'd.jsonl', [
     { id: 'a', title: 'T', text: numbered(250) },
@@ -46,11 +46,11 @@ test('prepare writes a corpus that index reads, and says what it did', async (t)
   assert.match(again.stderr, /OUTPUT_EXISTS/);
   const text = await runTrawl(['prepare', documents, '--out', out, '--overwrite', '--no-columns']);
   assert.equal(text.code, 0);
-  assert.match(text.stderr, /3 passages of 2 documents/);
+  assert.match(text.stderr, /3 passages from 2 documents/);
   assert.deepEqual(Object.keys((await readAll(out))[0]!.row), ['id', 'title', 'text']);
 });
 
-test('prepare without --out, or with options that do not go together, is a usage error', async (t) => {
+test('prepare without --out, or with options that exclude each other, is a usage error', async (t) => {
   const folder = await tempFolder(t);
   const documents = writeLines(folder, 'd.jsonl', [{ title: 'T', text: 'x' }]);
   for (const args of [
@@ -65,7 +65,7 @@ test('prepare without --out, or with options that do not go together, is a usage
   assert.deepEqual(readdirSync(folder), ['d.jsonl']);
 });
 
-test('a process that is killed leaves nothing under the final name, one that is asked to stop nothing at all', async (t) => {
+test('a killed prepare leaves only the partial file; one stopped by SIGTERM leaves no file', async (t) => {
   const folder = await tempFolder(t);
   const documents = writeLines(
     folder,
@@ -88,7 +88,7 @@ test('a process that is killed leaves nothing under the final name, one that is 
   }
 });
 
-test('no space for the output is DISK_FULL, and nothing stays', async (t) => {
+test('prepare without space for its output fails with DISK_FULL and leaves no file', async (t) => {
   const folder = await tempFolder(t);
   const documents = writeLines(
     folder,
@@ -96,7 +96,7 @@ test('no space for the output is DISK_FULL, and nothing stays', async (t) => {
     Array.from({ length: 2000 }, (_, i) => ({ title: `T${i}`, text: numbered(500) })),
   );
   const out = join(folder, 'p.jsonl');
-  // A limit of file size ends a write as a full disk does: a part is written, then EFBIG. 1 MiB in units of 512 bytes.
+  // A limit on the file size acts like a full disk: part of the data is written, then EFBIG. 1 MiB in units of 512 bytes.
   const limited = spawn(
     '/bin/sh',
     [

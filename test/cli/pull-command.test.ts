@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -9,6 +8,7 @@ import { PUBLISHED } from '../../hub/published.ts';
 import { parseRepositoryName } from '../../hub/repository.ts';
 import { commitOf, type HubServer } from '../helpers/hub-server.ts';
 import { seededBytes } from '../helpers/seeded-bytes.ts';
+import { smallDisk } from '../helpers/small-disk.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { hubRuns } from './hub-runs.ts';
 import { jsonOf, runTrawl } from './run-trawl.ts';
@@ -61,7 +61,7 @@ const at = (cwd: string, ...path: string[]): string => join(cwd, 'downloads', ..
 const VECTOR_FOLDER = ['PeterJinGo', 'wiki-18-e5-index'];
 const CORPUS_FOLDER = ['PeterJinGo', 'wiki-18-corpus'];
 
-test('what is known is listed with sizes, where its files are, and as JSON', async (t) => {
+test('trawl pull without a name lists the known data with sizes and files, as text and as JSON', async (t) => {
   const { hub, pull } = await start(t);
   const { code, stdout } = await pull();
   assert.equal(code, EXIT.ok);
@@ -72,7 +72,7 @@ test('what is known is listed with sizes, where its files are, and as JSON', asy
   assert.equal(hub.requests.length, 0);
 });
 
-test('the table is in order: names, repositories, and lengths that the stated rows and dimension give', () => {
+test('the table of known data has valid names and repositories, and sizes that fit its rows and dimensions', () => {
   assert.equal(new Set(PUBLISHED.map(({ name }) => name)).size, PUBLISHED.length);
   for (const { name, parts, index } of PUBLISHED) {
     assert.match(name, /^[a-z0-9-]+$/);
@@ -86,7 +86,7 @@ test('the table is in order: names, repositories, and lengths that the stated ro
   }
 });
 
-test('an index and its corpus come whole and as they are, the next commands name them, and a second run fetches nothing', async (t) => {
+test('an index and its corpus are downloaded unchanged, the next commands are printed, and a second run downloads nothing', async (t) => {
   const { hub, cwd, pull } = await start(t);
   const { code, stdout, stderr } = await pull('wiki18-e5');
   assert.equal(code, EXIT.ok, stderr);
@@ -97,7 +97,7 @@ test('an index and its corpus come whole and as they are, the next commands name
   ] as const;
   assert.equal(stdout, files.map(([path]) => `${path}\n`).join(''));
   for (const [path, content] of files) assert.ok(readFileSync(path).equals(content), path);
-  assert.equal(existsSync(at(cwd, ...CORPUS_FOLDER, 'README.md')), false, 'what is no corpus stays there');
+  assert.equal(existsSync(at(cwd, ...CORPUS_FOLDER, 'README.md')), false, 'only the corpus is downloaded');
   const vectors = ['part_aa', 'part_ab'].map((part) => join('downloads', ...VECTOR_FOLDER, part)).join(' ');
   const corpus = join('downloads', ...CORPUS_FOLDER, 'wiki-18.jsonl.gz');
   assert.ok(
@@ -106,7 +106,7 @@ test('an index and its corpus come whole and as they are, the next commands name
     ),
     stderr,
   );
-  assert.match(stderr, /part_aa has 2,500,000 bytes on the hub and had 42,949,672,960 .*replaced/);
+  assert.match(stderr, /part_aa has 2,500,000 bytes on the hub, but had 42,949,672,960 .*replaced/);
 
   hub.sentBytes = 0;
   const again = jsonOf<Pulled>(await pull('wiki18-e5', '--json'));
@@ -121,11 +121,11 @@ test('an index and its corpus come whole and as they are, the next commands name
   assert.deepEqual(
     jsonOf<Pulled>(await pull('wiki18', '--json')).repositories[0]?.transferredBytes,
     0,
-    'the corpus is shared with the name that has it alone',
+    'both names share the corpus',
   );
 });
 
-test('a pulled corpus is indexed from where it lies, packed as it is', async (t) => {
+test('a downloaded corpus is indexed in place, without unpacking it', async (t) => {
   const { cwd, env, pull } = await start(t);
   const { next } = jsonOf<Pulled>(await pull('wiki18', '--json', '--out', 'my data'));
   const [, command] = next!;
@@ -147,7 +147,7 @@ for (const [signal, exit] of [
   ['SIGTERM', EXIT.resumable],
   ['SIGKILL', null],
 ] as const) {
-  test(`after ${signal} the same command fetches the rest alone`, async (t) => {
+  test(`after ${signal} the same command downloads only the rest`, async (t) => {
     const { cwd, pull, halfWay } = await start(t);
     const partial = at(cwd, ...VECTOR_FOLDER, 'part_aa.partial');
     const halted = await halfWay(['pull', 'wiki18-e5'], 'part_aa', partial);
@@ -156,13 +156,13 @@ for (const [signal, exit] of [
     if (exit !== null) {
       assert.match(
         stderr,
-        /trawl: Stopped\. What has arrived is kept; the same command goes on there\. \[CANCELLED\]\n$/,
+        /trawl: Stopped\. The downloaded parts are kept; the same command resumes\. \[CANCELLED\]\n$/,
       );
     }
     assert.equal(existsSync(at(cwd, ...VECTOR_FOLDER, 'part_aa')), false);
     const kept = statSync(partial).size;
     assert.ok(kept > 0 && kept < PARTS.part_aa.length);
-    // The second part may be there or on its way.
+    // The second part may be complete or partial.
     const second = ['part_ab', 'part_ab.partial'].map((name) => at(cwd, ...VECTOR_FOLDER, name)).find(existsSync);
     const keptOfSecond = second === undefined ? 0 : statSync(second).size;
     const planned = jsonOf<Pulled>(await pull('wiki18-e5', '--dry-run', '--json'));
@@ -176,12 +176,12 @@ for (const [signal, exit] of [
   });
 }
 
-test('a connection that breaks in the middle is taken up again', async (t) => {
+test('a download continues after a broken connection', async (t) => {
   const { hub, cwd, pull } = await start(t);
   hub.behaviour['part_aa'] = { breakAfter: 1_500_000, breaks: 1 };
   const { code, stderr } = await pull('wiki18-e5');
   assert.equal(code, EXIT.ok, stderr);
-  assert.match(stderr, /part_aa: .*trying again in/);
+  assert.match(stderr, /part_aa: .*retrying in/);
   assert.ok(hub.requests.some(({ cdn, range }) => cdn && /^bytes=[1-9]/.test(range ?? '')));
   assert.ok(readFileSync(at(cwd, ...VECTOR_FOLDER, 'part_aa')).equals(PARTS.part_aa));
 });
@@ -190,7 +190,7 @@ for (const [what, content] of [
   ['another checksum', seededBytes(9, PARTS.part_ab.length)],
   ['another length', PARTS.part_ab.subarray(0, 600_000)],
 ] as const) {
-  test(`a file of ${what} than the hub's list has is refused and not left in its place`, async (t) => {
+  test(`a file with ${what} than in the hub's list is refused and not kept`, async (t) => {
     const { hub, cwd, pull } = await start(t);
     hub.behaviour['part_ab'] = { content };
     const { code, stdout, stderr } = await pull('wiki18-e5');
@@ -202,7 +202,7 @@ for (const [what, content] of [
   });
 }
 
-test('what does not fit on the disk is not begun, all repositories counted together', async (t) => {
+test('a download that does not fit on the disk is not started', async (t) => {
   const { hub, cwd, pull } = await start(t, [{ ...OTHER, files: { 'README.md': Buffer.from('x') } }]);
   const oid = 'a'.repeat(64);
   hub.extraEntries.push({
@@ -214,38 +214,38 @@ test('what does not fit on the disk is not begun, all repositories counted toget
   });
   const { code, stdout, stderr } = await pull('org/other');
   assert.deepEqual([code, stdout], [EXIT.failed, '']);
-  assert.match(stderr, /org\/other needs 9000\.0 TB more in .*downloads, and .* are free.*--out\. \[DISK_FULL\]\n$/);
+  assert.match(
+    stderr,
+    /org\/other needs 9000\.0 TB more in .*downloads, but only .* are free.*--out\. \[DISK_FULL\]\n$/,
+  );
   assert.equal(existsSync(join(cwd, 'downloads')), false);
   const dry = await pull('org/other', '--dry-run');
   assert.equal(dry.code, EXIT.problems);
-  assert.match(dry.stdout, /9000\.0 TB {2}huge\.bin\n9000\.0 TB to fetch, .* free: it does not fit\n$/);
+  assert.match(dry.stdout, /9000\.0 TB {2}huge\.bin\n9000\.0 TB to download, .* free: it does not fit\n$/);
   const planned = await pull('org/other', '--dry-run', '--json');
   assert.equal(planned.code, EXIT.problems);
   assert.equal((JSON.parse(planned.stdout) as Pulled).fits, false);
 });
 
-test('two repositories that fit one by one but not together are not begun', async (t) => {
+test('two repositories that do not fit on the disk together are not started', async (t) => {
   const disk = join(await tempFolder(t), 'disk');
   mkdirSync(disk);
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3300k', 'tmpfs', disk], { encoding: 'utf8' });
-  if (mounted.status !== 0) {
-    t.skip(`a small file system cannot be mounted here: ${mounted.stderr?.trim() || mounted.error?.message}`);
-    return;
-  }
+  const mounted = smallDisk(disk, 3300);
+  if ('missing' in mounted) return t.skip(mounted.missing);
   try {
     const big = { ...CORPUS, files: { 'wiki-18.jsonl.gz': seededBytes(7, 900_000) } };
     const { hub, pull } = await start(t, [VECTORS, big, OTHER]);
     const { code, stderr } = await pull('wiki18-e5', '--out', disk);
     assert.equal(code, EXIT.failed);
-    assert.match(stderr, /wiki18-e5 needs 4\.10 MB more in .*disk, and 3\.3\d MB are free.*\[DISK_FULL\]\n$/);
+    assert.match(stderr, /wiki18-e5 needs 4\.10 MB more in .*disk, but only 3\.3\d MB are free.*\[DISK_FULL\]\n$/);
     assert.deepEqual([hub.sentBytes, readdirSync(disk)], [0, []]);
     assert.equal((await pull('wiki18', '--out', disk, '--quiet')).code, EXIT.ok);
   } finally {
-    spawnSync('umount', ['-l', disk]);
+    mounted.unmount();
   }
 });
 
-test('a dry run says what would come, from which commit, and writes nothing', async (t) => {
+test('--dry-run prints the files, the commit and whether they fit, and writes nothing', async (t) => {
   const { hub, cwd, pull } = await start(t);
   const { code, stdout } = await pull('wiki18-e5', '--dry-run');
   assert.equal(code, EXIT.ok);
@@ -254,7 +254,7 @@ test('a dry run says what would come, from which commit, and writes nothing', as
     new RegExp(`^PeterJinGo/wiki-18-e5-index@${commitOf(VECTORS).slice(0, 12)} → ${cwd}/downloads/`),
   );
   assert.match(stdout, /\n +2\.50 MB {2}part_aa\n +700\.0 KB {2}part_ab\n/);
-  assert.match(stdout, /3\.20 MB to fetch, [\d.]+ [KMGT]B free: it fits\n$/);
+  assert.match(stdout, /3\.20 MB to download, [\d.]+ [KMGT]B free: it fits\n$/);
   const { fits, missingBytes, freeBytes, repositories } = jsonOf<Pulled>(
     await pull('wiki18-e5', '--dry-run', '--json'),
   );
@@ -267,12 +267,15 @@ test('a dry run says what would come, from which commit, and writes nothing', as
   assert.deepEqual([hub.sentBytes, existsSync(join(cwd, 'downloads'))], [0, false]);
 });
 
-test('a gated repository, and a private one, are refused with the way in, and open with a token', async (t) => {
+test('gated and private repositories are refused with what to do, and downloaded with a token', async (t) => {
   const { cwd, env, pull } = await start(t, [{ ...VECTORS, gated: true }, CORPUS, { ...OTHER, private: true }]);
   const gated = await pull('wiki18-e5');
   assert.equal(gated.code, EXIT.failed);
   assert.match(gated.stderr, /datasets\/PeterJinGo\/wiki-18-e5-index is gated.*HF_TOKEN.*\[HUB_ACCESS_DENIED\]\n$/);
-  assert.match((await pull('org/other')).stderr, /no repository .*datasets\/org\/other.*private.*\[HUB_NOT_FOUND\]\n$/);
+  assert.match(
+    (await pull('org/other')).stderr,
+    /repository .*datasets\/org\/other does not exist.*private.*\[HUB_NOT_FOUND\]\n$/,
+  );
   assert.equal(existsSync(join(cwd, 'downloads')), false);
   const withToken = { ...env, HF_TOKEN: 'private-hub-token' };
   for (const name of ['wiki18-e5', 'org/other']) {
@@ -281,7 +284,7 @@ test('a gated repository, and a private one, are refused with the way in, and op
   }
 });
 
-test('files of any data set are chosen by patterns, at a revision', async (t) => {
+test('patterns and a revision select files of any data set', async (t) => {
   const { cwd, pull } = await start(t);
   const chosen = async (...args: string[]) =>
     jsonOf<Pulled>(await pull(...args, '--json')).repositories[0]!.files.map(({ path }) => path);
@@ -302,18 +305,18 @@ test('files of any data set are chosen by patterns, at a revision', async (t) =>
     /org\/other has no file that matches \*\.tsv\. It has corpus\.jsonl\.gz, data.*\[HUB_NOT_FOUND\]/,
   );
   assert.match((await pull('org/other@v2')).stderr, /no revision "v2".*\[HUB_NOT_FOUND\]/);
-  assert.match((await pull('org/other', '--type', 'model')).stderr, /no repository .*\[HUB_NOT_FOUND\]/);
+  assert.match((await pull('org/other', '--type', 'model')).stderr, /repository .* does not exist.*\[HUB_NOT_FOUND\]/);
 });
 
-test('a file of the table that is gone from the hub is named, with what is there', async (t) => {
+test('a known file that the hub no longer has is named, with the files it has', async (t) => {
   const { cwd, pull } = await start(t, [{ ...VECTORS, files: { part_aa: PARTS.part_aa } }, CORPUS]);
   const { code, stderr } = await pull('wiki18-e5');
   assert.equal(code, EXIT.failed);
-  assert.match(stderr, /wiki-18-e5-index has no file part_ab \(any more\)\. It has part_aa\. \[HUB_NOT_FOUND\]\n$/);
+  assert.match(stderr, /wiki-18-e5-index has no file part_ab\. It has part_aa\. \[HUB_NOT_FOUND\]\n$/);
   assert.equal(existsSync(join(cwd, 'downloads')), false);
 });
 
-test("a file that is somebody else's is not overwritten, and the hub's own one is adopted without a transfer", async (t) => {
+test('an existing file is kept without a download if it equals the one on the hub, and never overwritten otherwise', async (t) => {
   const { hub, cwd, pull } = await start(t);
   const folder = at(cwd, ...VECTOR_FOLDER);
   mkdirSync(folder, { recursive: true });
@@ -321,10 +324,7 @@ test("a file that is somebody else's is not overwritten, and the hub's own one i
   writeFileSync(join(folder, 'part_ab'), 'mine');
   const refused = await pull('wiki18-e5');
   assert.equal(refused.code, EXIT.failed);
-  assert.match(
-    refused.stderr,
-    /part_ab is there already and is not the file that the hub has.*\[OUTPUT_NOT_WRITABLE\]\n$/,
-  );
+  assert.match(refused.stderr, /part_ab already exists and is not the file on the hub.*\[OUTPUT_NOT_WRITABLE\]\n$/);
   assert.equal(readFileSync(join(folder, 'part_ab'), 'utf8'), 'mine');
   writeFileSync(join(folder, 'part_ab'), PARTS.part_ab);
   hub.sentBytes = 0;
@@ -333,7 +333,7 @@ test("a file that is somebody else's is not overwritten, and the hub's own one i
   assert.equal(hub.sentBytes, CORPUS.files['wiki-18.jsonl.gz'].length);
 });
 
-test('offline, nothing is asked for', async (t) => {
+test('with HF_HUB_OFFLINE trawl pull sends no request', async (t) => {
   const { hub, cwd, env } = await start(t);
   const { code, stderr } = await runTrawl(['pull', 'wiki18'], { cwd, env: { ...env, HF_HUB_OFFLINE: '1' } });
   assert.equal(code, EXIT.failed);
@@ -342,19 +342,19 @@ test('offline, nothing is asked for', async (t) => {
 });
 
 for (const [args, message] of [
-  [['wiki-18'], /Nothing published is known as "wiki-18"; did you mean wiki18\?/],
-  [['something-else'], /there are wiki18, wiki18-e5/],
-  [['wiki18', '--include', '*'], /--include, --exclude and --type belong to owner\/name/],
+  [['wiki-18'], /"wiki-18" is not in the table of `trawl pull`; did you mean wiki18\?/],
+  [['something-else'], /expected one of wiki18, wiki18-e5/],
+  [['wiki18', '--include', '*'], /--include, --exclude and --type need owner\/name/],
   [['wiki18@main'], /a revision, --include/],
-  [['org/other@'], /behind the @/],
-  [['a/b/c'], /not the name of a repository/],
-  [['../x'], /not the name of a repository/],
+  [['org/other@'], /after the @/],
+  [['a/b/c'], /not a repository name/],
+  [['../x'], /not a repository name/],
   [['wiki18', '--list'], /--list takes no name/],
   [['wiki18', 'wiki18-e5'], /Too many arguments/],
   [['org/other', '--type', 'space'], /--type/],
   [['org/other', '--concurrency', '0'], /concurrency/],
 ] as const) {
-  test(`trawl pull ${args.join(' ')} is a mistake that is explained`, async (t) => {
+  test(`trawl pull ${args.join(' ')} is a usage error`, async (t) => {
     const cwd = await tempFolder(t);
     const { code, stderr } = await runTrawl(['pull', ...args], { cwd });
     assert.equal(code, EXIT.usage);

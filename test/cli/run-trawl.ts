@@ -10,6 +10,8 @@ import { packageRoot } from '../../src/package-root.ts';
 import type { DriverReply } from './trawl-driver.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
+/** The command that runs the program, without arguments. */
+export const TRAWL: readonly string[] = [process.execPath, PROGRAM];
 const DRIVER = fileURLToPath(new URL('./trawl-driver.js', import.meta.url));
 export const SAMPLE = join(packageRoot, 'corpus', 'sample');
 export const SAMPLE_PASSAGES = join(SAMPLE, 'passages.jsonl');
@@ -28,12 +30,12 @@ export interface RunOptions {
   readonly stdin?: 'ignore' | 'pipe';
 }
 
-/** Without settings of the person who runs the tests. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
+/** The environment without TRAWL_ variables, which would change the options. */
+export function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TRAWL_')));
 }
 
-/** The program as a child process. */
+/** Starts the program as a child process. */
 export function spawnTrawl(
   args: readonly string[],
   { env = {}, cwd = tmpdir(), stdin = 'ignore' }: RunOptions = {},
@@ -45,7 +47,7 @@ export function spawnTrawl(
   });
 }
 
-/** Waits for the end of a child and gives all that it wrote. */
+/** Waits until a child process has ended; returns its exit code and output. */
 export async function endOf(child: ChildProcess): Promise<Ended> {
   let stdout = '';
   let stderr = '';
@@ -58,7 +60,7 @@ export async function endOf(child: ChildProcess): Promise<Ended> {
 let driver: ChildProcess | undefined;
 let lastRun: Promise<unknown> = Promise.resolve();
 
-/** Runs a command line in a process that the calls of a test file share. Nothing in it is shared but the process. */
+/** Runs a command line in one process for all calls of a test file. The runs share nothing else. */
 export function runTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: RunOptions = {}): Promise<Ended> {
   const run = lastRun.then(async (): Promise<Ended> => {
     driver ??= fork(DRIVER, { env: cleanEnvironment(), execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
@@ -72,7 +74,7 @@ export function runTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: 
       );
     });
     driver.removeAllListeners();
-    // Between runs it keeps nobody waiting; it ends with the test process.
+    // Between runs it does not keep the test process alive, with which it ends.
     driver.unref();
     driver.channel?.unref();
     return { signal: null, ...reply };
@@ -81,20 +83,20 @@ export function runTrawl(args: readonly string[], { env = {}, cwd = tmpdir() }: 
   return run;
 }
 
-/** The one line of JSON of an ended run, after a look at its exit code. */
+/** The JSON on the standard output of a run. Throws if the run failed. */
 export function jsonOf<T>({ code, stdout, stderr }: Ended): T {
   if (code !== 0) throw new Error(`exit code ${code}: ${stderr}`);
   return JSON.parse(stdout) as T;
 }
 
-/** A folder that goes when all tests of the file are over. */
+/** A new folder, removed after all tests of the file. */
 export async function fileFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'trawl-test-'));
   after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** An index of the sample corpus with the model that comes along. */
+/** Builds an index of the sample corpus with the default model. Returns its path. */
 export async function sampleIndex(folder: string): Promise<string> {
   const out = join(folder, 'sample');
   const ended = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--quiet']);
@@ -105,11 +107,11 @@ export async function sampleIndex(folder: string): Promise<string> {
 export interface Served {
   readonly url: string;
   readonly child: ChildProcess;
-  /** Resolves when it has ended. */
+  /** Resolves when the server has ended. */
   readonly ended: Promise<Ended>;
 }
 
-/** `trawl serve --json` on a free port; resolves when it says that it is ready. Killed with its test. */
+/** Starts `trawl serve --json` on a free port; resolves when it is ready. Killed after the test. */
 export async function serveIndex(
   t: TestContext,
   index: string,
@@ -138,6 +140,7 @@ export interface HttpAnswer<T> {
   readonly body: T;
 }
 
+/** Posts a body to /retrieve. */
 export async function postJson<T>(url: string, body: unknown): Promise<HttpAnswer<T>> {
   const response = await fetch(`${url}/retrieve`, {
     method: 'POST',

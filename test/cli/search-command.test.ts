@@ -24,7 +24,7 @@ interface SearchReport {
 
 const QUERY = 'designer of the Brooklyn Bridge';
 
-test('a query prints ranked passages with score, title, id and text, and its times on stderr', async () => {
+test('search prints ranked passages with score, title, id and text, and the times on stderr', async () => {
   const { code, stdout, stderr } = await runTrawl(['search', index, QUERY, '--k', '2']);
   assert.equal(code, 0);
   const [first, text, second, , end] = stdout.split('\n');
@@ -35,7 +35,7 @@ test('a query prints ranked passages with score, title, id and text, and its tim
   assert.match(stderr, /^embed .*ms, search .*ms, fetch .*ms\n$/);
 });
 
-test('--json prints the documents as the corpus has them', async () => {
+test('--json prints the documents as they are in the corpus', async () => {
   const { tokens, truncated, timings, hits } = jsonOf<SearchReport>(
     await runTrawl(['search', index, QUERY, '--k', '3', '--json', '--quiet']),
   );
@@ -51,7 +51,7 @@ test('--json prints the documents as the corpus has them', async () => {
   assert.ok(hits[0]!.score >= hits[1]!.score && hits[1]!.score >= hits[2]!.score);
 });
 
-test('more passages than there are give all of them, once each', async () => {
+test('a k larger than the index returns every passage once', async () => {
   const { hits } = jsonOf<SearchReport>(await runTrawl(['search', index, QUERY, '--k', '9007199254740991', '--json']));
   assert.equal(new Set(hits.map(({ row }) => row)).size, 270);
   assert.equal(hits.length, 270);
@@ -66,12 +66,12 @@ test('--question embeds "question [SEP] query"', async () => {
   assert.notDeepEqual(pair, await run('birthplace of the architect'));
 });
 
-test('a query that is too long is cut, and it is said', async () => {
+test('a query that is too long is truncated with a warning', async () => {
   const { stderr } = await runTrawl(['search', index, 'word '.repeat(1000), '--k', '1']);
-  assert.match(stderr, /The query was cut to 256 tokens\.\n$/);
+  assert.match(stderr, /The query was truncated to 256 tokens\.\n$/);
 });
 
-test('a file of queries gives one line of hits each, equal to the searches one by one', async (t) => {
+test('--queries writes one line of hits per query, equal to the hits of single searches', async (t) => {
   const cwd = await tempFolder(t);
   const questions = [
     { id: 'a', question: 'Who designed the Brooklyn Bridge?' },
@@ -96,20 +96,20 @@ test('a file of queries gives one line of hits each, equal to the searches one b
   ]);
 });
 
-test('a queries file that is missing or lacks sub-queries is refused before anything is written', async (t) => {
+test('a queries file that is missing or lacks sub-queries is refused before the output is written', async (t) => {
   const cwd = await tempFolder(t);
   const missing = await runTrawl(['search', index, '--queries', 'none.jsonl', '--out', 'hits.jsonl'], { cwd });
   assert.equal(missing.code, 1);
-  assert.match(missing.stderr, /none\.jsonl cannot be read/);
+  assert.match(missing.stderr, /Cannot read none\.jsonl: .*no such file/);
   assert.equal(existsSync(join(cwd, 'hits.jsonl')), false);
   writeFileSync(join(cwd, 'q.jsonl'), '{"id": "a", "question": "q"}\n');
   const form = ['search', index, '--queries', 'q.jsonl', '--out', 'hits.jsonl', '--query-form', 'query'];
   const { code, stderr } = await runTrawl(form, { cwd });
   assert.equal(code, 2);
-  assert.match(stderr, /Question a has no "query"; --query-form query needs one on every line/);
+  assert.match(stderr, /Question a has no "query", which --query-form query needs on every line/);
 });
 
-test('a hits file that cannot be written is named with the reason', async () => {
+test('an output file that cannot be written is named with the reason', async () => {
   const args = ['search', index, '--queries', join(SAMPLE, 'questions.jsonl'), '--out'];
   const missing = await runTrawl([...args, '/nonexistent/hits.jsonl']);
   assert.equal(missing.code, 1);
@@ -125,9 +125,9 @@ test('a hits file that cannot be written is named with the reason', async () => 
   }
 });
 
-test('an encoder that is not the one of the index is refused, naming both', async (t) => {
+test('an encoder other than that of the index is refused, and the error names both', async (t) => {
   const { toyModel } = await import('../embedding/model-fixtures.ts');
   const { code, stderr } = await runTrawl(['search', index, QUERY, '--model', await toyModel(t)]);
   assert.equal(code, 1);
-  assert.match(stderr, /made with token-average-256, the query encoder is toy;.*sha256.*\[MODEL_MISMATCH\]/);
+  assert.match(stderr, /built with token-average-256, but the query encoder is toy\. .*sha256.*\[MODEL_MISMATCH\]/);
 });

@@ -22,16 +22,16 @@ interface Answer {
   readonly result: readonly (readonly { readonly document: { readonly id: string }; readonly score: number }[])[];
 }
 
-/** A request that takes a while, to be in flight when a signal comes. */
+/** A request that takes long enough to be running when a signal arrives. */
 function longRequest(count: number): { queries: string[]; topk: number } {
   return { queries: Array.from({ length: count }, (_, i) => `query ${i} about rivers, bridges and painters`), topk: 3 };
 }
 
 const TO_BE_ANSWERED = longRequest(4_000);
-/** Longer than any machine needs until it is cut off. */
-const TO_BE_CUT_OFF = longRequest(20_000);
+/** Takes so long that it is disconnected on any machine. */
+const TO_BE_DISCONNECTED = longRequest(20_000);
 
-test('a served index answers /retrieve, /livez, /readyz and the page, and ends with SIGTERM', async (t) => {
+test('trawl serve answers /retrieve, /livez, /readyz and the search page, and ends on SIGTERM', async (t) => {
   const { url, child, ended } = await serveIndex(t, index);
   const { status, body } = await postJson<Answer>(url, {
     queries: ['designer of the Brooklyn Bridge', 'longest river in the Czech Republic'],
@@ -67,7 +67,7 @@ test('a served index answers /retrieve, /livez, /readyz and the page, and ends w
 });
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} lets the request in flight end, refuses new ones, and the exit code is 0`, async (t) => {
+  test(`on ${signal} the server finishes the running request, refuses new ones and exits with 0`, async (t) => {
     const { url, child, ended } = await serveIndex(t, index);
     const running = postJson<Answer>(url, TO_BE_ANSWERED);
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -77,16 +77,16 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     assert.equal(body.result.length, TO_BE_ANSWERED.queries.length);
     const { code, stderr } = await ended;
     assert.equal(code, 0);
-    assert.match(stderr, /stopping: running requests end first/);
+    assert.match(stderr, /stopping after the running requests/);
     await assert.rejects(fetch(`${url}/livez`));
   });
 }
 
-test('a second signal stops at once, without an abort of native code', async (t) => {
+test('a second signal stops the server at once, without an abort of native code', async (t) => {
   const { url, child, ended } = await serveIndex(t, index);
-  const running = postJson(url, TO_BE_CUT_OFF).then(
+  const running = postJson(url, TO_BE_DISCONNECTED).then(
     () => 'answered',
-    () => 'cut off',
+    () => 'disconnected',
   );
   await new Promise((resolve) => setTimeout(resolve, 200));
   child.kill('SIGTERM');
@@ -94,22 +94,22 @@ test('a second signal stops at once, without an abort of native code', async (t)
   child.kill('SIGTERM');
   const { code, signal } = await ended;
   assert.deepEqual([code, signal], [EXIT.interrupted, null]);
-  assert.equal(await running, 'cut off');
+  assert.equal(await running, 'disconnected');
 });
 
-test('with --grace-s 0 running requests are cut off and the server still ends in order', async (t) => {
+test('with --grace-s 0 running requests are disconnected, and the exit code is still 0', async (t) => {
   const { url, child, ended } = await serveIndex(t, index, ['--grace-s', '0']);
-  const running = postJson(url, TO_BE_CUT_OFF).then(
+  const running = postJson(url, TO_BE_DISCONNECTED).then(
     () => 'answered',
-    () => 'cut off',
+    () => 'disconnected',
   );
   await new Promise((resolve) => setTimeout(resolve, 300));
   child.kill('SIGTERM');
   const { code, signal } = await ended;
-  assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
+  assert.deepEqual([code, signal, await running], [0, null, 'disconnected']);
 });
 
-/** Loaded before the program: an index whose requests and whose closing never come to an end. */
+/** Preloads a module with which the requests and the closing of an index never end. */
 async function stuckIndex(): Promise<{ env: Record<string, string> }> {
   const file = join(folder, 'stuck.mjs');
   const retriever = new URL('../../src/retrieval/search-retriever.js', import.meta.url).href;
@@ -120,7 +120,7 @@ async function stuckIndex(): Promise<{ env: Record<string, string> }> {
       const { SearchRetriever } = await import(${JSON.stringify(retriever)});
       const { retrieve } = SearchRetriever.prototype;
       let calls = 0;
-      // The first query is the server's own, without which it is not ready.
+      // The first query is the server's own at the start; without its answer the server is not ready.
       SearchRetriever.prototype.retrieve = function (call) {
         return calls++ === 0 ? retrieve.call(this, call) : new Promise(() => {});
       };
@@ -130,47 +130,45 @@ async function stuckIndex(): Promise<{ env: Record<string, string> }> {
   return { env: { NODE_OPTIONS: `--import=${pathToFileURL(file).href}` } };
 }
 
-test('what is stuck is left behind when the grace period is over, and the exit code is 0', async (t) => {
+test('after the grace period the server abandons requests that hang, and exits with 0', async (t) => {
   const { url, child, ended } = await serveIndex(t, index, ['--grace-s', '1'], await stuckIndex());
   const running = postJson(url, { queries: ['x'] }).then(
     () => 'answered',
-    () => 'cut off',
+    () => 'disconnected',
   );
   await new Promise((resolve) => setTimeout(resolve, 200));
-  const start = Date.now();
+  const start = performance.now();
   child.kill('SIGTERM');
   const { code, signal, stderr } = await ended;
-  assert.deepEqual([code, signal, await running], [0, null, 'cut off']);
-  assert.match(stderr, /not everything could be closed in time/);
-  const tookMs = Date.now() - start;
+  assert.deepEqual([code, signal, await running], [0, null, 'disconnected']);
+  assert.match(stderr, /stopping: the time limit .* is over, but not all parts are closed/);
+  const tookMs = performance.now() - start;
   assert.ok(tookMs >= 1_000 && tookMs < 20_000, `${tookMs} ms`);
 });
 
-test('a second signal ends what is stuck at once', async (t) => {
+test('a second signal ends a server that hangs, before the grace period is over', async (t) => {
   const { child, ended } = await serveIndex(t, index, ['--grace-s', '60'], await stuckIndex());
   child.kill('SIGTERM');
   await new Promise((resolve) => setTimeout(resolve, 300));
-  const start = Date.now();
   child.kill('SIGTERM');
   const { code } = await ended;
   assert.equal(code, EXIT.interrupted);
-  assert.ok(Date.now() - start < 30_000, `${Date.now() - start} ms`);
 });
 
-test('a signal during the start ends it in order', async () => {
+test('a signal during the start of the server ends it without a crash', async () => {
   for (const pause of [300, 600]) {
     const child = spawnTrawl(['serve', index, '--port', '0']);
     const ended = endOf(child);
     await new Promise((resolve) => setTimeout(resolve, pause));
     child.kill('SIGINT');
     const { code, signal, stderr } = await ended;
-    // Before the program listens to signals, the system's own end by signal.
+    // Before the program handles signals, the signal itself ends it.
     assert.ok(code === 0 || signal === 'SIGINT', `${code} ${signal}: ${stderr}`);
     assert.doesNotMatch(stderr, /core dumped|terminate called|INTERNAL/);
   }
 });
 
-test('a person gets the address, a line to try and how to stop; --quiet says nothing', async (t) => {
+test('the server prints its address, a command to try and how to stop it; with --quiet it prints nothing', async (t) => {
   const child = spawnTrawl(['serve', index, '--port', '0']);
   t.after(() => child.kill('SIGKILL'));
   const ended = endOf(child);
@@ -193,7 +191,7 @@ test('a person gets the address, a line to try and how to stop; --quiet says not
   assert.equal((await quiet.ended).stderr, '');
 });
 
-test('the limits given as options are those of the server', async (t) => {
+test('the server applies the limits of its options to k and to the number of queries', async (t) => {
   const { url, child, ended } = await serveIndex(t, index, ['--topk', '2', '--max-k', '4', '--max-queries', '3']);
   const answer = await postJson<{ result: unknown[][] }>(url, { queries: ['a'] });
   assert.equal(answer.body.result[0]!.length, 2);
@@ -203,7 +201,7 @@ test('the limits given as options are those of the server', async (t) => {
   assert.equal((await ended).code, 0);
 });
 
-test('the bounds of waiting given as options are those of the server, and of one address alone where that says so', async (t) => {
+test('the server applies the limits of its options to length and waiting, and those of a --listen address only there', async (t) => {
   const port = await freePort();
   const { url, child, ended } = await serveIndex(t, index, [
     ...['--max-query-chars', '40', '--cache-bytes', '0', '--no-single-flight', '--max-waiting-mib', '8'],
@@ -218,7 +216,7 @@ test('the bounds of waiting given as options are those of the server, and of one
   assert.equal((await ended).code, 0);
 });
 
-test('a port that is taken is said with the option that changes it', async (t) => {
+test('a port in use is an error that names the port and --port', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   t.after(() => taken.close());
   await once(taken, 'listening');
@@ -227,11 +225,11 @@ test('a port that is taken is said with the option that changes it', async (t) =
   assert.equal(code, 1);
   assert.match(
     stderr,
-    new RegExp(`^trawl: 127\\.0\\.0\\.1:${port} is taken by another program\\. .*--port\\. \\[PORT_IN_USE\\]\n$`),
+    new RegExp(`^trawl: 127\\.0\\.0\\.1:${port} is in use by another program\\. .*--port\\. \\[PORT_IN_USE\\]\n$`),
   );
 });
 
-test("an address that is not this machine's is said with the option that changes it", async () => {
+test('an address that the machine does not have is an error that names it and --host', async () => {
   const { code, stderr } = await runTrawl(['serve', index, '--host', '192.0.2.1', '--port', '0']);
   assert.equal(code, 2);
   assert.match(
@@ -240,18 +238,20 @@ test("an address that is not this machine's is said with the option that changes
   );
 });
 
-test('a missing or different encoder keeps the server from starting', async (t) => {
+test('the server does not start with a missing or different encoder', async (t) => {
   const missing = await runTrawl(['serve', index, '--port', '0', '--model', './none', '--quiet']);
   assert.equal(missing.code, 1);
   assert.match(missing.stderr, /none.*\[MODEL_NOT_FOUND\]\n$/);
   const other = await runTrawl(['serve', index, '--port', '0', '--model', await toyModel(t), '--quiet']);
   assert.equal(other.code, 1);
-  assert.match(other.stderr, /made with token-average-256, the query encoder is toy;.*\[MODEL_MISMATCH\]\n$/);
+  assert.match(other.stderr, /built with token-average-256, but the query encoder is toy\. .*\[MODEL_MISMATCH\]\n$/);
 });
 
-test('on a terminal the log has lines for a person', { skip: process.platform !== 'linux' }, async (t) => {
+test('on a terminal the log has readable lines instead of JSON', {
+  skip: process.platform === 'linux' ? false : 'the options of `script` are those of Linux',
+}, async (t) => {
   const program = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
-  // `script` gives the program a terminal, on which Ctrl-C is typed when it listens.
+  // `script` runs the program on a terminal; the test types Ctrl-C when the server listens.
   const line = `"${process.execPath}" "${program}" serve "${index}" --port 0`;
   const child = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
@@ -263,7 +263,7 @@ test('on a terminal the log has lines for a person', { skip: process.platform !=
   });
   const { stdout } = await endOf(child);
   assert.match(stdout, /\[\d\d:\d\d:\d\d\] .*INFO.*: .*Server listening at http/);
-  assert.match(stdout, /stopping: running requests end first/);
+  assert.match(stdout, /stopping after the running requests/);
   assert.doesNotMatch(stdout, /^\{/m);
 });
 
@@ -276,7 +276,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('--dialect and --listen put a dialect in front, each on its address', async (t) => {
+test('--listen opens an address with a preferred dialect of its own', async (t) => {
   const port = await freePort();
   const { url, child, ended } = await serveIndex(t, index, ['--listen', `${port}=zerosearch`]);
   const ask = async (at: string): Promise<unknown> => {
@@ -293,7 +293,7 @@ test('--dialect and --listen put a dialect in front, each on its address', async
   assert.equal((await ended).code, 0);
 });
 
-test('--listen opens a port of their own for clients whose dialect needs no name', async (t) => {
+test('--listen without a dialect opens an address that answers every dialect', async (t) => {
   const [plain, named] = [await freePort(), await freePort()];
   const args = ['--listen', `${plain}`, '--listen', `${named}=r1-searcher`];
   const { url } = await serveIndex(t, index, args);
@@ -307,7 +307,20 @@ test('--listen opens a port of their own for clients whose dialect needs no name
   }
 });
 
-test('--address-dir says where the server is, as ASearcher’s and RLinf’s clients look for it, until it stops', async (t) => {
+test('--truncate, or truncate of a --listen address, decides whether question or query is truncated', async (t) => {
+  const port = await freePort();
+  const { url } = await serveIndex(t, index, ['--truncate', 'question', '--listen', `${port}:truncate=tail`]);
+  const ask = async (at: string, query: string): Promise<string> => {
+    const questions = ['Which of the rivers is the one that is asked for here? '.repeat(60)];
+    const { body } = await postJson<{ result: unknown[][] }>(at, { queries: [query], questions, return_scores: true });
+    return JSON.stringify(body.result);
+  };
+  const tail = `http://127.0.0.1:${port}`;
+  assert.notEqual(await ask(url, 'a bridge'), await ask(url, 'a capital'));
+  assert.equal(await ask(tail, 'a bridge'), await ask(tail, 'a capital'));
+});
+
+test('--address-dir holds a file with the address until the server stops, as ASearcher’s and RLinf’s clients expect', async (t) => {
   const directory = join(await tempFolder(t), 'addresses');
   const { url, child, ended } = await serveIndex(t, index, ['--address-dir', directory]);
   const [name, ...others] = readdirSync(directory);
@@ -320,17 +333,17 @@ test('--address-dir says where the server is, as ASearcher’s and RLinf’s cli
   assert.deepEqual(readdirSync(directory), []);
 });
 
-test('a dialect or address that cannot be is refused with what can', async () => {
+test('an invalid dialect or address is refused with the allowed ones', async () => {
   const cases: readonly [string[], RegExp][] = [
-    [['--dialect', 'zero'], /"zero" is no dialect.*zerosearch.*\[CONFIG_INVALID\]/],
-    [['--listen', '6002='], /"6002=" is not understood; write \[HOST:\]PORT\[=DIALECT\].*\[USAGE\]/],
-    [['--listen', '6002=search-r1-rerank'], /"search-r1-rerank" is no dialect/],
-    [['--listen', '6980=rerank'], /"rerank" is no dialect/],
+    [['--dialect', 'zero'], /Dialect "zero" cannot be preferred.*zerosearch.*\[CONFIG_INVALID\]/],
+    [['--listen', '6002='], /"6002="; expected \[HOST:\]PORT\[=DIALECT\].*\[USAGE\]/],
+    [['--listen', '6002=search-r1-rerank'], /"search-r1-rerank" cannot be preferred/],
+    [['--listen', '6980=rerank'], /"rerank" cannot be preferred/],
     [['--address-dir', join(index, 'manifest.json')], /cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
-    [['--listen', '99999=rllm'], /not understood/],
-    [['--listen', '6002=none'], /"none" is no dialect/],
-    [['--listen', '6002=rllm:deadline=3'], /not understood.*:deadline-ms=N/],
-    [['--listen', '6002=rllm:deadline-ms='], /not understood/],
+    [['--listen', '99999=rllm'], /expected \[HOST:\]PORT/],
+    [['--listen', '6002=none'], /"none" cannot be preferred/],
+    [['--listen', '6002=rllm:deadline=3'], /expected \[HOST:\]PORT.*:deadline-ms=N/],
+    [['--listen', '6002=rllm:deadline-ms='], /expected \[HOST:\]PORT/],
   ];
   for (const [args, message] of cases) {
     const { code, stderr } = await runTrawl(['serve', index, '--port', '0', '--quiet', ...args]);

@@ -24,7 +24,7 @@ const READ = 'read-key-of-the-test-000';
 const ADMIN = 'admin-key-of-the-test-00';
 let first: string;
 let second: string;
-/** The same rows in an index of its own, with ids that tell it apart. */
+/** `second` has the same texts as `first`, with ids that begin with t- instead of s-. */
 before(async () => {
   first = await sampleIndex(folder);
   const rows = readFileSync(SAMPLE_PASSAGES, 'utf8').trimEnd().split('\n');
@@ -54,7 +54,7 @@ function prefixes({ results }: Native): string {
   return [...new Set(results.flatMap(({ hits }) => hits.map(({ id }) => id.slice(0, 2))))].join();
 }
 
-test('an index is exchanged under load by SIGHUP, its folder gone meanwhile, and a failed exchange leaves the old', async (t) => {
+test('SIGHUP reloads the index under load even if the old folder is gone, and after a failed reload the old index stays', async (t) => {
   const link = join(folder, 'current');
   const copy = join(folder, 'first-copy');
   renameSync(first, copy);
@@ -84,7 +84,7 @@ test('an index is exchanged under load by SIGHUP, its folder gone meanwhile, and
   child.kill('SIGHUP');
   let log = '';
   child.stderr!.on('data', (text: string) => (log += text));
-  while (!log.includes('could not be opened anew')) await sleep(20);
+  while (!log.includes('reload failed, the old index stays')) await sleep(20);
   await sleep(50);
   stop = true;
   await clients;
@@ -102,7 +102,7 @@ test('an index is exchanged under load by SIGHUP, its folder gone meanwhile, and
   assert.equal((await ended).code, 0);
 });
 
-test('SIGHUP during the start is done at its end, and several during a reload are one more', async (t) => {
+test('a SIGHUP during the start causes a reload after it, and several during a reload cause one more', async (t) => {
   const keys = join(folder, 'keys.fifo');
   execFileSync('mkfifo', [keys]);
   const child = spawnTrawl(['serve', first, '--port', '0', '--json', '--keys-file', keys]);
@@ -112,9 +112,9 @@ test('SIGHUP during the start is done at its end, and several during a reload ar
   let log = '';
   child.stderr!.on('data', (text: string) => (log += text));
   const reloaded = async (times: number): Promise<void> => {
-    while (log.split('opened anew').length <= times) await sleep(5);
+    while (log.split('reloaded (generation').length <= times) await sleep(5);
   };
-  // A pipe can be opened once the server reads it, and the server stands still until it is written.
+  // Opening the pipe waits until the server reads the keys; the server then waits until they are written.
   const giveKeys = async (meanwhile = (): void => {}): Promise<void> => {
     const pipe = await open(keys, 'w');
     meanwhile();
@@ -136,7 +136,7 @@ test('SIGHUP during the start is done at its end, and several during a reload ar
   assert.equal((await ended).code, 0);
 });
 
-test('two indexes, keys, a record and a warm start in one server', async (t) => {
+test('a server with two indexes, keys, a record and --warm', async (t) => {
   const record = join(folder, 'record.jsonl');
   const env = { TRAWL_API_KEYS: `read:${READ},admin:${ADMIN}` };
   const args = ['--index', `other=${second}`, '--warm', '--record', record, '--log-every', '2', '--host', '0.0.0.0'];
@@ -171,7 +171,7 @@ test('two indexes, keys, a record and a warm start in one server', async (t) => 
     (JSON.parse(stdout) as { indexes: { index: string }[] }).indexes.map(({ index }) => index),
     ['sample', 'other'],
   );
-  assert.match(stderr, /note: 0\.0\.0\.0 is every network of this machine, and without TLS .* can be read on the way/);
+  assert.match(stderr, /note: listening on every network of this machine without TLS: keys and queries can be read/);
   assert.doesNotMatch(stderr, new RegExp(`Brooklyn|${READ}|${ADMIN}`));
   const lines = readFileSync(record, 'utf8').trimEnd().split('\n');
   const kept = lines.map(
@@ -184,7 +184,7 @@ test('two indexes, keys, a record and a warm start in one server', async (t) => 
   assert.equal(kept[0]!.query, 'designer of the Brooklyn Bridge');
 });
 
-test('no refusal tells where the server keeps its files, or how it is made', async (t) => {
+test('no refusal contains a path or a stack of the server', async (t) => {
   const { url, child } = await serveIndex(t, first, ['--model', 'token-average-256']);
   const texts: string[] = [];
   const send = async (method: string, path: string, body?: string, type = 'application/json'): Promise<void> => {
@@ -220,7 +220,7 @@ test('no refusal tells where the server keeps its files, or how it is made', asy
   child.kill('SIGTERM');
 });
 
-/** The status of an answer and whether it says that the connection ends, or the code of what went wrong. */
+/** Sends a request; returns the status and the connection header of the answer, or the code of the error. */
 function askOn(agent: Agent, url: string): Promise<string> {
   return new Promise((resolve) => {
     const sent = request(`${url}/retrieve`, { method: 'POST', agent, headers: { 'content-type': 'application/json' } });
@@ -232,20 +232,20 @@ function askOn(agent: Agent, url: string): Promise<string> {
   });
 }
 
-test('clients that ask without end on their connections are told at SIGTERM to leave, and find the port closed', async (t) => {
+test('on SIGTERM every busy keep-alive client gets `connection: close`, and then finds the port closed', async (t) => {
   const { url, child, ended } = await serveIndex(t, first);
-  let begun = 0;
+  let answered = 0;
   const clients = Array.from({ length: 30 }, async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     t.after(() => agent.destroy());
     for (let answers = 0; ; answers++) {
       const answer = await askOn(agent, url);
       if (answer !== '200 keep-alive') return [answer, await askOn(agent, url)];
-      if (answers === 0) begun++;
+      if (answers === 0) answered++;
       await sleep(Math.random() * 30);
     }
   });
-  while (begun < 30) await sleep(5);
+  while (answered < 30) await sleep(5);
   child.kill('SIGTERM');
   const answers = await Promise.all(clients);
   for (const [last, next] of answers) {
@@ -255,8 +255,8 @@ test('clients that ask without end on their connections are told at SIGTERM to l
   assert.equal((await ended).code, 0);
 });
 
-test('a full disk behind the log stops nothing', {
-  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+test('the server keeps answering if the disk of its log is full', {
+  skip: !existsSync('/dev/full') && '/dev/full does not exist',
 }, async (t) => {
   const program = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
   const full = openSync('/dev/full', 'w');
@@ -274,19 +274,19 @@ test('a full disk behind the log stops nothing', {
   assert.deepEqual([(await ended).code, (await ended).signal], [0, null]);
 });
 
-test('what cannot be served is said before a port is taken', async () => {
+test('invalid options of trawl serve are refused with the reason', async () => {
   const bad = join(folder, 'bad.keys');
   writeFileSync(bad, 'read:short\n');
   const pem = join(folder, 'no.pem');
   writeFileSync(pem, 'nothing');
   const cases: readonly [readonly string[], RegExp][] = [
     [[], /<index> is missing.*\[USAGE\]/],
-    [[first, '--index', `sample=${second}`], /Two indexes are named sample.*\[USAGE\]/],
+    [[first, '--index', `sample=${second}`], /Two indexes have the name sample.*\[USAGE\]/],
     [[first, '--index', `a b=${second}`], /"a b" cannot be the name of an index.*\[USAGE\]/],
     [[first, '--index', `x=${folder}/none`], /\[INDEX_NOT_FOUND\]/],
     [[first, '--keys-file', `${folder}/none`], /--keys-file .* cannot be read.*\[CONFIG_INVALID\]/],
     [[first, '--keys-file', bad], /bad\.keys, line 1: the key has 5 characters.*\[CONFIG_INVALID\]/],
-    [[first, '--tls-cert', pem], /--tls-cert and --tls-key go together.*\[USAGE\]/],
+    [[first, '--tls-cert', pem], /--tls-cert and --tls-key must be given together.*\[USAGE\]/],
     [[first, '--tls-cert', pem, '--tls-key', pem], /cannot be used for TLS.*\[CONFIG_INVALID\]/],
     [[first, '--record', `${folder}/none/x`], /cannot be written.*--record.*\[OUTPUT_NOT_WRITABLE\]/],
   ];

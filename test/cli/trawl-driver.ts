@@ -1,12 +1,13 @@
 import { main } from '../../cli/main.ts';
 
-/** A command line to run in this process, and how it ended. */
+/** A command line to run in this process. */
 export interface DriverRequest {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** The result of a command line. */
 export interface DriverReply {
   readonly code: number;
   readonly stdout: string;
@@ -14,8 +15,7 @@ export interface DriverReply {
 }
 
 /**
- * A process that runs one command line after another, as they are sent to it: starting a process for each would take most
- * of the tests' time.
+ * Runs one command line after another in this process. Starting a process for each would take most of the tests' time.
  */
 process.on('message', async ({ args, cwd, env }: DriverRequest) => {
   process.chdir(cwd);

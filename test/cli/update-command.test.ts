@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { EXIT } from '../../cli/command.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { type Ended, endOf, fileFolder, jsonOf, postJson, runTrawl, serveIndex, spawnTrawl } from './run-trawl.ts';
 
@@ -21,11 +21,11 @@ const row = (i: number, text = `The ${WORDS[i % 10]} of the ${WORDS[(i * 3 + 1) 
   text,
 });
 const OLD = Array.from({ length: 30 }, (_, i) => row(i));
-/** 0 to 4 are gone, 5 has another text, 30 and 31 are new. */
+/** Without rows 0 to 4, with another text in row 5, and with new rows 30 and 31. */
 const NEW = [row(5, 'A lighthouse keeper counts the ships.'), ...OLD.slice(6), row(30), row(31)];
 
 const loaded = loadKernel();
-const noEngine = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
+const noEngine = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const folder = await fileFolder();
 before(async () => {
   write('old.jsonl', OLD);
@@ -61,7 +61,7 @@ async function get<T>(url: string): Promise<{ status: number; body: T }> {
   return { status: response.status, body: (await response.json()) as T };
 }
 
-test('a server keeps the generation that it opened; one that is started later has the new one', async (t) => {
+test('a server keeps serving the generation that it opened; a server started after the update serves the new one', async (t) => {
   const index = await copyOfIndex(t);
   const request = {
     queries: [OLD[2]!.text, 'A lighthouse keeper counts the ships.'],
@@ -81,7 +81,7 @@ test('a server keeps the generation that it opened; one that is started later ha
   const { result } = (await postJson<Reply>(url, request)).body;
   const idsOf = (hits: Reply['result'][number]): string[] => hits.map(({ document }) => document.id).sort();
   for (const hits of result)
-    assert.deepEqual(idsOf(hits), NEW.map(({ id }) => id).sort(), 'k beyond the passages there are');
+    assert.deepEqual(idsOf(hits), NEW.map(({ id }) => id).sort(), 'k is larger than the number of passages');
   assert.equal(result[1]![0]!.document.text, 'A lighthouse keeper counts the ships.');
   const scores = (hits: Reply['result'][number]): Map<string, number> =>
     new Map(hits.map(({ document, score }) => [JSON.stringify(document), score]));
@@ -90,7 +90,7 @@ test('a server keeps the generation that it opened; one that is started later ha
     const was = oldScores.get(document);
     if (was !== undefined) assert.equal(score, was);
   }
-  // A changed passage is found under its id, a removed one is not, and titles likewise.
+  // A changed passage is found by its id and title; a removed one is not.
   const changed = await get<{ row: number; document: Row; sameId?: number[] }>(`${url}/v1/passages/p5`);
   assert.deepEqual([changed.body.row, changed.body.document.text], [30, 'A lighthouse keeper counts the ships.']);
   assert.equal(changed.body.sameId, undefined);
@@ -112,15 +112,15 @@ test('a server keeps the generation that it opened; one that is started later ha
   assert.equal((await get<{ corpus_size: number }>(`${url}/health`)).body.corpus_size, 27);
 });
 
-test('what an index was made with need not be said again, and what contradicts it is refused', async (t) => {
+test('an update uses the options of the build, and refuses options that contradict them', async (t) => {
   const index = await copyOfIndex(t);
   const manifest = readFileSync(join(index, 'manifest.json'), 'utf8');
   for (const [args, code, message] of [
-    [['--passage-template', '{text}'], EXIT.usage, /embedded by "\{title\}\. \{text\}".*\[USAGE\]/],
-    [['--overwrite'], EXIT.usage, /--update changes the index that is there; --overwrite does not go with it/],
-    [['--if-changed'], EXIT.usage, /--if-changed does not go with it/],
-    [['--append'], EXIT.usage, /--append does not go with it/],
-    [['--shard', '0/2'], EXIT.usage, /--shard does not go with it/],
+    [['--passage-template', '{text}'], EXIT.usage, /built with "\{title\}\. \{text\}".*\[USAGE\]/],
+    [['--overwrite'], EXIT.usage, /--update changes an existing index and cannot be combined with --overwrite/],
+    [['--if-changed'], EXIT.usage, /cannot be combined with --if-changed/],
+    [['--append'], EXIT.usage, /cannot be combined with --append/],
+    [['--shard', '0/2'], EXIT.usage, /cannot be combined with --shard/],
     [['--max-passage-tokens', '41'], EXIT.failed, /maxTokens: .*"passage":40.*"passage":41.*\[MODEL_MISMATCH\]/],
     [['--model', 'no-such-model'], EXIT.failed, /\[MODEL_NOT_FOUND\]/],
   ] as const) {
@@ -128,22 +128,19 @@ test('what an index was made with need not be said again, and what contradicts i
     assert.deepEqual([ended.code, ended.stdout], [code, ''], ended.stderr);
     assert.match(ended.stderr, message);
   }
-  assert.match((await update(`${index}-none`)).stderr, /no index there.*\[INDEX_NOT_FOUND\]/);
+  assert.match((await update(`${index}-none`)).stderr, /no index found.*\[INDEX_NOT_FOUND\]/);
   assert.equal(readFileSync(join(index, 'manifest.json'), 'utf8'), manifest);
   const same = ['--passage-template', '{title}. {text}', '--max-passage-tokens', '40', '--model', 'token-average-256'];
   const { code, stderr } = await update(index, ...same);
   assert.equal(code, 0, stderr);
-  assert.match(stderr, /ix: 3 passages added, 6 removed, 24 kept\n {2}27 passages in 2 shards, beside 6 removed rows/);
-  assert.match((await update(index)).stderr, /holds these 27 passages already; nothing to do\./);
+  assert.match(stderr, /ix: 3 passages added, 6 deleted, 24 kept\n {2}27 passages in 2 shards, and 6 deleted rows/);
+  assert.match((await update(index)).stderr, /already has these 27 passages; nothing to do\./);
   const { stdout } = await runTrawl(['inspect', index]);
-  assert.match(
-    stdout,
-    /rows +33 × 256.*\n +removed +6; 27 passages can be found\n +changed +after it was built, last by trawl index --update/,
-  );
+  assert.match(stdout, /rows +33 × 256.*\n +deleted +6; 27 passages remain\n +changed +last by trawl index --update/);
   assert.equal((await runTrawl(['verify', index, '--quiet'])).code, 0);
 });
 
-test('the way TSV was read is remembered, and packing makes no difference', async (t) => {
+test('an update reads TSV with the options of the build, packed or not', async (t) => {
   const at = await tempFolder(t);
   const lines = Array.from({ length: 20 }, (_, i) => `${i}\tpassage ${i} of some words\n`);
   writeFileSync(join(at, 'a.tsv'), lines.join(''));
@@ -158,12 +155,12 @@ test('the way TSV was read is remembered, and packing makes no difference', asyn
   assert.deepEqual(jsonOf<{ update: object }>(again).update, { kept: 18, restored: 0, added: 0, removed: 0, rows: 21 });
 });
 
-test('--compact leaves the removed rows out', { skip: noEngine }, async (t) => {
+test('optimize --compact drops the deleted rows', { skip: noEngine }, async (t) => {
   const index = await copyOfIndex(t);
   assert.equal((await update(index, '--quiet')).code, 0);
   const { stdout, code, stderr } = await runTrawl(['optimize', index, '--compact']);
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /^6 removed rows left out, 1 shard written anew; codes made for 0 shards/);
+  assert.match(stdout, /^6 deleted rows dropped, 1 shard rewritten; search codes made for 0 shards/);
   const { rows, tombstones } = jsonOf<Record<string, unknown>>(await runTrawl(['inspect', index, '--json']));
   assert.deepEqual([rows, tombstones], [27, null]);
 });
@@ -173,7 +170,7 @@ test('--plan says what an update would do, and changes nothing', async (t) => {
   const manifest = readFileSync(join(index, 'manifest.json'), 'utf8');
   const { code, stdout } = await update(index, '--plan');
   assert.equal(code, 0);
-  assert.match(stdout, /ix: 24 passages are there, 3 to be embedded in 1 new shard, 6 to be removed; 33 rows then\n/);
+  assert.match(stdout, /ix: 24 passages to keep, 3 to embed in 1 new shard, 6 to delete; 33 rows afterwards\n/);
   type Plan = { update: object; rows: number; bytes: { vectors: number } };
   const plan = jsonOf<Plan>(await update(index, '--plan', '--json'));
   assert.deepEqual(plan.update, { kept: 24, restored: 0, added: 3, removed: 6, rows: 33 });
@@ -182,11 +179,11 @@ test('--plan says what an update would do, and changes nothing', async (t) => {
   assert.equal(existsSync(`${index}.partial`), false);
 });
 
-test('trawl remove takes ids from the command line or a file, and tells those that no passage has', async (t) => {
+test('trawl remove takes ids from the command line or a file, and reports ids without a passage', async (t) => {
   const index = await copyOfIndex(t);
   const some = await runTrawl(['remove', index, 'p3', 'p99']);
   assert.equal(some.code, 0);
-  assert.match(some.stderr, /ix: 1 passage removed\n {2}29 passages .*\n {2}1 id without a passage: "p99"\n/);
+  assert.match(some.stderr, /ix: 1 passage deleted\n {2}29 passages .*\n {2}1 id without a passage: "p99"\n/);
   writeFileSync(join(folder, 'ids.txt'), 'p4\r\np3\n\np5');
   const { removed, unknownIds, rows, removedRows } = jsonOf<Record<string, unknown>>(
     await runTrawl(['remove', index, '--ids', 'ids.txt', '--json'], { cwd: folder }),
@@ -204,7 +201,7 @@ test('trawl remove takes ids from the command line or a file, and tells those th
   assert.match((await runTrawl(['remove', `${index}-none`, 'a'])).stderr, /\[INDEX_NOT_FOUND\]/);
 });
 
-test('an update that a scheduler stops ends with 75, keeps a second one out while it runs, and goes on', async (t) => {
+test('a running update locks out others; stopped by SIGTERM it ends with 75, and the same command resumes it', async (t) => {
   const index = await copyOfIndex(t);
   const many = Array.from({ length: 25_000 }, (_, i) => row(i));
   write('many.jsonl', many);
@@ -218,14 +215,14 @@ test('an update that a scheduler stops ends with 75, keeps a second one out whil
       if (seen.includes('"encode"')) resolve();
     });
   });
-  assert.match((await update(index)).stderr, /is building .*ix\.partial at this moment.*\[BUILD_LOCKED\]/);
+  assert.match((await update(index)).stderr, /is building .*ix\.partial.*\[BUILD_LOCKED\]/);
   assert.match((await runTrawl(['remove', index, 'p1'])).stderr, /\[BUILD_LOCKED\]/);
   child.kill('SIGTERM');
   const stopped = await ended;
   assert.equal(stopped.code, EXIT.resumable, stopped.stderr);
-  assert.match(stopped.stderr, /What is done is kept in .*ix\.partial: the same command goes on there/);
+  assert.match(stopped.stderr, /ix\.partial keeps the finished part: run the same command again/);
   assert.match((await update(index)).stderr, /corpus file 1: many\.jsonl, now new\.jsonl.*\[BUILD_DIFFERS\]/);
   const { resumedRows, added } = jsonOf<Record<string, number>>(await runTrawl([...args, '--json'], { cwd: folder }));
-  assert.ok(resumedRows! > 0, 'it went on where it was');
+  assert.ok(resumedRows! > 0, 'the second run resumed');
   assert.equal(added, 24_970);
 });

@@ -12,7 +12,7 @@ import { runTrawl, SAMPLE_PASSAGES } from './run-trawl.ts';
 
 const COMMANDS = await loadCommands();
 
-test('trawl alone shows its help on stderr and is a usage error', async () => {
+test('trawl without arguments prints its help on stderr and is a usage error', async () => {
   const { code, stdout, stderr } = await runTrawl([]);
   assert.equal(code, EXIT.usage);
   assert.equal(stdout, '');
@@ -20,7 +20,7 @@ test('trawl alone shows its help on stderr and is a usage error', async () => {
   for (const { name, summary } of COMMANDS) assert.ok(stderr.includes(`${name.padEnd(width)}  ${summary}`), name);
 });
 
-test('--help, -h and help show the help on stdout', async () => {
+test('--help, -h and help print the help on stdout', async () => {
   for (const args of [['--help'], ['-h'], ['help']]) {
     const { code, stdout, stderr } = await runTrawl(args);
     assert.equal(code, EXIT.ok);
@@ -29,7 +29,7 @@ test('--help, -h and help show the help on stdout', async () => {
   }
 });
 
-test('--version and -V print the version alone', async () => {
+test('--version and -V print only the version', async () => {
   for (const args of [['--version'], ['-V']]) {
     const { code, stdout } = await runTrawl(args);
     assert.deepEqual([code, stdout], [EXIT.ok, `${packageVersion}\n`]);
@@ -46,11 +46,11 @@ for (const command of COMMANDS) {
     }
     const options: OptionTable = { ...command.options, ...COMMON_OPTIONS };
     for (const [name, spec] of Object.entries(options)) {
-      const shown = spec.kind === 'flag' && spec.default === true ? `--no-${name}` : `--${name}`;
+      const shown = spec.type === 'flag' && spec.default === true ? `--no-${name}` : `--${name}`;
       assert.match(stdout, new RegExp(`^ {2}${shown}( |$)`, 'm'));
       const plain = stdout.replaceAll(/\s+/g, ' ');
       assert.ok(plain.includes(`[${environmentName(name)}]`), environmentName(name));
-      if (spec.kind !== 'flag' && spec.kind !== 'list' && spec.default !== undefined) {
+      if (spec.type !== 'flag' && spec.type !== 'list' && spec.default !== undefined) {
         assert.ok(plain.includes(`Default: ${spec.default}.`), name);
       }
     }
@@ -71,7 +71,7 @@ const MISUSE: Readonly<Record<string, readonly [args: readonly string[], message
     ['serv', 'x'],
     /^trawl: Unknown command serv; did you mean serve\? See `trawl --help`\. \[USAGE\]\n$/,
   ],
-  'a command like none': [['photosynthesis'], /^trawl: Unknown command photosynthesis\. See/],
+  'an unknown command without a similar one': [['photosynthesis'], /^trawl: Unknown command photosynthesis\. See/],
   'help for an unknown command': [['help', 'serch'], /did you mean search\?/],
   'an option before the command': [['--port', '80', 'serve'], /The command comes first.*trawl <command> --port/],
   'a missing argument': [['serve'], /<index> is missing: trawl serve <index>/],
@@ -79,21 +79,18 @@ const MISUSE: Readonly<Record<string, readonly [args: readonly string[], message
   'an unknown option': [['serve', 'i', '--prot', '1'], /Unknown option --prot; did you mean --port\?/],
   'a port out of range': [
     ['serve', 'i', '--port', '65536'],
-    /--port is "65536"; it has to be a whole number from 0 to 65535/,
+    /--port is "65536"; expected a whole number from 0 to 65535/,
   ],
-  'more passages by default than at most': [
-    ['serve', 'i', '--topk', '9', '--max-k', '5'],
-    /--topk 9 is more than --max-k 5/,
-  ],
-  'an index without --out': [['index', SAMPLE_PASSAGES], /Name the directory to make: --out DIR/],
-  'an empty --out': [['index', SAMPLE_PASSAGES, '--out', ''], /Name the directory to make: --out DIR/],
-  'a search without query': [['search', 'i'], /Give either a query or --queries FILE/],
-  'a search with both': [['search', 'i', 'q', '--queries', 'f'], /Give either a query or --queries FILE/],
+  'a default k above the largest k': [['serve', 'i', '--topk', '9', '--max-k', '5'], /--topk is 9, but --max-k is 5/],
+  'an index without --out': [['index', SAMPLE_PASSAGES], /--out is missing: the index directory/],
+  'an empty --out': [['index', SAMPLE_PASSAGES, '--out', ''], /--out is missing: the index directory/],
+  'a search without query': [['search', 'i'], /Expected either a query or --queries FILE/],
+  'a search with both': [['search', 'i', 'q', '--queries', 'f'], /Expected either a query or --queries FILE/],
   'a search of a file without --out': [['search', 'i', '--queries', 'f'], /--queries needs --out FILE/],
-  'an evaluation without questions': [['eval', 'i'], /Name the questions: --queries FILE/],
-  'cutoffs that are no numbers': [['eval', 'i', '--queries', 'f', '--cutoffs', '1,x'], /--cutoffs is "1,x"/],
+  'an evaluation without questions': [['eval', 'i'], /--queries is missing/],
+  'a cutoff that is no number': [['eval', 'i', '--queries', 'f', '--cutoffs', '1,x'], /--cutoffs is "1,x"/],
   'a cutoff of 0': [['eval', 'i', '--queries', 'f', '--cutoffs', '0,5'], /whole numbers from 1/],
-  'a cutoff beyond exact numbers': [
+  'a cutoff beyond 2^53': [
     ['eval', 'i', '--queries', 'f', '--cutoffs', '99999999999999999999'],
     /whole numbers from 1/,
   ],
@@ -109,27 +106,15 @@ for (const [name, [args, message]] of Object.entries(MISUSE)) {
 }
 
 const FAILURES: Readonly<Record<string, readonly [args: readonly string[], code: string, message: RegExp]>> = {
-  'an index that is not there': [
-    ['inspect', '/nonexistent/index'],
-    'INDEX_NOT_FOUND',
-    /\/nonexistent\/index: no index there/,
-  ],
-  'a corpus that is not there': [
-    ['index', '/nonexistent.jsonl', '--out', 'x'],
-    'CORPUS_NOT_FOUND',
-    /nonexistent\.jsonl/,
-  ],
-  'a model that is not there': [
+  'a missing index': [['inspect', '/nonexistent/index'], 'INDEX_NOT_FOUND', /\/nonexistent\/index: no index found/],
+  'a missing corpus': [['index', '/nonexistent.jsonl', '--out', 'x'], 'CORPUS_NOT_FOUND', /nonexistent\.jsonl/],
+  'a missing model': [
     ['index', SAMPLE_PASSAGES, '--out', 'x', '--model', 'none'],
     'MODEL_NOT_FOUND',
-    /no model named "none".*token-average-256/,
+    /Model "none" not found.*token-average-256/,
   ],
-  'a template that is none': [
-    ['index', SAMPLE_PASSAGES, '--out', 'x', '--passage-template', '{'],
-    'TEMPLATE_INVALID',
-    /./,
-  ],
-  'a configuration file that is not there': [
+  'an invalid template': [['index', SAMPLE_PASSAGES, '--out', 'x', '--passage-template', '{'], 'TEMPLATE_INVALID', /./],
+  'a missing configuration file': [
     ['doctor', '--config', 'none.json'],
     'CONFIG_INVALID',
     /none\.json: the configuration file does not exist/,
@@ -149,7 +134,7 @@ for (const [name, [args, code, message]] of Object.entries(FAILURES)) {
   });
 }
 
-test('usage errors are JSON too with --json', async () => {
+test('with --json usage errors are JSON', async () => {
   const lines = [
     ['bogus', '--json'],
     ['help', 'bogus', '--json'],
@@ -163,13 +148,13 @@ test('usage errors are JSON too with --json', async () => {
   }
 });
 
-test('what stands behind -- is an argument, also when it looks like --help', async () => {
+test('everything after -- is an argument, even --help', async () => {
   const { code, stderr } = await runTrawl(['inspect', '--', '--help']);
   assert.equal(code, EXIT.failed);
-  assert.match(stderr, /--help: no index there/);
+  assert.match(stderr, /--help: no index found/);
 });
 
-test('the environment and trawl.config.json of the current folder reach a command', async (t) => {
+test('commands read the environment and trawl.config.json in the current folder', async (t) => {
   const cwd = await tempFolder(t);
   const fromEnvironment = await runTrawl(['serve', 'i'], { cwd, env: { TRAWL_PORT: 'eighty' } });
   assert.equal(fromEnvironment.code, EXIT.failed);
@@ -178,11 +163,8 @@ test('the environment and trawl.config.json of the current folder reach a comman
   const fromFile = await runTrawl(['serve', 'i'], { cwd });
   assert.match(
     fromFile.stderr,
-    /trawl\.config\.json: "serve\.port" is "80"; it has to be a whole number\. \[CONFIG_INVALID\]/,
+    /trawl\.config\.json: "serve\.port" is "80"; expected a whole number\. \[CONFIG_INVALID\]/,
   );
   writeFileSync(join(cwd, 'trawl.config.json'), '{"index": {"quiet": true}, "servee": {}}');
-  assert.match(
-    (await runTrawl(['serve', 'i'], { cwd })).stderr,
-    /there is no command "servee"; did you mean "serve"\?/,
-  );
+  assert.match((await runTrawl(['serve', 'i'], { cwd })).stderr, /"servee" is not a command; did you mean "serve"\?/);
 });

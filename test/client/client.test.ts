@@ -4,7 +4,7 @@ import { TrawlClient, TrawlConnectionError, TrawlResponseError } from '../../src
 import { waitMs } from '../../src/client/retry.ts';
 import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from '../http/build.ts';
 import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
@@ -12,7 +12,7 @@ import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
 const SHORT = { retry: { attempts: 4, firstWaitMs: 1 } };
 const INDEXES: ScriptedAnswer = { status: 200, body: { indexes: [] } };
 
-/** Of undici, which Node's fetch is made of and which it does not export. */
+/** undici's Agent: Node's fetch uses it but does not export it. */
 type AgentClass = new (options: { headersTimeout: number }) => { close(): Promise<void> };
 
 function refusal(status: number, code: string, retryAfter?: string): ScriptedAnswer {
@@ -20,7 +20,7 @@ function refusal(status: number, code: string, retryAfter?: string): ScriptedAns
   return { status, headers, body: { error: { code, message: 'Not now.' } } };
 }
 
-test('the package has the client as an entry of its own', async () => {
+test('the package exports the client as trawl-retrieval/client', async () => {
   const entry = (await import('trawl-retrieval/client' as string)) as { TrawlClient: unknown };
   assert.equal(entry.TrawlClient, TrawlClient);
 });
@@ -47,7 +47,7 @@ test('a search has a typed result for each query, and a failing query fails alon
   assert.deepEqual((await client.search(['a'])).results.length, 1);
 });
 
-test('queries are fused without what was seen', async (t) => {
+test('a fused search leaves out excluded passages', async (t) => {
   const { url } = await serve(t, new FakeRetriever());
   const reply = await new TrawlClient(url).search({ queries: ['a', 'b'], k: 3, fuse: 'rrf', exclude: ['0', 3] });
   const hits: FusedHit[] = reply.hits ?? [];
@@ -55,21 +55,22 @@ test('queries are fused without what was seen', async (t) => {
   assert.ok(hits.every(({ id, from }) => id !== '0' && id !== 3 && from.length > 0));
 });
 
-test('passages, indexes, vectors and Search-R1’s request come as the server has them', async (t) => {
+test('passages, indexes, vectors and Search-R1’s request return what the server has', async (t) => {
   const { url } = await serve(t, new FakeRetriever());
   const client = new TrawlClient(`${url}/`);
   assert.equal((await client.passage('s-1')).document.contents, '"Brooklyn Bridge"\nA bridge in New York.');
   assert.equal((await client.passage(3)).row, 3);
   const [index] = await client.indexes();
   assert.deepEqual(
-    [index!.name, index!.model.name, index!.model.maxTokens.query],
+    [index!.name, index!.model!.name, index!.model!.maxTokens.query],
     ['fake-sample', 'fake-encoder', 256],
   );
   const [query, text] = await client.embed(['one', 'ä']);
   assert.deepEqual([...query!], [10, 'q'.charCodeAt(0), 'u'.charCodeAt(0), 'e'.charCodeAt(0)]);
   assert.equal(text![0], 8);
-  const [passage] = await client.embed(['one'], { kind: 'passage', model: 'fake-encoder' });
+  const [passage] = await client.embed(['one'], { inputType: 'passage', model: 'fake-encoder' });
   assert.equal(passage![1], 'p'.charCodeAt(0));
+  assert.deepEqual(await client.embed(['one'], { kind: 'passage' }), [passage]);
   assert.deepEqual(await client.embed([]), []);
   assert.equal((await client.embed(Array.from({ length: 2_050 }, () => 'x'))).length, 2_050);
   const [documents] = await client.retrieve(['a'], { topk: 2, questions: ['b'] });
@@ -83,7 +84,7 @@ test('passages, indexes, vectors and Search-R1’s request come as the server ha
   assert.deepEqual(await client.retrieve([]), []);
 });
 
-test('a refusal has its status, its code and the request’s id, and is not repeated', async (t) => {
+test('an error reply has a status, a code and a request id, and its call is not repeated', async (t) => {
   const { url } = await serve(t, new FakeRetriever());
   const client = new TrawlClient(url);
   const refused = (status: number, code: string) => (error: unknown) => {
@@ -102,7 +103,7 @@ test('a refusal has its status, its code and the request’s id, and is not repe
   }
 });
 
-test('a 503 and a lost connection are repeated, as often as was said', async (t) => {
+test('a call is repeated after a 503 and after a lost connection, up to the given number of attempts', async (t) => {
   for (const [answers, requests, error] of [
     [[refusal(503, 'NOT_READY'), refusal(503, 'OVERLOADED', '0'), INDEXES], 3, undefined],
     [[{ status: 0 }, { ...INDEXES, half: true }, INDEXES], 3, undefined],
@@ -117,7 +118,7 @@ test('a 503 and a lost connection are repeated, as often as was said', async (t)
   }
 });
 
-test('a call that fetch has waited for too long is not made again', async (t) => {
+test('a call that timed out is not repeated', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { url } = await serve(t, retriever);
   await fetch(`${url}/livez`);
@@ -132,8 +133,8 @@ test('a call that fetch has waited for too long is not made again', async (t) =>
   assert.equal(retriever.calls.length, 1);
 });
 
-test('waits are those the server asks for, and no longer than allowed', () => {
-  const retry = { attempts: 1, firstWaitMs: 500, maxWaitMs: 4_000 };
+test('the wait before a retry follows retry-after, or else doubles, up to the maximum', () => {
+  const retry = { firstWaitMs: 500, maxWaitMs: 4_000 };
   assert.equal(waitMs(0, '3', retry), 3_000);
   assert.equal(waitMs(0, '600', retry), 4_000);
   assert.equal(waitMs(5, '0', retry), 0);
@@ -147,20 +148,20 @@ test('waits are those the server asks for, and no longer than allowed', () => {
   assert.ok(waitMs(100_000, null, retry) <= 4_000);
 });
 
-test('an aborted call rejects with its reason, ends the server’s work and is not repeated', async (t) => {
+test('an aborted call rejects with the signal’s reason, is cancelled in the server and is not repeated', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { url } = await serve(t, retriever);
   const gone = new AbortController();
   const asked = new TrawlClient(url, SHORT).search(['a'], { signal: gone.signal });
   await eventually(() => retriever.calls.length === 1);
-  const reason = new Error('no longer wanted');
+  const reason = new Error('the reader left');
   gone.abort(reason);
   await assert.rejects(asked, reason);
   await eventually(() => retriever.calls[0]?.signal?.aborted === true);
   assert.equal(retriever.calls.length, 1);
 });
 
-test('an abort ends the wait before a repetition', async (t) => {
+test('an abort ends the wait before the next attempt', async (t) => {
   const { url, requests } = await scriptedServer(t, refusal(503, 'OVERLOADED', '30'));
   const gone = new AbortController();
   const asked = new TrawlClient(url).indexes({ signal: gone.signal });
@@ -170,7 +171,7 @@ test('an abort ends the wait before a repetition', async (t) => {
   assert.equal(requests.length, 1);
 });
 
-test('a server that starts is waited for, as long as was said', async (t) => {
+test('waitUntilReady waits while the server starts, at most timeoutMs', async (t) => {
   const holder = new RetrieverHolder();
   const { url } = await serve(t, holder);
   const client = new TrawlClient(url);
@@ -184,7 +185,7 @@ test('a server that starts is waited for, as long as was said', async (t) => {
   await assert.rejects(nowhere.waitUntilReady({ timeoutMs: 20, pollMs: 5 }), TrawlConnectionError);
 });
 
-test('the key is sent with each request, and an own fetch is used', async (t) => {
+test('requests have the API key and are sent with the given fetch', async (t) => {
   const { url, requests } = await scriptedServer(t, INDEXES);
   const seen: unknown[] = [];
   const client = new TrawlClient(url, {
@@ -199,13 +200,12 @@ test('the key is sent with each request, and an own fetch is used', async (t) =>
   assert.deepEqual(seen, [`${url}/v1/indexes`]);
 });
 
-test('what is no Trawl server is told as that', async (t) => {
+test('the reply of another server is an error, and invalid settings are refused', async (t) => {
   for (const body of ['<html>', '[1]', 'null']) {
     const { url } = await scriptedServer(t, { status: 200, body });
-    await assert.rejects(new TrawlClient(url).indexes(), /is it a Trawl server/);
+    await assert.rejects(new TrawlClient(url).indexes(), /Check that it is a Trawl server/);
   }
   const { url } = await scriptedServer(t, { status: 502, body: '<html>' });
   await assert.rejects(new TrawlClient(url).indexes(), { status: 502, code: 'UNKNOWN' });
-  assert.throws(() => new TrawlClient('nonsense'), TypeError);
   assert.throws(() => new TrawlClient(url, { retry: { attempts: 0 } }), /attempts is 0/);
 });

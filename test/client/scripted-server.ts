@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** Status 0 cuts the connection once the request is read; `half` cuts it in the middle of the body. */
+/** Status 0: the server closes the connection instead of answering. `half`: it closes it in the middle of the body. */
 export interface ScriptedAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -11,20 +11,51 @@ export interface ScriptedAnswer {
   readonly half?: boolean;
 }
 
-export interface ScriptedRequest {
+interface ScriptedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
 
-/** A server on a real socket that gives its answers in order, the last one for ever: ours on a bad day. */
-export async function scriptedServer(
-  t: TestContext,
-  ...answers: readonly ScriptedAnswer[]
-): Promise<{ url: string; requests: ScriptedRequest[] }> {
+export interface ScriptedServer {
+  readonly url: string;
+  readonly requests: readonly ScriptedRequest[];
+  /** Closes the port and every connection, as the end of a process does. */
+  stop(): Promise<void>;
+  /** Listens on the same port again. */
+  start(): Promise<void>;
+}
+
+/** A server on a real socket that gives its answers in order and repeats the last one. */
+export async function scriptedServer(t: TestContext, ...answers: readonly ScriptedAnswer[]): Promise<ScriptedServer> {
   const requests: ScriptedRequest[] = [];
-  const server = createServer((request, response) => {
+  let server: Server;
+  let port = 0;
+  const scripted = {
+    url: '',
+    requests,
+    async stop(): Promise<void> {
+      if (!server.listening) return;
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+    async start(): Promise<void> {
+      server = answering(answers, requests);
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      ({ port } = server.address() as AddressInfo);
+      scripted.url = `http://127.0.0.1:${port}`;
+    },
+  };
+  t.after(() => scripted.stop());
+  await scripted.start();
+  return scripted;
+}
+
+function answering(answers: readonly ScriptedAnswer[], requests: ScriptedRequest[]): Server {
+  return createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -42,11 +73,4 @@ export async function scriptedServer(
       else response.end(body);
     });
   });
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
 }

@@ -7,7 +7,7 @@ import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import type { Passage } from '../../corpus/passage.ts';
 import { type ErrorCode, TrawlError } from '../../src/errors.ts';
 
-/** A directory of its own for a test, removed afterwards. `write` returns the path of the file it made. */
+/** A temporary directory for a test. `write` returns the path of the new file. */
 export function corpusDir(t: Pick<TestContext, 'after'>): {
   path: string;
   write: (name: string, content: string | Uint8Array) => string;
@@ -31,7 +31,7 @@ export async function readAll(paths: string | readonly string[], options?: Corpu
   return passages;
 }
 
-/** For `assert.throws` and `assert.rejects`: an error of that code whose message has each of the parts. */
+/** For `assert.throws` and `assert.rejects`: expects an error with this code and all parts in its message. */
 export function failsWith(code: ErrorCode, ...parts: readonly (string | RegExp)[]): (error: unknown) => true {
   return (error) => {
     if (!(error instanceof TrawlError)) throw new Error(`expected a TrawlError ${code}`, { cause: error });

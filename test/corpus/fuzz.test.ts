@@ -24,7 +24,7 @@ const TSV = Buffer.from(
 
 type Random = () => number;
 
-/** Some bytes changed, removed, put in or doubled, or the end cut off. */
+/** Changes, removes, inserts or duplicates some bytes, or truncates the file. */
 function mutate(bytes: Buffer, random: Random): Buffer {
   let mutated = Buffer.from(bytes);
   for (let left = 1 + Math.floor(random() * 3); left > 0; left--) {
@@ -60,7 +60,7 @@ interface Read {
   readonly skipped: number;
 }
 
-/** What a corpus gave, with bad lines passed over; null where the file was refused, by a named error. */
+/** Counts the passages of a corpus, skipping bad lines; null if the file was refused with a TrawlError. */
 async function read(path: string, format: CorpusFormat, what: string): Promise<Read | null> {
   const corpus = openCorpus([path], { format, skipBadLines: true });
   let passages = 0;
@@ -78,7 +78,7 @@ async function read(path: string, format: CorpusFormat, what: string): Promise<R
   return { passages, skipped: corpus.report.skippedLines };
 }
 
-/** Lines with something on them, counted another way than the reader does. */
+/** Counts the lines that are not blank, independently of the reader. */
 function jsonLines(text: Buffer): number {
   const lines = text
     .toString('latin1')
@@ -116,7 +116,7 @@ const TEXT_CASES: readonly (readonly [CorpusFormat, Buffer, (mutated: Buffer, fo
     Buffer.concat([gzipSync(JSONL.subarray(0, 500)), gzipSync(JSONL.subarray(500))]),
     (mutated, found) => assert.equal(found.passages + found.skipped, jsonLines(gunzipSync(mutated))),
   ],
-  // Its frames have checksums; without the second, which may be cut off at its first byte, 500 bytes are left.
+  // The frames have checksums. The second may be missing entirely, which leaves 500 bytes.
   [
     'jsonl.zst',
     Buffer.concat([rawFrame(JSONL.subarray(0, 500)), rawFrame(JSONL.subarray(500))]),
@@ -126,7 +126,7 @@ const TEXT_CASES: readonly (readonly [CorpusFormat, Buffer, (mutated: Buffer, fo
   ['tsv.zst', zstdFrame(TSV), () => undefined],
 ];
 
-test('damaged text files by the hundred: a named error, or every line accounted for', async (t) => {
+test('hundreds of damaged text files give a TrawlError, or every line is a passage or a bad line', async (t) => {
   const dir = corpusDir(t);
   const random = seededRandom(20181220);
   const outcomes = { read: 0, refused: 0 };
@@ -144,7 +144,7 @@ test('damaged text files by the hundred: a named error, or every line accounted 
   assert.ok(outcomes.read > 150 && outcomes.refused > 150, JSON.stringify(outcomes));
 });
 
-test('damaged Parquet files by the dozen: a named error or all rows that the footer says, and always an end', async (t) => {
+test('damaged Parquet files give a TrawlError or all rows of the footer, and reading always ends', async (t) => {
   const dir = corpusDir(t);
   const random = seededRandom(20181221);
   const text = Array.from({ length: ROWS }, (_, i) => `passage ${i % 7}`);

@@ -19,10 +19,10 @@ function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
   return ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end));
 }
 
-/** Short pieces, so that line ends fall beside each other and beside chunk borders. */
+/** Short pieces, so that line ends are adjacent and at chunk borders. */
 const text = fc.array(fc.constantFrom('\n', '\r', '\r\n', 'a', 'bc', '\u0085', ' '), { maxLength: 40 });
 
-test('lines do not depend on where the chunks are cut', () => {
+test('lines do not depend on the chunk borders', () => {
   fc.assert(
     fc.property(
       text,
@@ -66,7 +66,7 @@ test('lines are numbered from 1 and blank ones count', () => {
   );
 });
 
-test('a line over the limit is passed over with its size, and the next one is read', () => {
+test('a line over the limit is reported with its size but without its bytes, and the next one is read', () => {
   const bytes = Buffer.from('ab\nabcd\nabc');
   for (const chunks of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte))]) {
     const lines = split(chunks, 'lf', 3);
@@ -79,7 +79,7 @@ test('an over-long last line without a line end is reported too', () => {
   assert.deepEqual(texts(split([Buffer.from('abcd')], 'lf', 3)), [undefined]);
 });
 
-test('no bytes are no lines', () => {
+test('empty input has no lines', () => {
   assert.deepEqual(split([], 'lf'), []);
   assert.deepEqual(split([Buffer.alloc(0)], 'universal'), []);
 });

@@ -12,13 +12,13 @@ import { scanCorpus } from '../../corpus/scan-corpus.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
-/** The name that the file in the published wiki-18.jsonl.gz has. */
+/** The name of the file in the published wiki-18.jsonl.gz. */
 const NAME = 'data00/jiajie_jin/flashrag_indexes/wiki_dpr_100w/wiki_dump.jsonl';
 const LINES = Array.from({ length: 3000 }, (_, i) => `{"id":"${i}","contents":"\\"T${i}\\"\\ntext ${i}"}`);
 const TEXT = Buffer.from(LINES.map((line) => `${line}\n`).join(''));
 const END = Buffer.alloc(1024);
 
-/** A member as GNU tar writes it; sizes from 8 GiB on, and here all on demand, in base 256. */
+/** A member as GNU tar writes it. GNU tar writes sizes from 8 GiB in base 256. */
 function member(content: Buffer, { name = NAME, type = '0', base256 = false } = {}): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0, 100, 'utf8');
@@ -48,7 +48,7 @@ async function textOf(bytes: Buffer, cuts: readonly number[] = []): Promise<Buff
   return Buffer.concat(chunks);
 }
 
-test('wiki-18.jsonl.gz as it was published, a gzipped archive of one file, is read like the file, and so is what gzip -d makes of it', async (t) => {
+test('a gzipped tar archive of one file, such as the published wiki-18.jsonl.gz, is read like the file, and so is the gunzipped archive', async (t) => {
   const archive = Buffer.concat([member(TEXT, { base256: true }), END, Buffer.alloc(8192)]);
   const dir = corpusDir(t);
   const packed = gzipSync(archive);
@@ -68,7 +68,7 @@ test('wiki-18.jsonl.gz as it was published, a gzipped archive of one file, is re
   }
 });
 
-test('an archive with more lines than a known offset stands for is read in parts as the file is', async (t) => {
+test('a part of an archive is read from the start, since line offsets are those of its file', async (t) => {
   const lines = Array.from({ length: 140_000 }, (_, i) => `{"id":${i},"text":"t"}`);
   const dir = corpusDir(t);
   const path = dir.write('c.jsonl', Buffer.concat([member(Buffer.from(lines.join('\n'))), END]));
@@ -82,7 +82,7 @@ test('an archive with more lines than a known offset stands for is read in parts
 
 test('archives that tar writes in each of its formats are read', async (t) => {
   const folder = await tempFolder(t);
-  // Too long for a plain header, so that every format needs its own way of saying it.
+  // Too long for a plain header: every format stores it in its own way.
   const name = `${'long-'.repeat(30)}name.jsonl`;
   writeFileSync(join(folder, name), TEXT);
   for (const format of ['ustar', 'gnu', 'posix']) {
@@ -90,7 +90,7 @@ test('archives that tar writes in each of its formats are read', async (t) => {
     const given = format === 'ustar' ? ['--transform', 's/.*/c.jsonl/', name] : [name];
     const made = spawnSync('tar', [`--format=${format}`, '-cf', out, ...given], { cwd: folder, encoding: 'utf8' });
     if (made.error !== undefined || /unrecognized option/.test(made.stderr)) {
-      t.skip(`there is no GNU tar here: ${made.error?.message ?? made.stderr}`);
+      t.skip(`GNU tar is not installed: ${made.error?.message ?? made.stderr}`);
       return;
     }
     assert.equal(made.status, 0, made.stderr);
@@ -98,7 +98,7 @@ test('archives that tar writes in each of its formats are read', async (t) => {
   }
 });
 
-test('folders, links and global headers beside the one file are passed over, and a pax header sets its size', async () => {
+test('folders, links and global headers are skipped, and a pax header sets the size of the file', async () => {
   const size = `${TEXT.length}`;
   const record = `${` size=${size}\n`.length + 2} size=${size}\n`;
   const wrong = member(TEXT);
@@ -116,7 +116,7 @@ test('folders, links and global headers beside the one file are passed over, and
   assert.ok((await textOf(archive)).equals(TEXT));
 });
 
-test('an archive is read the same however it is cut into chunks', async () => {
+test('reading an archive does not depend on the chunks', async () => {
   const archive = Buffer.concat([member(TEXT), END]);
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async (cuts) =>
@@ -126,7 +126,7 @@ test('an archive is read the same however it is cut into chunks', async () => {
   );
 });
 
-test('text that is no archive comes through as it is, a single byte and nothing too', async () => {
+test('data that is no archive passes through unchanged, even a single byte or none', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 2000 }), fc.array(fc.nat(), { maxLength: 9 }), async (bytes, cuts) => {
       assert.ok((await textOf(Buffer.from(bytes), cuts)).equals(Buffer.from(bytes)));
@@ -137,19 +137,19 @@ test('text that is no archive comes through as it is, a single byte and nothing 
   assert.ok((await textOf(like)).equals(like), 'the magic without the checksum is text');
 });
 
-test('an archive that ends within its file or a header is cut off', async () => {
+test('an archive that ends within its file or a header is truncated', async () => {
   const archive = Buffer.concat([member(TEXT), member(Buffer.alloc(0), { type: '5' }), END]);
   const file = 512 + TEXT.length;
   for (const length of [513, 1000, file - 1, file, member(TEXT).length + 100]) {
     await assert.rejects(textOf(archive.subarray(0, length)), (error: unknown) => {
       assert.ok(error instanceof DamagedDataError, `${length}: ${error}`);
-      return /cut off/.test(error.message);
+      return /truncated/.test(error.message);
     });
   }
   assert.ok((await textOf(archive.subarray(0, member(TEXT).length))).equals(TEXT), 'the end blocks may be missing');
 });
 
-test('damaged headers, odd sizes and archives of no or several files are errors that name the file', async (t) => {
+test('damaged headers, invalid sizes and archives of no or several files are errors with the file name', async (t) => {
   const dir = corpusDir(t);
   const damaged = Buffer.concat([member(TEXT), member(Buffer.alloc(0), { type: '5' }), END]);
   damaged[member(TEXT).length + 3]! ^= 1;
@@ -162,11 +162,11 @@ test('damaged headers, odd sizes and archives of no or several files are errors 
     header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   }
   for (const [name, bytes, message] of [
-    ['two.jsonl', Buffer.concat([member(TEXT), member(TEXT), END]), /more than one file; unpack it/],
-    ['none.jsonl', Buffer.concat([member(Buffer.alloc(0), { type: '5' }), END]), /with no file in it/],
+    ['two.jsonl', Buffer.concat([member(TEXT), member(TEXT), END]), /several files; unpack it/],
+    ['none.jsonl', Buffer.concat([member(Buffer.alloc(0), { type: '5' }), END]), /an empty tar archive/],
     ['damaged.jsonl', damaged, /header of the tar archive is damaged/],
     ['huge.jsonl', Buffer.concat([huge, END]), /has 1099511627776 bytes/],
-    ['negative.jsonl', Buffer.concat([negative, END]), /states a size that is none/],
+    ['negative.jsonl', Buffer.concat([negative, END]), /has an invalid size/],
     ['sparse.jsonl', Buffer.concat([member(TEXT, { type: 'S' }), END]), /sparse/],
   ] as const) {
     const expected = failsWith('CORPUS_BAD_LINE', new RegExp(`${name}:\\d+: .*${message.source}`));

@@ -24,7 +24,7 @@ test('paths are read in the order given', async (t) => {
   assert.deepEqual(await texts([b, a, b]), ['b', 'a', 'b']);
 });
 
-test('a directory is read in the byte order of relative paths, known extensions only, hidden names left out', async (t) => {
+test('a directory is read in the byte order of relative paths, known extensions only, without hidden names', async (t) => {
   const dir = corpusDir(t);
   for (const name of [
     'b.jsonl',
@@ -56,7 +56,7 @@ test('a directory is read in the byte order of relative paths, known extensions 
   ]);
 });
 
-test('links are followed, but not in a circle', async (t) => {
+test('symbolic links are followed, and a cycle of links ends', async (t) => {
   const dir = corpusDir(t);
   const blob = dir.write('.blobs/0a1b', row('blob'));
   dir.write('real/x.jsonl', row('x'));
@@ -79,7 +79,7 @@ test('wrong paths are reported before anything is read', (t) => {
   assert.throws(() => openCorpus(['a\0b.jsonl']), TrawlError);
 });
 
-test('a name that tells no kind is refused with the known ones, unless the kind is said', async (t) => {
+test('an unknown extension is refused with the known ones, unless the format is given', async (t) => {
   const dir = corpusDir(t);
   for (const name of ['corpus.json', 'corpus.csv', 'corpus', 'corpus.gz', 'corpus.jsonl.xz']) {
     const file = dir.write(name, row('a'));
@@ -98,7 +98,7 @@ test('option values that do not exist are refused', () => {
   assert.throws(() => openCorpus(['x'], { maxLineBytes: 0 }), failsWith('USAGE', 'maxLineBytes'));
 });
 
-test('a file that may not be read, or went away, is CORPUS_NOT_FOUND', async (t) => {
+test('a file without read permission, or one that was deleted, is CORPUS_NOT_FOUND', async (t) => {
   const file = corpusDir(t).write('a.jsonl', row('a'));
   if (process.getuid?.() === 0) t.diagnostic('permissions are not tested: root may read anything');
   else {
@@ -117,7 +117,7 @@ test('a file that may not be read, or went away, is CORPUS_NOT_FOUND', async (t)
   );
 });
 
-test('passages, bytes and checksums are counted for each file and in all', async (t) => {
+test('passages and bytes are counted per file and in total, with a checksum per file', async (t) => {
   const dir = corpusDir(t);
   const contents = [Buffer.from(row('a') + row('b')), gzipSync(`${row('c')}oops\n`)];
   const paths = [dir.write('a.jsonl', contents[0]!), dir.write('b.jsonl.gz', contents[1]!)];
@@ -143,7 +143,7 @@ test('checksums can be switched off', async (t) => {
   assert.equal(corpus.report.passages, 1);
 });
 
-test('an empty file has no passage and is no error', async (t) => {
+test('an empty file has no passages and is no error', async (t) => {
   assert.deepEqual(await texts(corpusDir(t).write('a.jsonl', '')), []);
   assert.deepEqual(await texts(corpusDir(t).write('a.tsv', '\ufeff')), []);
 });

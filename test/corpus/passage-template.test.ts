@@ -18,7 +18,7 @@ test('by default the contents are embedded, or title and text in the form of the
   }
 });
 
-test('columns, literal text and doubled braces', () => {
+test('a template renders columns, literal text and doubled braces', () => {
   const row = { text: 'b', title: 'a', views: 3, big: 2n ** 60n, flag: false, 'with space': 's', 'a.b': 'dot' };
   assert.equal(parseTemplate('{title}: {text}')(row), 'a: b');
   assert.equal(parseTemplate('{{{title}}}')(row), '{a}');
@@ -26,7 +26,7 @@ test('columns, literal text and doubled braces', () => {
   assert.equal(parseTemplate('{views}/{big}/{flag}/{with space}/{a.b}')(row), '3/1152921504606846976/false/s/dot');
 });
 
-test('values are not read as templates', () => {
+test('braces in values are literal', () => {
   assert.equal(parseTemplate('{title} {text}')({ title: '{text}', text: '}} $& {title}' }), '{text} }} $& {title}');
 });
 
@@ -50,24 +50,33 @@ for (const template of [
   });
 }
 
-test('a column that a row lacks is an error that names the columns it has, and where', () => {
+test('a missing column is an error with the place and the existing columns', () => {
   const render = parseTemplate('{abstract}');
   const location = { file: 'c.jsonl', line: 7 };
   assert.throws(
     () => render({ id: 1, text: 't' }, location),
-    failsWith('TEMPLATE_INVALID', 'c.jsonl:7', '"abstract"', 'no such column', '"id", "text"', '--passage-template'),
+    failsWith(
+      'TEMPLATE_INVALID',
+      'c.jsonl:7',
+      'does not have the column "abstract"',
+      '"id", "text"',
+      '--passage-template',
+    ),
   );
-  assert.throws(() => render({ abstract: null, text: 't' }), failsWith('TEMPLATE_INVALID', 'null in it'));
-  assert.throws(() => render({ abstract: ['t'], text: 't' }), failsWith('TEMPLATE_INVALID', 'no text or number'));
+  assert.throws(() => render({ abstract: null, text: 't' }), failsWith('TEMPLATE_INVALID', 'has null in the column'));
+  assert.throws(
+    () => render({ abstract: ['t'], text: 't' }),
+    failsWith('TEMPLATE_INVALID', 'has no text or number in'),
+  );
 });
 
-test('inherited names are no columns', () => {
+test('a property that every object inherits is not a column', () => {
   for (const name of ['constructor', '__proto__', 'toString']) {
-    assert.throws(() => parseTemplate(`{${name}}`)({ text: 't' }), failsWith('TEMPLATE_INVALID', 'no such column'));
+    assert.throws(() => parseTemplate(`{${name}}`)({ text: 't' }), failsWith('TEMPLATE_INVALID', 'does not have'));
   }
 });
 
-test('any text can be written as a literal with its braces doubled', () => {
+test('any text is a literal once its braces are doubled', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom('{', '}', 'a', '$&', '\n')), fc.string(), (pieces, value) => {
       const literal = pieces.join('');
@@ -77,7 +86,7 @@ test('any text can be written as a literal with its braces doubled', () => {
   );
 });
 
-test('any string is a template or TEMPLATE_INVALID', () => {
+test('any string is a valid template or TEMPLATE_INVALID', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom('{', '}', 'x', ':', ' ')), (pieces) => {
       try {

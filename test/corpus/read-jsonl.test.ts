@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { corpusDir, failsWith, readAll } from './corpus-dir.ts';
 
-test('both shapes are read, and the document is the line itself', async (t) => {
+test('rows with contents and rows with title and text are read, and the document is the line', async (t) => {
   const lines = ['{"id": "0",  "contents": "\\"A\\"\\nb", "url": "u"}', '{"id":1,"title":"T","text":"x"}'];
   const passages = await readAll(corpusDir(t).write('c.jsonl', `${lines.join('\n')}\n`));
   assert.deepEqual(
@@ -20,7 +20,7 @@ test('both shapes are read, and the document is the line itself', async (t) => {
   assert.equal(passages[0]?.row.url, 'u');
 });
 
-test('a byte order mark, blank lines, CRLF, space around and a missing last line end are fine', async (t) => {
+test('a byte order mark, blank lines, CRLF, surrounding spaces and a missing last line end are accepted', async (t) => {
   const file = corpusDir(t).write(
     'c.jsonl',
     '\ufeff{"id":1,"text":"a"}\r\n\r\n \t\n  {"id":2,"text":"b"} \r\n{"id":3,"text":"c"}',
@@ -68,7 +68,7 @@ test('a row without an id has id null', async (t) => {
   assert.equal(passage?.id, null);
 });
 
-test('long digits in a text, floats and repeated keys disturb nothing', async (t) => {
+test('long digit strings, floats and repeated keys are read correctly', async (t) => {
   const file = corpusDir(t).write(
     'c.jsonl',
     '{"id":1,"text":"12345678901234567890","score":0.1234567890123456}\n' +
@@ -81,7 +81,7 @@ test('long digits in a text, floats and repeated keys disturb nothing', async (t
   assert.equal(second?.row.text, 'b');
 });
 
-test('a column named __proto__ is an ordinary column, on either parser', async (t) => {
+test('a column named __proto__ is an ordinary column for both parsers', async (t) => {
   const file = corpusDir(t).write(
     'c.jsonl',
     '{"id":1,"text":"t","__proto__":{"title":5}}\n{"id":12345678901234567890,"text":"t","__proto__":{"title":5}}\n',
@@ -94,7 +94,7 @@ test('a column named __proto__ is an ordinary column, on either parser', async (
   assert.equal(Reflect.get({}, 'title'), undefined);
 });
 
-test('a document never has a carriage return or line feed', async (t) => {
+test('a document never contains a carriage return or line feed', async (t) => {
   const [passage] = await readAll(corpusDir(t).write('c.jsonl', '{"id":1,\r"text":"t"}\r\n'));
   assert.equal(passage?.document, '{"id":1, "text":"t"}');
 });
@@ -110,11 +110,7 @@ const badLines: readonly (readonly [name: string, line: string | Uint8Array, rea
   ['an empty object', '{}', 'found no columns'],
   ['contents of another type', '{"id":1,"contents":5,"text":"t"}', '"contents" must be a string, found a number'],
   ['text of another type', '{"id":1,"text":["t"]}', '"text" must be a string, found an array'],
-  [
-    'a title of another type',
-    '{"id":1,"title":{},"text":"t"}',
-    '"title" must be a string if it is there, found an object',
-  ],
+  ['a title of another type', '{"id":1,"title":{},"text":"t"}', '"title" must be a string, found an object'],
   ['a fraction as id', '{"id":1.5,"text":"t"}', '"id" must be'],
   ['an id with an exponent beyond 2^53', '{"id":1e300,"text":"t"}', '"id" must be'],
   ['a boolean as id', '{"id":true,"text":"t"}', 'found a boolean'],
@@ -123,7 +119,7 @@ const badLines: readonly (readonly [name: string, line: string | Uint8Array, rea
   ['bytes that are not UTF-8', Buffer.from('{"id":1,"text":"\xff"}', 'latin1'), 'not valid UTF-8'],
   ['a lone surrogate in CESU-8', Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22), 'not valid UTF-8'],
   [
-    'nesting beyond reason',
+    'nesting too deep',
     `{"id":12345678901234567890,"text":"t","x":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
     'nested too deeply',
   ],
@@ -144,7 +140,7 @@ test('messages do not quote the passage', async (t) => {
   await assert.rejects(readAll(file), (error: Error) => !/confidential|words/.test(error.message));
 });
 
-test('a UTF-16 file is named as such', async (t) => {
+test('the error for a UTF-16 file names the encoding', async (t) => {
   const file = corpusDir(t).write('c.jsonl', Buffer.from('\ufeff{"id":1,"text":"t"}\n', 'utf16le'));
   await assert.rejects(readAll(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'UTF-16'));
 });
@@ -153,7 +149,7 @@ test('a line over the limit is a bad line, and can be skipped', async (t) => {
   const file = corpusDir(t).write('c.jsonl', `{"text":"${'x'.repeat(500)}"}\n{"text":"t"}\n`);
   await assert.rejects(
     readAll(file, { maxLineBytes: 100 }),
-    failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'at most 100'),
+    failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'limit of 100'),
   );
   assert.equal((await readAll(file, { maxLineBytes: 100, skipBadLines: true })).length, 1);
 });
@@ -170,7 +166,7 @@ test('skipped lines are counted, and the first ten are kept with their reasons',
   assert.match(skippedExamples[0]!, /c\.jsonl:2: not valid JSON/);
 });
 
-test('gzip is unpacked, in one member or several, over chunk borders', async (t) => {
+test('gzip is decompressed, with one or several members, across chunk borders', async (t) => {
   const lines = Array.from({ length: 20_000 }, (_, i) => `{"id":${i},"text":"passage ${i} ${'ä'.repeat(i % 50)}"}\n`);
   const members = [lines.slice(0, 7), lines.slice(7, 15_000), lines.slice(15_000)].map((part) =>
     gzipSync(part.join('')),
@@ -186,14 +182,14 @@ test('gzip is unpacked, in one member or several, over chunk borders', async (t)
   }
 });
 
-test('gzip that is cut off is an error even when bad lines are skipped', async (t) => {
+test('truncated gzip is an error even if bad lines are skipped', async (t) => {
   const packed = gzipSync('{"id":1,"text":"t"}\n'.repeat(1000));
   const dir = corpusDir(t);
   for (const end of [15, packed.length - 9, packed.length - 1]) {
     const file = dir.write('c.jsonl.gz', packed.subarray(0, end));
     await assert.rejects(
       readAll(file, { skipBadLines: true }),
-      failsWith('CORPUS_BAD_LINE', `${file}:`, 'cut off or damaged'),
+      failsWith('CORPUS_BAD_LINE', `${file}:`, 'truncated or damaged'),
     );
   }
 });
@@ -204,7 +200,7 @@ test('gzip whose content was altered is an error', async (t) => {
   await assert.rejects(readAll(corpusDir(t).write('c.jsonl.gz', packed)), failsWith('CORPUS_BAD_LINE', 'damaged'));
 });
 
-test('a name that says gzip of what is not, and the reverse, is said plainly', async (t) => {
+test('plain text named .gz, and gzip named as plain text, are refused', async (t) => {
   const dir = corpusDir(t);
   const plain = dir.write('a.jsonl.gz', '{"text":"t"}');
   const packed = dir.write('b.jsonl', gzipSync('{"text":"t"}'));
@@ -226,7 +222,7 @@ const passage = fc.record(
   { requiredKeys: ['id', 'text'] },
 );
 
-test('what was written as JSON Lines is read back', async (t) => {
+test('written JSON Lines are read back', async (t) => {
   const dir = corpusDir(t);
   await fc.assert(
     fc.asyncProperty(fc.array(passage), fc.boolean(), async (rows, crlf) => {

@@ -10,7 +10,7 @@ async function documents(...args: Parameters<typeof readAll>): Promise<string[]>
   return (await readAll(...args)).map(({ document }) => document);
 }
 
-test('the DPR order with its header, quoted fields unquoted, ids as strings', async (t) => {
+test('DPR order with its header: quoted fields are unquoted, ids are strings', async (t) => {
   const file = corpusDir(t).write(
     'psgs.tsv',
     'id\ttext\ttitle\n1\t"Aaron (""the priest"") was\ta prophet"\tAaron\n2\tHe said "no" to it\t"Say ""No"""\n',
@@ -22,7 +22,7 @@ test('the DPR order with its header, quoted fields unquoted, ids as strings', as
   assert.equal((await readAll(file))[0]?.location.line, 2);
 });
 
-test('columns go by the names of a header, in any order, and further ones are kept as strings', async (t) => {
+test('a header names the columns, in any order; further columns are kept as strings', async (t) => {
   const file = corpusDir(t).write('c.tsv', 'id\turl\ttitle\ttext\tviews\n7\thttp://x\tT\tx\t12\n');
   assert.deepEqual(await documents(file), ['{"id":"7","title":"T","text":"x","url":"http://x","views":"12"}']);
 });
@@ -32,7 +32,7 @@ test('a header may name contents, and a column may be named __proto__', async (t
   assert.deepEqual(await documents(file), ['{"id":"7","contents":"x","__proto__":"y"}']);
 });
 
-test('the R1-Searcher order: split at the first tab, the rest verbatim, canonical ids as integers', async (t) => {
+test('R1-Searcher order: split at the first tab, the rest verbatim, canonical ids as integers', async (t) => {
   const file = corpusDir(t).write(
     'c.tsv',
     '\ufeff0\t"A   ""quoted"" text\n12\tB\twith a tab \n007\tleading zeros\nx9\tno number\n9007199254740993\tbig\n18446744073709551616\tbigger',
@@ -51,7 +51,7 @@ test('the R1-Searcher order: split at the first tab, the rest verbatim, canonica
   );
 });
 
-test('lines end with \\n, \\r\\n or \\r, and blank ones are passed over', async (t) => {
+test('lines end with \\n, \\r\\n or \\r, and blank ones are skipped', async (t) => {
   const file = corpusDir(t).write('c.tsv', '0\ta\r\n1\tb\r2\tc\u2028d\n\n  \n3\te');
   assert.deepEqual(
     (await readAll(file)).map(({ row }) => row.contents),
@@ -65,7 +65,7 @@ test('without a header, two fields are R1-Searcher order and three are DPR order
   assert.deepEqual(await documents(dir.write('b.tsv', '1\tx\tT\n')), ['{"id":"1","title":"T","text":"x"}']);
 });
 
-test('the layout can be said', async (t) => {
+test('the layout can be set', async (t) => {
   const dir = corpusDir(t);
   const three = dir.write('c.tsv', '1\tx\tT\n');
   assert.deepEqual(await documents(three, { tsvLayout: 'r1-searcher' }), ['{"id":1,"contents":"x\\tT"}']);
@@ -79,7 +79,7 @@ test('the layout can be said', async (t) => {
   assert.equal((await readAll(withHeader, { tsvLayout: 'header' })).length, 1);
 });
 
-test('the type of ids can be said', async (t) => {
+test('the type of ids can be set', async (t) => {
   const dir = corpusDir(t);
   const dpr = dir.write('a.tsv', 'id\ttext\ttitle\n1\tx\tT\n');
   const r1 = dir.write('b.tsv', '1\tx\n');
@@ -99,8 +99,8 @@ test('the type of ids can be said', async (t) => {
 });
 
 const badLines: readonly (readonly [name: string, content: string, line: number, reason: string])[] = [
-  ['a quoted field that does not end', 'id\ttext\ttitle\n1\t"open\ttitle\n', 2, 'quoted field 2 does not end'],
-  ['text after a closing quote', 'id\ttext\ttitle\n1\t"a" b\ttitle\n', 2, 'goes on after its closing quote'],
+  ['a quoted field without an end', 'id\ttext\ttitle\n1\t"open\ttitle\n', 2, 'quoted field 2 has no closing quote'],
+  ['text after a closing quote', 'id\ttext\ttitle\n1\t"a" b\ttitle\n', 2, 'follows the closing quote'],
   ['too few fields', 'id\ttext\ttitle\n1\tx\n', 2, 'expected 3 tab-separated fields, found 2'],
   ['too many fields', 'id\ttext\ttitle\n1\tx\tT\tmore\n', 2, 'expected 3 tab-separated fields, found 4'],
   ['an empty id', 'id\ttext\ttitle\n\tx\tT\n', 2, 'the id is empty'],
@@ -125,20 +125,20 @@ const unknownLayouts: readonly (readonly [name: string, content: string, reason:
 ];
 
 for (const [name, content, reason] of unknownLayouts) {
-  test(`a layout that cannot be told is refused: ${name}`, async (t) => {
+  test(`an unknown layout is refused: ${name}`, async (t) => {
     const file = corpusDir(t).write('c.tsv', content);
     await assert.rejects(readAll(file), failsWith('CORPUS_FORMAT_UNKNOWN', `${file}:1: `, reason));
   });
 }
 
-test('gzip is unpacked', async (t) => {
+test('gzip is decompressed', async (t) => {
   assert.deepEqual(await documents(corpusDir(t).write('c.tsv.gz', gzipSync('1\tx\n'))), ['{"id":1,"contents":"x"}']);
 });
 
-/** Any text without what ends a line. */
+/** Any text without line ends. */
 const field = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll(/[\r\n]/g, ' '));
 
-test('what a CSV writer wrote in DPR order is read back', async (t) => {
+test('written TSV in DPR order is read back', async (t) => {
   const dir = corpusDir(t);
   const quote = (text: string): string => (/["\t]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const withTabs = fc.array(field).map((parts) => parts.join('\t"'));
@@ -155,7 +155,7 @@ test('what a CSV writer wrote in DPR order is read back', async (t) => {
   );
 });
 
-test('lines in R1-Searcher order can be had back from the document', async (t) => {
+test('the document preserves id and contents of lines in R1-Searcher order', async (t) => {
   const dir = corpusDir(t);
   const id = fc.oneof(fc.nat().map(String), fc.stringMatching(/^[0-9a-z]+$/));
   await fc.assert(

@@ -1,25 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { contentsOf } from '../../corpus/contents-of.ts';
 import { openCorpus } from '../../corpus/open-corpus.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { corpusDir, readAll } from './corpus-dir.ts';
-
-const sharedData = join(repositoryRoot(), '..', 'shared', 'data');
-
-function repositoryRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
-  return folder;
-}
-
-function needs(file: string): { path: string; skip: string | false } {
-  const path = join(sharedData, file);
-  return { path, skip: !existsSync(path) && `${path} is not there` };
-}
 
 for (const [name, rows] of [
   ['pool_wiki_dev/corpus.jsonl', 79_482],
@@ -27,8 +13,8 @@ for (const [name, rows] of [
   ['hotpot_val500_pooled/corpus.jsonl', 4_937],
   ['squad_v11_dev/corpus.jsonl', 2_067],
 ] as const) {
-  const { path, skip } = needs(name);
-  test(`${name} is read whole: ${rows} passages, each document its line`, { skip }, async () => {
+  const path = sharedData(name);
+  test(`${name} has ${rows} passages, and each document is its line`, { skip: withoutSharedData(name) }, async () => {
     const lines = readFileSync(path, 'utf8').split('\n');
     const corpus = openCorpus([path]);
     let count = 0;
@@ -43,11 +29,11 @@ for (const [name, rows] of [
   });
 }
 
-const flashrag = needs('flashrag_sample/sample_data.jsonl');
-test('real passages come out of gzip and TSV as they went in', { skip: flashrag.skip }, async (t) => {
+const FLASHRAG = 'flashrag_sample/sample_data.jsonl';
+test('real passages survive gzip and TSV', { skip: withoutSharedData(FLASHRAG) }, async (t) => {
   const dir = corpusDir(t);
-  const passages = await readAll(flashrag.path);
-  const zipped = await readAll(dir.write('c.jsonl.gz', gzipSync(readFileSync(flashrag.path))));
+  const passages = await readAll(sharedData(FLASHRAG));
+  const zipped = await readAll(dir.write('c.jsonl.gz', gzipSync(readFileSync(sharedData(FLASHRAG)))));
   assert.deepEqual(
     zipped.map(({ document }) => document),
     passages.map(({ document }) => document),

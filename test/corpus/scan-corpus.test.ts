@@ -24,7 +24,7 @@ async function readAll(paths: readonly string[], part?: CorpusPart): Promise<str
   return [...found, ...skipped].sort();
 }
 
-test('checksums and sizes are those of the files', async (t) => {
+test('a scan has the checksums and sizes of the files', async (t) => {
   const path = join(await tempFolder(t), 'a.jsonl.gz');
   writeFileSync(path, gzipSync('{"text":"a"}\n{"text":"b"}'));
   const { files, positions } = await scanCorpus(listCorpusFiles([path]));
@@ -32,7 +32,7 @@ test('checksums and sizes are those of the files', async (t) => {
   assert.deepEqual([positions, files[0]!.positions, files[0]!.sizeBytes], [2, 2, readFileSync(path).length]);
 });
 
-test('however the positions are cut, the parts together are the whole, in every format', async (t) => {
+test('the parts of a corpus add up to the whole, in every format, wherever it is split', async (t) => {
   const folder = await tempFolder(t);
   const json = fc.constantFrom(
     '{"id":1,"text":"a"}',
@@ -83,7 +83,7 @@ test('however the positions are cut, the parts together are the whole, in every 
   );
 });
 
-test('a part far into a plain file begins there, not at its start', async (t) => {
+test('reading a part of a plain file starts near the part', async (t) => {
   const path = join(await tempFolder(t), 'a.jsonl');
   const count = 2 * LINES_PER_OFFSET + 100;
   writeFileSync(path, Array.from({ length: count }, (_, i) => `{"text":"${i}"}\n`).join(''));
@@ -99,7 +99,7 @@ test('a part far into a plain file begins there, not at its start', async (t) =>
   assert.ok(corpus.report.readBytes < 300_000, `${corpus.report.readBytes} bytes were read`);
 });
 
-test('a gzip file that is cut off is named with the line, before any passage is taken', async (t) => {
+test('the scan finds a truncated gzip file, and names file and line', async (t) => {
   const path = join(await tempFolder(t), 'a.jsonl.gz');
   const packed = gzipSync('{"text":"some words"}\n'.repeat(50_000));
   writeFileSync(path, packed.subarray(0, packed.length - 20));
@@ -109,7 +109,7 @@ test('a gzip file that is cut off is named with the line, before any passage is 
   );
 });
 
-test('a scan can be stopped', async (t) => {
+test('a scan can be cancelled', async (t) => {
   const path = join(await tempFolder(t), 'a.jsonl');
   writeFileSync(path, '{"text":"x"}\n');
   await assert.rejects(scanCorpus(listCorpusFiles([path]), { signal: AbortSignal.abort() }), trawlError('CANCELLED'));

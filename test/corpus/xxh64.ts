@@ -7,7 +7,7 @@ const [P1, P2, P3, P4, P5] = [
   0x27d4eb2f165667c5n,
 ] as const;
 
-/** XXH64 with seed 0, after its specification (doc/xxhash_spec.md of Cyan4973/xxHash). For tests: slow. */
+/** XXH64 with seed 0, after doc/xxhash_spec.md of Cyan4973/xxHash. Slow, for tests only. */
 export function xxh64(bytes: Buffer): bigint {
   let at = 0;
   let hash: bigint;
@@ -16,7 +16,7 @@ export function xxh64(bytes: Buffer): bigint {
     for (; at + 32 <= bytes.length; at += 32) {
       for (let lane = 0; lane < 4; lane++) lanes[lane] = round(lanes[lane]!, bytes.readBigUInt64LE(at + 8 * lane));
     }
-    hash = [1n, 7n, 12n, 18n].reduce((sum, turn, lane) => sum + rotate(lanes[lane]!, turn), 0n) & MASK;
+    hash = [1n, 7n, 12n, 18n].reduce((sum, bits, lane) => sum + rotate(lanes[lane]!, bits), 0n) & MASK;
     for (const lane of lanes) hash = (((hash ^ round(0n, lane)) * P1) & MASK) + P4;
   } else {
     hash = P5;
@@ -38,7 +38,7 @@ function round(lane: bigint, input: bigint): bigint {
   return (rotate((lane + input * P2) & MASK, 31n) * P1) & MASK;
 }
 
-function rotate(value: bigint, turn: bigint): bigint {
+function rotate(value: bigint, bits: bigint): bigint {
   const wrapped = value & MASK;
-  return ((wrapped << turn) | (wrapped >> (64n - turn))) & MASK;
+  return ((wrapped << bits) | (wrapped >> (64n - bits))) & MASK;
 }

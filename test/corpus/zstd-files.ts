@@ -1,11 +1,9 @@
-import { compress, init } from '@bokuweb/zstd-wasm';
+import { constants, zstdCompressSync } from 'node:zlib';
 import { xxh64 } from './xxh64.ts';
 
-await init();
-
-/** One frame, as the reference encoder packs it: with its content size, without checksum. */
+/** One frame of the reference encoder: with its content size, without a checksum. */
 export function zstdFrame(text: string | Uint8Array, level = 3): Buffer {
-  return Buffer.from(compress(Buffer.from(text as string), level));
+  return zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: level } });
 }
 
 /** A frame of raw blocks with the content's checksum (RFC 8878, 3.1.1); `window` is the window descriptor's byte. */
@@ -24,7 +22,7 @@ export function rawFrame(content: Buffer, { checksum = true, window = 0x50 } = {
   return Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, checksum ? 0x04 : 0x00, window]), ...blocks, sum]);
 }
 
-/** A frame that decoders pass over. */
+/** A frame that decoders skip. */
 export function skippableFrame(content: Uint8Array): Buffer {
   const header = Buffer.from([0x57, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]);
   header.writeUInt32LE(content.length, 4);

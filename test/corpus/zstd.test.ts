@@ -22,7 +22,7 @@ async function unpack(...chunks: readonly Buffer[]): Promise<Buffer> {
   return Buffer.concat(unpacked);
 }
 
-test('frames one after the other, empty and skippable ones among them, are one file', async (t) => {
+test('consecutive frames, also empty and skippable ones, are one file', async (t) => {
   const parts = [LINES.slice(0, 7), [], LINES.slice(7, 15_000), LINES.slice(15_000)].map((part) =>
     zstdFrame(part.join('')),
   );
@@ -44,7 +44,7 @@ test('frames one after the other, empty and skippable ones among them, are one f
   }
 });
 
-test('TSV is unpacked too, and checksums and sizes are those of the file on disk', async (t) => {
+test('TSV is decompressed, and checksums and sizes are those of the file on disk', async (t) => {
   const packed = zstdFrame('0\tA   text\n1\tB   text\n');
   const corpus = openCorpus([corpusDir(t).write('c.tsv.zst', packed)]);
   const ids: unknown[] = [];
@@ -54,11 +54,21 @@ test('TSV is unpacked too, and checksums and sizes are those of the file on disk
   assert.equal(corpus.report.readBytes, packed.length);
 });
 
-test('a great many tiny and empty frames are read, however they are cut into chunks', async () => {
+test('thousands of tiny and empty frames are read', async () => {
   const frames = Array.from({ length: 3000 }, (_, i) => (i % 3 === 0 ? zstdFrame(`${i},`) : rawFrame(Buffer.alloc(0))));
   const skipped = Array.from({ length: 3000 }, () => skippableFrame(Buffer.alloc(0)));
   const expected = Array.from({ length: 1000 }, (_, i) => `${3 * i},`).join('');
   assert.equal((await unpack(Buffer.concat([...frames, ...skipped]))).toString(), expected);
+});
+
+test('a chunk may end anywhere, also within the magic number of a frame', async () => {
+  const content = Buffer.from(TEXT.slice(0, 300));
+  const frames = [zstdFrame(content), skippableFrame(content.subarray(0, 9)), rawFrame(content)];
+  const packed = Buffer.concat(frames);
+  for (let cut = 0; cut <= packed.length; cut++) {
+    const unpacked = await unpack(packed.subarray(0, cut), packed.subarray(cut));
+    assert.ok(unpacked.equals(Buffer.concat([content, content])), `cut at byte ${cut}`);
+  }
 });
 
 test('chunks of any size give the same bytes', async () => {
@@ -74,12 +84,12 @@ test('chunks of any size give the same bytes', async () => {
   );
 });
 
-test('zstd that is cut off is an error even when bad lines are skipped', async (t) => {
+test('truncated zstd is an error even if bad lines are skipped', async (t) => {
   const dir = corpusDir(t);
   const packed = zstdFrame(TEXT);
   for (const end of [5, 9, 100, packed.length >> 1, packed.length - 1]) {
     const file = dir.write('c.jsonl.zst', packed.subarray(0, end));
-    await assert.rejects(readAll(file, { skipBadLines: true }), failsWith('CORPUS_BAD_LINE', `${file}:`, 'cut off'));
+    await assert.rejects(readAll(file, { skipBadLines: true }), failsWith('CORPUS_BAD_LINE', `${file}:`, 'truncated'));
   }
 });
 
@@ -95,7 +105,7 @@ test('a wrong checksum is an error', async (t) => {
   await assert.rejects(readAll(dir.write('c.jsonl.zst', altered)), failsWith('CORPUS_BAD_LINE', 'c.jsonl.zst:'));
 });
 
-test('what follows the frames and is none is an error, for zstd and gzip alike', async (t) => {
+test('data after the last zstd frame or gzip member is an error', async (t) => {
   const { gzipSync } = await import('node:zlib');
   const dir = corpusDir(t);
   for (const [name, packed] of [
@@ -115,7 +125,7 @@ test('what follows the frames and is none is an error, for zstd and gzip alike',
   assert.equal((await readAll(padded)).length, 1, 'zeros are padding');
 });
 
-test('a window above 128 MiB is refused with what to do, one of 128 MiB is read', async (t) => {
+test('a window of 128 MiB is read; the error for a larger one advises to compress again', async (t) => {
   const dir = corpusDir(t);
   const content = Buffer.from('{"text":"t"}\n');
   // The upper five bits of the descriptor are the exponent less 10 (RFC 8878, 3.1.1.1.2).
@@ -126,11 +136,11 @@ test('a window above 128 MiB is refused with what to do, one of 128 MiB is read'
   }
 });
 
-test('a name that says zstd of what is not, and the reverse, is said plainly', async (t) => {
+test('plain text named .zst, and zstd named as plain text, are refused', async (t) => {
   const dir = corpusDir(t);
   const plain = dir.write('a.jsonl.zst', '{"text":"t"}\n');
-  await assert.rejects(readAll(plain), failsWith('CORPUS_FORMAT_UNKNOWN', 'said to be zstd'));
-  await assert.rejects(readAll(dir.write('b.jsonl.zst', '')), failsWith('CORPUS_FORMAT_UNKNOWN', 'said to be zstd'));
+  await assert.rejects(readAll(plain), failsWith('CORPUS_FORMAT_UNKNOWN', 'should be zstd'));
+  await assert.rejects(readAll(dir.write('b.jsonl.zst', '')), failsWith('CORPUS_FORMAT_UNKNOWN', 'should be zstd'));
   const packed = dir.write('c.jsonl', zstdFrame('{"text":"t"}\n'));
   await assert.rejects(readAll(packed), failsWith('CORPUS_FORMAT_UNKNOWN', 'is zstd', 'jsonl.zst'));
   assert.equal((await readAll(packed, { format: 'jsonl.zst' })).length, 1);
@@ -151,6 +161,6 @@ test('any altered byte gives an error or other bytes, and never an endless loop'
       errors += 1;
     }
   }
-  // A raw block's checksum finds every one of half the bytes.
+  // The checksum of the raw frame, half of the bytes, finds every change.
   assert.ok(errors > 75, `${errors} of 150`);
 });

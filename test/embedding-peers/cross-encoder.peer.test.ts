@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { importModel } from '../../checkpoint/import-model.ts';
+import { importModel } from '../../model-import/import-model.ts';
 import { openCrossEncoder } from '../../src/embedding/cross-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
@@ -24,27 +24,29 @@ const PAIRS: [string, string][] = [
   ['it’s [SEP] here </s> ﬁ', 'two\n\nlines  <mask>'],
 ];
 
-/** False, or why transformers cannot be asked. */
+/** For the `skip` option of a test: false if transformers is installed, else the reason. */
 function withoutTransformers(): string | false {
   if (withoutPeers() !== false) return withoutPeers();
   const { status } = spawnSync(peerPython(), ['-c', 'import torch, transformers']);
   return status === 0 ? false : 'torch and transformers are not among the installed peers';
 }
 
-for (const kind of ['bert', 'xlm-roberta'] as const) {
-  test(`pairs have the scores that transformers gives them: ${kind}`, { skip: withoutTransformers() }, async (t) => {
+for (const architecture of ['bert', 'xlm-roberta'] as const) {
+  test(`pairs have the same scores as in transformers: ${architecture}`, {
+    skip: withoutTransformers(),
+  }, async (t) => {
     const folder = await tempFolder(t);
     const tokenizer = join(folder, 'tokenizer.json');
     writeFileSync(
       tokenizer,
-      kind === 'bert'
+      architecture === 'bert'
         ? readFileSync(join(packageRoot, 'models/token-average-256/tokenizer.json'))
         : gunzipSync(readFileSync(fixture('xlm-roberta-tokenizer.json.gz'))),
     );
     const checkpoint = join(folder, 'checkpoint');
-    const request = { tokenizer, kind, folder: checkpoint, pairs: PAIRS, maxTokens: MAX_TOKENS };
+    const request = { tokenizer, architecture, folder: checkpoint, pairs: PAIRS, maxTokens: MAX_TOKENS };
     const expected = (await runPeer('cross_encoder.py', request)) as number[];
-    assert.ok(Math.max(...expected) - Math.min(...expected) > 0.01, 'the scores differ at all');
+    assert.ok(Math.max(...expected) - Math.min(...expected) > 0.01, 'the scores differ');
     const out = join(folder, 'model');
     await importModel(checkpoint, { out, precisions: ['float32'] });
     const crossEncoder = await openCrossEncoder(out, { workers: 2 });
@@ -52,15 +54,12 @@ for (const kind of ['bert', 'xlm-roberta'] as const) {
     for (const [i, [query, passage]] of PAIRS.entries()) {
       const { scores, outcomes } = await crossEncoder.score(query, [passage]);
       assert.ok(outcomes[0]!.ok);
-      assert.ok(
-        Math.abs(scores[0]! - expected[i]!) < 1e-4,
-        `pair ${i}: ${scores[0]} where ${expected[i]} was expected`,
-      );
+      assert.ok(Math.abs(scores[0]! - expected[i]!) < 1e-4, `pair ${i}: ${scores[0]}, expected ${expected[i]}`);
     }
     const passages = PAIRS.map(([, passage]) => passage);
     const together = await crossEncoder.score('Vienna', [...passages, ...passages].reverse());
     const alone = await crossEncoder.score('Vienna', passages);
-    assert.deepEqual(together.scores.slice(0, passages.length).reverse(), alone.scores, 'the same bits in any company');
+    assert.deepEqual(together.scores.slice(0, passages.length).reverse(), alone.scores, 'the same bits in any batch');
     const activated = await crossEncoder.score('Vienna', passages, { activation: 'model' });
     for (const [i, score] of activated.scores.entries()) {
       assert.ok(Math.abs(score - 1 / (1 + Math.exp(-alone.scores[i]!))) < 1e-6);

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
@@ -20,7 +20,7 @@ const SHARED = [
   'squad_v11_dev/queries.jsonl',
 ];
 
-/** Every string in up to `limit` lines of a JSONL file, spread over all of it. */
+/** All strings in about `limit` lines of a JSONL file, evenly spread. */
 function textsOf(path: string, limit: number): string[] {
   const lines = readFileSync(path, 'utf8').trim().split('\n');
   const step = Math.max(1, Math.floor(lines.length / limit));
@@ -62,14 +62,14 @@ for (const path of SHARED) {
   });
 }
 
-for (const kind of ['roberta', 'xlm-roberta']) {
+for (const architecture of ['roberta', 'xlm-roberta']) {
   for (const path of SHARED) {
-    test(`texts of ${path} have the ids of the reference tokeniser: ${kind}`, {
+    test(`texts of ${path} have the ids of the reference tokeniser: ${architecture}`, {
       skip: withoutPeers() || withoutSharedData(path),
     }, async (t) => {
       const folder = await tempFolder(t);
       const tokenizer = join(folder, 'tokenizer.json');
-      writeFileSync(tokenizer, gunzipSync(readFileSync(fixture(`${kind}-tokenizer.json.gz`))));
+      writeFileSync(tokenizer, gunzipSync(readFileSync(fixture(`${architecture}-tokenizer.json.gz`))));
       const tokens = await assertSameIds(folder, textsOf(sharedData(path), 500), tokenizer);
       t.diagnostic(`${tokens} tokens are equal`);
       assert.ok(tokens > 5000);

@@ -3,15 +3,15 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
-import { readModelFolder } from '../../src/embedding/model-folder.ts';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { imported } from '../checkpoint/imported-model.ts';
-import { tinyCheckpoint } from '../checkpoint/tiny-checkpoint.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
+import { imported } from '../model-import/imported-model.ts';
+import { tinyCheckpoint } from '../model-import/tiny-checkpoint.ts';
 import { toyModel } from './model-fixtures.ts';
 
-/** Names or folders of models to try besides those that come along: TRAWL_TEST_MODELS, separated by commas. */
+/** Further models to test, by name or folder: TRAWL_TEST_MODELS, separated by commas. */
 const MORE = (process.env.TRAWL_TEST_MODELS ?? '').split(',').filter((name) => name !== '');
 const MODELS = [
   'toy',
@@ -20,8 +20,8 @@ const MODELS = [
 ];
 
 for (const name of MODELS) {
-  for (const kind of ['query', 'passage'] as const) {
-    test(`the same bits in any order, company and number of workers: ${name}, ${kind}`, async (t) => {
+  for (const inputType of ['query', 'passage'] as const) {
+    test(`a text has the same vector, bit for bit, in any order, batch and number of workers: ${name}, ${inputType}`, async (t) => {
       const folder = name === 'toy' ? await toyModel(t) : name;
       const { precisions } = await readModelFolder(folder);
       const lines = (await readFile(join(packageRoot, 'corpus/sample/passages.jsonl'), 'utf8')).trim().split('\n');
@@ -31,12 +31,12 @@ for (const name of MODELS) {
         const model = await readModelFolder(folder, {}, { precision });
         const first = new Map<string, Float32Array>();
         for (const workers of [1, 2, 3]) {
-          const pool = await EncoderPool.open({ model, workers });
+          const pool = await ModelEncoder.open({ model, workers });
           t.after(() => pool.close());
           const order = texts.map((text) => ({ text, at: random() })).sort((a, b) => a.at - b.at);
           const { vectors } = await pool.encode(
             order.map(({ text }) => text),
-            { kind },
+            { inputType },
           );
           for (const [i, { text }] of order.entries()) {
             const vector = vectors.slice(i * pool.dimension, (i + 1) * pool.dimension);
@@ -59,17 +59,17 @@ const SHORT_TEXTS = Array.from({ length: 180 }, (_, i) =>
 );
 
 for (const name of MODELS) {
-  test(`short texts have the bits that they have alone, however many calls ask at once: ${name}`, async (t) => {
+  test(`short texts have the same vectors, bit for bit, alone and when many calls run at once: ${name}`, async (t) => {
     const folder = name === 'toy' ? await toyModel(t) : name;
     const { precisions } = await readModelFolder(folder);
     for (const precision of precisions.filter((each) => each !== 'float16')) {
-      const pool = await EncoderPool.open({ model: await readModelFolder(folder, {}, { precision }), workers: 2 });
+      const pool = await ModelEncoder.open({ model: await readModelFolder(folder, {}, { precision }), workers: 2 });
       t.after(() => pool.close());
       const alone: Float32Array[] = [];
-      for (const text of SHORT_TEXTS) alone.push((await pool.encode([text], { kind: 'query' })).vectors);
+      for (const text of SHORT_TEXTS) alone.push((await pool.encode([text], { inputType: 'query' })).vectors);
       const [together, ...single] = await Promise.all([
-        pool.encode(SHORT_TEXTS, { kind: 'query' }),
-        ...SHORT_TEXTS.map((text) => pool.encode([text], { kind: 'query' })),
+        pool.encode(SHORT_TEXTS, { inputType: 'query' }),
+        ...SHORT_TEXTS.map((text) => pool.encode([text], { inputType: 'query' })),
       ]);
       for (const [i, vector] of alone.entries()) {
         assert.deepEqual(single[i]!.vectors, vector, `${precision}: ${SHORT_TEXTS[i]}`);
@@ -81,38 +81,38 @@ for (const name of MODELS) {
   });
 }
 
-test('texts of one token have the bits that they have alone, with shared weights too', async (t) => {
+test('texts of one token have the same vectors, bit for bit, alone and in a batch, with and without shared weights', async (t) => {
   const checkpoint = await tinyCheckpoint(t);
   const tokenizerPath = join(checkpoint.folder, 'tokenizer.json');
   const tokenizer = JSON.parse(await readFile(tokenizerPath, 'utf8')) as Record<string, unknown>;
-  // None that stand around a text.
+  // Without a post-processor no special tokens are added, so a letter is one token.
   await writeFile(tokenizerPath, JSON.stringify({ ...tokenizer, post_processor: null }));
   const { folder } = await imported(checkpoint);
   const texts = [...'abcdefghijklmnopqrstuvwxyz'];
   for (const shareWeights of [true, false]) {
-    const pool = await EncoderPool.open({ model: await readModelFolder(folder), workers: 1, shareWeights });
+    const pool = await ModelEncoder.open({ model: await readModelFolder(folder), workers: 1, shareWeights });
     t.after(() => pool.close());
-    const { vectors, outcomes } = await pool.encode(texts, { kind: 'query' });
+    const { vectors, outcomes } = await pool.encode(texts, { inputType: 'query' });
     for (const [i, text] of texts.entries()) {
       const outcome = outcomes[i]!;
       assert.equal(outcome.ok && outcome.tokens, 1);
-      const alone = await pool.encode([text], { kind: 'query' });
+      const alone = await pool.encode([text], { inputType: 'query' });
       assert.deepEqual(vectors.slice(i * pool.dimension, (i + 1) * pool.dimension), alone.vectors, text);
     }
     await pool.close();
   }
 });
 
-test('a long run does not take more and more memory', {
-  skip: MODELS.includes('token-average-256') ? false : 'models/token-average-256 is not there',
+test('memory stops growing while texts with ever new words are encoded', {
+  skip: MODELS.includes('token-average-256') ? false : 'models/token-average-256 does not exist',
 }, async (t) => {
-  const pool = await EncoderPool.open({ model: await readModelFolder('token-average-256'), workers: 2 });
+  const pool = await ModelEncoder.open({ model: await readModelFolder('token-average-256'), workers: 2 });
   t.after(() => pool.close());
   const rounds = async (from: number, to: number): Promise<number> => {
     for (let round = from; round < to; round++) {
-      // Words that were not there before: what is remembered of words would grow.
+      // Every round has new words, so that an unbounded cache of words would show.
       const texts = Array.from({ length: 500 }, (_, i) => `${(round * 500 + i).toString(36)}wörd `.repeat(40));
-      await pool.encode(texts, { kind: 'passage' });
+      await pool.encode(texts, { inputType: 'passage' });
     }
     return process.memoryUsage().rss;
   };

@@ -1,10 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { EncodedChunk, ToWorker, WorkerSetup } from '../../src/embedding/encoder-messages.ts';
+import type { EncodedChunk, ToWorker, WorkerSetup } from '../../src/embedding/pool/encoder-messages.ts';
 import type { SerializedError } from '../../src/errors.ts';
 
 /**
- * A worker for tests of the pool: the vector of a text is its length, which also counts as its tokens; the text "die" ends
- * the thread, "throw" makes it fail, "fail" fails alone, and "sleep <ms>" takes its time.
+ * A worker thread for tests of the encoder pool. Every value of a text's vector is the text's length. When it counts tokens,
+ * each character is one; an encoded text reports one token. The text "die" exits the thread, "throw" throws in it, "fail"
+ * reports that this text failed, and "sleep <ms>" takes that long.
  */
 const port = parentPort!;
 const { model } = workerData as WorkerSetup;
@@ -37,9 +38,9 @@ port.on('message', async (message: ToWorker) => {
     type: 'encoded',
     vectors,
     tokens: new Int32Array(inputs.length).fill(1),
-    cuts: new Uint8Array(inputs.length),
+    truncations: new Uint8Array(inputs.length),
     failures,
-    groups: null,
+    canGroup: null,
     elapsedMs: performance.now() - started,
   } satisfies EncodedChunk;
   port.postMessage(chunk);

@@ -1,8 +1,8 @@
 import { copyFile, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { sha256OfFile } from '../../src/file-checksum.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 /** Dimension of every toy graph. */
@@ -14,14 +14,14 @@ export function fixture(name: string): string {
   return join(packageRoot, 'test', 'embedding', 'fixtures', name);
 }
 
-/** A folder with trawl-model.json around a toy graph; `change` edits the description before it is written. */
+/** Writes a model folder with a toy graph and returns its path; `change` edits trawl-model.json before it is written. */
 export async function toyModel(
   t: TestContext,
   options: { graph?: ToyGraph; change?: (description: Record<string, unknown>) => void } = {},
 ): Promise<string> {
   const folder = join(await tempFolder(t), 'toy');
-  await place(folder, options.graph ?? 'toy.onnx', 'model.onnx');
-  await place(folder, 'tokenizer.json', 'tokenizer.json');
+  await copyFixture(folder, options.graph ?? 'toy.onnx', 'model.onnx');
+  await copyFixture(folder, 'tokenizer.json', 'tokenizer.json');
   const description: Record<string, unknown> = {
     format: 'trawl-model',
     version: 1,
@@ -38,14 +38,17 @@ export async function toyModel(
     batchInvariant: true,
     source: { script: 'test/embedding/fixtures/make_models.py' },
     license: 'Apache-2.0',
-    files: [await recorded(folder, 'model.onnx'), await recorded(folder, 'tokenizer.json')],
+    files: [await fileRecord(folder, 'model.onnx'), await fileRecord(folder, 'tokenizer.json')],
   };
   options.change?.(description);
   await writeJson(join(folder, 'trawl-model.json'), description);
   return folder;
 }
 
-/** A sentence-transformers-like folder named `name`; `files` are JSON files to add or, where null, to leave out. */
+/**
+ * Writes a folder as sentence-transformers lays it out, named `name`, and returns its path. `files` are JSON files by path; a
+ * null value leaves a file out.
+ */
 export async function transformersModel(
   t: TestContext,
   name: string,
@@ -53,8 +56,8 @@ export async function transformersModel(
   graphPath = 'onnx/model.onnx',
 ): Promise<string> {
   const folder = join(await tempFolder(t), name);
-  await place(folder, 'exported.onnx', graphPath);
-  await place(folder, 'tokenizer.json', 'tokenizer.json');
+  await copyFixture(folder, 'exported.onnx', graphPath);
+  await copyFixture(folder, 'tokenizer.json', 'tokenizer.json');
   const all: Record<string, unknown> = {
     'config.json': { model_type: 'bert', hidden_size: TOY_DIMENSION, max_position_embeddings: 512 },
     'tokenizer_config.json': { model_max_length: 512 },
@@ -71,12 +74,12 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   await writeFile(path, JSON.stringify(value));
 }
 
-async function place(folder: string, from: string, to: string): Promise<void> {
+async function copyFixture(folder: string, from: string, to: string): Promise<void> {
   await mkdir(dirname(join(folder, to)), { recursive: true });
   await copyFile(fixture(from), join(folder, to));
 }
 
-async function recorded(folder: string, path: string): Promise<{ path: string; bytes: number; sha256: string }> {
+async function fileRecord(folder: string, path: string): Promise<{ path: string; bytes: number; sha256: string }> {
   const full = join(folder, path);
   return { path, bytes: (await stat(full)).size, sha256: await sha256OfFile(full) };
 }

@@ -3,17 +3,17 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { EncoderPool } from '../../src/embedding/encoder-pool.ts';
-import { readModelFolder } from '../../src/embedding/model-folder.ts';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { type OpenEncoderOptions, openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { EncodeOptions, EncoderInput, TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { TOY_DIMENSION, toyModel, transformersModel } from './model-fixtures.ts';
 
-const withoutEmbedded = existsSync(join(packageRoot, 'models/token-average-256/model.onnx'))
+const withoutModel = existsSync(join(packageRoot, 'models/token-average-256/model.onnx'))
   ? false
-  : 'models/token-average-256 is not there';
+  : 'models/token-average-256 does not exist';
 
 async function open(t: TestContext, folder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
   const encoder = await openEncoder(folder, { workers: 1, ...options });
@@ -21,7 +21,7 @@ async function open(t: TestContext, folder: string, options: OpenEncoderOptions 
   return encoder;
 }
 
-const QUERY: EncodeOptions = { kind: 'query' };
+const QUERY: EncodeOptions = { inputType: 'query' };
 
 async function vectorOf(encoder: TextEncoder, input: EncoderInput, options = QUERY): Promise<Float32Array> {
   const { vectors, outcomes } = await encoder.encode([input], options);
@@ -34,7 +34,7 @@ function invalid(message: RegExp) {
     error instanceof TrawlError && error.code === 'MODEL_INVALID' && message.test(error.message);
 }
 
-test('texts become unit vectors with their number of tokens', async (t) => {
+test('texts become unit vectors, with their token counts', async (t) => {
   const encoder = await open(t, await toyModel(t));
   const { vectors, outcomes } = await encoder.encode(['what is a', '', 'the query '.repeat(40)], QUERY);
   assert.equal(encoder.dimension, TOY_DIMENSION);
@@ -49,22 +49,22 @@ test('texts become unit vectors with their number of tokens', async (t) => {
   }
 });
 
-test('kinds have their own prefix and limit', async (t) => {
+test('queries and passages have their own prefix and token limit', async (t) => {
   const folder = await toyModel(t, { change: (d) => (d.prefixes = { query: 'query: ', passage: 'passage: ' }) });
   const encoder = await open(t, folder);
   const bare = await open(t, await toyModel(t));
   assert.deepEqual(await vectorOf(encoder, 'a b'), await vectorOf(bare, 'query: a b'));
-  assert.deepEqual(await vectorOf(encoder, 'a b', { kind: 'passage' }), await vectorOf(bare, 'passage: a b'));
-  const { outcomes } = await encoder.encode(['a '.repeat(100)], { kind: 'passage' });
+  assert.deepEqual(await vectorOf(encoder, 'a b', { inputType: 'passage' }), await vectorOf(bare, 'passage: a b'));
+  const { outcomes } = await encoder.encode(['a '.repeat(100)], { inputType: 'passage' });
   assert.deepEqual(outcomes, [{ ok: true, tokens: 64, truncated: true, cut: 'tail' }]);
 });
 
-test('a question with its query is composed, and shortened where asked', async (t) => {
+test('a question and its query become one text, and on request the question is truncated', async (t) => {
   const encoder = await open(t, await toyModel(t));
   const pair = { question: 'who is a', query: 'what' };
   assert.deepEqual(await vectorOf(encoder, pair), await vectorOf(encoder, 'who is a [SEP] what'));
   const long = { question: 'a '.repeat(50), query: 'b c' };
-  const shortened = await vectorOf(encoder, long, { kind: 'query', truncate: 'question' });
+  const shortened = await vectorOf(encoder, long, { inputType: 'query', truncate: 'question' });
   assert.deepEqual(shortened, await vectorOf(encoder, `${'a '.repeat(27)}[SEP] b c`));
 });
 
@@ -81,7 +81,7 @@ test('a text for which the model gives NaN fails alone', async (t) => {
   assert.deepEqual([...vectors.subarray(TOY_DIMENSION, 2 * TOY_DIMENSION)], new Array(TOY_DIMENSION).fill(0));
 });
 
-test('lone surrogates and NUL are encoded', async (t) => {
+test('lone surrogates and NUL do not change the vector of a text', async (t) => {
   const encoder = await open(t, await toyModel(t));
   assert.deepEqual(await vectorOf(encoder, 'wh\u0000at\ud800'), await vectorOf(encoder, 'what'));
 });
@@ -104,15 +104,19 @@ async function checkSameBits(t: TestContext, folder: string, texts: readonly str
 
 const TEXTS = Array.from({ length: 400 }, (_, i) => `what is ${'the '.repeat(i % 23)}${i.toString(36)} of ${i * 7919}`);
 
-test('a text has the same bits in any company and with any number of workers', async (t) => {
+test('a text has the same vector, bit for bit, in any batch and with any number of workers: toy', async (t) => {
   await checkSameBits(t, await toyModel(t), TEXTS);
 });
 
-test('so it has with the embedded model', { skip: withoutEmbedded }, async (t) => {
+test('a text has the same vector, bit for bit, in any batch and with any number of workers: token-average-256', {
+  skip: withoutModel,
+}, async (t) => {
   await checkSameBits(t, 'token-average-256', TEXTS);
 });
 
-test('the embedded model finds the nearer text', { skip: withoutEmbedded }, async (t) => {
+test('token-average-256 puts a question nearer to its answer than to another text', {
+  skip: withoutModel,
+}, async (t) => {
   const encoder = await open(t, 'token-average-256');
   const { vectors } = await encoder.encode(
     [
@@ -120,7 +124,7 @@ test('the embedded model finds the nearer text', { skip: withoutEmbedded }, asyn
       'Alexander Fleming found the antibiotic penicillin.',
       'The river flows into the sea.',
     ],
-    { kind: 'passage' },
+    { inputType: 'passage' },
   );
   const dot = (a: number, b: number) => {
     let sum = 0;
@@ -131,7 +135,7 @@ test('the embedded model finds the nearer text', { skip: withoutEmbedded }, asyn
   assert.ok(dot(0, 1) > dot(0, 2) + 0.1);
 });
 
-test('graphs with more inputs and other outputs work, by the pooling', async (t) => {
+test('a graph with more inputs and several outputs works, and the pooling selects the output', async (t) => {
   const folder = await transformersModel(t, 'exported');
   const pooled = await open(t, folder, { overrides: { pooling: 'none', normalize: false } });
   const mean = await open(t, folder, { overrides: { pooling: 'mean', normalize: false } });
@@ -144,7 +148,7 @@ test('graphs with more inputs and other outputs work, by the pooling', async (t)
 
 test('a model that cannot be used is refused when it is opened', async (t) => {
   const dimension = await toyModel(t, { change: (d) => (d.dimension = 12) });
-  await assert.rejects(openEncoder(dimension, { workers: 2 }), invalid(/gives vectors of 10 dimensions.*says 12/));
+  await assert.rejects(openEncoder(dimension, { workers: 2 }), invalid(/returns vectors of 10 dimensions.*says 12/));
   const output = await toyModel(t, {
     change: (d) => (d.graph = { path: 'model.onnx', precision: 'float32', output: 'x' }),
   });
@@ -159,13 +163,13 @@ test('a model that cannot be used is refused when it is opened', async (t) => {
 
   const graph = await toyModel(t, { change: (d) => (d.files = []) });
   await writeFile(join(graph, 'model.onnx'), 'no graph');
-  await assert.rejects(openEncoder(graph, { workers: 1 }), invalid(/model\.onnx cannot be loaded by onnxruntime/));
+  await assert.rejects(openEncoder(graph, { workers: 1 }), invalid(/onnxruntime cannot load .*model\.onnx/));
   const tokenizer = await toyModel(t, { change: (d) => (d.files = []) });
   await writeFile(join(tokenizer, 'tokenizer.json'), '{}');
   await assert.rejects(openEncoder(tokenizer, { workers: 1 }), invalid(/is not a usable tokenizer/));
 });
 
-test('a vector is cut to its first values and normalised again', async (t) => {
+test('a smaller dimension keeps the first values of a vector and normalises them again', async (t) => {
   const folder = await toyModel(t);
   const whole = await vectorOf(await open(t, folder), 'what is a');
   const encoder = await open(t, folder, { overrides: { dimension: 4 } });
@@ -183,7 +187,7 @@ test('a vector is cut to its first values and normalised again', async (t) => {
   }
 });
 
-test('the identity names what was set against the model, and nothing where that says the same', async (t) => {
+test('the identity lists the overrides that differ from the model, and no others', async (t) => {
   const folder = await toyModel(t);
   const same = await open(t, folder, { overrides: { pooling: 'mean', queryPrefix: '', maxQueryTokens: 32 } });
   assert.equal(same.identity.overrides, undefined);
@@ -193,16 +197,16 @@ test('the identity names what was set against the model, and nothing where that 
   assert.deepEqual(set.identity.overrides, ['maxPassageTokens', 'passagePrefix', 'pooling']);
 });
 
-test('texts in padded batches have the vectors that they have alone, and keep their order', {
-  skip: withoutEmbedded,
+test('texts have the same vectors, up to rounding, in padded batches and alone, in the same order', {
+  skip: withoutModel,
 }, async (t) => {
   const model = await readModelFolder('token-average-256');
   const texts = Array.from({ length: 300 }, (_, i) => (i % 50 === 7 ? '' : `word${i % 13} `.repeat((i * 7) % 61)));
   const vectors: Float32Array[] = [];
   for (const batchTokens of [null, 512]) {
-    const pool = await EncoderPool.open({ model, workers: 2, batchTokens });
+    const pool = await ModelEncoder.open({ model, workers: 2, batchTokens });
     t.after(() => pool.close());
-    const encoded = await pool.encode(texts, { kind: 'passage' });
+    const encoded = await pool.encode(texts, { inputType: 'passage' });
     assert.ok(encoded.outcomes.every((outcome) => outcome.ok));
     vectors.push(encoded.vectors);
   }

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { toyModel } from './model-fixtures.ts';
 
-/** How a child process ended that ran `script` with `openEncoder` and `folder` in scope. */
+/** Runs `script` in a child process with `openEncoder` and `folder` in scope; returns how it ended and what it printed. */
 async function runChild(
   t: TestContext,
   script: string,
@@ -30,21 +29,21 @@ async function runChild(
 }
 
 const OPEN = `const encoder = await openEncoder(folder, { workers: 2 });`;
-const START = `${OPEN} encoder.encode(texts, { kind: 'query' }).catch(() => {}); await pause(60);`;
+const START = `${OPEN} encoder.encode(texts, { inputType: 'query' }).catch(() => {}); await pause(60);`;
 
 const CASES: Record<string, string> = {
   'a closed encoder lets the process end by itself': `${OPEN} await encoder.close();`,
   'the process may exit right after closing': `${OPEN} await encoder.close(); process.exit(0);`,
-  'an idle encoder that was not closed does not keep the process': `${OPEN} await encoder.encode(['a'], { kind: 'query' });`,
+  'an idle encoder that was not closed does not keep the process alive': `${OPEN} await encoder.encode(['a'], { inputType: 'query' });`,
   'the process may exit with an idle encoder': `${OPEN} process.exit(0);`,
   'closing during work ends the process cleanly': `${START} await encoder.close(); process.exit(0);`,
-  'exiting during work waits for the texts in hand and does not abort': `${START} process.exit(0);`,
-  'exiting while the model is loaded does not abort': `openEncoder(folder, { workers: 2 }); await pause(PAUSE); process.exit(0);`,
+  'exiting during work waits for the running texts and does not abort': `${START} process.exit(0);`,
+  'exiting while the model is being loaded does not abort': `openEncoder(folder, { workers: 2 }); await pause(PAUSE); process.exit(0);`,
 };
 
 for (const [name, script] of Object.entries(CASES)) {
   test(name, { timeout: 60_000 }, async (t) => {
-    // Different moments of a run, or of loading.
+    // Several moments of loading.
     for (const pause of script.includes('PAUSE') ? [0, 60, 150] : [0]) {
       const end = await runChild(t, script.replace('PAUSE', String(pause)));
       assert.deepEqual(end, { code: 0, signal: null, output: '' });
@@ -52,20 +51,22 @@ for (const [name, script] of Object.entries(CASES)) {
   });
 }
 
-test('work that is awaited keeps the process until it is done', { timeout: 60_000 }, async (t) => {
-  const script = `${OPEN} const { outcomes } = await encoder.encode(texts, { kind: 'query' }); console.log(outcomes.length);`;
+test('awaited work keeps the process alive until it is done', { timeout: 60_000 }, async (t) => {
+  const script = `${OPEN} const { outcomes } = await encoder.encode(texts, { inputType: 'query' }); console.log(outcomes.length);`;
   assert.deepEqual(await runChild(t, script), { code: 0, signal: null, output: '40\n' });
 });
 
-test('an uncaught error during work ends the process by itself, without an abort', { timeout: 60_000 }, async (t) => {
+test('an uncaught error during work ends the process with exit code 1, without an abort', {
+  timeout: 60_000,
+}, async (t) => {
   const end = await runChild(t, `${START} throw new Error('on purpose');`);
   assert.deepEqual([end.code, end.signal], [1, null]);
   assert.match(end.output, /on purpose/);
 });
 
-test('the memory of an encoder that was closed comes back', {
+test('closing an encoder frees its memory', {
   timeout: 60_000,
-  skip: !existsSync('/proc/self/status'),
+  skip: process.platform === 'linux' ? false : 'the limit on memory was measured on Linux',
 }, async (t) => {
   const end = await runChild(
     t,

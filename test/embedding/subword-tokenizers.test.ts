@@ -3,12 +3,13 @@ import { readFileSync } from 'node:fs';
 import { before, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { JsonObject } from '../../src/embedding/json-file.ts';
-import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import type { JsonObject } from '../../src/embedding/model/json-file.ts';
+import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
+import { collectGarbage } from '../helpers/collect-garbage.ts';
 import { fixture } from './model-fixtures.ts';
 
 const ALL = Number.POSITIVE_INFINITY;
-const KINDS = ['roberta', 'xlm-roberta'] as const;
+const ARCHITECTURES = ['roberta', 'xlm-roberta'] as const;
 
 interface Golden {
   readonly texts: readonly string[];
@@ -19,26 +20,31 @@ function unpacked(name: string): JsonObject {
   return JSON.parse(gunzipSync(readFileSync(fixture(name))).toString()) as JsonObject;
 }
 
-/** `fixtures/make_tokenizers.py` made the tokenizers, and asked the reference for these ids. */
+/** Texts and their ids from the reference tokeniser; `fixtures/make_tokenizers.py` wrote these and the tokenizers. */
 const golden = unpacked('golden-subwords.json.gz') as unknown as Golden;
 const tokenizers = new Map<string, TextTokenizer>();
 
 before(() => {
-  for (const kind of KINDS) tokenizers.set(kind, new TextTokenizer(unpacked(`${kind}-tokenizer.json.gz`), kind));
+  for (const architecture of ARCHITECTURES)
+    tokenizers.set(architecture, new TextTokenizer(unpacked(`${architecture}-tokenizer.json.gz`), architecture));
 });
 
-for (const kind of KINDS) {
-  test(`difficult texts have the ids of the reference tokeniser: ${kind}`, () => {
-    const tokenizer = tokenizers.get(kind)!;
+for (const architecture of ARCHITECTURES) {
+  test(`difficult texts have the ids of the reference tokeniser: ${architecture}`, () => {
+    const tokenizer = tokenizers.get(architecture)!;
     assert.ok(golden.texts.length > 1000);
     for (const [i, text] of golden.texts.entries()) {
-      assert.deepEqual(tokenizer.frame(tokenizer.contentIds(text, ALL)), golden[kind]![i], JSON.stringify(text));
+      assert.deepEqual(
+        tokenizer.frame(tokenizer.contentIds(text, ALL)),
+        golden[architecture]![i],
+        JSON.stringify(text),
+      );
     }
   });
 
-  test(`two texts stand together as in the reference: ${kind}`, () => {
-    const tokenizer = tokenizers.get(kind)!;
-    const pairs = golden[`${kind}-pairs`] as [number[], number[]][];
+  test(`pairs of texts have the ids and token types of the reference tokeniser: ${architecture}`, () => {
+    const tokenizer = tokenizers.get(architecture)!;
+    const pairs = golden[`${architecture}-pairs`] as [number[], number[]][];
     assert.equal(pairs.length, 100);
     for (const [i, [ids, types]] of pairs.entries()) {
       const [first, second] = [golden.texts[2 * i]!, golden.texts[2 * i + 1]!].map((text) =>
@@ -49,8 +55,8 @@ for (const kind of KINDS) {
     }
   });
 
-  test(`cutting a text before tokenising it changes no id that is asked for: ${kind}`, () => {
-    const tokenizer = tokenizers.get(kind)!;
+  test(`reading only the head of a text does not change its first ids: ${architecture}`, () => {
+    const tokenizer = tokenizers.get(architecture)!;
     const word = fc.oneof(
       { arbitrary: fc.constantFrom('Vienna', '1889', 'is', 'the', 'a'), weight: 9 },
       fc.constantFrom(...golden.texts),
@@ -60,22 +66,22 @@ for (const kind of KINDS) {
     const text = fc
       .array(fc.tuple(word, fc.constantFrom(' ', ' ', ' ', '  ', '', '\n')), { maxLength: 60 })
       .map((parts) => parts.flat().join(''));
-    let cuts = 0;
+    let shortened = 0;
     fc.assert(
       fc.property(text, fc.integer({ min: 0, max: 20 }), (whole, atMost) => {
         const all = tokenizer.contentIds(whole, ALL);
         const head = tokenizer.contentIds(whole, atMost);
-        if (head.length < all.length) cuts++;
+        if (head.length < all.length) shortened++;
         assert.deepEqual(head.slice(0, atMost), all.slice(0, atMost));
         assert.equal(head.length > atMost, all.length > atMost);
       }),
       { numRuns: 600 },
     );
-    assert.ok(cuts > 20, `${cuts} texts were cut`);
+    assert.ok(shortened > 20, `${shortened} texts were shortened`);
   });
 
-  test(`no text takes more than time in proportion to its length: ${kind}`, () => {
-    const tokenizer = tokenizers.get(kind)!;
+  test(`the time to tokenise a text is proportional to its length: ${architecture}`, () => {
+    const tokenizer = tokenizers.get(architecture)!;
     const units = [
       'x',
       '!',
@@ -96,31 +102,36 @@ for (const kind of KINDS) {
       const text = unit.repeat(Math.floor(200_000 / unit.length));
       const before = process.cpuUsage();
       tokenizer.contentIds(text, 510);
-      // The slowest takes about 1.5 s of a core, what is quadratic 30 s and more, whatever else the machine does.
+      // CPU time: at most about 1.5 s; a quadratic algorithm takes 30 s or more.
       const { user, system } = process.cpuUsage(before);
       assert.ok(user + system < 15e6, JSON.stringify(unit));
     }
   });
 }
 
-test('the vocabulary of XLM-R does not become a tree of maps', () => {
+test('100,000 more Unigram pieces take less than 25 MB of the heap; the tree of maps of the library takes 50 MB', () => {
   const file = unpacked('xlm-roberta-tokenizer.json.gz') as { model: { vocab: [string, number][] } };
   const random = Array.from({ length: 100_000 }, (_, i) => [`▁${i.toString(36)}x`, -9 - (i % 7)] as [string, number]);
   const vocab = [...file.model.vocab.slice(0, -1), ...random];
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
   const tokenizer = new TextTokenizer(
     { ...file, added_tokens: [], model: { ...file.model, vocab } } as unknown as JsonObject,
     'big',
   );
+  collectGarbage();
+  const growth = (process.memoryUsage().heapUsed - before) / 1e6;
+  assert.ok(growth < 25, `${growth} MB`);
   const [id] = tokenizer.contentIds('2pxx', ALL);
   assert.equal(vocab[id!]![0], '▁2pxx');
 });
 
-test('a charsmap that is none, and a Unigram model with bytes, are refused', () => {
+test('an invalid charsmap and a Unigram model with byte_fallback are refused', () => {
   const file = unpacked('xlm-roberta-tokenizer.json.gz') as { model: object };
   for (const charsmap of ['', 'AAAA', '/////w==', 'not base64']) {
     const normalizer = { type: 'Precompiled', precompiled_charsmap: charsmap };
     assert.throws(() => new TextTokenizer({ ...file, normalizer } as JsonObject, 'some.json'), /some\.json.*charsmap/);
   }
   const model = { ...file.model, byte_fallback: true };
-  assert.throws(() => new TextTokenizer({ ...file, model } as JsonObject, 'some.json'), /falls back to bytes/);
+  assert.throws(() => new TextTokenizer({ ...file, model } as JsonObject, 'some.json'), /byte_fallback/);
 });

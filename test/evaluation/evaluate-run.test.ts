@@ -19,7 +19,7 @@ const judgements = new Map([
   ['other', new Map([['a', 1]])],
 ]);
 
-test('means are over the judged queries that were asked; one without results counts as 0', () => {
+test('means are taken over the given queries that have judgements; a query without results counts as 0', () => {
   const result = evaluateRun({ queryIds: ['q1', 'q2', 'q3', 'q4'], run, judgements, cutoffs: [1, 2] });
   assert.deepEqual([result.queries, result.judged, result.unjudged, result.answerable], [4, 3, 1, 0]);
   assert.deepEqual(result.means, {
@@ -49,14 +49,14 @@ test('answer hits are averaged over the queries with answers', () => {
   assert.deepEqual(result.means, { 'answer_hit@1': 0, 'answer_hit@2': 0.5 });
 });
 
-test('answers without texts are refused', () => {
+test('answers are refused if the results have no text', () => {
   assert.throws(
     () => evaluateRun({ queryIds: ['other'], run, judgements, answers: new Map([['other', ['x']]]), cutoffs: [1] }),
     failsWith('USAGE', '"other"'),
   );
 });
 
-test('nothing judged gives no means, not NaN', () => {
+test('without any judgement there are no means instead of NaN', () => {
   assert.deepEqual(evaluateRun({ queryIds: ['q9'], run, judgements, cutoffs: [5] }).means, {});
   assert.deepEqual(evaluateRun({ queryIds: [], run, judgements, cutoffs: [5] }).means, {});
 });

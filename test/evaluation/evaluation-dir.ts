@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 
 import { type ErrorCode, TrawlError } from '../../src/errors.ts';
 
-/** Writes a file for one test; it is removed afterwards. */
+/** Writes a file that is deleted after the test. */
 export function fileWith(t: Pick<TestContext, 'after'>, content: string | Uint8Array): string {
   const folder = mkdtempSync(join(tmpdir(), 'trawl-evaluation-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -14,7 +14,7 @@ export function fileWith(t: Pick<TestContext, 'after'>, content: string | Uint8A
   return file;
 }
 
-/** For `assert.throws` and `assert.rejects`: an error of that code whose message has each of the parts. */
+/** For `assert.throws` and `assert.rejects`: an error with this code whose message contains all parts. */
 export function failsWith(code: ErrorCode, ...parts: readonly string[]): (error: unknown) => boolean {
   return (error) =>
     error instanceof TrawlError && error.code === code && parts.every((part) => error.message.includes(part));

@@ -26,7 +26,7 @@ test('recall is the share of all relevant passages', () => {
   );
 });
 
-test('hit is whether any relevant passage is there', () => {
+test('hit is 1 if one of the first k passages is relevant', () => {
   assert.deepEqual(
     [1, 2, 100].map((k) => hitAt(ranking, judgements, k)),
     [0, 1, 1],
@@ -46,7 +46,7 @@ test('nDCG uses the grade as gain and log2 of rank + 1 as discount', () => {
   assert.equal(ndcgAt(['a', 'b', 'c'], judgements, 10), 1);
 });
 
-test('no relevant passage, or no result, is 0', () => {
+test('all metrics are 0 without a relevant passage or without results', () => {
   const none = new Map([
     ['a', 0],
     ['b', -1],
@@ -57,7 +57,7 @@ test('no relevant passage, or no result, is 0', () => {
   }
 });
 
-test('an id that comes twice earns once', () => {
+test('a passage that is ranked several times counts once', () => {
   assert.equal(recallAt(['a', 'a', 'a'], judgements, 3), 1 / 3);
   assert.equal(ndcgAt(['a', 'a', 'b', 'c'], judgements, 4), ndcgAt(['a', 'x', 'b', 'c'], judgements, 4));
 });

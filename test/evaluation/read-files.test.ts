@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import fc from 'fast-check';
 
 import { readQrels } from '../../evaluation/read-qrels.ts';
 import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts';
 import type { Run } from '../../evaluation/run.ts';
-import { formatTrecRun, readTrecRun } from '../../evaluation/trec-run.ts';
+import { formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { failsWith, fileWith } from './evaluation-dir.ts';
 
-test('questions with and without the optional columns; ids become text', async (t) => {
+test('questions are read with and without the optional columns, and ids become strings', async (t) => {
   const file = fileWith(
     t,
     '\ufeff{"id":1,"question":"Q?","query":"sub","golden_answers":["a","b"],"gold_ids":[7,"x"],"type":"bridge"}\r\n\n' +
@@ -38,7 +36,7 @@ test('questions with and without the optional columns; ids become text', async (
   );
 });
 
-test('questions as BEIR has them: _id and text', async (t) => {
+test("questions are read from BEIR's columns _id and text", async (t) => {
   const file = fileWith(
     t,
     '{"_id":"PLAIN-2","text":"Do statins cause cancer?","metadata":{}}\n{"_id":3,"question":"asked","text":"not"}',
@@ -55,7 +53,7 @@ for (const [line, reason] of [
   ['{"id":1}', '"question"'],
   ['{"question":"q"}', '"id"'],
   ['{"id":1.5,"question":"q"}', '"id"'],
-  ['{"id":9007199254740993,"question":"q"}', 'as a string'],
+  ['{"id":9007199254740993,"question":"q"}', 'as strings'],
   ['{"id":1,"question":"q","query":5}', '"query"'],
   ['{"id":1,"question":"q","golden_answers":"a"}', '"golden_answers"'],
   ['{"id":1,"question":"q","golden_answers":[1]}', '"golden_answers"'],
@@ -73,13 +71,13 @@ for (const [line, reason] of [
   });
 }
 
-test('bytes that are not UTF-8 and files that are not there', async (t) => {
+test('invalid UTF-8 and a missing file are errors', async (t) => {
   const file = fileWith(t, Buffer.from('{"id":0,"question":"\xff"}', 'latin1'));
   await assert.rejects(readQuestions(file), failsWith('CORPUS_BAD_LINE', `${file}:1: `, 'UTF-8'));
   await assert.rejects(readQrels(`${file}.gone`), failsWith('CORPUS_NOT_FOUND', '.gone'));
 });
 
-test('TREC and BEIR judgements', async (t) => {
+test('judgements are read in the formats of TREC and BEIR', async (t) => {
   const expected = new Map([
     [
       'q1',
@@ -110,7 +108,7 @@ for (const [content, line] of [
   });
 }
 
-test('a run is written in TREC form, duplicates at their first place only', () => {
+test('a run is written in the format of TREC, and a duplicate only with its first rank', () => {
   const run: Run = new Map([
     [
       'q1',
@@ -124,23 +122,29 @@ test('a run is written in TREC form, duplicates at their first place only', () =
   assert.deepEqual([...formatTrecRun(run)], ['q1 Q0 a 1 0.5 trawl\n', 'q1 Q0 b 2 1e-7 trawl\n']);
 });
 
-test('a run that was written is read back', async (t) => {
+test('a written run has every result of every query, in order, with its exact score', () => {
   const word = fc.stringMatching(/^[!-~]{1,8}$/);
   const results = fc
     .uniqueArray(fc.record({ id: word, score: fc.double({ noNaN: true, noDefaultInfinity: true }) }), {
       selector: ({ id }) => id,
     })
     .map((list) => list.map(({ id, score }) => ({ id, score: score + 0 })).sort((a, b) => b.score - a.score));
-  await fc.assert(
-    fc.asyncProperty(fc.uniqueArray(fc.tuple(word, results), { selector: ([id]) => id }), async (entries) => {
-      const run = new Map(entries.filter(([, list]) => list.length > 0));
-      assert.deepEqual(await readTrecRun(fileWith(t, [...formatTrecRun(run)].join(''))), run);
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.tuple(word, results), { selector: ([id]) => id }), (entries) => {
+      const lines = [...formatTrecRun(new Map(entries))].map((line) => line.split(' '));
+      const expected = entries.flatMap(([queryId, list]) =>
+        list.map(({ id, score }, i) => [queryId, 'Q0', id, String(i + 1), score]),
+      );
+      assert.deepEqual(
+        lines.map(([queryId, q0, id, rank, score]) => [queryId, q0, id, rank, Number(score)]),
+        expected,
+      );
     }),
     { numRuns: 50 },
   );
 });
 
-test('what a TREC run cannot hold is refused', () => {
+test('an id, a tag or a score that a TREC run cannot have is refused', () => {
   for (const id of ['Ed Wood', '', 'a\tb', 'a\u00a0b']) {
     assert.throws(() => [...formatTrecRun(new Map([['q', [{ id, score: 1 }]]]))], failsWith('USAGE', 'passage id'));
     assert.throws(() => [...formatTrecRun(new Map([[id, [{ id: 'a', score: 1 }]]]))], failsWith('USAGE', 'query id'));
@@ -149,26 +153,11 @@ test('what a TREC run cannot hold is refused', () => {
   assert.throws(() => [...formatTrecRun(new Map([['q', [{ id: 'a', score: NaN }]]]))], failsWith('USAGE', 'NaN'));
 });
 
-test('a run is read in the order of scores, then of ranks', async (t) => {
-  const file = fileWith(t, 'q Q0 c 3 1 x\nq Q0 b 2 1 x\nq Q0 a 1 0.5 x\n');
-  assert.deepEqual(
-    (await readTrecRun(file)).get('q')?.map(({ id }) => id),
-    ['b', 'c', 'a'],
-  );
-});
-
-for (const line of ['q Q0 a 1 0.5', 'q Q0 a 1 high x', 'q Q0 a first 1 x', 'q Q0 z 2 1 x']) {
-  test(`a run that cannot be used is an error with file:line: ${line}`, async (t) => {
-    const file = fileWith(t, `q Q0 z 1 2 x\n${line}\n`);
-    await assert.rejects(readTrecRun(file), failsWith('CORPUS_BAD_LINE', `${file}:2: `));
-  });
-}
-
 test('random bytes give a result or a TrawlError', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
       const file = fileWith(t, bytes);
-      for (const read of [readQuestions, readQrels, readTrecRun]) {
+      for (const read of [readQuestions, readQrels]) {
         await read(file).catch((error: unknown) => assert.ok(error instanceof TrawlError, String(error)));
       }
     }),
@@ -180,16 +169,9 @@ for (const [name, count, judged] of [
   ['squad_v11_dev/queries.jsonl', 10_570, 10_570],
   ['flashrag_sample/nq_test.jsonl', 17, 0],
 ] as const) {
-  const file = join(repositoryRoot(), '..', 'shared', 'data', name);
-  test(`${name} is read whole`, { skip: !existsSync(file) && `${file} is not there` }, async () => {
-    const questions = await readQuestions(file);
+  test(`all ${count} questions of ${name} are read`, { skip: withoutSharedData(name) }, async () => {
+    const questions = await readQuestions(sharedData(name));
     assert.equal(questions.length, count);
     assert.equal(judgementsOf(questions).size, judged);
   });
-}
-
-function repositoryRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
-  return folder;
 }

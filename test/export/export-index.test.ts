@@ -9,10 +9,10 @@ import { openCorpus } from '../../corpus/open-corpus.ts';
 import { type ExportOptions, type ExportSummary, exportIndex } from '../../export/export-index.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { decodeFloat16 } from '../../src/system/float16.ts';
 import { decodeFlatHeader, encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import { decodeFp16Header } from '../../src/vector-index/faiss-fp16-format.ts';
-import { decodeFloat16 } from '../../src/vector-index/float16.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { readNpy } from '../helpers/npy.ts';
@@ -22,10 +22,10 @@ import { build, writeCorpus } from '../indexer/build.ts';
 import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
 import { sha256Of } from '../retrieval/sha256-of.ts';
 import {
+  TINY_DELETED_ROW,
   TINY_DIMENSION,
   TINY_DOCUMENTS,
   TINY_ROWS,
-  TINY_TOMBSTONE,
   tinyRows,
   writeTinyIndex,
 } from '../retrieval/tiny-index.ts';
@@ -44,7 +44,7 @@ const TINY_IDS = [
   'a-0',
   '-7',
 ];
-const KEPT = Array.from({ length: TINY_ROWS }, (_, row) => row).filter((row) => row !== TINY_TOMBSTONE);
+const KEPT = Array.from({ length: TINY_ROWS }, (_, row) => row).filter((row) => row !== TINY_DELETED_ROW);
 
 interface Exported {
   readonly summary: ExportSummary;
@@ -52,7 +52,7 @@ interface Exported {
   path(name: string): string;
 }
 
-/** Exports the index of 11 rows: two shards, one of them cut inside a value, and a removed row. */
+/** Exports the tiny index: 11 rows in two shards, one of them deleted. */
 async function exportTiny(
   t: TestContext,
   names: Record<string, string>,
@@ -62,7 +62,7 @@ async function exportTiny(
   const folder = await tempFolder(t);
   await writeTinyIndex(join(folder, 'index'), metric);
   const path = (name: string): string => join(folder, name);
-  const files = Object.fromEntries(Object.entries(names).map(([kind, name]) => [kind, path(name)]));
+  const files = Object.fromEntries(Object.entries(names).map(([option, name]) => [option, path(name)]));
   const summary = await exportIndex({ index: join(folder, 'index'), files, ...options });
   return { summary, folder, path };
 }
@@ -81,7 +81,7 @@ for (const [metric, fourcc, stored] of [
   ['l2', 'IxF2', 'l2'],
   ['cosine', 'IxFI', 'inner-product'],
 ] as const) {
-  test(`the rows of all shards are one FAISS file and one .npy, metric ${metric ?? 'inner-product'}`, async (t) => {
+  test(`the rows of all shards are written to one FAISS file and one .npy, metric ${metric ?? 'inner-product'}`, async (t) => {
     const { summary, path } = await exportTiny(t, { faiss: 'a.index', npy: 'a.npy' }, {}, metric);
     const bytes = readFileSync(path('a.index'));
     assert.equal(bytes.toString('latin1', 0, 4), fourcc);
@@ -98,7 +98,7 @@ for (const [metric, fourcc, stored] of [
   });
 }
 
-test('the passages are the lines of the corpus, row for row, packed as the name says', async (t) => {
+test('--corpus writes the lines of the corpus in the order of rows, compressed as the extension says', async (t) => {
   for (const name of ['c.jsonl', 'c.jsonl.gz', 'c.jsonl.zst']) {
     const { path } = await exportTiny(t, { corpus: name });
     const documents: string[] = [];
@@ -107,14 +107,14 @@ test('the passages are the lines of the corpus, row for row, packed as the name 
   }
 });
 
-test('ids are lines, with the row number where a row has none; row numbers are lines too', async (t) => {
+test('--ids writes one id a line, or the row number of a row without an id; --row-numbers writes row numbers', async (t) => {
   const { summary, path } = await exportTiny(t, { ids: 'docid', 'row-numbers': 'rows.gz' });
   assert.equal(readFileSync(path('docid'), 'utf8'), TINY_IDS.map((id) => `${id}\n`).join(''));
   assert.equal(gunzipSync(readFileSync(path('rows.gz'))).toString(), '0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n');
   assert.equal(summary.rowsWithoutId, 2);
 });
 
-test('Parquet has id, document and vector of every row', async (t) => {
+test('--parquet writes id, document and vector of every row', async (t) => {
   const { path } = await exportTiny(t, { parquet: 'a.parquet' });
   const bytes = readFileSync(path('a.parquet'));
   const rows = await parquetReadObjects({
@@ -131,7 +131,7 @@ test('Parquet has id, document and vector of every row', async (t) => {
   );
 });
 
-test('removed rows are left out of every file when asked, and the row numbers say which are left', async (t) => {
+test('--drop-removed leaves deleted rows out of every file, and --row-numbers lists the others', async (t) => {
   const names = {
     faiss: 'a.index',
     npy: 'a.npy',
@@ -160,8 +160,8 @@ test('removed rows are left out of every file when asked, and the row numbers sa
   );
 });
 
-test('float16 halves FAISS and .npy where every value is one, and is refused where one is not', {
-  skip: loaded.ok ? false : `the native engine is not there: ${loaded.reason}`,
+test('--float16 writes halves if float16 represents every value exactly, and is refused otherwise', {
+  skip: loaded.ok ? false : `the native engine is not available: ${loaded.reason}`,
 }, async (t) => {
   const { summary, path } = await exportTiny(t, { faiss: 'a.index', npy: 'a.npy' }, { float16: true });
   const bytes = readFileSync(path('a.index'));
@@ -184,11 +184,14 @@ test('float16 halves FAISS and .npy where every value is one, and is refused whe
   const rows = Array.from({ length: 9 }, (_, id) => ({ id, contents: `text ${id}` }));
   await build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out: index, encoder, shardRows: 4 });
   const refused = exportIndex({ index, files: { faiss: join(folder, 'a.index') }, float16: true });
-  await assert.rejects(refused, trawlError('NOT_SUPPORTED', /row 6 holds 1\.0001\d* in column 0, which is no float16/));
+  await assert.rejects(
+    refused,
+    trawlError('NOT_SUPPORTED', /row 6 has 1\.0001\d* in column 0, which float16 cannot represent/),
+  );
   assert.deepEqual(readdirSync(folder).sort(), ['c.jsonl', 'index']);
 });
 
-test('files that exist, lie in the index, share a name or have a wrong one are refused before anything is written', async (t) => {
+test('an output that exists, lies in the index, is given twice or has a wrong extension is refused before writing', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   await writeTinyIndex(index);
@@ -204,10 +207,10 @@ test('files that exist, lie in the index, share a name or have a wrong one are r
     assert.deepEqual(readdirSync(folder).sort(), ['index', 'link', 'there.index']);
   };
   const npy = join(folder, 'a.npy');
-  await refused({ files: { npy, faiss: there } }, 'OUTPUT_EXISTS', /there\.index exists.*--overwrite/);
-  await refused({ files: {} }, 'USAGE', /Name a file to write: --faiss FILE/);
-  await refused({ files: { npy, faiss: npy } }, 'USAGE', /named for two files/);
-  await refused({ files: { faiss: join(index, 'new.index') } }, 'USAGE', /lies in its folder/);
+  await refused({ files: { npy, faiss: there } }, 'OUTPUT_EXISTS', /there\.index already exists.*--overwrite/);
+  await refused({ files: {} }, 'USAGE', /No output file given.*--faiss FILE/);
+  await refused({ files: { npy, faiss: npy } }, 'USAGE', /the path of two outputs/);
+  await refused({ files: { faiss: join(index, 'new.index') } }, 'USAGE', /inside its folder/);
   const vectors = join('shard-00000', 'vectors.faiss');
   await refused({ files: { faiss: join(index, vectors) }, overwrite: true }, 'USAGE', /is a file of the index/);
   await refused(
@@ -215,14 +218,18 @@ test('files that exist, lie in the index, share a name or have a wrong one are r
     'USAGE',
     /is a file of the index/,
   );
-  await refused({ files: { corpus: join(folder, 'c.tsv') } }, 'USAGE', /--corpus writes JSON lines, and c\.tsv/);
-  await refused({ files: { ids: join(folder, 'ids') }, float16: true }, 'USAGE', /--float16 is for --faiss and --npy/);
+  await refused({ files: { corpus: join(folder, 'c.tsv') } }, 'USAGE', /--corpus writes JSON Lines: c\.tsv/);
+  await refused(
+    { files: { ids: join(folder, 'ids') }, float16: true },
+    'USAGE',
+    /--float16 only applies to --faiss and --npy/,
+  );
   await assert.rejects(exportIndex({ index: folder, files: { npy } }), trawlError('INDEX_NOT_FOUND'));
   await exportIndex({ index, files: { faiss: there }, overwrite: true });
   assert.equal(readFileSync(there).toString('latin1', 0, 4), 'IxFI');
 });
 
-test('an id with a line break is refused for --ids, naming the row', async (t) => {
+test('--ids refuses an id with a line break and names the row', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   const corpus = writeCorpus(folder, {
@@ -234,12 +241,12 @@ test('an id with a line break is refused for --ids, naming the row', async (t) =
   await build({ corpus, out: index });
   await assert.rejects(
     exportIndex({ index, files: { ids: join(folder, 'ids') } }),
-    trawlError('NOT_SUPPORTED', /id of row 1 has a line break/),
+    trawlError('NOT_SUPPORTED', /id of row 1 contains a line break/),
   );
   assert.deepEqual(readdirSync(folder).sort(), ['c.jsonl', 'index']);
 });
 
-test('a bitmap with another number of removed rows than the manifest says is refused before anything is written', async (t) => {
+test('a bitmap with another number of deleted rows than the manifest is refused before writing', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   await writeTinyIndex(index);
@@ -249,12 +256,12 @@ test('a bitmap with another number of removed rows than the manifest says is ref
   writeFileSync(path, JSON.stringify(withChecksum({ ...manifest, tombstones })));
   await assert.rejects(
     exportIndex({ index, files: { faiss: join(folder, 'a.index') }, dropRemoved: true }),
-    trawlError('INDEX_FILE_FOREIGN', /tombstones\.bin: 1 rows are removed, the manifest says 2/),
+    trawlError('INDEX_FILE_FOREIGN', /tombstones\.bin has 1 deleted rows, but the manifest says 2/),
   );
   assert.deepEqual(readdirSync(folder), ['index']);
 });
 
-test('a stopped export leaves no file', async (t) => {
+test('an aborted export leaves no file', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   await writeTinyIndex(index);
@@ -269,11 +276,11 @@ test('a stopped export leaves no file', async (t) => {
   assert.deepEqual(readdirSync(folder), ['index']);
 });
 
-test('an index that the disk has no room for is refused before anything is written, with both sizes', async (t) => {
+test('an export larger than the free space is refused before writing, and the error names both sizes', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   await build({ corpus: writeCorpus(folder, { 'c.jsonl': [{ id: 0, contents: 'x' }] }), out: index });
-  // Holes take no space: 8.8 TB of vectors, and a passage with the last row number.
+  // A sparse file takes no space: 8.8 TB of vectors. One passage gets the last row number.
   const rows = 2 ** 38;
   const shard = join(index, 'shard-00000');
   const vectors = join(shard, 'vectors.faiss');
@@ -282,7 +289,7 @@ test('an index that the disk has no room for is refused before anything is writt
   try {
     truncateSync(vectors, bytes);
   } catch (error) {
-    return t.skip(`no file of ${bytes} bytes can be made here: ${(error as Error).message}`);
+    return t.skip(`the file system cannot have a sparse file of ${bytes} bytes: ${(error as Error).message}`);
   }
   const database = new Database(join(shard, 'passages.sqlite'));
   database.exec(`UPDATE passages SET row = ${rows - 1}`);
@@ -300,11 +307,14 @@ test('an index that the disk has no room for is refused before anything is writt
   const shards = whole.shards.map((entry) => ({ ...entry, rows }));
   writeFileSync(join(index, 'manifest.json'), JSON.stringify(withChecksum({ ...whole, rows, shards })));
   const refused = exportIndex({ index, files: { npy: join(folder, 'a.npy') } });
-  await assert.rejects(refused, trawlError('DISK_FULL', /the files take about 8796\.09 GB, and \d+\.\d+ GB are free/));
+  await assert.rejects(
+    refused,
+    trawlError('DISK_FULL', /the exported files need 8\.80 TB of disk space, but only \d+.* are free/),
+  );
   assert.deepEqual(readdirSync(folder).sort(), ['c.jsonl', 'index']);
 });
 
-test('a disk that fills up is DISK_FULL naming the file, and what stood there stays', async (t) => {
+test('an export to a full disk fails with DISK_FULL, names the file and keeps the existing one', async (t) => {
   const folder = await tempFolder(t);
   const library = faultLibrary(folder);
   if ('missing' in library) return t.skip(library.missing);
@@ -316,12 +326,12 @@ test('a disk that fills up is DISK_FULL naming the file, and what stood there st
   const env = library.environment({ under: join(folder, 'out'), calls: 'write', at: 2, do: 28 });
   const ended = await endOf(spawnTrawl(['export', index, '--faiss', path, '--overwrite'], { env }));
   assert.equal(ended.code, 1);
-  assert.match(ended.stderr, /a\.index: no space left to write it.*\[DISK_FULL\]/);
+  assert.match(ended.stderr, /a\.index: no space left on the disk.*\[DISK_FULL\]/);
   assert.equal(readFileSync(path, 'utf8'), 'before');
   assert.deepEqual(readdirSync(join(folder, 'out')), ['a.index']);
 });
 
-test('the command tells what it wrote and what other tools have to know', async (t) => {
+test('trawl export prints the files it wrote, the metric, deleted rows and rows without an id', async (t) => {
   const folder = await tempFolder(t);
   const index = join(folder, 'index');
   await writeTinyIndex(index, 'cosine');
@@ -330,8 +340,8 @@ test('the command tells what it wrote and what other tools have to know', async 
   assert.equal(ended.code, 0, ended.stderr);
   assert.match(ended.stderr, /a\.index {2}397 B/);
   assert.match(ended.stderr, /ranks by cosine, FAISS by inner product/);
-  assert.match(ended.stderr, /1 removed rows are among them.*--drop-removed/);
-  assert.match(ended.stderr, /2 rows have no id/);
+  assert.match(ended.stderr, /1 deleted row included.*--drop-removed/);
+  assert.match(ended.stderr, /2 rows without an id/);
   const again = await runTrawl(['export', index, '--faiss', path]);
   assert.deepEqual([again.code, /\[OUTPUT_EXISTS\]/.test(again.stderr)], [1, true]);
   const json = await runTrawl(['export', index, '--npy', join(folder, 'a.npy'), '--json', '--drop-removed']);

@@ -7,7 +7,7 @@ export interface BertSize {
   readonly tokenTypes: number;
 }
 
-/** The shapes of a BERT encoder's tensors, under the names that transformers writes; without a pooler. */
+/** The shapes of a BERT encoder's tensors by the names that transformers gives them, without a pooler. */
 export function bertShapes(size: BertSize): Record<string, readonly number[]> {
   const { hidden, inner } = size;
   const shapes: Record<string, readonly number[]> = {

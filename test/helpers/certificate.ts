@@ -2,24 +2,24 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** For the `skip` option of a test: false where certificates can be made, else the reason. */
+/** For the `skip` option of a test: false if certificates can be made, else the reason. */
 export function withoutOpenssl(): string | false {
   try {
     execFileSync('openssl', ['version'], { stdio: 'ignore' });
     return false;
   } catch {
-    return 'openssl, which makes the certificate, is not installed';
+    return 'openssl is not installed';
   }
 }
 
 export interface Certificate {
-  /** Paths, then the texts of the files. */
+  /** The paths of the files; `cert` and `key` are their contents. */
   readonly files: { readonly cert: string; readonly key: string };
   readonly cert: string;
   readonly key: string;
 }
 
-/** A certificate for localhost that signs itself, in a folder. */
+/** A self-signed certificate for localhost, written to a folder. */
 export function makeCertificate(folder: string): Certificate {
   const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '2'];

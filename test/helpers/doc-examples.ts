@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 
 export interface DocExample {
-  /** The headings above it, the nearest one last. */
+  /** The nearest heading above it. */
   readonly section: string;
-  /** Of the fence: `python`, `sh`, '' for none. */
+  /** The fence's language, such as `python`; '' for none. */
   readonly language: string;
   readonly code: string;
-  /** The `text` block behind it: what it prints. */
+  /** The `text` block after it, which is what it prints. */
   readonly output: string | undefined;
 }
 
-/** The fenced blocks of a page of docs/, in order; a `text` block belongs to the one before it. */
+/** The fenced blocks of a page in docs/, in order. A `text` block is the output of the block before it. */
 export function docExamples(page: string): DocExample[] {
   const text = readFileSync(join(packageRoot, 'docs', page), 'utf8');
   const examples: DocExample[] = [];

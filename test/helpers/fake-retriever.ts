@@ -1,6 +1,7 @@
 import { composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
+import { inputOf } from '../../src/retrieval/embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -16,7 +17,7 @@ import type {
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { modelIdentity } from './model-identity.ts';
 
-/** Rows of every kind that a corpus may hold. Row 1 has no `contents`, row 2 an id beyond 2^53. */
+/** Rows as corpora have them. Row 1 has no `contents`, row 2 has an id beyond 2^53. */
 export const FAKE_DOCUMENTS: readonly string[] = [
   '{"id":"0","contents":"\\"Paul Walker\\"\\nPaul William Walker IV was an American actor."}',
   '{"id": "s-1", "title": "Brooklyn Bridge", "text": "A bridge in New York.", "url": "https://example.org/b"}',
@@ -27,24 +28,27 @@ export const FAKE_DOCUMENTS: readonly string[] = [
 
 export interface FakeRetrieverOptions {
   readonly documents?: readonly string[];
-  /** Name and generation of the index; default: fake-sample, generation-1. */
+  /** Name of the index. Default: fake-sample. */
   readonly index?: string;
+  /** Default: generation-1. */
   readonly generation?: string;
-  /** Runs before a call is answered; it may wait, or throw the call's error. */
+  /** Name of the encoder. Default: fake-encoder. */
+  readonly model?: string;
+  /** Called before a call is answered. It may wait, or throw the call's error. */
   readonly before?: (call: RetrieveCall) => Promise<void> | void;
-  /** Default: no call's answers are at hand. */
+  /** Whether the answers of a call are cached. Default: never. */
   readonly hasAnswers?: (call: RetrieveCall) => boolean;
-  /** What waits; absent, nothing does. */
+  /** Default: nothing is waiting. */
   readonly statistics?: () => RetrieverStatistics;
-  /** Replaces the answer to one query; undefined keeps the usual one. */
+  /** Replaces the answer to one query; if it returns undefined, the usual answer is kept. */
   readonly outcome?: (input: EncoderInput, position: number) => QueryOutcome | undefined;
 }
 
-/** A retriever without a model: the same text always gets the same rows. Remembers what it was asked. */
+/** A retriever without a model: the same text always gets the same rows. It records its calls. */
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
   closed = false;
-  failure: TrawlError | undefined;
+  failure: TrawlError | undefined = undefined;
   readonly info: RetrieverInfo;
   readonly #options: FakeRetrieverOptions;
   readonly #documents: readonly string[];
@@ -55,11 +59,15 @@ export class FakeRetriever implements Retriever {
     this.info = {
       index: options.index ?? 'fake-sample',
       rows: this.#documents.length,
+      deletedRows: 0,
+      modes: ['dense'],
+      bm25: null,
+      memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
       dimension: 4,
       metric: 'inner-product',
       generation: options.generation ?? 'generation-1',
       model: modelIdentity({
-        name: 'fake-encoder',
+        name: options.model ?? 'fake-encoder',
         dimension: 4,
         normalize: true,
         maxTokens: { query: 256, passage: 256 },
@@ -71,9 +79,10 @@ export class FakeRetriever implements Retriever {
     this.calls.push(call);
     if (this.closed) throw new TrawlError('NOT_READY', 'The index is being closed.');
     await this.#options.before?.(call);
-    if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller went away.');
+    if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller disconnected.');
     const outcomes = call.queries.map(
-      (input, i): QueryOutcome => this.#options.outcome?.(input, i) ?? this.#answer(textOf(input), call.k),
+      (query, i): QueryOutcome =>
+        this.#options.outcome?.(inputOf(query), i) ?? this.#answer(textOf(inputOf(query)), call.k),
     );
     return { outcomes, timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25 } };
   }
@@ -82,11 +91,11 @@ export class FakeRetriever implements Retriever {
     return this.#options.hasAnswers?.(call) ?? false;
   }
 
-  /** A text's vector is its length and its first three UTF-16 units. */
+  /** The vector of a text is its length and its first three UTF-16 code units. */
   async embed(call: EmbedCall): Promise<EmbedResult> {
     const vectors = new Float32Array(call.inputs.length * 4);
     const outcomes = call.inputs.map((input, i) => {
-      const text = `${call.kind}: ${textOf(input)}`;
+      const text = `${call.inputType}: ${textOf(input)}`;
       vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
       return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
     });
@@ -127,15 +136,16 @@ export class FakeRetriever implements Retriever {
       truncated,
       text,
       cut: truncated ? 'tail' : 'nothing',
+      vector: Float32Array.of(text.length, 0, 0, 0),
       certificate: { exact: true, rescored: count },
     };
   }
 }
 
-/** Waits until the call's signal aborts, then rejects as a retriever must. */
+/** Waits until the call's signal aborts, then rejects as a retriever does. */
 export function untilAborted(call: RetrieveCall): Promise<void> {
   return new Promise((_resolve, reject) => {
-    call.signal?.addEventListener('abort', () => reject(new TrawlError('CANCELLED', 'The caller went away.')), {
+    call.signal?.addEventListener('abort', () => reject(new TrawlError('CANCELLED', 'The caller disconnected.')), {
       once: true,
     });
   });

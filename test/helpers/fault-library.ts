@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * A library that is loaded before a program (LD_PRELOAD) and stands between it and the C library's calls that change
- * files. It looks at files below FAULT_UNDER alone (with FAULT_FILE: at those whose path has that in it), counts the calls named in FAULT_CALLS (all without it), and at the
- * FAULT_AT-th kills the process (FAULT_DO=kill) or lets that call and all later ones fail with an errno (FAULT_DO=5). The
- * count goes to FAULT_COUNT when the process ends by itself.
+ * A library that is loaded with LD_PRELOAD and intercepts the C library's calls that change files. It counts the calls named
+ * in FAULT_CALLS (default: all) on files whose path begins with FAULT_UNDER and contains FAULT_FILE. At call FAULT_AT it kills
+ * the process (FAULT_DO=kill), or makes this and all later calls fail with an errno (FAULT_DO=5). A process that exits
+ * normally writes the count to FAULT_COUNT.
  */
 const SOURCE = String.raw`
 #define _GNU_SOURCE
@@ -55,8 +55,8 @@ __attribute__((destructor)) static void report(void) {
 
 #define REAL(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
 #define FAIL(e) do { errno = (e); return -1; } while (0)
-#define FD(type, symbol, kind, params, args, ...) \
-  type symbol params { const int e = fault_fd(kind, fd); if (e) FAIL(e); return REAL(type, #symbol, __VA_ARGS__) args; }
+#define FD(type, symbol, call, params, args, ...) \
+  type symbol params { const int e = fault_fd(call, fd); if (e) FAIL(e); return REAL(type, #symbol, __VA_ARGS__) args; }
 
 FD(ssize_t, write, "write", (int fd, const void *b, size_t n), (fd, b, n), int, const void *, size_t)
 FD(ssize_t, pwrite, "write", (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), int, const void *, size_t, off_t)
@@ -83,30 +83,30 @@ int mkdir(const char *path, mode_t mode) {
 }
 `;
 
-export interface Fault {
-  /** Absolute path that the files have to begin with. */
+interface Fault {
+  /** Only files whose absolute path begins with this. */
   readonly under: string;
-  /** Part of the path of the files to look at. Default all. */
+  /** Only files whose path contains this. Default: all. */
   readonly file?: string | undefined;
-  /** Kinds of calls: write, sync, truncate, rename, unlink, mkdir. Default all. */
+  /** Calls, separated by commas: write, sync, truncate, rename, unlink, mkdir. Default: all. */
   readonly calls?: string | undefined;
-  /** The call to meet, from 1; without it calls are only counted. */
+  /** The call at which the fault begins, from 1. Without it calls are only counted. */
   readonly at?: number;
-  /** An errno, or the end of the process. */
+  /** An errno, or `kill` to kill the process. */
   readonly do?: number | 'kill';
-  /** File for the number of calls. */
+  /** File to which the number of calls is written. */
   readonly count?: string;
 }
 
 export interface FaultLibrary {
-  /** Environment of the process to disturb. */
+  /** Environment variables for the process. */
   environment(fault: Fault): Record<string, string>;
   count(file: string): number;
 }
 
-/** Compiles the library into a folder; the reason where that is not possible here. */
+/** Compiles the library into a folder, or returns why that is impossible. */
 export function faultLibrary(folder: string): FaultLibrary | { readonly missing: string } {
-  if (process.platform !== 'linux') return { missing: 'LD_PRELOAD and /proc/self/fd are of Linux' };
+  if (process.platform !== 'linux') return { missing: 'LD_PRELOAD and /proc/self/fd need Linux' };
   const [source, library] = [join(folder, 'fault.c'), join(folder, 'fault.so')];
   writeFileSync(source, SOURCE);
   const made = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-w', '-o', library, source, '-ldl'], { encoding: 'utf8' });

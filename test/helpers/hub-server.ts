@@ -2,64 +2,64 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface HubRequestSeen {
+export interface RecordedRequest {
   readonly method: string;
   readonly url: string;
   readonly range: string | undefined;
   readonly ifRange: string | undefined;
   readonly authorization: string | undefined;
-  /** Whether it came to the second origin, where large files lie. */
+  /** Whether it went to the second origin, which has the large files. */
   readonly cdn: boolean;
 }
 
 export interface HubRepositoryContent {
   readonly type?: 'model' | 'dataset';
   readonly name: string;
-  /** Path → content. */
+  /** Contents by path. */
   readonly files: Readonly<Record<string, Buffer>>;
-  /** Branches and tags beside main. */
+  /** Branches and tags besides main. */
   readonly refs?: readonly string[];
-  /** Files from this size on are "LFS": SHA-256 in the listing, bytes from the second origin. Default 1024. */
+  /** Files of at least this size are "LFS": the listing has their SHA-256, the second origin their bytes. Default 1024. */
   readonly lfsFrom?: number;
   readonly gated?: boolean;
   readonly private?: boolean;
 }
 
-/** What a file's transfer does besides going well. */
+/** Faults in the transfer of a file. */
 export interface FileBehaviour {
-  /** The connection is cut after so many bytes of a reply, so many times. */
+  /** The first `breaks` replies are disconnected after this many bytes. */
   breakAfter?: number;
   breaks?: number;
-  /** No byte more after so many, so many times; the connection stays. */
+  /** The first `stalls` replies stop after this many bytes, with the connection open. */
   stallAfter?: number;
   stalls?: number;
-  /** Milliseconds before each piece of `pieceBytes`. */
+  /** Pause before each chunk of `chunkBytes`, in ms. */
   pauseMs?: number;
-  pieceBytes?: number;
-  /** Sent in place of the content, with the length of its own. */
+  chunkBytes?: number;
+  /** Sent instead of the content. */
   content?: Buffer;
   ignoreRange?: boolean;
   wrongRange?: boolean;
-  /** First answers, taken one by one: a status with headers. */
+  /** Answers to the first requests: a status with headers. */
   refusals?: { status: number; headers?: Record<string, string> }[];
   etag?: string;
 }
 
-/** A server on 127.0.0.1 that speaks the hub's routes, with a second origin for large files, and misbehaves on demand. */
+/** A server on 127.0.0.1 with the hub's routes, a second origin for large files, and faults on demand. */
 export class HubServer {
-  readonly requests: HubRequestSeen[] = [];
+  readonly requests: RecordedRequest[] = [];
   readonly behaviour: Record<string, FileBehaviour> = {};
-  /** Answers of the API, taken one by one before the real ones. */
+  /** Answers to the first requests of the API. */
   readonly apiRefusals: { status: number; headers?: Record<string, string>; body?: string }[] = [];
-  /** Bytes of file contents that were sent. */
+  /** Bytes of file contents sent. */
   sentBytes = 0;
-  /** Bytes of one path that were sent. */
+  /** Bytes sent, by path. */
   readonly sentOf: Record<string, number> = {};
-  /** Entries that are put into the listing as they are. */
+  /** Entries to add to the listing unchanged. */
   readonly extraEntries: object[] = [];
   pageSize = 3;
   token = 'private-hub-token';
-  /** Where page links and redirects lead in place of this server. */
+  /** Origin of page links and redirects, if not this server. */
   linkOrigin: string | undefined;
   readonly #repositories: HubRepositoryContent[];
   readonly #hub: Server;
@@ -84,7 +84,7 @@ export class HubServer {
   endpoint = '';
   cdnOrigin = '';
 
-  /** What a branch points at from now on. */
+  /** Replaces the repository of that name, as a push does. */
   replace(repository: HubRepositoryContent): void {
     const at = this.#repositories.findIndex(({ name }) => name === repository.name);
     this.#repositories.splice(at, 1, repository);
@@ -142,7 +142,7 @@ export class HubServer {
     this.#sendFile(request, response, repository, decodeURIComponent(path!), cdn);
   }
 
-  /** The repository, where it may be seen; otherwise it has been answered. */
+  /** The repository, if the request may see it. Otherwise sends the refusal. */
   #open(request: IncomingMessage, response: ServerResponse, type: string, name: string, revision: string) {
     const refuse = (status: number, code: string, message: string): undefined => {
       response
@@ -211,9 +211,10 @@ export class HubServer {
     const content = behaviour.content ?? original;
     const etag = behaviour.etag ?? `"${sha256(content).slice(0, 32)}"`;
     const { range, 'if-range': ifRange } = request.headers;
-    const [, asked] = /^bytes=(\d+)-$/.exec(range ?? '') ?? [];
-    const usable = asked !== undefined && behaviour.ignoreRange !== true && (ifRange === undefined || ifRange === etag);
-    const start = usable ? Number(asked) : 0;
+    const [, requestedStart] = /^bytes=(\d+)-$/.exec(range ?? '') ?? [];
+    const usable =
+      requestedStart !== undefined && behaviour.ignoreRange !== true && (ifRange === undefined || ifRange === etag);
+    const start = usable ? Number(requestedStart) : 0;
     if (start >= content.length && usable) {
       response.writeHead(416, { 'content-range': `bytes */${content.length}` }).end();
       return;
@@ -233,21 +234,21 @@ export class HubServer {
     const breaks = (behaviour.breaks ?? 0) > 0 ? behaviour.breakAfter! : undefined;
     const stalls = (behaviour.stalls ?? 0) > 0 ? behaviour.stallAfter! : undefined;
     const end = Math.min(breaks ?? body.length, stalls ?? body.length, body.length);
-    const step = behaviour.pieceBytes ?? 64 * 1024;
+    const step = behaviour.chunkBytes ?? 64 * 1024;
     for (let at = 0; at < end; at += step) {
       if (behaviour.pauseMs !== undefined) await new Promise((resolve) => setTimeout(resolve, behaviour.pauseMs));
       if (response.destroyed) return;
-      const piece = body.subarray(at, Math.min(end, at + step));
+      const chunk = body.subarray(at, Math.min(end, at + step));
       await new Promise<void>((resolve) => {
         const done = (): void => {
           response.off('close', done);
           resolve();
         };
         response.once('close', done);
-        response.write(piece, done);
+        response.write(chunk, done);
       });
-      this.sentBytes += piece.length;
-      this.sentOf[path] = (this.sentOf[path] ?? 0) + piece.length;
+      this.sentBytes += chunk.length;
+      this.sentOf[path] = (this.sentOf[path] ?? 0) + chunk.length;
     }
     if (stalls !== undefined && end < body.length) {
       behaviour.stalls!--;
@@ -255,8 +256,8 @@ export class HubServer {
     }
     if (breaks !== undefined && end < body.length) {
       behaviour.breaks!--;
-      // What was written has to arrive before the connection is cut.
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      // The client must read the written bytes first: fetch discards what it has buffered when the connection breaks.
+      await new Promise((resolve) => setTimeout(resolve, 250));
       response.destroy();
       return;
     }

@@ -6,15 +6,15 @@ export interface MarkdownPage {
   /** Relative to the repository. */
   readonly path: string;
   readonly text: string;
-  /** Lines of fenced code blocks, a backslash at the end joined with the next line. */
+  /** Lines of fenced code blocks; lines that end with a backslash are joined with the next. */
   readonly codeLines: readonly string[];
-  /** Texts between single backquotes, outside of fenced blocks. */
+  /** Inline code, without that in fenced blocks. */
   readonly inlineCode: readonly string[];
 }
 
 const SKIPPED_FOLDERS = new Set(['node_modules', 'dist', 'build', '.git']);
 
-/** Every Markdown page of the repository that people read. */
+/** Every Markdown page of the repository. */
 export function readPages(folder = ''): MarkdownPage[] {
   return readdirSync(join(packageRoot, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;

@@ -3,12 +3,12 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { importModel } from '../../checkpoint/import-model.ts';
+import { importModel } from '../../model-import/import-model.ts';
 import { miniLmFolder } from './peers.ts';
 
 /**
- * all-MiniLM-L6-v2, imported from its checkpoint once for the tests of a file and removed behind them. Call it within a
- * test that is skipped by `withoutMiniLm`.
+ * Imports all-MiniLM-L6-v2 once for the tests of a file and removes it after them. Call the result only in tests that
+ * `withoutMiniLm` skips.
  */
 export function importedMiniLm(): () => Promise<string> {
   let imported: Promise<string> | undefined;

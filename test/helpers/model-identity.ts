@@ -1,6 +1,6 @@
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 
-/** A model that there is not. */
+/** The identity of a model that does not exist. */
 export function modelIdentity(
   fields: Partial<ModelIdentity> & Pick<ModelIdentity, 'name' | 'dimension'>,
 ): ModelIdentity {

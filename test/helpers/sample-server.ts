@@ -1,7 +1,7 @@
 import { after, before } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/connections/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
@@ -9,14 +9,14 @@ import { fileFolder } from '../cli/run-trawl.ts';
 import { buildSampleIndex } from './sample-index.ts';
 
 export interface SampleServer {
-  /** Set when the first test runs. */
+  /** Set before the first test runs. */
   readonly url: string;
   readonly retriever: Retriever;
-  /** A further server over the same index. */
+  /** Starts another server over the same index. Returns its URL. */
   serve(config: Partial<ServerConfig>): Promise<string>;
 }
 
-/** The sample index with the model that comes along, on a real socket for all tests of the file. */
+/** Serves the sample index on a real socket for all tests of the file. */
 export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<SampleServer> {
   const folder = await fileFolder();
   const apps: FastifyInstance[] = [];

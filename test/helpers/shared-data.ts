@@ -9,7 +9,7 @@ export function sharedData(path: string): string {
   return join(SHARED_DATA, path);
 }
 
-/** For the `skip` option of a test: false where the file is there, else the reason. */
+/** For the `skip` option of a test: false if the file exists, else the reason. */
 export function withoutSharedData(path: string): string | false {
-  return existsSync(sharedData(path)) ? false : `../shared/data/${path} is not there`;
+  return existsSync(sharedData(path)) ? false : `../shared/data/${path} does not exist`;
 }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 
-/** A disk of its own (tmpfs) mounted at a folder, or why there can be none. Needs root. */
+/** Mounts a small tmpfs at a folder, or returns why that is impossible. Needs root. */
 export function smallDisk(folder: string, kilobytes: number): { unmount(): void } | { readonly missing: string } {
   const options = ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', folder];
   const mounted = spawnSync('mount', options, { encoding: 'utf8' });

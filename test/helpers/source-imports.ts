@@ -10,28 +10,19 @@ export interface SourceFile {
 }
 
 export interface SourceImport {
-  /** `src/errors.ts` for a file of ours, `node:fs` or `fastify` for a module. */
+  /** `src/errors.ts` for a file of the repository, `node:fs` or `fastify` for a module. */
   readonly target: string;
-  readonly ours: boolean;
+  /** Whether the target is a file of the repository. */
+  readonly internal: boolean;
   readonly typeOnly: boolean;
 }
 
-const FOLDERS = [
-  'src',
-  'hub',
-  'checkpoint',
-  'corpus',
-  'prepare',
-  'embeddings',
-  'indexer',
-  'export',
-  'evaluation',
-  'cli',
-  'bench',
-  'test',
-];
+/** The source folders, as tsconfig.json lists them. */
+const { include: FOLDERS } = JSON.parse(readFileSync(join(packageRoot, 'tsconfig.json'), 'utf8')) as {
+  include: readonly string[];
+};
 
-/** Every TypeScript source with what it imports: static, dynamic and by `new URL` for a worker. */
+/** Every TypeScript source with its imports: static, dynamic, and workers by `new URL`. */
 export function readSources(): SourceFile[] {
   return FOLDERS.flatMap((folder) => typescriptFiles(join(packageRoot, folder))).map((file) => {
     const text = readFileSync(file, 'utf8');
@@ -52,11 +43,11 @@ function typescriptFiles(folder: string): string[] {
 function importsOf(file: string, text: string): SourceImport[] {
   const found: SourceImport[] = [];
   const add = (specifier: string, typeOnly: boolean): void => {
-    const ours = specifier.startsWith('.');
-    const target = ours
+    const internal = specifier.startsWith('.');
+    const target = internal
       ? relative(packageRoot, join(dirname(file), specifier)).replaceAll('\\', '/')
       : moduleName(specifier);
-    found.push({ target: ours ? target.replace(/\.js$/, '.ts') : target, ours, typeOnly });
+    found.push({ target: internal ? target.replace(/\.js$/, '.ts') : target, internal, typeOnly });
   };
   for (const [, keyword, specifier] of text.matchAll(/^\s*(?:import|export)\s+(type\s)?[^;'"]*?from\s+'([^']+)'/gm)) {
     add(specifier!, keyword !== undefined);

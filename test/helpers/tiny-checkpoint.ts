@@ -10,7 +10,7 @@ const INNER = 64;
 const VOCABULARY = 30_522;
 const POSITIONS = 128;
 
-/** The files of a sentence-transformers checkpoint of BERT's shape with random weights (about 4 MB). */
+/** The files of a sentence-transformers checkpoint: a small BERT with random weights (about 4 MB). */
 export function tinyCheckpoint(seed = 1): Record<string, Buffer> {
   const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
   return {
@@ -38,7 +38,7 @@ export function tinyCheckpoint(seed = 1): Record<string, Buffer> {
     ]),
     '1_Pooling/config.json': json({ word_embedding_dimension: HIDDEN, pooling_mode_mean_tokens: true }),
     'model.safetensors': encodeSafetensors(tensors(seed)),
-    // What must not be downloaded.
+    // Must not be downloaded.
     'pytorch_model.bin': Buffer.alloc(5000, 1),
     'tf_model.h5': Buffer.alloc(5000, 2),
     'onnx/model.onnx': Buffer.alloc(5000, 3),

@@ -1,10 +1,10 @@
 import { type ErrorCode, TrawlError } from '../../src/errors.ts';
 
-/** For `assert.throws` and `assert.rejects`: a TrawlError with this code whose message matches. */
+/** For `assert.throws` and `assert.rejects`: expects a TrawlError with this code and a matching message. */
 export function trawlError(code: ErrorCode, message?: RegExp): (error: unknown) => boolean {
   return (error) => {
     if (!(error instanceof TrawlError)) throw new Error(`not a TrawlError: ${String(error)}`, { cause: error });
-    if (error.code !== code) throw new Error(`${error.code} where ${code} was expected: ${error.message}`);
+    if (error.code !== code) throw new Error(`expected ${code}, got ${error.code}: ${error.message}`);
     if (message !== undefined && !message.test(error.message)) {
       throw new Error(`the message does not match ${message}: ${error.message}`);
     }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listen } from '../../src/http/listen.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { pino } from 'pino';
+import { listen } from '../../src/http/connections/listen.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
-import { build, eventually, openSocket, readToEnd, serve } from './build.ts';
+import { build, errorOf, eventually, openSocket, readToEnd, serve } from './build.ts';
 
 function rawPost(body: string, headers = ''): string {
   return `POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
@@ -14,7 +15,7 @@ function rawPost(body: string, headers = ''): string {
 
 const ONE = '{"queries":["a"],"topk":1}';
 
-test('a client that hangs up aborts its call', async (t) => {
+test('a client that disconnects aborts its call', async (t) => {
   for (const leave of ['destroy', 'end', 'resetAndDestroy'] as const) {
     const retriever = new FakeRetriever({ before: untilAborted });
     const { port } = await serve(t, retriever);
@@ -28,7 +29,7 @@ test('a client that hangs up aborts its call', async (t) => {
   }
 });
 
-test('a call whose request waits behind another on the same connection is aborted too', async (t) => {
+test('a call of a pipelined request is aborted too', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { port } = await serve(t, retriever);
   const socket = await openSocket(t, port);
@@ -38,7 +39,7 @@ test('a call whose request waits behind another on the same connection is aborte
   await eventually(() => retriever.calls.every((call) => call.signal?.aborted === true));
 });
 
-test('an answered call is never aborted afterwards, whether the connection stays or closes', async (t) => {
+test('an answered call is never aborted, whether its connection stays open or closes', async (t) => {
   const retriever = new FakeRetriever();
   const { port, app } = await serve(t, retriever);
   const socket = await openSocket(t, port);
@@ -52,7 +53,7 @@ test('an answered call is never aborted afterwards, whether the connection stays
   assert.ok(retriever.calls.every((call) => call.signal?.aborted === false));
 });
 
-test('listeners do not pile up on a connection that is used again and again', async (t) => {
+test('listeners do not accumulate on a connection with many requests', async (t) => {
   const warnings: Error[] = [];
   const note = (warning: Error): unknown => warnings.push(warning);
   process.on('warning', note);
@@ -63,7 +64,7 @@ test('listeners do not pile up on a connection that is used again and again', as
     socket.write(rawPost(ONE));
     await once(socket, 'data');
   }
-  // Sent ahead of their answers, the last of which closes the connection.
+  // Pipelined; the last response closes the connection.
   const ahead = await openSocket(t, port);
   ahead.write(rawPost(ONE).repeat(39) + rawPost(ONE, 'connection: close\r\n'));
   assert.equal((await readToEnd(ahead)).split('HTTP/1.1 200 OK').length, 41);
@@ -74,7 +75,7 @@ test('listeners do not pile up on a connection that is used again and again', as
   );
 });
 
-test('half a request that is never finished is given up quietly', async (t) => {
+test('an unfinished request whose client disconnects is never searched', async (t) => {
   const retriever = new FakeRetriever();
   const { port, url } = await serve(t, retriever);
   const socket = await openSocket(t, port);
@@ -85,7 +86,7 @@ test('half a request that is never finished is given up quietly', async (t) => {
   assert.equal(retriever.calls.length, 0);
 });
 
-test('what is not HTTP gets a 400 and the server goes on', async (t) => {
+test('bytes that are not HTTP get a 400, and the server keeps running', async (t) => {
   const { port, url } = await serve(t);
   const garbage = ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'hello\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n'];
   for (const bytes of garbage) {
@@ -101,7 +102,7 @@ test('what is not HTTP gets a 400 and the server goes on', async (t) => {
   assert.equal((await fetch(`${url}/livez`)).status, 200);
 });
 
-test('bytes after the announced body are a request of their own, and a bad one', async (t) => {
+test('bytes after the end of a body are parsed as another request and get a 400', async (t) => {
   const { port, url } = await serve(t);
   const socket = await openSocket(t, port);
   socket.write(`${rawPost(ONE)}trailing garbage\r\n\r\n`);
@@ -109,9 +110,9 @@ test('bytes after the announced body are a request of their own, and a bad one',
   assert.equal((await fetch(`${url}/livez`)).status, 200);
 });
 
-test('garbage behind requests under way leaves their answers whole and gets its 400 after them', async (t) => {
+test('garbage after running requests gets its 400 after their complete responses', async (t) => {
   const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(5_000) })];
-  // Held back, and large enough that it is still being sent when the garbage comes.
+  // Held back, and large enough to be still in transit when the garbage arrives.
   for (const queries of [1, 5_000]) {
     let finish = (): void => {};
     const before = (): Promise<void> => new Promise((resolve) => (finish = resolve));
@@ -139,7 +140,7 @@ test('garbage behind requests under way leaves their answers whole and gets its 
   }
 });
 
-test('a body that turns out broken gets the 400 itself', async (t) => {
+test('a broken chunked body gets the 400 in place of its response', async (t) => {
   const { port } = await serve(t);
   const socket = await openSocket(t, port);
   socket.write('POST /retrieve HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -150,7 +151,7 @@ test('a body that turns out broken gets the 400 itself', async (t) => {
   assert.equal(answer.split('HTTP/1.1').length, 2);
 });
 
-test('a reply for ten thousand queries arrives whole, with its length told before', async (t) => {
+test('a reply to ten thousand queries arrives complete and has a content-length', async (t) => {
   const document = JSON.stringify({ id: '0', title: 'T', text: 'w'.repeat(600) });
   const { url } = await serve(t, new FakeRetriever({ documents: new Array(10).fill(document) }));
   const body = JSON.stringify({ queries: new Array(10_000).fill('q'), topk: 10, return_scores: true });
@@ -162,7 +163,7 @@ test('a reply for ten thousand queries arrives whole, with its length told befor
   assert.equal((JSON.parse(text) as { result: unknown[] }).result.length, 10_000);
 });
 
-test('a client that leaves while its large reply is written stops the writing', async (t) => {
+test('a client that disconnects stops the writing of its large reply', async (t) => {
   const retriever = new FakeRetriever({ documents: [JSON.stringify({ id: '0', text: 'w'.repeat(5_000) })] });
   const { port, url } = await serve(t, retriever);
   const socket = await openSocket(t, port);
@@ -173,7 +174,7 @@ test('a client that leaves while its large reply is written stops the writing', 
   assert.equal((await fetch(`${url}/livez`)).status, 200);
 });
 
-test('closing lets a running request end, refuses new ones and leaves idle connections', async (t) => {
+test('closing finishes a running request, refuses new ones and closes idle connections', async (t) => {
   let finish = (): void => {};
   const retriever = new FakeRetriever({ before: () => new Promise<void>((resolve) => (finish = resolve)) });
   const holder = RetrieverHolder.of(retriever);
@@ -202,20 +203,20 @@ test('closing lets a running request end, refuses new ones and leaves idle conne
   await assert.rejects(fetch(`${url}/livez`));
 });
 
-test('a request that was sent before the stop, and not read yet, is answered', async (t) => {
+test('a request that arrived before the stop, but was not read yet, is answered', async (t) => {
   const { app, port } = await serve(t);
   const socket = await openSocket(t, port);
   await eventually(() => app.server.listening);
   const received = readToEnd(socket);
-  // In one turn of the event loop, as on a server that is busy when it is told to stop.
+  // In one iteration of the event loop, like a server that is busy when it is stopped.
   socket.write('GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
   const closed = app.close();
   assert.match(await received, /^HTTP\/1\.1 200 OK/);
   await closed;
 });
 
-test('an answer that is still being read when the server stops arrives whole', async (t) => {
-  // Written in one piece, of which the system takes a part at once.
+test('a response that is still being read when the server stops arrives complete', async (t) => {
+  // Written at once; the system buffers only a part of it.
   const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(20_000_000) })];
   const { app, port } = await serve(t, new FakeRetriever({ documents }));
   const socket = await openSocket(t, port);
@@ -229,7 +230,7 @@ test('an answer that is still being read when the server stops arrives whole', a
   await closed;
 });
 
-test('a connection on which requests come again and again is told to leave, not cut', async (t) => {
+test('a busy connection is closed after a response with connection: close, never in between', async (t) => {
   const { app, port } = await serve(t);
   let begun = 0;
   const answers = Array.from({ length: 20 }, async () => {
@@ -240,19 +241,77 @@ test('a connection on which requests come again and again is told to leave, not 
       text = '';
       socket.write(rawPost(ONE));
       await eventually(() => text.endsWith('}') || socket.destroyed);
-      if (!text.startsWith('HTTP/1.1 200')) return 'cut without an answer';
-      if (/^connection: close/im.test(text)) return 'told';
+      if (!text.startsWith('HTTP/1.1 200')) return 'disconnected';
+      if (/^connection: close/im.test(text)) return 'closed by the response';
       if (first) begun++;
       await sleep(Math.random() * 40);
     }
   });
   await eventually(() => begun === 20);
   await app.close();
-  assert.deepEqual(await Promise.all(answers), new Array(20).fill('told'));
+  assert.deepEqual(await Promise.all(answers), new Array(20).fill('closed by the response'));
 });
 
-test('a taken port is an error with the way out', async (t) => {
+test('a port in use is an error that says what to do', async (t) => {
   const { port } = await serve(t);
   const second = build(t);
   await assert.rejects(listen(second, { host: '127.0.0.1', port }), { code: 'PORT_IN_USE', message: /--port/ });
+});
+
+/** Status, headers and JSON of the only response on a connection. */
+async function answerTo(t: TestContext, port: number, bytes: string) {
+  const socket = await openSocket(t, port);
+  socket.write(bytes);
+  const [head = '', body = ''] = (await readToEnd(socket)).split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  const headers = new Headers(lines.map((line) => line.split(': ', 2) as [string, string]));
+  return { status: Number(statusLine.split(' ')[1]), headers, json: JSON.parse(body) as unknown };
+}
+
+test('a request without a Host header, or with an unknown expectation, gets a JSON error with the usual headers', async (t) => {
+  const lines: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
+  const { port, app } = await serve(t, new FakeRetriever(), { logger });
+  const body = 'content-type: application/json\r\ncontent-length: 2\r\n\r\n{}';
+  for (const [bytes, status, code] of [
+    ['GET /livez HTTP/1.1\r\n\r\n', 400, 'HOST_MISSING'],
+    [`POST /retrieve HTTP/1.1\r\n${body}`, 400, 'HOST_MISSING'],
+    ['GET /nowhere HTTP/1.1\r\n\r\n', 400, 'HOST_MISSING'],
+    ['GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: tea\r\n\r\n', 417, 'EXPECTATION_FAILED'],
+    [`POST /v1/search HTTP/1.1\r\nhost: x\r\nconnection: close\r\nexpect: tea\r\n${body}`, 417, 'EXPECTATION_FAILED'],
+  ] as const) {
+    const answer = await answerTo(t, port, bytes);
+    assert.deepEqual([answer.status, errorOf(answer.json).code], [status, code], bytes);
+    assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+    assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.match(answer.headers.get('server-timing') ?? '', /^total;dur=/);
+  }
+  assert.deepEqual(
+    lines.map((line) => (JSON.parse(line) as { code?: string }).code).filter((code) => code !== undefined),
+    ['HOST_MISSING', 'HOST_MISSING', 'HOST_MISSING', 'EXPECTATION_FAILED', 'EXPECTATION_FAILED'],
+  );
+  assert.match((await app.inject('/metrics')).payload, /^trawl_errors_total\{code="HOST_MISSING"\} 3$/m);
+});
+
+test('HTTP/1.0 needs no Host header, and 100-continue is answered', async (t) => {
+  const { port } = await serve(t);
+  const old = await answerTo(t, port, 'GET /livez HTTP/1.0\r\n\r\n');
+  assert.deepEqual([old.status, old.json], [200, { status: 'alive' }]);
+  const socket = await openSocket(t, port);
+  const [head = '', body = ''] = rawPost(ONE, 'connection: close\r\nexpect: 100-continue\r\n').split('\r\n\r\n');
+  socket.write(`${head}\r\n\r\n`);
+  const [interim] = (await once(socket, 'data')) as [Buffer];
+  assert.match(interim.toString(), /^HTTP\/1\.1 100 /);
+  socket.write(body);
+  assert.match(await readToEnd(socket), /HTTP\/1\.1 200 OK/);
+});
+
+test('the answer to bytes that are not HTTP has the usual headers', async (t) => {
+  const { port } = await serve(t);
+  const { status, headers } = await answerTo(t, port, 'GARBAGE\r\n\r\n');
+  assert.equal(status, 400);
+  assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+  assert.equal(headers.get('x-content-type-options'), 'nosniff');
+  assert.equal(headers.get('cache-control'), 'no-store');
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contentsOf, withContents, withUrl } from '../../src/passages/contents.ts';
 
-test('contents are the row’s own, else "title" and text, else the text', () => {
+test('contents are the column of the row, or "title" and text, or the text', () => {
   assert.equal(contentsOf({ contents: 'own', title: 'T', text: 'x' }), 'own');
   assert.equal(contentsOf({ title: 'T', text: 'x' }), '"T"\nx');
   assert.equal(contentsOf({ title: 'A "B"', text: 'x' }), '"A "B""\nx');
@@ -12,7 +12,7 @@ test('contents are the row’s own, else "title" and text, else the text', () =>
   assert.equal(contentsOf({ title: 'T' }), undefined);
 });
 
-test('a row that has contents comes back character for character', () => {
+test('a row with contents is returned character for character', () => {
   for (const row of [
     '{"id":"0","contents":"x"}',
     '{"id": "0",  "contents": "x", "n": 1.50, "big": 12345678901234567890}',
@@ -24,30 +24,30 @@ test('a row that has contents comes back character for character', () => {
   }
 });
 
-test('missing contents are added at the end and the rest stays as written', () => {
+test('missing contents are added at the end, and the rest stays unchanged', () => {
   assert.equal(
     withContents('{"id":9007199254740993, "title":"T","text":"x\\u00e9","w":1.50 }'),
     '{"id":9007199254740993, "title":"T","text":"x\\u00e9","w":1.50 ,"contents":"\\"T\\"\\nxé"}',
   );
 });
 
-test('the word contents inside a value does not count as the column', () => {
+test('the word contents inside a value is not the column', () => {
   const row = '{"id":"0","text":"the \\"contents\\": nothing","nested":{"contents":"no"}}';
   assert.equal((JSON.parse(withContents(row)) as { contents: string }).contents, 'the "contents": nothing');
 });
 
-test('contents of null are replaced, big numbers kept', () => {
+test('null contents are replaced, and big numbers keep their digits', () => {
   const row = withContents('{"id":12345678901234567890,"contents":null,"title":"T","text":"x","w":1.50}');
   assert.equal(row, '{"id":12345678901234567890,"contents":"\\"T\\"\\nx","title":"T","text":"x","w":1.50}');
 });
 
-test('a row that is no passage stays as it is', () => {
+test('a row without a text stays unchanged', () => {
   for (const row of ['{}', '[]', '"text"', '{"id":1}', '{"contents":null}', '{"text":5}']) {
     assert.equal(withContents(row), row);
   }
 });
 
-test('a URL is added where there is none, and the rest stays as written', () => {
+test('a missing URL is added, and the rest stays unchanged', () => {
   assert.equal(
     withUrl('{"id":9007199254740993,"w":1.50}', () => 'a "b"'),
     '{"id":9007199254740993,"w":1.50,"url":"a \\"b\\""}',

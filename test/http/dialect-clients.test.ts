@@ -5,15 +5,15 @@ import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
 
 /**
- * Clients written the way the projects' own read an answer: which fields they touch, what they try again, and what they
- * make of a fault. Waits between tries are left out.
+ * Clients that handle responses like the projects' own: which fields they read, what they retry and how they treat errors,
+ * but without pauses between retries.
  */
 
 const DOCUMENTS = ['Alpha', 'Beta', 'Gamma', 'Delta', 'Epsilon', 'Zeta'].map((title, i) =>
   JSON.stringify({ id: String(i), contents: `"${title}"\nText of ${title}.`, url: `https://example.org/${i}` }),
 );
 
-/** A server whose first `failures` answers are faults. */
+/** A server whose first `failures` responses are errors. */
 async function flaky(t: TestContext, failures: number, dialects: readonly string[] = []): Promise<Flaky> {
   let left = failures;
   let asked = 0;
@@ -21,7 +21,7 @@ async function flaky(t: TestContext, failures: number, dialects: readonly string
     documents: DOCUMENTS,
     before() {
       asked++;
-      if (left-- > 0) throw new TrawlError('OVERLOADED', 'There is more work waiting than fits.');
+      if (left-- > 0) throw new TrawlError('OVERLOADED', 'The queue is full.');
     },
   });
   const { url } = await serve(t, retriever, { dialects });
@@ -41,14 +41,14 @@ function postJson(url: string, body: unknown): Promise<Response> {
   });
 }
 
-/** What a Python client gets by `.json()["a"]`: a missing key is an error. */
+/** Python's `.json()["a"]`: a missing key is an error. */
 function key<T>(value: unknown, name: string | number): T {
   const found = (value as Record<string | number, T>)[name];
   if (found === undefined) throw new Error(`KeyError: ${name}`);
   return found;
 }
 
-/** Search-R1's generation step: no look at the status, no second try, one list per query in order. */
+/** Search-R1's generation step: it ignores the status, never retries, and expects one list per query in order. */
 async function searchR1(url: string, queries: readonly string[], topk: number): Promise<string[]> {
   const answer = await (await postJson(`${url}/retrieve`, { queries, topk, return_scores: true })).json();
   const result = key<unknown[][]>(answer, 'result');
@@ -63,7 +63,7 @@ async function searchR1(url: string, queries: readonly string[], topk: number): 
   );
 }
 
-test('Search-R1 formats its documents, also for a step in which nobody searched', async (t) => {
+test('Search-R1 formats its documents, also in a step without queries', async (t) => {
   const { url } = await flaky(t, 0);
   const [first] = await searchR1(url, ['', 'x'], 3);
   assert.equal(
@@ -73,7 +73,7 @@ test('Search-R1 formats its documents, also for a step in which nobody searched'
   assert.deepEqual(await searchR1(url, [], 3), []);
 });
 
-test('Search-R1’s inference sends what stands between the tags, spaces included', async (t) => {
+test('Search-R1’s inference sends the text between the tags with its spaces', async (t) => {
   const retriever = new FakeRetriever({ documents: DOCUMENTS });
   const { url } = await serve(t, retriever);
   const text = '<search> first </search> <information></information> <search>  Who is Beta? </search>';
@@ -82,7 +82,7 @@ test('Search-R1’s inference sends what stands between the tags, spaces include
   assert.deepEqual(retriever.calls[0]?.queries, ['  Who is Beta? ']);
 });
 
-test('ParallelSearch sends the parts around ## as they are, blank ones too, and joins their documents', async (t) => {
+test('ParallelSearch sends the parts around ## unchanged, also blank ones, and joins their documents', async (t) => {
   const { url } = await flaky(t, 0);
   const actions = [' born where? ## died where?##', 'only one'];
   const parts = actions.map((action) => action.split('##'));
@@ -96,7 +96,7 @@ test('ParallelSearch sends the parts around ## as they are, blank ones too, and 
   );
 });
 
-test('skyrl-agent sends a list of one and insists on a list of one', async (t) => {
+test('skyrl-agent sends a list of one query and requires a list of one result', async (t) => {
   const { url } = await flaky(t, 0);
   const answer = await (await postJson(`${url}/retrieve`, { queries: ['a'], topk: 3, return_scores: true })).json();
   const result = key<unknown[][]>(answer, 'result');
@@ -110,7 +110,7 @@ test('AReaL’s notebook reads bare contents', async (t) => {
   for (const hit of key<unknown[][]>(answer, 'result')[0]!) key<string>(hit, 'contents');
 });
 
-/** verl and SkyRL: up to ten tries on 500, 502, 503 and 504; any other fault goes to the model as a text. */
+/** verl and SkyRL: up to ten attempts on 500, 502, 503 and 504; any other error goes to the model as text. */
 async function withTries(url: string, body: unknown): Promise<{ result: unknown[][] } | { fault: string }> {
   for (let attempt = 0; attempt < 10; attempt++) {
     const response = await postJson(url, body);
@@ -127,7 +127,7 @@ async function withTries(url: string, body: unknown): Promise<{ result: unknown[
   return { fault: 'gave up' };
 }
 
-test('verl tries again while the server is overloaded, and not where its request is wrong', async (t) => {
+test('verl retries while the server is overloaded, but not a wrong request', async (t) => {
   const { url, asked } = await flaky(t, 3);
   const answer = await withTries(`${url}/retrieve`, { queries: ['', 'b'], topk: 2, return_scores: true });
   assert.equal(asked(), 4);
@@ -151,7 +151,7 @@ test('SkyRL sends one query and reads the only list', async (t) => {
   assert.equal(asked(), 3);
 });
 
-test('slime asks without scores and reads bare documents; a wrapped one would be an empty passage to it', async (t) => {
+test('slime searches without scores and reads documents that are not wrapped', async (t) => {
   const { url } = await flaky(t, 0);
   const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: false });
   const { result } = (await response.json()) as { result: Record<string, string>[][] };
@@ -159,7 +159,7 @@ test('slime asks without scores and reads bare documents; a wrapped one would be
   assert.deepEqual(contents, ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
 });
 
-test('verl-tool takes a document wrapped or bare', async (t) => {
+test('verl-tool reads documents with and without a wrapper', async (t) => {
   const { url } = await flaky(t, 0);
   const read = async (scores: boolean): Promise<string[]> => {
     const response = await postJson(`${url}/retrieve`, { queries: [''], topk: 2, return_scores: scores });
@@ -169,7 +169,7 @@ test('verl-tool takes a document wrapped or bare', async (t) => {
   assert.deepEqual(await read(true), await read(false));
 });
 
-test('RAG-R1 makes one request of a trajectory’s queries, also of none', async (t) => {
+test('RAG-R1 sends the queries of a trajectory in one request, also if there are none', async (t) => {
   const { url } = await flaky(t, 0);
   for (const text of [' a, b ,, c ', ',']) {
     const queries = text
@@ -184,7 +184,7 @@ test('RAG-R1 makes one request of a trajectory’s queries, also of none', async
   }
 });
 
-/** ASearcher and RLinf: up to ten tries on any fault, a missing key among them; then pages by the URLs that were found. */
+/** ASearcher and RLinf: up to ten attempts on any error, also on a missing key; then pages by the URLs found. */
 async function asearcher(url: string): Promise<{ documents: string[]; urls: string[]; pages: unknown[] }> {
   for (let attempt = 0; attempt < 10; attempt++) {
     try {
@@ -195,13 +195,13 @@ async function asearcher(url: string): Promise<{ documents: string[]; urls: stri
       const pages = await (await postJson(`${url}/access`, { urls: [...urls, 'https://example.org/none'] })).json();
       return { documents, urls, pages: key<unknown[]>(pages, 'result') };
     } catch {
-      // Again.
+      // Retry.
     }
   }
   throw new Error('gave up');
 }
 
-test('ASearcher and RLinf read contents and url, try ten times on any fault, and open pages', async (t) => {
+test('ASearcher and RLinf read contents and url, retry any error, and open pages', async (t) => {
   const { url, asked } = await flaky(t, 4);
   const { documents, pages } = await asearcher(url);
   assert.equal(asked(), 5);
@@ -212,7 +212,7 @@ test('ASearcher and RLinf read contents and url, try ten times on any fault, and
   assert.equal(pages[2], null);
 });
 
-test('ASearcher over a corpus without URLs finds its pages by titles, where its dialect is named', async (t) => {
+test('with --dialect asearcher, ASearcher finds pages by title in a corpus without URLs', async (t) => {
   const documents = ['Alpha', 'Beta'].map((title, i) =>
     JSON.stringify({ id: `${i}`, contents: `"${title}"\nText of ${title}.` }),
   );
@@ -227,7 +227,7 @@ test('ASearcher over a corpus without URLs finds its pages by titles, where its 
   await assert.rejects(asearcher(without), /gave up/);
 });
 
-test('rLLM reads the contents of the content, with at most fifty passages', async (t) => {
+test('rLLM reads content.contents of at most fifty passages', async (t) => {
   const { url } = await flaky(t, 0);
   const answer = await (await postJson(`${url}/retrieve`, { query: '', top_k: Math.min(80, 50) })).json();
   const results = key<unknown[]>(answer, 'results');
@@ -240,7 +240,7 @@ test('rLLM reads the contents of the content, with at most fifty passages', asyn
   );
 });
 
-test('rLLM’s older client reads single and batch answers', async (t) => {
+test('rLLM’s older client reads replies to single queries and batches', async (t) => {
   const { url } = await flaky(t, 0, ['rllm-legacy']);
   const single = await (await postJson(`${url}/retrieve`, { query: '', topk: 2 })).json();
   assert.equal(key<string>(key(key<unknown[]>(single, 'results')[1], 'document'), 'contents'), '"Beta"\nText of Beta.');
@@ -248,7 +248,7 @@ test('rLLM’s older client reads single and batch answers', async (t) => {
   assert.equal(key<unknown[][]>(batch, 'result').length, key(batch, 'batch_size'));
 });
 
-test('rLLM’s client goes on to the next server where one refuses or is gone', async (t) => {
+test('rLLM’s client uses the next server if one refuses or is unreachable', async (t) => {
   const refusing = await flaky(t, 100);
   const { url } = await flaky(t, 0);
   let results: unknown[] = [];
@@ -261,7 +261,7 @@ test('rLLM’s client goes on to the next server where one refuses or is gone', 
   assert.deepEqual([results.length, refusing.asked()], [2, 1]);
 });
 
-test('ZeroSearch prints the text of a bare list, and tries ten times', async (t) => {
+test('ZeroSearch reads text from a list, and retries ten times', async (t) => {
   const { url, asked } = await flaky(t, 3, ['zerosearch']);
   let printed = 'No information available';
   for (let attempt = 0; attempt < 10; attempt++) {
@@ -270,14 +270,14 @@ test('ZeroSearch prints the text of a bare list, and tries ten times', async (t)
       printed = list.map((item, i) => `Doc ${i + 1}: ${key<string>(item, 'text')}`).join('\n');
       break;
     } catch {
-      // Again.
+      // Retry.
     }
   }
   assert.equal(printed, 'Doc 1: "Alpha"\nText of Alpha.\nDoc 2: "Beta"\nText of Beta.');
   assert.equal(asked(), 4);
 });
 
-test('R1-Searcher cuts the number from its lines and nothing else, and any fault ends it', async (t) => {
+test('R1-Searcher removes only the number from its lines, and any error ends it', async (t) => {
   const documents = [
     '{"id":7,"contents":"1984   1984 is a novel."}',
     '{"id":"12","title":"3 Idiots","text":"A film."}',
@@ -315,7 +315,7 @@ test('ReSearch’s rollout joins contents, and FlashRAG’s remote retriever unp
   for (const doc of docs!) assert.equal(typeof key(doc, 'id'), 'string');
 });
 
-test('SearchAgent-X reads texts and looks at /health by its status', async (t) => {
+test('SearchAgent-X reads texts and the status of /health', async (t) => {
   const { url } = await flaky(t, 0);
   assert.equal((await fetch(`${url}/health`)).status, 200);
   const answer = await (await postJson(`${url}/embed_and_retrieve`, { prompts: ['', 'b'], top_k: 2 })).json();
@@ -324,7 +324,7 @@ test('SearchAgent-X reads texts and looks at /health by its status', async (t) =
   assert.equal(typeof key(answer, 't_embed'), 'number');
 });
 
-test('StepSearch always finds its scores', async (t) => {
+test('StepSearch always gets scores', async (t) => {
   const { url } = await flaky(t, 0, ['stepsearch']);
   const answer = await (await postJson(`${url}/retrieve`, { queries: [''] })).json();
   const [hits] = key<unknown[][]>(answer, 'result');

@@ -5,7 +5,7 @@ import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, postTo } from './build.ts';
 
-/** Rows in the order the fake retriever ranks them for the query "". */
+/** Rows in the fake retriever's ranking for the query "". */
 const ROWS = [
   '{"id":"0","contents":"\\"Paul Walker\\"\\nAn American actor."}',
   '{"id": 1, "title": "Brooklyn Bridge", "text": "A bridge.", "url": "https://example.org/wiki/Brooklyn_Bridge"}',
@@ -25,22 +25,22 @@ export const BRIDGE = {
   url: 'https://example.org/wiki/Brooklyn_Bridge',
   contents: CONTENTS[1],
 };
-/** Its id is beyond 2^53: a string here, where JSON.parse would round it. */
+/** A string, because JSON.parse would round its id beyond 2^53. */
 export const BIG = { id: '9007199254740993', contents: CONTENTS[2] };
 export const scored = (document: object, rank: number) => ({ document, score: SCORES[rank] });
 
-/** A request and the reply that its client expects; the queries are "" so that the ranking is that of the rows. */
+/** A request and the reply that its client expects. Queries are "", whose ranking is the order of the rows. */
 export interface Pair {
   readonly what: string;
   readonly path: string;
   /** Names given with --dialect. */
   readonly named?: readonly string[];
-  /** Whose the request is. */
+  /** The expected dialect. */
   readonly dialect: string;
   readonly body: unknown;
-  /** Absent where only what is asked of the retriever counts. */
+  /** Absent if only the call of the retriever is checked. */
   readonly reply?: unknown;
-  /** Passages asked of the retriever; absent, it is not asked. */
+  /** Expected k of the call; absent if the retriever is not called. */
   readonly k?: number;
 }
 
@@ -52,7 +52,7 @@ export function testPairs(pairs: readonly Pair[]): void {
       const { status, json, text } = await postTo(app, path, body);
       assert.equal(status, 200, text);
       const { reply: schema } = DIALECTS.find(({ name }) => name === dialect)!;
-      assert.ok(Value.Check(schema, json), `the reply is not as its schema says: ${text}`);
+      assert.ok(Value.Check(schema, json), `the reply does not match its schema: ${text}`);
       const exact: unknown = JSON.parse(text.replaceAll(/"id":(9007199254740993)/g, '"id":"$1"'));
       if (reply !== undefined) assert.deepEqual(exact, reply);
       assert.equal(retriever.calls.at(-1)?.k, k);

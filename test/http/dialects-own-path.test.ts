@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, postTo } from './build.ts';
 import { BRIDGE, CONTENTS, type Pair, SCORES, testPairs, WALKER } from './dialect-pairs.ts';
 
-/** The dialects that have a path of their own. */
+/** Dialects with a path of their own. */
 const PAIRS: readonly Pair[] = [
   {
-    what: 'E: lines of a TSV corpus, the id before the tab, and the queries again',
+    what: 'R1-Searcher: lines of a TSV corpus with the id before the tab, and the queries of the request',
     path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: [''] },
@@ -25,14 +25,14 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'E: k 0',
+    what: 'R1-Searcher: k 0',
     path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: ['a'], k: 0 },
     reply: { answers: [[]], queries: ['a'] },
   },
   {
-    what: 'E: no queries',
+    what: 'R1-Searcher: no queries',
     path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: [], k: 5 },
@@ -40,14 +40,14 @@ const PAIRS: readonly Pair[] = [
     k: 5,
   },
   {
-    what: 'F: id and contents alone, ids as strings, ten passages',
+    what: 'ReSearch: only id and contents, ids as strings, ten passages',
     path: '/search',
     dialect: 'research',
     body: { query: '\u00a0x', top_n: 10 },
     k: 10,
   },
   {
-    what: 'F: scores make it an array of two',
+    what: 'ReSearch: with scores an array of two',
     path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [''], top_n: 2, return_score: true },
@@ -63,7 +63,7 @@ const PAIRS: readonly Pair[] = [
     k: 2,
   },
   {
-    what: 'F: a blank query in a batch is a query',
+    what: 'ReSearch: a blank query in a batch is a query',
     path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [''], top_n: 3 },
@@ -76,9 +76,16 @@ const PAIRS: readonly Pair[] = [
     ],
     k: 3,
   },
-  { what: 'F: no queries', path: '/batch_search', dialect: 'research-batch', body: { query: [] }, reply: [], k: 10 },
   {
-    what: 'F: no queries, with scores',
+    what: 'ReSearch: no queries',
+    path: '/batch_search',
+    dialect: 'research-batch',
+    body: { query: [] },
+    reply: [],
+    k: 10,
+  },
+  {
+    what: 'ReSearch: no queries, with scores',
     path: '/batch_search',
     dialect: 'research-batch',
     body: { query: [], return_score: true },
@@ -86,14 +93,14 @@ const PAIRS: readonly Pair[] = [
     k: 10,
   },
   {
-    what: 'F: top_n 0 is not defaulted',
+    what: 'ReSearch: top_n 0 returns nothing',
     path: '/search',
     dialect: 'research',
     body: { query: 'a', top_n: 0 },
     reply: [],
   },
   {
-    what: 'F: top_n 0 with scores',
+    what: 'ReSearch: top_n 0 with scores',
     path: '/batch_search',
     dialect: 'research-batch',
     body: { query: ['a', 'b'], top_n: 0, return_score: true },
@@ -103,7 +110,7 @@ const PAIRS: readonly Pair[] = [
     ],
   },
   {
-    what: 'H: pages by URL, by title, by what a wiki’s URL names; null where there is none',
+    what: 'ASearcher’s pages: by URL, by title and by the title in a wiki’s URL; null for an unknown page',
     path: '/access',
     dialect: 'asearcher-access',
     body: {
@@ -119,9 +126,15 @@ const PAIRS: readonly Pair[] = [
     },
     reply: { result: [BRIDGE, BRIDGE, WALKER, WALKER, WALKER, null, null] },
   },
-  { what: 'H: no URLs', path: '/access', dialect: 'asearcher-access', body: { urls: [] }, reply: { result: [] } },
   {
-    what: 'J: texts, and timings in seconds',
+    what: 'ASearcher’s pages: no URLs',
+    path: '/access',
+    dialect: 'asearcher-access',
+    body: { urls: [] },
+    reply: { result: [] },
+  },
+  {
+    what: 'SearchAgent-X: texts, and timings in seconds',
     path: '/embed_and_retrieve',
     dialect: 'searchagent-x',
     body: { prompts: ['', ''], top_k: 1, anns_search_range: 100, request_id: 7 },
@@ -137,7 +150,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'J: top_k 0 gives none; prompts may be none',
+    what: 'SearchAgent-X: top_k 0 returns nothing; prompts may be empty',
     path: '/embed_and_retrieve',
     dialect: 'searchagent-x',
     body: { prompts: ['a', ''], top_k: 0 },
@@ -152,21 +165,21 @@ const PAIRS: readonly Pair[] = [
     },
   },
   {
-    what: 'F: numbers and booleans are read laxly, a field more is ignored',
+    what: 'ReSearch: numbers and booleans are parsed laxly, unknown fields are ignored',
     path: '/search',
     dialect: 'research',
     body: { query: 'a', top_n: '0', return_score: 'yes', user: 'x' },
     reply: [[], []],
   },
   {
-    what: 'F: ten passages where no number is said',
+    what: 'ReSearch: ten passages by default',
     path: '/batch_search',
     dialect: 'research-batch',
     body: { query: ['a', 'b'], return_score: false },
     k: 10,
   },
   {
-    what: 'E: an empty query, a blank one and one that comes twice have a list each',
+    what: 'R1-Searcher: an empty, a blank and a repeated query have a list each',
     path: '/queries',
     dialect: 'r1-searcher',
     body: { queries: ['', '', ''], k: 1 },
@@ -177,7 +190,7 @@ const PAIRS: readonly Pair[] = [
 
 testPairs(PAIRS);
 
-test('E: a line of R1-Searcher’s corpora comes back character for character', async (t) => {
+test('R1-Searcher: a line of R1-Searcher’s corpora is returned character for character', async (t) => {
   const lines = [
     '0\tTitle: 1984 Text:  1984 is a novel.',
     '1\t"Title: ""Quoted"" Text:  He said ""no"" twice."',
@@ -195,7 +208,7 @@ test('E: a line of R1-Searcher’s corpora comes back character for character', 
   assert.deepEqual((json as { answers: string[][] }).answers, [lines]);
 });
 
-test('F: a passage without an id has its row number for one, and other columns are left out', async (t) => {
+test('ReSearch: a passage without an id gets its row number, and other columns are left out', async (t) => {
   const documents = ['{"text":"a","title":"A","url":"u"}', '{"id":null,"contents":"b"}', '{"id":1.5,"contents":"c"}'];
   const app = build(t, new FakeRetriever({ documents }));
   const { json } = await postTo(app, '/batch_search', { query: [''], top_n: 3 });
@@ -208,7 +221,7 @@ test('F: a passage without an id has its row number for one, and other columns a
   ]);
 });
 
-test('several passages of one URL make one page under their title', async (t) => {
+test('passages with the same URL form one page under their title', async (t) => {
   const url = 'https://example.org/p';
   const rows = ['One.', 'Two.'].map((words, i) => JSON.stringify({ id: i, url, contents: `"Page"\n${words}` }));
   const apart = [JSON.stringify({ id: 'x', url: 'u', contents: 'No title.' }), JSON.stringify({ url: 'u', text: 'B' })];
@@ -218,7 +231,7 @@ test('several passages of one URL make one page under their title', async (t) =>
   assert.deepEqual(json, { result: [page, { url: 'u', contents: 'No title.\nB', passages: ['x', null] }, page] });
 });
 
-test('/health is one object for all who ask, and a 503 until there is an index', async (t) => {
+test('/health has the fields that all its clients read, and is a 503 until the index is open', async (t) => {
   const holder = new RetrieverHolder();
   const app = build(t, holder);
   const starting = await app.inject('/health');

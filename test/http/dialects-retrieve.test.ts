@@ -1,9 +1,9 @@
 import { BIG, BRIDGE, CONTENTS, type Pair, SCORES, scored, testPairs, WALKER } from './dialect-pairs.ts';
 
-/** The dialects that share POST /retrieve, told apart by their bodies and by name. */
+/** Dialects that share POST /retrieve and are recognised by body or name. */
 const PAIRS: readonly Pair[] = [
   {
-    what: 'A: scores wrap the document, an id keeps its type, other columns pass',
+    what: 'Search-R1: with scores documents are wrapped; ids keep their type, and all columns are returned',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: 2, return_scores: true },
@@ -11,7 +11,7 @@ const PAIRS: readonly Pair[] = [
     k: 2,
   },
   {
-    what: 'A: without scores documents are bare and nested per query, for exactly two queries too',
+    what: 'Search-R1: without scores documents are not wrapped, for exactly two queries too',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: ['', ''], topk: 1 },
@@ -19,7 +19,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'A: no queries',
+    what: 'Search-R1: no queries',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [] },
@@ -27,7 +27,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'A: a topk beyond the corpus repeats nothing',
+    what: 'Search-R1: a topk beyond the corpus repeats nothing',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: 50 },
@@ -35,7 +35,7 @@ const PAIRS: readonly Pair[] = [
     k: 50,
   },
   {
-    what: 'StepSearch: scores always, five passages where none are asked for',
+    what: 'StepSearch: always with scores, five passages by default',
     path: '/retrieve',
     named: ['stepsearch'],
     dialect: 'stepsearch',
@@ -44,7 +44,7 @@ const PAIRS: readonly Pair[] = [
     k: 5,
   },
   {
-    what: 'StepSearch: topk null is the server’s own',
+    what: 'StepSearch: topk null is the server’s default',
     path: '/retrieve',
     named: ['stepsearch'],
     dialect: 'stepsearch',
@@ -53,7 +53,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'B: a query with topk; the outer list has length 1',
+    what: 'SkyRL: a query with topk; the outer list has length 1',
     path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', topk: 1, return_scores: true },
@@ -61,7 +61,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'B: a query alone, without scores',
+    what: 'SkyRL: a query without other fields, without scores',
     path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '' },
@@ -69,7 +69,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'C: a query with top_k; ids are ranks and content is the row',
+    what: 'rLLM: a query with top_k; ids are ranks and content is the row',
     path: '/retrieve',
     dialect: 'rllm',
     body: { query: '', top_k: 2 },
@@ -85,7 +85,7 @@ const PAIRS: readonly Pair[] = [
     k: 2,
   },
   {
-    what: 'C: k counts before top_k',
+    what: 'rLLM: k takes precedence over top_k',
     path: '/retrieve',
     dialect: 'rllm',
     body: { query: '', top_k: 50, k: 1 },
@@ -98,7 +98,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'C: a query alone, where rllm is named, gets its ten',
+    what: 'rLLM: with --dialect rllm a query without other fields gets ten passages',
     path: '/retrieve',
     named: ['rllm'],
     dialect: 'rllm',
@@ -116,7 +116,7 @@ const PAIRS: readonly Pair[] = [
     k: 10,
   },
   {
-    what: 'C′: a single query is flat, always with scores, the first of topk, top_k and k that is not 0',
+    what: 'rLLM before May 2026: a single query, always with scores, and the first of topk, top_k and k that is not 0',
     path: '/retrieve',
     named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
@@ -125,7 +125,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'C′: a batch',
+    what: 'rLLM before May 2026: a batch',
     path: '/retrieve',
     named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
@@ -134,7 +134,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'D: a bare list with text, where zerosearch is named',
+    what: 'ZeroSearch: with --dialect zerosearch a list with text',
     path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'zerosearch',
@@ -146,7 +146,7 @@ const PAIRS: readonly Pair[] = [
     k: 2,
   },
   {
-    what: 'D: the others go on beside it',
+    what: 'ZeroSearch: other dialects work beside it',
     path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'skyrl',
@@ -155,7 +155,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'A: numbers and booleans are read laxly, fields of other servers are ignored',
+    what: 'Search-R1: numbers and booleans are parsed laxly, fields of other servers are ignored',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { queries: [''], topk: '1', return_scores: 'yes', mode: 'dense', filters: {}, top_n: 9 },
@@ -163,7 +163,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'A: a query of null beside queries is as if it were not there',
+    what: 'Search-R1: a null query beside queries is ignored',
     path: '/retrieve',
     dialect: 'search-r1',
     body: { query: null, queries: ['', ''], topk: 1 },
@@ -171,7 +171,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'ASearcher: every document has a url, the title where the corpus has none',
+    what: 'ASearcher: every document has a url, which is the title if the corpus has none',
     path: '/retrieve',
     named: ['asearcher'],
     dialect: 'asearcher',
@@ -180,7 +180,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'ASearcher: scores wrap the document',
+    what: 'ASearcher: with scores documents are wrapped',
     path: '/retrieve',
     named: ['asearcher'],
     dialect: 'asearcher',
@@ -189,7 +189,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'StepSearch: a topk that is said counts, and others’ requests go on beside it',
+    what: 'StepSearch: topk is used if present, and other dialects work beside it',
     path: '/retrieve',
     named: ['stepsearch'],
     dialect: 'stepsearch',
@@ -198,7 +198,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'StepSearch: a single query beside it is SkyRL’s',
+    what: 'StepSearch: a single query is SkyRL’s',
     path: '/retrieve',
     named: ['stepsearch'],
     dialect: 'skyrl',
@@ -207,7 +207,7 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'B: topk null is the server’s own number; queries beside query are ignored',
+    what: 'SkyRL: topk null is the server’s default; queries beside query are ignored',
     path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', queries: ['x', 'y'], topk: null, return_scores: true },
@@ -215,7 +215,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'B: topk beside top_k is SkyRL’s number',
+    what: 'SkyRL: with topk and top_k the request is SkyRL’s',
     path: '/retrieve',
     dialect: 'skyrl',
     body: { query: '', topk: 1, top_k: 3 },
@@ -223,14 +223,14 @@ const PAIRS: readonly Pair[] = [
     k: 1,
   },
   {
-    what: 'C: top_k 0 gives none',
+    what: 'rLLM: top_k 0 returns nothing',
     path: '/retrieve',
     dialect: 'rllm',
     body: { query: 'a', top_k: 0 },
     reply: { query: 'a', method: 'dense_exact', results: [], num_results: 0 },
   },
   {
-    what: 'C′: the server’s own number where none is said; no batch has no answers',
+    what: 'rLLM before May 2026: the server’s default without a number; an empty batch gets an empty reply',
     path: '/retrieve',
     named: ['rllm-legacy'],
     dialect: 'rllm-legacy',
@@ -239,7 +239,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'D: a query alone gets the server’s own number; titles and ids are left out where there are none',
+    what: 'ZeroSearch: a query without other fields gets the server’s default; missing titles and ids are left out',
     path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'zerosearch',
@@ -252,7 +252,7 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
-    what: 'D: a batch beside it is Search-R1’s',
+    what: 'ZeroSearch: a batch is Search-R1’s',
     path: '/retrieve',
     named: ['zerosearch'],
     dialect: 'search-r1',

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Value from 'typebox/value';
+import { SERVE_OPTIONS } from '../../cli/serve/serve-options.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo } from './build.ts';
 
-test('every example is a request of its dialect, and is answered as the schema says', async (t) => {
+test('every example belongs to its dialect and gets a reply that matches the schema', async (t) => {
   for (const { name, path, example, onlyIfNamed, request, reply } of DIALECTS) {
     if (Object.keys(example).length === 0) continue;
     const app = build(t, new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [] });
@@ -18,7 +19,7 @@ test('every example is a request of its dialect, and is answered as the schema s
   }
 });
 
-test('a request for what is not there yet is a 501 that says so', async (t) => {
+test('a request that is not supported yet gets a 501', async (t) => {
   const app = build(t);
   for (const [path, body] of [
     ['/retrieve', { queries: ['a'], topk_retrieval: 10, topk_rerank: 3 }],
@@ -33,7 +34,7 @@ test('a request for what is not there yet is a 501 that says so', async (t) => {
   }
 });
 
-test('wrong values are told by each dialect in the words and with the status that its clients know', async (t) => {
+test('each dialect reports wrong values with the message and status that its clients expect', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 100, maxQueries: 3, dialects: ['rllm-legacy'] });
   const cases: readonly [path: string, body: unknown, status: number, code: string, loc?: unknown[]][] = [
     ['/retrieve', {}, 422, 'INVALID_REQUEST', ['body', 'query']],
@@ -79,13 +80,17 @@ test('on every path: another method is a 405, another content type a 415, a trai
   }
 });
 
-test('a dialect that is named twice, unknown or alone on its path is refused with the names there are', (t) => {
-  for (const dialects of [['zero'], ['research'], ['rllm', 'rllm'], ['search-r1-rerank'], ['']]) {
+test('a preferred dialect that is unknown, alone on its path or given twice is refused', (t) => {
+  for (const dialects of [['zero'], ['research'], ['search-r1-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
-      message: /rllm, skyrl, stepsearch, asearcher, rllm-legacy, zerosearch, search-r1/,
+      message: /Expected one of rllm, skyrl, stepsearch, asearcher, rllm-legacy, zerosearch, search-r1/,
     });
   }
+  assert.throws(() => build(t, new FakeRetriever(), { dialects: ['rllm', 'rllm'] }), {
+    code: 'CONFIG_INVALID',
+    message: /"rllm" is given twice/,
+  });
   assert.deepEqual([...NAMEABLE_DIALECTS].sort(), [
     'asearcher',
     'rllm',
@@ -97,7 +102,12 @@ test('a dialect that is named twice, unknown or alone on its path is refused wit
   ]);
 });
 
-test('search-r1 named in front of the others leaves them the requests that are theirs', async (t) => {
+test('the help of --dialect lists every dialect that can be preferred', () => {
+  const [, list] = /several dialects: (.*?)\. /.exec(SERVE_OPTIONS.dialect.help) ?? [];
+  assert.deepEqual(list?.split(/, | or /).sort(), [...NAMEABLE_DIALECTS].sort());
+});
+
+test('a preferred search-r1 leaves the other dialects their requests', async (t) => {
   const usual = build(t);
   const named = build(t, new FakeRetriever(), { dialects: ['search-r1'] });
   for (const body of [
@@ -113,7 +123,7 @@ test('search-r1 named in front of the others leaves them the requests that are t
   }
 });
 
-test('where two named dialects claim a request, the one named first gets it; naming all leaves none unanswered', async (t) => {
+test('of two preferred dialects the first one gets a request; with all preferred every request has a dialect', async (t) => {
   const single = { query: 'a', top_k: 1 };
   const first = build(t, new FakeRetriever(), { dialects: ['zerosearch', 'rllm'] });
   assert.ok(Array.isArray((await postTo(first, '/retrieve', single)).json));

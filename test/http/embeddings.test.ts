@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import OpenAI from 'openai';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, postTo, serve } from './build.ts';
 
-/** What the fake encoder makes of a text of that kind. */
-function vectorOf(kind: string, text: string): number[] {
-  const whole = `${kind}: ${text}`;
+/** The fake encoder's vector. */
+function vectorOf(inputType: string, text: string): number[] {
+  const whole = `${inputType}: ${text}`;
   return [whole.length, whole.charCodeAt(0), whole.charCodeAt(1), whole.charCodeAt(2)];
 }
 
-test('the official client gets vectors, in base64 as it asks by itself and as numbers', async (t) => {
+test('the official client gets vectors, in base64 by default and as numbers', async (t) => {
   const { url } = await serve(t);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
   const byDefault = await client.embeddings.create({ model: 'fake-encoder', input: ['one', 'two 💧'] });
@@ -36,7 +36,7 @@ test('the official client gets vectors, in base64 as it asks by itself and as nu
   );
 });
 
-test('the official client sees its own errors', async (t) => {
+test('the official client throws its own error classes', async (t) => {
   const { url } = await serve(t);
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
   await assert.rejects(client.embeddings.create({ model: 'text-embedding-3-small', input: 'a' }), (error) => {
@@ -55,7 +55,7 @@ test('the official client sees its own errors', async (t) => {
   await assert.rejects(early.embeddings.create({ model: 'fake-encoder', input: 'a' }), OpenAI.InternalServerError);
 });
 
-test('query or passage is said by the model’s name or by input_type, and not by both differently', async (t) => {
+test('the input type comes from the model’s name or from input_type, which must not contradict each other', async (t) => {
   const app = build(t);
   const embed = async (fields: object): Promise<{ status: number; vector: unknown; message: string }> => {
     const { status, json } = await postTo(app, '/v1/embeddings', { input: 'x', model: 'fake-encoder', ...fields });
@@ -67,13 +67,16 @@ test('query or passage is said by the model’s name or by input_type, and not b
   assert.deepEqual((await embed({ model: 'fake-encoder-passage' })).vector, passage);
   assert.deepEqual((await embed({ input_type: 'passage' })).vector, passage);
   assert.deepEqual((await embed({ input_type: 'passage', model: 'fake-encoder-passage' })).vector, passage);
-  assert.match((await embed({ input_type: 'query', model: 'fake-encoder-passage' })).message, /says passage/);
+  assert.match(
+    (await embed({ input_type: 'query', model: 'fake-encoder-passage' })).message,
+    /is for input_type passage, but input_type is query/,
+  );
   assert.equal((await embed({ dimensions: 4 })).status, 200);
   assert.match((await embed({ dimensions: 2 })).message, /4 dimensions/);
   assert.equal((await embed({ model: 'fake-encoder-document' })).status, 404);
 });
 
-test('wrong requests are a 400 with the field', async (t) => {
+test('a wrong request is a 400 that names the field', async (t) => {
   const app = build(t, new FakeRetriever(), { maxQueries: 3 });
   for (const [body, param] of [
     [{ model: 'fake-encoder' }, 'input'],

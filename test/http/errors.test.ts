@@ -3,11 +3,11 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { ERROR_CODES, type ErrorCode, TrawlError } from '../../src/errors.ts';
-import { ERROR_STATUS } from '../../src/http/error-status.ts';
+import { ERROR_STATUS } from '../../src/http/errors/error-status.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post } from './build.ts';
 
-/** A logger whose lines can be read back. */
+/** A logger that keeps its lines. */
 function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const sink = new Writable({
@@ -21,25 +21,25 @@ function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, u
 
 test('every code has a status, and none is 429', () => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
-    assert.ok([400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
+    assert.ok([400, 401, 403, 404, 405, 409, 413, 415, 417, 422, 500, 501, 503].includes(ERROR_STATUS[code]), code);
   }
 });
 
-test('overload is a 503 with Retry-After and its own words', async (t) => {
+test('overload is a 503 with Retry-After and its message', async (t) => {
   const retriever = new FakeRetriever({
     before: () => {
-      throw new TrawlError('OVERLOADED', 'There is more work waiting than fits.');
+      throw new TrawlError('OVERLOADED', 'The queue is full.');
     },
   });
   const { status, json, headers } = await post(build(t, retriever, { retryAfterS: 7 }), { queries: ['a'] });
   assert.deepEqual([status, headers['retry-after']], [503, '7']);
   assert.deepEqual(
     [errorOf(json).code, errorOf(json).message, errorOf(json).detail],
-    ['OVERLOADED', 'There is more work waiting than fits.', 'Service Unavailable'],
+    ['OVERLOADED', 'The queue is full.', 'Service Unavailable'],
   );
 });
 
-test('a defect says its code and id to the client, and everything to the log', async (t) => {
+test('for a bug the client gets code and request id, and the log everything', async (t) => {
   const { logger, lines } = memoryLog();
   const retriever = new FakeRetriever({
     before: () => {
@@ -58,7 +58,7 @@ test('a defect says its code and id to the client, and everything to the log', a
   assert.match(JSON.stringify(line), /secret\/path/);
 });
 
-test('one failing query fails the request and is named in the log', async (t) => {
+test('one failing query fails the request, and the log has its position', async (t) => {
   const { logger, lines } = memoryLog();
   const error = new TrawlError('ENCODING_FAILED', 'The encoder failed.');
   const retriever = new FakeRetriever({ outcome: (_input, i) => (i === 1 ? { ok: false, error } : undefined) });
@@ -67,13 +67,13 @@ test('one failing query fails the request and is named in the log', async (t) =>
   assert.deepEqual(lines.find((line) => line.code === 'ENCODING_FAILED')?.details, { query: 1 });
 });
 
-test('a stored row that is not JSON is an error and never half an answer', async (t) => {
+test('a stored row that is not JSON is an error, never a partial response', async (t) => {
   const retriever = new FakeRetriever({ documents: ['{"text": broken'] });
   const { status, json } = await post(build(t, retriever), { queries: ['a'] });
   assert.deepEqual([status, errorOf(json).code], [500, 'INTERNAL']);
 });
 
-test('an answer tells its stages, in the header and in one log line without texts', async (t) => {
+test('header and log line of a response have its stages, and no texts', async (t) => {
   const { logger, lines } = memoryLog();
   const body = { queries: ['secret query', 'x'], questions: ['secret question', null], topk: 2 };
   const { headers } = await post(build(t, new FakeRetriever(), { logger }), body);
@@ -92,7 +92,7 @@ test('an answer tells its stages, in the header and in one log line without text
   assert.ok(!JSON.stringify(lines).includes('secret'));
 });
 
-test('a refusal is logged with its method, route and dialect, and nothing of the path or the query string', async (t) => {
+test('a refusal is logged with method, route and dialect, without path and query string', async (t) => {
   const { logger, lines } = memoryLog();
   const app = build(t, new FakeRetriever(), { logger });
   await post(app, { queries: 3 });

@@ -9,7 +9,7 @@ import { post, postTo } from './build.ts';
 
 const SEED = 20_260_301;
 
-/** Bodies near the real ones, so that every branch of reading a request is met. */
+/** Bodies similar to real ones, so that every branch of parsing is reached. */
 const request = fc.record(
   {
     queries: fc.oneof(
@@ -26,7 +26,7 @@ const request = fc.record(
   { requiredKeys: [] },
 );
 
-test('no body makes the server fail: every answer is 200 or a 4xx with a code', async () => {
+test('no body makes the server fail: every response is a 200, or a 4xx with a code', async () => {
   const app = buildApp(new FakeRetriever());
   const body = fc.oneof(
     request.map((value) => JSON.stringify(value)),
@@ -50,7 +50,7 @@ test('no body makes the server fail: every answer is 200 or a 4xx with a code', 
   await app.close();
 });
 
-test('what a well-formed request asks is what the retriever is asked', async () => {
+test('the retriever is called with the queries and k of the request', async () => {
   const retriever = new FakeRetriever();
   const app = buildApp(retriever);
   await fc.assert(
@@ -71,7 +71,7 @@ test('what a well-formed request asks is what the retriever is asked', async () 
   await app.close();
 });
 
-/** Values that a field is tried with: near to right, of another type, huge, or anything. */
+/** Values for a field: nearly right, of another type, huge, or arbitrary. */
 const anyValue = fc.oneof(
   fc.constantFrom(null, true, 0, -1, 2.5, 1e308, 2 ** 53, '', ' ', '2', '2.0', '\u0000', '\ud800', [], {}, [null]),
   fc.string({ unit: 'binary', maxLength: 20 }),
@@ -81,7 +81,7 @@ const anyValue = fc.oneof(
 );
 
 for (const { name, path, example, onlyIfNamed, request: schema } of DIALECTS) {
-  test(`${name}: whatever its fields hold, the answer is one of its path’s replies or a 4xx with a code`, async () => {
+  test(`${name}: for any values of its fields the response is a reply of its path or a 4xx with a code`, async () => {
     const app = buildApp(new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [], maxQueries: 50, maxK: 100 });
     const replies = DIALECTS.filter((each) => each.path === path).map(({ reply }) => reply);
     const fields = [...Object.keys((schema as { properties?: object }).properties ?? {}), 'unknown', 'constructor'];

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
-import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/http/index-slot.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { IndexSlot, type IndexTarget, type OpenIndex } from '../../src/http/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { build, errorOf, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
@@ -14,7 +14,7 @@ function fake(index: string, generation = 'g1', more: FakeRetrieverOptions = {})
   return new FakeRetriever({ index, generation, documents: documentsOf(`${index}-${generation}`), ...more });
 }
 
-/** Two indexes, and all retrievers that were ever opened for them. */
+/** Two indexes, and every retriever opened for them. */
 async function two(
   open?: (name: string, target: IndexTarget, nth: number) => FakeRetriever | Promise<FakeRetriever>,
 ): Promise<{ holder: RetrieverHolder; opened: FakeRetriever[] }> {
@@ -42,7 +42,7 @@ function firstId(json: unknown): string {
   return String((json as { result: { id: string }[][] }).result[0]![0]!.id).replace(/-\d$/, '');
 }
 
-test('a request gets the index it names in path, query string or body, and the first one else', async (t) => {
+test('a request gets the index named in path, query string or body, or else the first one', async (t) => {
   const { holder } = await two();
   const app = build(t, holder);
   const ask = { queries: ['a'], topk: 1 };
@@ -60,7 +60,7 @@ test('a request gets the index it names in path, query string or body, and the f
   assert.equal((await app.inject('/v1/passages/news-g1-0')).statusCode, 404);
 });
 
-test('an index that is not there is a 404, and two different names are refused', async (t) => {
+test('an unknown index is a 404, and two different names are a 422', async (t) => {
   const { holder } = await two();
   const app = build(t, holder);
   for (const url of [
@@ -71,7 +71,7 @@ test('an index that is not there is a 404, and two different names are refused',
   ]) {
     const { status, json } = await postTo(app, url, { queries: ['a'] });
     assert.deepEqual([status, errorOf(json).code], [404, 'NOT_FOUND'], url);
-    assert.match(errorOf(json).message, /this server has wiki, news/);
+    assert.match(errorOf(json).message, /not found. Expected wiki, news/);
   }
   const openai = await postTo(app, '/indexes/none/v1/embeddings', { input: 'a', model: 'fake-encoder' });
   assert.equal(openai.status, 404);
@@ -91,7 +91,7 @@ test('an index that is not there is a 404, and two different names are refused',
   assert.deepEqual([redirect.status, redirect.headers.location], [307, '/indexes/news/retrieve?index=news']);
 });
 
-test('the routes of facts tell all indexes', async (t) => {
+test('/readyz and /v1/indexes list all indexes', async (t) => {
   const { holder } = await two();
   const app = build(t, holder);
   const { indexes } = (await app.inject('/v1/indexes')).json<{ indexes: { name: string; default: boolean }[] }>();
@@ -119,7 +119,7 @@ test('the routes of facts tell all indexes', async (t) => {
     ['news', 'news', 'wiki'],
   );
   assert.equal((await app.inject('/indexes/news/health')).statusCode, 200);
-  // With a scheme and a host before the path.
+  // A URL in absolute form.
   const socket = await openSocket(t, (await serve(t, holder)).port);
   const received = readToEnd(socket);
   socket.write('GET http://any.host/indexes/news/readyz HTTP/1.1\r\nhost: any.host\r\nconnection: close\r\n\r\n');
@@ -127,7 +127,7 @@ test('the routes of facts tell all indexes', async (t) => {
   for (const route of ['readyz', 'health']) assert.equal((await app.inject(`/indexes/no/${route}`)).statusCode, 404);
 });
 
-test('readiness waits for a query that each index has really answered', async (t) => {
+test('the server is ready only when each index has answered a query', async (t) => {
   let answer = (): void => {};
   const held = new Promise<void>((resolve) => (answer = resolve));
   const slots = [new IndexSlot('slow', { folder: '/x' }, async (name) => fake(name, 'g1', { before: () => held }))];
@@ -137,14 +137,14 @@ test('readiness waits for a query that each index has really answered', async (t
   await eventually(() => slots[0]!.progress.stage === 'warming');
   const starting = await app.inject('/readyz');
   assert.equal(starting.statusCode, 503);
-  assert.match(starting.payload, /"stage":"warming","doing":"answering a first query"/);
+  assert.match(starting.payload, /"stage":"warming","doing":"answering the first query"/);
   assert.equal((await post(app, { queries: ['a'] })).status, 503);
   answer();
   await opening;
   assert.equal((await app.inject('/readyz')).statusCode, 200);
 });
 
-test('an index whose first query fails does not become ready, and is closed', async () => {
+test('an index whose first query fails is closed and does not become ready', async () => {
   const retriever = fake('broken', 'g1', {
     outcome: () => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'no') }),
   });
@@ -154,7 +154,7 @@ test('an index whose first query fails does not become ready, and is closed', as
   assert.equal(retriever.closed, true);
 });
 
-test('a reload swaps index and encoder for new requests, and the old one closes after its last request', async (t) => {
+test('a reload replaces index and encoder for new requests, and the old ones close after their last request', async (t) => {
   let finish = (): void => {};
   const old = fake('wiki', 'g1', {
     before: ({ queries }) => (queries[0] === 'slow' ? new Promise<void>((resolve) => (finish = resolve)) : undefined),
@@ -178,8 +178,8 @@ test('a reload swaps index and encoder for new requests, and the old one closes 
   assert.equal(slot.draining, 0);
 });
 
-test('a search that asks its retriever several times is answered by one generation through a reload', async (t) => {
-  // Deduplication by title looks further down again and again: all rows have the same title.
+test('a request that searches several times is answered by one generation, even during a reload', async (t) => {
+  // Deduplication by title searches deeper and deeper, because all rows have the same title.
   const documents = Array.from({ length: 200 }, (_, i) => JSON.stringify({ id: `${i}`, title: 'T', text: 'x' }));
   let reloaded: Promise<unknown> | undefined;
   const before: FakeRetrieverOptions['before'] = async ({ queries }) => {
@@ -197,7 +197,7 @@ test('a search that asks its retriever several times is answered by one generati
   await eventually(() => opened[0]!.closed);
 });
 
-test('a reload that fails says why without naming the machine, and the old index goes on', async (t) => {
+test('a failed reload gives the reason without paths, and the old index still answers', async (t) => {
   const folder = '/secret/place/wiki';
   const { holder, opened } = await two((name, target, nth) => {
     if (nth > 1) throw new TrawlError('INDEX_FILE_MISSING', `${target.folder}/vectors.faiss: cannot be read (ENOENT).`);
@@ -206,14 +206,17 @@ test('a reload that fails says why without naming the machine, and the old index
   const app = build(t, holder);
   const { status, json, text } = await postTo(app, '/admin/indexes/wiki/reload', { folder });
   assert.deepEqual([status, errorOf(json).code], [409, 'RELOAD_FAILED']);
-  assert.match(errorOf(json).message, /INDEX_FILE_MISSING: A file that the manifest names is not there\. The old one/);
+  assert.match(
+    errorOf(json).message,
+    /INDEX_FILE_MISSING: A file that the manifest names does not exist\. The old index/,
+  );
   assert.doesNotMatch(text, /secret|vectors\.faiss|ENOENT|\.js|\n/);
   assert.equal(firstId((await post(app, { queries: ['a'] })).json), 'wiki-g1');
   assert.equal(opened[0]!.closed, false);
   assert.equal((await app.inject('/readyz')).statusCode, 200);
 });
 
-test('a reload takes a new directory and keeps it only where it could be opened', async (t) => {
+test('a reload uses a new directory, and keeps it only if it could be opened', async (t) => {
   const folders: string[] = [];
   const { holder } = await two((name, target, nth) => {
     if (name === 'wiki') folders.push(`${target.folder} ${target.model ?? ''}`);
@@ -231,7 +234,7 @@ test('a reload takes a new directory and keeps it only where it could be opened'
   assert.deepEqual(folders, ['/somewhere/wiki ', '/somewhere/wiki ', '/bad ', '/somewhere/wiki ', '/new m', '/new m']);
 });
 
-test('the encoder that a reload names goes with its folder, not with the next one', async (t) => {
+test('the encoder named in a reload is not used for the folder of the next one', async (t) => {
   const targets: string[] = [];
   const { holder } = await two((name, target, nth) => {
     if (name === 'wiki') targets.push(`${target.folder} ${target.model ?? ''}`);
@@ -244,7 +247,7 @@ test('the encoder that a reload names goes with its folder, not with the next on
   assert.deepEqual(targets.slice(1), ['/a m', '/a m', '/b ', '/b ', '/b n', '/b n']);
 });
 
-test('reloads that come together are done one after another', async (t) => {
+test('concurrent reloads run one after another', async (t) => {
   let opening = 0;
   let most = 0;
   const { holder, opened } = await two(async (name, _target, nth) => {
@@ -263,7 +266,7 @@ test('reloads that come together are done one after another', async (t) => {
   await eventually(() => opened.filter(({ closed }) => closed).length === 5);
 });
 
-test('what a reload is asked wrongly is told, and nothing is loaded', async (t) => {
+test('a wrong reload request is refused, and nothing is loaded', async (t) => {
   const { holder, opened } = await two();
   const app = build(t, holder);
   for (const [url, body, expected] of [
@@ -285,7 +288,7 @@ test('what a reload is asked wrongly is told, and nothing is loaded', async (t) 
   assert.equal((await postTo(starting, '/admin/indexes/x/reload', {})).status, 503);
 });
 
-test('a server that stops during a reload closes what was opened and never puts it in place', async () => {
+test('a server that stops during a reload closes the new index without using it', async () => {
   let finish = (): void => {};
   const { holder, opened } = await two(async (name, _target, nth) => {
     if (nth > 1) await new Promise<void>((resolve) => (finish = resolve));
@@ -301,7 +304,7 @@ test('a server that stops during a reload closes what was opened and never puts 
   assert.ok(opened.every(({ closed }) => closed));
 });
 
-test('when a server stops, the reload under way ends and those that wait for it are refused', async (t) => {
+test('a stopping server finishes the running reload and refuses waiting ones', async (t) => {
   let finish: (() => void) | undefined;
   const { holder, opened } = await two(async (name, _target, nth) => {
     if (nth > 1) await new Promise<void>((resolve) => (finish = resolve));
@@ -323,12 +326,12 @@ test('when a server stops, the reload under way ends and those that wait for it 
   assert.ok(opened.every(({ closed }) => closed));
 });
 
-test('two indexes of one name are refused', () => {
+test('two indexes with the same name are refused', () => {
   const target = { name: 'a', folder: '/x' };
   assert.throws(() => RetrieverHolder.over([target, target], async () => fake('a')), { code: 'USAGE' });
 });
 
-test('swaps under load lose and mix nothing', async (t) => {
+test('reloads under load lose no request and mix no generations', async (t) => {
   const { holder, opened } = await two((name, _target, nth) =>
     fake(name, `g${nth}`, { before: () => new Promise((resolve) => setTimeout(resolve, Math.random() * 8)) }),
   );

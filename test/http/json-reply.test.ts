@@ -4,7 +4,7 @@ import { byteLength, writeReply } from '../../src/http/json-reply.ts';
 
 const never = new AbortController().signal;
 
-/** Pieces that take 10 ms each to make, and are each large enough to be a slice. */
+/** Pieces that take 10 ms each and are larger than a chunk. */
 function* slowPieces(count: number): Generator<string> {
   for (let i = 0; i < count; i++) {
     const end = performance.now() + 10;
@@ -13,21 +13,21 @@ function* slowPieces(count: number): Generator<string> {
   }
 }
 
-test('others get their turn while a long reply is written', async () => {
-  let turns = 0;
+test('writing a long reply yields to other requests', async () => {
+  let iterations = 0;
   let writing = true;
   const others = (): void => {
-    turns++;
+    iterations++;
     if (writing) setImmediate(others);
   };
   setImmediate(others);
-  const slices = await writeReply(slowPieces(20), never);
+  const chunks = await writeReply(slowPieces(20), never);
   writing = false;
-  assert.ok(turns >= 19, `${turns} turns`);
-  assert.equal(byteLength(slices), 20 * 400_000);
+  assert.ok(iterations >= 19, `${iterations} iterations`);
+  assert.equal(byteLength(chunks), 20 * 400_000);
 });
 
-test('writing stops when the client has left', async () => {
+test('writing stops when the client disconnects', async () => {
   const controller = new AbortController();
   let made = 0;
   function* counted(): Generator<string> {
@@ -41,7 +41,7 @@ test('writing stops when the client has left', async () => {
   assert.ok(made < 5, `${made} pieces`);
 });
 
-test('a short reply is one slice', async () => {
-  const slices = await writeReply(['{"result":', '[]', '}'], never);
-  assert.deepEqual(slices.map(String), ['{"result":[]}']);
+test('a short reply is one chunk', async () => {
+  const chunks = await writeReply(['{"result":', '[]', '}'], never);
+  assert.deepEqual(chunks.map(String), ['{"result":[]}']);
 });

@@ -5,19 +5,19 @@ import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, openSocket, post, postTo, serve } from './build.ts';
 
-test('more passages per query than allowed are refused with the limit', async (t) => {
+test('too many passages per query are refused, and the message has the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 10 });
   for (const topk of [11, 1e300, '99999999999999999999999']) {
     const { status, json } = await post(app, { queries: ['a'], topk });
     assert.equal(status, 422);
     assert.equal(errorOf(json).code, 'K_TOO_LARGE');
-    assert.match(errorOf(json).message, /at most 10/);
+    assert.match(errorOf(json).message, /limit of this server is 10 /);
   }
   assert.equal((await post(app, { queries: ['a'], topk: 10 })).status, 200);
   assert.equal((await post(app, '{"query":"a","topk":1e999}')).status, 422);
 });
 
-test('more passages in one reply than allowed are refused', async (t) => {
+test('too many passages in one reply are refused', async (t) => {
   const app = build(t, new FakeRetriever(), { maxHits: 100 });
   const { status, json } = await post(app, { queries: new Array(51).fill('a'), topk: 2 });
   assert.equal(status, 422);
@@ -25,23 +25,23 @@ test('more passages in one reply than allowed are refused', async (t) => {
   assert.equal((await post(app, { queries: new Array(50).fill('a'), topk: 2 })).status, 200);
 });
 
-test('more queries than allowed are a 413 with the limit', async (t) => {
+test('too many queries are a 413, and the message has the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxQueries: 3 });
   const { status, json } = await post(app, { queries: ['a', 'b', 'c', 'd'] });
   assert.equal(status, 413);
   assert.equal(errorOf(json).code, 'TOO_MANY_QUERIES');
-  assert.match(errorOf(json).message, /at most 3/);
+  assert.match(errorOf(json).message, /limit of this server is 3\./);
   assert.equal((await post(app, { queries: ['a', 'b', 'c'] })).status, 200);
 });
 
-test('a text longer than allowed is a 413 with the limit, wherever it stands', async (t) => {
+test('a text that is too long is a 413 in every field, and the message has the limit', async (t) => {
   const app = build(t, new FakeRetriever(), { maxQueryChars: 10 });
   const long = 'x'.repeat(11);
   for (const body of [{ queries: ['a', long] }, { query: long, topk: 1 }, { queries: ['a'], questions: [long] }]) {
     const { status, json } = await post(app, body);
     assert.equal(status, 413);
     assert.equal(errorOf(json).code, 'QUERY_TOO_LONG');
-    assert.match(errorOf(json).message, /11 characters.*at most 10/);
+    assert.match(errorOf(json).message, /11 characters; the limit of this server is 10\./);
     assert.doesNotMatch(errorOf(json).message, /xx/);
   }
   const native = await postTo(app, '/v1/search', { queries: [{ question: 'q', query: long }] });
@@ -49,12 +49,12 @@ test('a text longer than allowed is a 413 with the limit, wherever it stands', a
   assert.equal((await post(app, { queries: ['x'.repeat(10)] })).status, 200);
 });
 
-test('while too many bytes of bodies are being received, further requests are refused, and taken again afterwards', async (t) => {
+test('while arriving bodies exceed the limit, further requests are refused', async (t) => {
   const { url, port } = await serve(t, new FakeRetriever(), { maxBodyBytesInFlight: 1_000_000 });
   const head =
     'POST /retrieve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 600000\r\n\r\n{';
   const sockets = [await openSocket(t, port), await openSocket(t, port)];
-  // What arrives counts, not what is announced.
+  // Counts what has arrived, not the content-length.
   for (const socket of sockets) socket.write(head + ' '.repeat(550_000));
   const ask = async (): Promise<Response> =>
     fetch(`${url}/retrieve`, {
@@ -88,7 +88,7 @@ test('ten thousand queries in one body are answered', async (t) => {
   assert.equal((json as { result: unknown[] }).result.length, 10_000);
 });
 
-test('a body over the limit is a 413, with and without a content-length, and the connection lives on', async (t) => {
+test('a body over the limit is a 413, with and without a content-length, and the connection stays usable', async (t) => {
   const { url } = await serve(t, new FakeRetriever(), { maxBodyBytes: 100_000 });
   const body = JSON.stringify({ queries: ['x'.repeat(8_000_000)] });
   const headers = { 'content-type': 'application/json' };
@@ -104,7 +104,7 @@ test('a body over the limit is a 413, with and without a content-length, and the
   await small.arrayBuffer();
 });
 
-test('deep nesting is refused before it is parsed, wherever it is', async (t) => {
+test('deep nesting is refused before it is parsed, in every field', async (t) => {
   const app = build(t);
   const nested = (open: string, close: string, depth: number): string => open.repeat(depth) + close.repeat(depth);
   for (const body of [
@@ -125,7 +125,7 @@ test('deep nesting is refused before it is parsed, wherever it is', async (t) =>
   assert.equal((await post(app, `{"queries":["a"],"ignored":[${'[],'.repeat(200)}[]]}`)).status, 200);
 });
 
-test('where replies wait for slow clients, new requests are told to come later', async (t) => {
+test('while slow clients leave too many replies unread, new requests are refused', async (t) => {
   const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(10_000) })];
   const { url, port } = await serve(t, new FakeRetriever({ documents }), { maxReplyBytesInFlight: 5_000_000 });
   const headers = { 'content-type': 'application/json' };
@@ -157,7 +157,7 @@ test('where replies wait for slow clients, new requests are told to come later',
   await answered.arrayBuffer();
 });
 
-test('replies that are written at the same time are counted as they grow', async (t) => {
+test('replies written at the same time are counted while they grow', async (t) => {
   const documents = [JSON.stringify({ id: '0', text: 'w'.repeat(10_000) })];
   const { url } = await serve(t, new FakeRetriever({ documents }), { maxReplyBytesInFlight: 15_000_000 });
   const ask = async (queries: number): Promise<number> => {
@@ -172,16 +172,16 @@ test('replies that are written at the same time are counted as they grow', async
   // 10 MB each.
   const statuses = await Promise.all(Array.from({ length: 4 }, () => ask(1_000)));
   assert.ok(statuses.includes(200) && statuses.includes(503), statuses.join(' '));
-  // One that is alone may be larger than the limit.
+  // A single reply may be larger than the limit.
   assert.equal(await ask(2_000), 200);
 });
 
-test('answered replies give their bytes back', async (t) => {
+test('replies that were read no longer count', async (t) => {
   const app = build(t, new FakeRetriever(), { maxReplyBytesInFlight: 1 });
   for (let i = 0; i < 5; i++) assert.equal((await post(app, { queries: ['a'] })).status, 200);
 });
 
-test('a configuration that cannot work is refused', () => {
+test('an impossible configuration is refused', () => {
   for (const bad of [
     { topk: 0 },
     { maxK: 1.5 },
@@ -199,7 +199,7 @@ test('a configuration that cannot work is refused', () => {
   );
 });
 
-test('an origin that no browser sends is refused, with the one that is meant', () => {
+test('an origin that no browser sends is refused, with a suggestion', () => {
   for (const good of ['*', 'null', 'https://a.example', 'http://localhost:3000', 'chrome-extension://abc']) {
     assert.deepEqual(resolveServerConfig({ corsOrigins: [good] }).corsOrigins, [good]);
   }
@@ -219,6 +219,6 @@ test('an origin that no browser sends is refused, with the one that is meant', (
   }
   assert.throws(
     () => resolveServerConfig({ corsOrigins: ['https://A.example/page'] }),
-    /Is https:\/\/a\.example meant\?/,
+    /Did you mean https:\/\/a\.example\?/,
   );
 });

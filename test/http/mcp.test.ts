@@ -5,9 +5,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { pino } from 'pino';
 import { TrawlError } from '../../src/errors.ts';
-import type { RecordedRequest } from '../../src/http/observed-retriever.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
-import type { QueryOutcome, RetrieveCall } from '../../src/retrieval/retriever.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import type { RecordedRequest } from '../../src/http/metrics/query-record.ts';
+import type { QueryOutcome, RecordedSearch } from '../../src/retrieval/retriever.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
 
@@ -28,7 +28,7 @@ async function connected(t: TestContext, url: string): Promise<Client> {
   return client;
 }
 
-/** The SDK checks structuredContent against the tool's output schema once it has seen the list of tools. */
+/** After listing the tools, the SDK checks structuredContent against the output schema. */
 async function call(client: Client, name: string, args: Record<string, unknown>): Promise<ToolAnswer> {
   await client.listTools();
   const answer = (await client.callTool({ name, arguments: args })) as unknown as ToolAnswer;
@@ -71,7 +71,7 @@ test('search gives id, title, url and text of each passage, best first', async (
   assert.equal(results[0]!.text, 'Paul William Walker IV was an American actor.');
 });
 
-test('what search names, fetch gives whole', async (t) => {
+test('fetch returns every passage that search found, by id and by URL', async (t) => {
   const long = JSON.stringify({ id: 'long', title: 'Long', text: `${'word '.repeat(500)}needle`, source: 'a book' });
   const nameless = [
     JSON.stringify({ title: 'No id', text: 'Found by its title.' }),
@@ -107,9 +107,9 @@ test('what search names, fetch gives whole', async (t) => {
   assert.equal(byUrl.structuredContent!.title, 'Brooklyn Bridge');
 });
 
-test('searches are counted and recorded like those of other clients', async (t) => {
+test('searches are counted and recorded like those of other routes', async (t) => {
   const recorded: unknown[] = [];
-  const record = { record: (request: object, { queries, k }: RetrieveCall) => recorded.push([request, queries, k]) };
+  const record = { record: (request: object, { queries, k }: RecordedSearch) => recorded.push([request, queries, k]) };
   const { url, app } = await serve(t, new FakeRetriever(), { ...MCP, record });
   await call(await connected(t, url), 'search', { query: 'bridge', k: 2 });
   const [[request, queries, k]] = recorded as [[RecordedRequest, string[], number]];
@@ -122,17 +122,17 @@ test('searches are counted and recorded like those of other clients', async (t) 
   assert.match(payload, /^trawl_query_rescored_rows_count 1$/m);
 });
 
-test('the log says which tool failed with which code, and nothing of what it was asked', async (t) => {
+test('the log has tool and code of a failure, but no arguments', async (t) => {
   const lines: string[] = [];
   const logger = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });
-  const outcome = (): QueryOutcome => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'a defect') });
+  const outcome = (): QueryOutcome => ({ ok: false, error: new TrawlError('ENCODING_FAILED', 'a bug') });
   const { url } = await serve(t, new FakeRetriever({ outcome }), { ...MCP, logger });
   const client = await connected(t, url);
   await call(client, 'fetch', { id: 'whatwaslookedfor' });
   await call(client, 'search', { query: 'whatwaslookedfor' });
-  const told = lines.map((line) => JSON.parse(line) as { level: number; tool?: string; code?: string });
+  const logged = lines.map((line) => JSON.parse(line) as { level: number; tool?: string; code?: string });
   assert.deepEqual(
-    told.flatMap(({ level, tool, code }) => (tool === undefined ? [] : [[level, tool, code]])),
+    logged.flatMap(({ level, tool, code }) => (tool === undefined ? [] : [[level, tool, code]])),
     [
       [30, 'fetch', 'NOT_FOUND'],
       [50, 'search', 'ENCODING_FAILED'],
@@ -141,7 +141,14 @@ test('the log says which tool failed with which code, and nothing of what it was
   assert.ok(!lines.join('').includes('whatwaslookedfor'));
 });
 
-test('passages that share a title are fetched together by it', async (t) => {
+test('a passage whose id has a lone surrogate is found', async (t) => {
+  const documents = ['{"id":"\\ud83d","text":"Half a character."}'];
+  const { url } = await serve(t, new FakeRetriever({ documents }), MCP);
+  const { structuredContent } = await call(await connected(t, url), 'search', { query: 'half' });
+  assert.equal((structuredContent!.results as { url: string }[])[0]!.url, 'trawl://fake-sample/%EF%BF%BD');
+});
+
+test('passages with the same title are fetched together by the title', async (t) => {
   const documents = ['First.', 'Second.'].map((text, i) => JSON.stringify({ id: `${i}`, title: 'Both', text }));
   const { url } = await serve(t, new FakeRetriever({ documents }), MCP);
   const { structuredContent } = await call(await connected(t, url), 'fetch', { id: 'Both' });
@@ -149,7 +156,7 @@ test('passages that share a title are fetched together by it', async (t) => {
   assert.equal((structuredContent!.metadata as { rows: string }).rows, '0,1');
 });
 
-test('a question goes before its query', async (t) => {
+test('a question is embedded before its query', async (t) => {
   const retriever = new FakeRetriever();
   const { url } = await serve(t, retriever, MCP);
   await call(await connected(t, url), 'search', { query: 'its length', question: 'How long is the Vltava?' });
@@ -157,7 +164,7 @@ test('a question goes before its query', async (t) => {
   assert.equal(retriever.calls[0]!.k, 10);
 });
 
-test('what goes wrong is told to the assistant, but no details of a defect', async (t) => {
+test('the assistant gets the message of an error, but no details of a bug', async (t) => {
   const retriever = new FakeRetriever({
     outcome: (input) =>
       input === 'bad' ? { ok: false, error: new TrawlError('ENCODING_FAILED', 'secret detail') } : undefined,
@@ -167,7 +174,7 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
   const expected = new Map<[string, Record<string, unknown>], RegExp>([
     [['search', {}], /^INVALID_REQUEST: .*query/],
     [['search', { query: 'a', k: 0 }], /^INVALID_REQUEST: arguments\.k: /],
-    [['search', { query: 'a', k: 101 }], /^K_TOO_LARGE: .*100/],
+    [['search', { query: 'a', k: 101 }], /^INVALID_REQUEST: arguments\.k: .*100/],
     [['search', { query: 'a'.repeat(1_001) }], /^[A-Z_]+: .*1000/],
     [['search', { query: ['a'] }], /^INVALID_REQUEST: .*string/],
     [['search', { query: 'a', limit: 3 }], /^INVALID_REQUEST: .*limit/],
@@ -176,7 +183,7 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
     [['fetch', { id: 'row 5' }], /^NOT_FOUND/],
     [['fetch', { id: 'trawl://another/0' }], /^NOT_FOUND/],
     [['fetch', { id: 'trawl://fake-sample/%' }], /^NOT_FOUND/],
-    [['delete', { id: '0' }], /There is no tool "delete"; there are search and fetch/],
+    [['delete', { id: '0' }], /Tool "delete" not found. Expected search or fetch/],
   ]);
   for (const [[name, args], message] of expected) {
     const { isError, content } = await call(client, name, args);
@@ -185,7 +192,7 @@ test('what goes wrong is told to the assistant, but no details of a defect', asy
   }
 });
 
-test('many assistants at once each get their own answers', async (t) => {
+test('concurrent assistants get their own results', async (t) => {
   const { url } = await serve(t, new FakeRetriever(), MCP);
   const clients = await Promise.all(Array.from({ length: 8 }, () => connected(t, url)));
   const queries = clients.map((_, i) => 'q'.repeat(i));
@@ -195,7 +202,7 @@ test('many assistants at once each get their own answers', async (t) => {
   }
 });
 
-test('an assistant that hangs up ends its search', async (t) => {
+test('an assistant that disconnects cancels its search', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { url } = await serve(t, retriever, MCP);
   const gone = new AbortController();
@@ -217,7 +224,7 @@ test('an assistant that hangs up ends its search', async (t) => {
   await eventually(() => retriever.calls[0]?.signal?.aborted === true);
 });
 
-test('a deadline that passes is told with the error that the other routes have', async (t) => {
+test('a missed deadline is the same error as on other routes', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const app = build(t, retriever, { ...MCP, deadlineMs: 20 });
   const message = { ...PING, method: 'tools/call', params: { name: 'search', arguments: { query: 'a' } } };
@@ -227,7 +234,7 @@ test('a deadline that passes is told with the error that the other routes have',
   assert.ok(ours.status >= 500);
 });
 
-test('the route is there only where it was asked for, and only for POST', async (t) => {
+test('the route exists only if configured, and only for POST', async (t) => {
   const without = build(t);
   assert.equal((await postTo(without, '/mcp', PING, HEADERS)).status, 404);
   const app = build(t, new FakeRetriever(), MCP);
@@ -238,7 +245,7 @@ test('the route is there only where it was asked for, and only for POST', async 
   }
 });
 
-test('what is no message is refused with a message of the protocol', async (t) => {
+test('a body that is no message is refused as the protocol requires', async (t) => {
   const app = build(t, new FakeRetriever(), MCP);
   const status = async (body: unknown, headers: Record<string, string> = HEADERS): Promise<number> =>
     (await postTo(app, '/mcp', body, headers)).status;
@@ -252,13 +259,26 @@ test('what is no message is refused with a message of the protocol', async (t) =
   assert.equal((unknown.json as { error: { code: number } }).error.code, -32_601);
 });
 
-test('a server that starts says so, so that the assistant comes again', async (t) => {
+test('a call that its own batch cancels is answered', async (t) => {
+  const app = build(t, new FakeRetriever(), MCP);
+  const search = { ...PING, method: 'tools/call', params: { name: 'search', arguments: { query: 'a' } } };
+  const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: PING.id } };
+  for (const batch of [
+    [search, cancel],
+    [cancel, search],
+  ]) {
+    const { status, json } = await postTo(app, '/mcp', batch, HEADERS);
+    assert.deepEqual([status, (json as { id: number }).id], [200, PING.id]);
+  }
+});
+
+test('a starting server answers 503 with Retry-After', async (t) => {
   const { status, headers } = await postTo(build(t, new RetrieverHolder(), MCP), '/mcp', PING, HEADERS);
   assert.equal(status, 503);
   assert.equal(headers['retry-after'], '2');
 });
 
-/** A POST with headers that fetch would not let one choose. */
+/** A POST with headers that fetch does not allow to set. */
 function postAs(port: number, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
@@ -270,7 +290,7 @@ function postAs(port: number, headers: Record<string, string>): Promise<number> 
   });
 }
 
-test('pages of other sites and names made to lead here (DNS rebinding) are refused', async (t) => {
+test('pages of other sites and unknown host names on loopback (DNS rebinding) are refused', async (t) => {
   const retriever = new FakeRetriever();
   const { port } = await serve(t, retriever, { mcp: { hosts: ['search.example.org'] } });
   const status = (headers: Record<string, string>): Promise<number> => postAs(port, headers);

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { FastifyInstance } from 'fastify';
 import { TrawlError } from '../../src/errors.ts';
-import { IndexSlot } from '../../src/http/index-slot.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
-import { ServerMetrics } from '../../src/http/server-metrics.ts';
+import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, openSocket, post, postTo, readToEnd, serve } from './build.ts';
 
-/** Values by name with labels, as they stand in the text. */
+/** Values by name with labels. */
 async function metricsOf(app: FastifyInstance): Promise<Map<string, number>> {
   const { statusCode, payload, headers } = await app.inject('/metrics');
   assert.equal(statusCode, 200);
@@ -20,14 +20,14 @@ async function metricsOf(app: FastifyInstance): Promise<Map<string, number>> {
   return parse(payload);
 }
 
-/** Over the network: what is counted at the end of an answer happens there alone. */
+/** Over a socket, because some metrics are updated only when a response has been sent. */
 async function send(url: string, path: string, body: unknown): Promise<void> {
   const payload = typeof body === 'string' ? body : JSON.stringify(body);
   const headers = { 'content-type': 'application/json', connection: 'close' };
   await (await fetch(`${url}${path}`, { method: 'POST', headers, body: payload })).text();
 }
 
-/** When no answer is under way any more. */
+/** Resolves when no request is in flight. */
 async function settled(app: FastifyInstance): Promise<Map<string, number>> {
   for (;;) {
     const values = await metricsOf(app);
@@ -41,7 +41,7 @@ function parse(text: string): Map<string, number> {
   for (const line of text.split('\n')) {
     if (line === '' || line.startsWith('#')) continue;
     const [, name, value] = /^(\S+(?:\{[^}]*\})?) (\S+)$/.exec(line) ?? assert.fail(line);
-    assert.ok(!values.has(name!), `${name} stands there twice`);
+    assert.ok(!values.has(name!), `${name} occurs twice`);
     values.set(name!, Number(value));
   }
   return values;
@@ -81,7 +81,7 @@ test('errors are counted by code, on every route', async (t) => {
   await send(url, '/retrieve', '{');
   await app.inject('/nowhere');
   const socket = await openSocket(t, port);
-  socket.write('rubbish\r\n\r\n');
+  socket.write('garbage\r\n\r\n');
   await readToEnd(socket);
   const values = await settled(app);
   const errors = Object.fromEntries([...values].filter(([name]) => name.startsWith('trawl_errors_total')));
@@ -95,7 +95,7 @@ test('errors are counted by code, on every route', async (t) => {
   assert.equal(values.get('trawl_requests_total{dialect="unknown",status="422"}'), 1);
 });
 
-test('what is in flight is counted, and a client that hangs up is counted out', async (t) => {
+test('requests in flight are counted until they end or their client disconnects', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { app, port } = await serve(t, retriever);
   const socket = await openSocket(t, port);
@@ -115,7 +115,7 @@ test('what is in flight is counted, and a client that hangs up is counted out', 
   assert.equal(after.get('trawl_body_bytes'), 0);
 });
 
-test('an index tells its generation, model and sizes, and after a reload the new ones alone', async (t) => {
+test('index metrics have generation, model and sizes, after a reload only the new ones', async (t) => {
   let nth = 0;
   const slot = new IndexSlot('wiki', { folder: '/x' }, async () => {
     nth++;
@@ -137,7 +137,7 @@ test('an index tells its generation, model and sizes, and after a reload the new
   assert.equal(values.get('trawl_index_reloads_total{index="wiki",result="failed"}'), 1);
 });
 
-test('what the retrievers count is told by index and stage', async (t) => {
+test('statistics of the retrievers are exported by index and stage', async (t) => {
   const zero = new FakeRetriever().statistics();
   const retriever = new FakeRetriever({
     statistics: () => ({
@@ -151,7 +151,7 @@ test('what the retrievers count is told by index and stage', async (t) => {
         batchSizes: [1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1],
         expectedWaitMs: 250,
       },
-      sharing: { ...zero.sharing, cached: 11, joined: 12, computed: 13 },
+      sharing: { ...zero.sharing, cached: 11, coalesced: 12, computed: 13 },
     }),
   });
   const values = await metricsOf(build(t, retriever));
@@ -167,16 +167,17 @@ test('what the retrievers count is told by index and stage', async (t) => {
   assert.deepEqual([size('sum{index="fake-sample"'), size('count{index="fake-sample"')], [1_050, 4]);
   assert.equal(at('trawl_queue_expected_wait_seconds', 'search'), 0.25);
   assert.deepEqual(
-    ['cached', 'joined', 'computed'].map((what) => at(`trawl_${what}_queries_total`)),
-    [11, 12, 13],
+    ['cached', 'coalesced', 'joined', 'computed'].map((what) => at(`trawl_${what}_queries_total`)),
+    [11, 12, 12, 13],
   );
 });
 
-test('counts go on through reloads, also while a generation still answers, and what waits is that of all', async (t) => {
+test('counters continue through reloads, and gauges are summed over generations that still answer', async (t) => {
   const zero = NO_STATISTICS;
   const of = (nth: number) => ({
     encoder: { ...zero.encoder, texts: nth, waitingTexts: 10 },
     search: { ...zero.search, queries: nth, batches: nth, batchSizes: [nth], rescoredRows: nth },
+    lexical: zero.lexical,
     waiting: { calls: 1, bytes: 100, maxBytes: 1_000, refused: nth },
     sharing: { ...zero.sharing, cached: nth, computed: 2 * nth, cacheBytes: 7 },
   });
@@ -188,7 +189,7 @@ test('counts go on through reloads, also while a generation still answers, and w
   const holder = new RetrieverHolder([slot]);
   await holder.open();
   const app = build(t, holder);
-  const told = async (): Promise<unknown[]> => {
+  const counts = async (): Promise<unknown[]> => {
     const values = await metricsOf(app);
     const value = (name: string): number | undefined => values.get(name);
     return [
@@ -202,19 +203,19 @@ test('counts go on through reloads, also while a generation still answers, and w
       value('trawl_cache_bytes{index="wiki"}'),
     ];
   };
-  assert.deepEqual(await told(), [1, 1, 2, 1, 10, 100, 1_000, 7]);
+  assert.deepEqual(await counts(), [1, 1, 2, 1, 10, 100, 1_000, 7]);
   const lease = slot.lease()!;
   await slot.load();
-  assert.deepEqual(await told(), [11, 11, 22, 11, 20, 200, 1_000, 14]);
+  assert.deepEqual(await counts(), [11, 11, 22, 11, 20, 200, 1_000, 14]);
   lease.release();
   await eventually(() => slot.draining === 0);
-  assert.deepEqual(await told(), [11, 11, 22, 11, 10, 100, 1_000, 7]);
+  assert.deepEqual(await counts(), [11, 11, 22, 11, 10, 100, 1_000, 7]);
   await slot.load();
   await eventually(() => slot.draining === 0);
-  assert.deepEqual(await told(), [111, 111, 222, 111, 10, 100, 1_000, 7]);
+  assert.deepEqual(await counts(), [111, 111, 222, 111, 10, 100, 1_000, 7]);
 });
 
-test('a client cannot make labels', async (t) => {
+test('a client cannot create labels', async (t) => {
   const app = build(t);
   const namesOf = async (): Promise<string[]> =>
     [...(await metricsOf(app)).keys()].map((name) => name.replace(/\d+/g, ''));
@@ -237,7 +238,7 @@ test('a client cannot make labels', async (t) => {
   assert.ok(!after.some((name) => name.includes('made-up')));
 });
 
-test('listeners of one process share their metrics, and two servers have nothing in common', async (t) => {
+test('listeners of one process share their metrics, and two servers do not', async (t) => {
   const metrics = new ServerMetrics();
   const one = await serve(t, new FakeRetriever(), { metrics });
   const two = await serve(t, new FakeRetriever(), { metrics });
@@ -250,7 +251,7 @@ test('listeners of one process share their metrics, and two servers have nothing
   assert.equal((await settled(other.app)).get(name), undefined);
 });
 
-test('with the figures of the process come memory and event-loop delay', async () => {
+test('process metrics have memory and event-loop delay', async () => {
   const text = await new ServerMetrics({ process: true }).text();
   for (const name of [
     'process_resident_memory_bytes',
@@ -261,7 +262,7 @@ test('with the figures of the process come memory and event-loop delay', async (
   }
 });
 
-test('lines that were dropped are told as they are when they are asked for', async (t) => {
+test('dropped lines are counted at each scrape', async (t) => {
   const metrics = new ServerMetrics();
   let dropped = 3;
   metrics.dropped('record', () => dropped);
@@ -272,22 +273,22 @@ test('lines that were dropped are told as they are when they are asked for', asy
   assert.equal((await metricsOf(app)).get(name), 5);
 });
 
-test('docs/operations.md names every metric of ours, and none that is not there', async (t) => {
+test('docs/operations.md names every metric, and no other', async (t) => {
   const { body } = await build(t).inject('/metrics');
-  const told = [...body.matchAll(/^# TYPE (trawl_\w+)/gm)].map(([, name]) => name!);
+  const exported = [...body.matchAll(/^# TYPE (trawl_\w+)/gm)].map(([, name]) => name!);
   const page = readFileSync(join(packageRoot, 'docs', 'operations.md'), 'utf8');
   const written = [...page.matchAll(/trawl_\w+/g)].map(([name]) => name);
-  assert.deepEqual([...new Set(written)].sort(), told.sort());
+  assert.deepEqual([...new Set(written)].sort(), exported.sort());
 });
 
-test('a path that cannot be decoded gets the headers of every other answer', async (t) => {
+test('the 404 for a path that cannot be decoded has the usual headers', async (t) => {
   const { headers, statusCode } = await build(t).inject({ url: '/%zz', headers: { 'x-request-id': 'a-1' } });
   assert.equal(statusCode, 404);
   assert.deepEqual([headers['x-request-id'], headers['x-content-type-options']], ['a-1', 'nosniff']);
   assert.match(String(headers['server-timing']), /^total;dur=\d+\.\d{3}$/);
 });
 
-test('every answer has server-timing', async (t) => {
+test('every response has server-timing', async (t) => {
   const app = build(t);
   for (const url of [
     '/livez',
@@ -304,7 +305,7 @@ test('every answer has server-timing', async (t) => {
   }
 });
 
-test('with a sampled log one of so many answers has a line, and errors all have theirs', async (t) => {
+test('with a sampled log one of N responses has a line, and every error has one', async (t) => {
   const { pino } = await import('pino');
   const lines: string[] = [];
   const logger = pino(

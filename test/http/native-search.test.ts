@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import type { FastifyInstance } from 'fastify';
 import { type ErrorCode, TrawlError } from '../../src/errors.ts';
-import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
+import { type Deduplication, type Fusion, fuse, select } from '../../src/http/fusion.ts';
+import type { QueryRecord, RecordedRequest } from '../../src/http/metrics/query-record.ts';
+import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
+import { TimeSlice } from '../../src/http/time-slice.ts';
+import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import type { QueryAnswer, QueryOutcome, RecordedSearch, Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { FakeEncoder, FakeIndex, FakeStore, type Log } from '../retrieval/fakes.ts';
 import { build, errorOf, postTo } from './build.ts';
 
 const DOCUMENTS = Array.from({ length: 30 }, (_, i) =>
-  JSON.stringify({ id: `p${i}`, title: `Title ${Math.floor(i / 2)}`, text: `Passage ${i} tells of bridges.` }),
+  JSON.stringify({ id: `p${i}`, title: `Title ${Math.floor(i / 2)}`, text: `Passage ${i} is about bridges.` }),
 );
 
 interface Hit {
@@ -38,7 +46,7 @@ async function ask(app: Parameters<typeof postTo>[0], body: object): Promise<Ans
   return json as Answer;
 }
 
-test('an answer says what was embedded, how exact it is and where its time went', async (t) => {
+test('the reply has the embedded text, the certificate and the timings', async (t) => {
   const retriever = new FakeRetriever({ documents: DOCUMENTS });
   const app = build(t, retriever, { topk: 4 });
   const answer = await ask(app, {
@@ -60,12 +68,12 @@ test('an answer says what was embedded, how exact it is and where its time went'
     id: 'p0',
     title: 'Title 0',
     score: Math.fround(0.9),
-    text: '"Title 0"\nPassage 0 tells of bridges.',
+    text: '"Title 0"\nPassage 0 is about bridges.',
     whole: true,
   });
 });
 
-test('passages seen before are left out and the list is still full', async (t) => {
+test('excluded passages are left out, and the list is still full', async (t) => {
   const retriever = new FakeRetriever({ documents: DOCUMENTS });
   const app = build(t, retriever);
   const { results } = await ask(app, { queries: [''], k: 3, exclude: ['p0', 'p2', 'nobody'] });
@@ -82,7 +90,7 @@ test('passages seen before are left out and the list is still full', async (t) =
   assert.deepEqual(left.results[0]!.hits, []);
 });
 
-test('where an excluded id stands for many passages it is looked for further down', async (t) => {
+test('if many passages have an excluded id, the list is filled from further down', async (t) => {
   const documents = Array.from({ length: 60 }, (_, i) => JSON.stringify({ id: i < 50 ? 'same' : `p${i}`, text: 'x' }));
   const retriever = new FakeRetriever({ documents });
   const { results } = await ask(build(t, retriever), { queries: [''], k: 2, exclude: ['same'] });
@@ -98,8 +106,117 @@ test('where an excluded id stands for many passages it is looked for further dow
   );
 });
 
-test('ids that no list has do not change what is fused, and fusion looks at as many hits as it is told', async (t) => {
-  // Row i is the i-th of the first query and the last but i of the second.
+/** A server with a fake encoder, engine and passages: rows are ranked by distance from the number in the query. */
+function buildParts(
+  t: TestContext,
+  documents: readonly string[],
+  { metrics = new ServerMetrics(), record = null }: { metrics?: ServerMetrics; record?: QueryRecord | null } = {},
+): { app: FastifyInstance; log: Log; retriever: Retriever } {
+  const log: Log = [];
+  const rows = documents.length;
+  const retriever = assembleRetriever(
+    { ...new FakeRetriever().info, rows, dimension: 1 },
+    {
+      dense: {
+        encoder: new FakeEncoder(log),
+        index: new FakeIndex(log, { rows, score: (query, row) => 1 - (row - query) / 1_000 }),
+      },
+      passages: new FakeStore(log, { rows, document: (row) => documents[row]! }),
+    },
+  );
+  return { app: build(t, retriever, { metrics, record }), log, retriever };
+}
+
+test('a query that is searched several times is embedded, recorded and counted once', async (t) => {
+  const documents = Array.from({ length: 400 }, (_, i) =>
+    JSON.stringify({ id: i < 300 ? 'same' : `p${i}`, title: i < 350 ? 'A' : `T${i}`, text: 'x' }),
+  );
+  for (const [request, found] of [
+    [{ k: 2, exclude: ['same'] }, ['p300', 'p301']],
+    [{ k: 2, deduplicate: 'title' }, ['same', 'p350']],
+    [{ k: 2, exclude: ['same'], fuse: 'rrf' }, ['p300', 'p301']],
+  ] as const) {
+    const recorded: [RecordedRequest, RecordedSearch][] = [];
+    const record = { record: (...args: [RecordedRequest, RecordedSearch]) => void recorded.push(args) };
+    const { app, log } = buildParts(t, documents, { record });
+    const answer = await ask(app, { queries: ['0 q'], ...request });
+    const hits = answer.hits ?? answer.results[0]!.hits!;
+    assert.deepEqual(
+      hits.map(({ id }) => id),
+      found,
+    );
+    assert.deepEqual(
+      log.filter((line) => line.startsWith('encode')),
+      ['encode 1'],
+    );
+    assert.ok(log.filter((line) => line.startsWith('search')).length > 2, log.join());
+    assert.equal(recorded.length, 1);
+    const [of, { queries, k, outcomes }] = recorded[0]!;
+    assert.deepEqual([of.dialect, of.index, queries, k], ['native', 'fake-sample', ['0 q'], 2]);
+    const [outcome] = outcomes as [QueryAnswer];
+    assert.deepEqual(
+      outcome.hits.map(({ row }) => row),
+      hits.map(({ row }) => row),
+    );
+    const { payload } = await app.inject('/metrics');
+    const counts = ['cached', 'coalesced', 'computed'].map((what) =>
+      Number(new RegExp(`^trawl_${what}_queries_total\\{.*\\} (.*)$`, 'm').exec(payload)![1]),
+    );
+    assert.deepEqual(counts, [0, 0, 1]);
+    assert.match(payload, /^trawl_queries_total\{dialect="native"\} 1$/m);
+  }
+});
+
+test('the rescored rows of a query that is searched several times are one observation', async (t) => {
+  const documents = Array.from({ length: 60 }, (_, i) => JSON.stringify({ id: i < 50 ? 'same' : `p${i}`, text: 'x' }));
+  const app = build(t, new FakeRetriever({ documents }));
+  const { results } = await ask(app, { queries: [''], k: 2, exclude: ['same'] });
+  assert.equal(results[0]!.certificate?.rescored, 3 + 12 + 48 + 60);
+  const { payload } = await app.inject('/metrics');
+  assert.match(payload, /^trawl_query_rescored_rows_count 1$/m);
+  assert.match(payload, /^trawl_query_rescored_rows_sum 123$/m);
+});
+
+test('hits equal those selected and fused from the complete ranking of each query', async (t) => {
+  const slice = new TimeSlice(new AbortController().signal);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ id: fc.nat(9), title: fc.nat(9) }), { minLength: 1, maxLength: 80 }),
+      fc.array(fc.nat(20).map(String), { minLength: 1, maxLength: 4 }),
+      fc.record({
+        k: fc.integer({ min: 1, max: 5 }),
+        exclude: fc.uniqueArray(fc.nat(9), { maxLength: 3 }),
+        fuse: fc.constantFrom<Fusion>('none', 'rrf', 'max'),
+        deduplicate: fc.constantFrom<Deduplication>('none', 'passage', 'title'),
+      }),
+      async (passages, queries, request) => {
+        const documents = passages.map(({ id, title }) => JSON.stringify({ id, title: `T${title}`, text: 'x' }));
+        const { app, retriever } = buildParts(t, documents);
+        const answer = await ask(app, { queries, ...request });
+        const { k, fuse: fusion, deduplicate } = request;
+        const selection = { k, minScore: null, excluded: new Set(request.exclude.map(String)), deduplicate };
+        const { outcomes } = await retriever.retrieve({ queries, k: documents.length });
+        const rows = (hits: readonly { readonly row: number }[]): number[] => hits.map(({ row }) => row);
+        if (fusion === 'none') {
+          const lists = await select(outcomes, selection, { length: k, acrossLists: true }, slice);
+          assert.deepEqual(
+            answer.results.map(({ hits }) => rows(hits!)),
+            lists.map(({ candidates }) => rows(candidates.map(({ hit }) => hit))),
+          );
+        } else {
+          const length = Math.max(10, 2 * k);
+          const lists = await select(outcomes, selection, { length, acrossLists: false }, slice);
+          const fused = await fuse(lists, fusion, selection, slice);
+          assert.deepEqual(rows(answer.hits!), rows(fused.map(({ best }) => best.hit)));
+        }
+      },
+    ),
+    { numRuns: 100 },
+  );
+});
+
+test('unknown excluded ids do not change the fused list, and fusion considers as many hits as requested', async (t) => {
+  // The second query ranks the rows in reverse order.
   const upsideDown = (_: unknown, position: number): QueryOutcome | undefined =>
     position === 0
       ? undefined
@@ -110,6 +227,7 @@ test('ids that no list has do not change what is fused, and fusion looks at as m
           truncated: false,
           text: 'b',
           cut: 'nothing',
+          vector: null,
           certificate: { exact: true, rescored: null },
         };
   const app = build(t, new FakeRetriever({ documents: DOCUMENTS, outcome: upsideDown }));
@@ -124,7 +242,7 @@ test('ids that no list has do not change what is fused, and fusion looks at as m
   }
 });
 
-test('the least score, titles once, excerpts and whole rows', async (t) => {
+test('minScore, deduplication by title, excerpts and whole rows', async (t) => {
   const app = build(t, new FakeRetriever({ documents: DOCUMENTS }));
   const { results } = await ask(app, {
     queries: [''],
@@ -143,7 +261,7 @@ test('the least score, titles once, excerpts and whole rows', async (t) => {
   assert.deepEqual(hits[1]!.document, JSON.parse(DOCUMENTS[2]!));
 });
 
-test('without fusion a passage comes once over the queries of a call', async (t) => {
+test('without fusion a passage appears once in the lists of a request', async (t) => {
   const app = build(t, new FakeRetriever({ documents: DOCUMENTS }));
   const { results } = await ask(app, { queries: ['', '', ''], k: 2, deduplicate: 'passage' });
   assert.deepEqual(
@@ -156,7 +274,7 @@ test('without fusion a passage comes once over the queries of a call', async (t)
   );
 });
 
-test('with fusion one list comes of all queries, and says where each passage was found', async (t) => {
+test('with fusion there is one list, whose hits name the queries that found them', async (t) => {
   const app = build(t, new FakeRetriever({ documents: DOCUMENTS }));
   for (const fuse of ['rrf', 'max']) {
     const answer = await ask(app, { queries: ['', ''], k: 2, fuse });
@@ -171,7 +289,7 @@ test('with fusion one list comes of all queries, and says where each passage was
   }
 });
 
-test('a failing query fails alone with its code; the others are answered and fused', async (t) => {
+test('a failing query fails alone with its code, and the others are answered and fused', async (t) => {
   const failing = (code: ErrorCode) => new TrawlError(code, 'secret detail');
   const outcome = (_: unknown, i: number): QueryOutcome | undefined =>
     i === 1 ? { ok: false, error: failing('ENCODING_FAILED') } : undefined;
@@ -187,7 +305,7 @@ test('a failing query fails alone with its code; the others are answered and fus
   assert.equal(fused.hits!.length, 1);
 });
 
-test('a cut query says what it lost', async (t) => {
+test('the reply says how a query was truncated', async (t) => {
   const outcome = (): QueryOutcome => ({
     ok: true,
     hits: [],
@@ -195,6 +313,7 @@ test('a cut query says what it lost', async (t) => {
     truncated: true,
     text: 'query: Q [SEP] q',
     cut: 'question',
+    vector: null,
     certificate: { exact: true, rescored: null },
   });
   const retriever = new FakeRetriever({ outcome });
@@ -203,7 +322,7 @@ test('a cut query says what it lost', async (t) => {
   assert.equal(retriever.calls[0]?.truncate, 'question');
 });
 
-test('wrong requests are refused with the field', async (t) => {
+test('a wrong request is refused, and the error names the field', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 50 });
   const cases: readonly [object, number, string, unknown[]?][] = [
     [{}, 422, 'INVALID_REQUEST', ['body', 'queries']],
@@ -231,7 +350,7 @@ test('wrong requests are refused with the field', async (t) => {
   assert.deepEqual((await ask(app, { queries: [], fuse: 'rrf', index: 'fake-sample' })).hits, []);
 });
 
-test('a passage is had by its id, whatever characters it has, and the indexes by their route', async (t) => {
+test('a passage is read by an id with any characters, and /v1/indexes lists the indexes', async (t) => {
   const documents = ['{"id":"a/b c?💧","text":"x"}', '{"id":"twice","text":"1"}', '{"id":"twice","text":"2"}'];
   const app = build(t, new FakeRetriever({ documents }));
   const odd = await app.inject(`/v1/passages/${encodeURIComponent('a/b c?💧')}`);

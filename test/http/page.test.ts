@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { AccessKeys } from '../../src/http/access-keys.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { AccessKeys } from '../../src/http/access/access-keys.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
@@ -15,7 +15,7 @@ const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
 const skip = existsSync(executablePath)
   ? false
   : `no Chromium at ${executablePath} (apt-get install chromium, or set CHROMIUM_PATH)`;
-const SCREENSHOTS = join(packageRoot, 'build', 'screenshots');
+const SCREENSHOTS = join(packageRoot, '.cache', 'screenshots');
 const ARGUMENTS = [
   '--headless',
   '--no-sandbox',
@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-/** A page that fails its test on any script error, refused resource or failed request. */
+/** A page on which any script error, blocked resource or failed request fails the test. */
 async function open(t: TestContext, url: string, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await browser!.newContext({ viewport: { width: 1100, height: 900 }, ...options });
   const page = await context.newPage();
@@ -60,7 +60,7 @@ async function textOf(page: Page, selector: string): Promise<string> {
   return (await page.locator(selector).textContent()) ?? '';
 }
 
-/** Real text makes screenshots worth looking at. */
+/** Real text, for useful screenshots. */
 function sampleDocuments(): readonly string[] | undefined {
   const file = join(packageRoot, 'corpus', 'sample', 'passages.jsonl');
   if (!existsSync(file)) return undefined;
@@ -75,7 +75,7 @@ function sampleRetriever(): FakeRetriever {
   return new FakeRetriever(documents === undefined ? {} : { documents });
 }
 
-test('a person types a question and sees ranked passages, times and the curl line', { skip }, async (t) => {
+test('a typed question shows ranked passages, timings and the curl line', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever);
   const page = await open(t, url);
@@ -94,7 +94,7 @@ test('a person types a question and sees ranked passages, times and the curl lin
   await shoot(page, 'results-light');
 });
 
-test('the deep link fills the form and sends question and sub-query apart', { skip }, async (t) => {
+test('a deep link fills the form, and question and sub-query are sent separately', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever);
   const dark = await open(t, `${url}/?q=Where+was+he+born%3F&s=birthplace+of+the+architect&k=3`, {
@@ -118,13 +118,13 @@ test('the deep link fills the form and sends question and sub-query apart', { sk
   await shoot(phoneEmpty, 'empty-narrow');
 });
 
-test('a server with keys is asked with the one that a person types, kept for the tab alone', { skip }, async (t) => {
+test('the page asks for an API key and keeps it until the tab is closed', { skip }, async (t) => {
   const retriever = new FakeRetriever();
   const key = 'read-key-of-the-page-test';
   const { url } = await serve(t, retriever, { keys: AccessKeys.parse(`read:${key}`, 'test') });
   const page = await open(t, `${url}/?q=bridge`);
   await page.waitForSelector('#error:not([hidden])');
-  assert.match(await textOf(page, '#error'), /wants a key.*UNAUTHORIZED · HTTP 401/);
+  assert.match(await textOf(page, '#error'), /requires an API key.*UNAUTHORIZED · HTTP 401/);
   assert.equal(retriever.calls.length, 0);
   await shoot(page, 'key-wanted');
   for (const wrong of ['a wrong key 💧', 'read-key-of-another-server']) {
@@ -145,14 +145,14 @@ test('a server with keys is asked with the one that a person types, kept for the
   await other.waitForSelector('#error:not([hidden])');
 });
 
-test('a server without keys asks for none', { skip }, async (t) => {
+test('without API keys the page asks for none', { skip }, async (t) => {
   const { url } = await serve(t);
   const page = await open(t, `${url}/?q=bridge`);
   await page.waitForSelector('#results li');
   assert.equal(await page.isVisible('#key'), false);
 });
 
-test('the page under the name of an index searches that one', { skip }, async (t) => {
+test('the page of an index searches that index', { skip }, async (t) => {
   const [wiki, news] = ['wiki', 'news'].map((index) => new FakeRetriever({ index }));
   const holder = RetrieverHolder.over(
     [
@@ -176,7 +176,18 @@ test('the page under the name of an index searches that one', { skip }, async (t
   assert.deepEqual(news!.calls.at(-1)!.queries, ['bridge']);
 });
 
-test('the curl line works in a shell, whatever the question holds', { skip }, async (t) => {
+test('the page of an index of words says how it ranks', { skip }, async (t) => {
+  const retriever = new FakeRetriever();
+  Object.assign(retriever, { info: { ...retriever.info, model: null, modes: ['bm25'] } });
+  const { url } = await serve(t, retriever);
+  const page = await open(t, url);
+  await page.waitForSelector('#facts dd');
+  assert.match(await textOf(page, '#facts'), /ranking\s*BM25/);
+  assert.doesNotMatch(await textOf(page, '#facts'), /model/);
+  assert.match(await textOf(page, '#sub-help'), /the words of both/);
+});
+
+test('the curl line works in a shell for any question', { skip }, async (t) => {
   const retriever = new FakeRetriever();
   const { url } = await serve(t, retriever);
   const question = `it's "a" $HOME \`id\` \\ !! 💧 'x' ; ls`;
@@ -184,7 +195,7 @@ test('the curl line works in a shell, whatever the question holds', { skip }, as
   await page.waitForSelector('#results li');
   const line = await textOf(page, '#curl');
   const hasCurl = existsSync('/usr/bin/curl');
-  // Without curl the shell still says how it splits the line.
+  // Works without curl: the shell prints the words of the line.
   const command = hasCurl ? line : line.replace(/^curl /, 'printf "%s\\n" ');
   const { stdout } = await promisify(execFile)('bash', ['-c', `set -u; ${command}`]);
   if (hasCurl) assert.deepEqual(retriever.calls[1]?.queries, [question]);
@@ -201,7 +212,7 @@ test('markup in passages and questions stays text', { skip }, async (t) => {
   assert.match(await textOf(page, '#results'), /id 9007199254740993/);
 });
 
-test('an example is one click, and an error is told plainly', { skip }, async (t) => {
+test('an example is searched with one click, and errors are shown', { skip }, async (t) => {
   const retriever = sampleRetriever();
   const { url } = await serve(t, retriever, { maxK: 50 });
   const page = await open(t, url);
@@ -212,11 +223,11 @@ test('an example is one click, and an error is told plainly', { skip }, async (t
   await page.waitForSelector('#empty:not([hidden])');
   await page.goto(`${url}/?q=x&k=60`);
   await page.waitForSelector('#error:not([hidden])');
-  assert.match(await textOf(page, '#error'), /at most 50 passages[\s\S]*K_TOO_LARGE/);
+  assert.match(await textOf(page, '#error'), /the limit of this server is 50 passages[\s\S]*K_TOO_LARGE/);
   await shoot(page, 'error');
 });
 
-test('the page is used with the keyboard alone, and every field has its label', { skip }, async (t) => {
+test('the page works with the keyboard only, and every field has a label', { skip }, async (t) => {
   const { url } = await serve(t, sampleRetriever());
   const page = await open(t, url);
   const order: string[] = [];

@@ -9,7 +9,7 @@ import { serve } from './build.ts';
 const SEED = 20_261_121;
 const CASES = 720;
 const AT_ONCE = 60;
-/** A connection on which nothing has come for so long has said what it has to say. */
+/** The server has answered when a connection is silent for this long. */
 const QUIET_MS = 1_000;
 
 type Random = () => number;
@@ -99,9 +99,9 @@ const oddHeaders = [
   'nul: a\u0000b\r\n',
 ];
 
-/** Kinds of messages that are no use; each gives bytes as latin1 or UTF-8 text. */
-const KINDS: Readonly<Record<string, (random: Random) => string | Buffer>> = {
-  'bytes by chance': (random) => Buffer.from(Array.from({ length: upTo(random, 600) }, () => upTo(random, 256))),
+/** Generators of broken messages. */
+const MESSAGES: Readonly<Record<string, (random: Random) => string | Buffer>> = {
+  'random bytes': (random) => Buffer.from(Array.from({ length: upTo(random, 600) }, () => upTo(random, 256))),
   'a request with bytes changed'(random) {
     const bytes = Buffer.from(post(queriesOf(random), '', pick(random, paths)));
     for (let i = 0; i <= upTo(random, 8); i++) bytes[upTo(random, bytes.length)] = upTo(random, 256);
@@ -112,7 +112,7 @@ const KINDS: Readonly<Record<string, (random: Random) => string | Buffer>> = {
     const at = upTo(random, bytes.length);
     return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + upTo(random, 20))]);
   },
-  'a request cut off': (random) => Buffer.from(post(queriesOf(random))).subarray(0, upTo(random, 200)),
+  'an incomplete request': (random) => Buffer.from(post(queriesOf(random))).subarray(0, upTo(random, 200)),
   'an odd method': (random) => `${pick(random, oddMethods)} ${pick(random, paths)} HTTP/1.1\r\nhost: x\r\n\r\n`,
   'an odd path': (random) => `${pick(random, ['GET', 'POST'])} ${pick(random, oddPaths)} HTTP/1.1\r\nhost: x\r\n\r\n`,
   'a long path': (random) => `GET /${'p'.repeat(upTo(random, 40_000))} HTTP/1.1\r\nhost: x\r\n\r\n`,
@@ -139,22 +139,22 @@ const KINDS: Readonly<Record<string, (random: Random) => string | Buffer>> = {
   'odd chunks': (random) => chunked(`${pick(random, oddSizes)}\r\n{}{}{\r\n0\r\n\r\n`),
   'chunks without their line ends': () => chunked('5\r\n{"que0\r\n\r\n'),
   'odd trailers': (random) => chunked(`2\r\n{}\r\n0\r\n${pick(random, oddHeaders)}\r\n`),
-  'requests ahead, then rubbish': (random) =>
+  'pipelined requests, then garbage': (random) =>
     `${post(['a'])}${post(['b'])}${pick(random, ['GARBAGE\r\n\r\n', '\u0000', post([]).slice(5)])}`,
 };
 
-test(`no bytes make it fail: every answer of ${CASES} connections is HTTP, and below 500 or 503`, async (t) => {
+test(`no bytes make the server fail: on ${CASES} connections every response is HTTP with a status below 500 or 503`, async (t) => {
   const retriever = new FakeRetriever();
   const { port, url } = await serve(t, retriever);
   const seen = new Map<string, number>();
-  const names = Object.keys(KINDS);
+  const names = Object.keys(MESSAGES);
   let next = 0;
   const client = async (): Promise<void> => {
     while (next < CASES) {
       const number = next++;
       const random = seededRandom(SEED + number);
       const name = names[number % names.length]!;
-      const message = KINDS[name]!(random);
+      const message = MESSAGES[name]!(random);
       const bytes = typeof message === 'string' ? Buffer.from(message) : message;
       for (const status of statusesOf(await exchange(port, inPieces(bytes, random)))) {
         assert.ok(status < 500 || status === 503, `${name} (seed ${SEED + number}) was answered with ${status}`);
@@ -169,7 +169,7 @@ test(`no bytes make it fail: every answer of ${CASES} connections is HTTP, and b
     assert.ok(seen.has(status), `never a ${status}, but ${[...seen.keys()].join(', ')}`);
 });
 
-test('a request means the same however its bytes are cut, and answers come in the order of the requests', async (t) => {
+test('requests are parsed the same however their bytes are split, and responses come in their order', async (t) => {
   const { port, url } = await serve(t);
   const random = seededRandom(SEED);
   for (let round = 0; round < 60; round++) {
@@ -182,7 +182,7 @@ test('a request means the same however its bytes are cut, and answers come in th
       }),
     );
     const requests = asked.map((queries, i) => {
-      // The answer to the last one ends the connection.
+      // The last response closes the connection.
       const request = post(queries, i === asked.length - 1 ? 'connection: close\r\n' : '');
       return random() < 0.5 ? Buffer.from(request) : inChunks(request, random);
     });
@@ -191,10 +191,10 @@ test('a request means the same however its bytes are cut, and answers come in th
   }
 });
 
-/** Up to five pieces, most often one. */
+/** Bytes in up to five pieces, mostly one. */
 function inPieces(bytes: Buffer, random: Random): Buffer[] {
-  const cuts = Array.from({ length: random() < 0.5 ? 0 : upTo(random, 5) }, () => upTo(random, bytes.length + 1));
-  const ends = [...cuts.sort((a, b) => a - b), bytes.length];
+  const splits = Array.from({ length: random() < 0.5 ? 0 : upTo(random, 5) }, () => upTo(random, bytes.length + 1));
+  const ends = [...splits.sort((a, b) => a - b), bytes.length];
   let from = 0;
   return ends.map((end) => {
     const piece = bytes.subarray(from, end);
@@ -203,7 +203,7 @@ function inPieces(bytes: Buffer, random: Random): Buffer[] {
   });
 }
 
-/** The same request with its body in chunks, which may end within a character. */
+/** The same request with a chunked body; chunks may end within a character. */
 function inChunks(request: string, random: Random): Buffer {
   const body = Buffer.from(request.slice(request.indexOf('\r\n\r\n') + 4));
   const pieces = inPieces(body, random).filter((piece) => piece.length > 0);
@@ -213,7 +213,7 @@ function inChunks(request: string, random: Random): Buffer {
   return Buffer.concat([Buffer.from(head), ...chunks, Buffer.from('0\r\n\r\n')]);
 }
 
-/** All that the server says until it closes or falls silent. */
+/** All bytes from the server until it closes the connection or is silent. */
 async function exchange(port: number, pieces: readonly Buffer[]): Promise<Buffer> {
   const received: Buffer[] = [];
   const socket = connect(port, '127.0.0.1');
@@ -234,7 +234,7 @@ async function exchange(port: number, pieces: readonly Buffer[]): Promise<Buffer
   return Buffer.concat(received);
 }
 
-/** Fails where what came is not one whole answer behind the other. */
+/** Parses responses; fails if one is incomplete. */
 function answersOf(bytes: Buffer): { status: number; body: string }[] {
   const answers: { status: number; body: string }[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -250,7 +250,7 @@ function answersOf(bytes: Buffer): { status: number; body: string }[] {
       answers.push({ status, body: '' });
       continue;
     }
-    // Information has no body; a HEAD's is not sent.
+    // 1xx responses and responses to HEAD have no body.
     const length = status < 200 ? 0 : Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
     const isBodyThere = bytes.length >= at + length && !/^HTTP/.test(bytes.toString('latin1', at, at + 4));
     const body = isBodyThere ? bytes.toString('utf8', at, at + length) : '';

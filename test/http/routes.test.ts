@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { TrawlError } from '../../src/errors.ts';
-import { IndexSlot } from '../../src/http/index-slot.ts';
-import { RetrieverHolder } from '../../src/http/retriever-holder.ts';
+import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post, postTo } from './build.ts';
 
@@ -21,7 +21,7 @@ test('another method on a known route is a 405 with Allow', async (t) => {
   assert.deepEqual([posted.statusCode, posted.headers.allow], [405, 'GET, HEAD, OPTIONS']);
 });
 
-test('OPTIONS tells the methods and grants other sites nothing', async (t) => {
+test('OPTIONS lists the methods and grants other origins nothing', async (t) => {
   const response = await build(t).inject({
     method: 'OPTIONS',
     url: '/retrieve',
@@ -31,7 +31,7 @@ test('OPTIONS tells the methods and grants other sites nothing', async (t) => {
   assert.equal(response.headers['access-control-allow-origin'], undefined);
 });
 
-test('an unknown path is a 404, whatever is sent to it', async (t) => {
+test('an unknown path is a 404 for every method and body', async (t) => {
   const app = build(t);
   for (const url of [
     '/nope',
@@ -52,7 +52,7 @@ test('an unknown path is a 404, whatever is sent to it', async (t) => {
   }
 });
 
-test('a trailing slash is redirected with method and body kept (307)', async (t) => {
+test('a trailing slash is redirected with 307, which keeps method and body', async (t) => {
   const app = build(t);
   const posted = await app.inject({ method: 'POST', url: '/retrieve/?a=1', payload: {} });
   assert.deepEqual([posted.statusCode, posted.headers.location], [307, '/retrieve?a=1']);
@@ -60,7 +60,7 @@ test('a trailing slash is redirected with method and body kept (307)', async (t)
   assert.deepEqual([got.statusCode, got.headers.location], [307, '/readyz']);
 });
 
-test('a body that is not JSON is a 422 that says where and repeats nothing of it', async (t) => {
+test('an invalid body is a 422 with the position and without its content', async (t) => {
   const app = build(t);
   const bodies = ['{', 'secret', '{"queries":["a"],}', '{"queries":["secret" "b"]}', "{'queries':[]}", 'NaN', '1 2'];
   for (const body of [...bodies, Buffer.from([0x7b, 0xff]), Buffer.from('{"queries":["\xff"]}', 'latin1')]) {
@@ -72,13 +72,13 @@ test('a body that is not JSON is a 422 that says where and repeats nothing of it
   }
 });
 
-test("the message of a broken body names the place, and JSON's own word for Python's", async (t) => {
+test("the message for an invalid body has the position, and JSON's spelling of Python's words", async (t) => {
   const app = build(t);
   for (const [body, position, words] of [
-    ['{"queries": ["True"], "return_scores": True}', 39, 'JSON has true for True'],
-    [`{"queries": ["${'long '.repeat(200)}"], "topk": None}`, 1026, 'JSON has null for None'],
-    ['{"queries": ["a"], "topk": NaN}', 27, 'JSON has null for NaN'],
-    ["{'queries': []}", 1, 'JSON quotes with "'],
+    ['{"queries": ["True"], "return_scores": True}', 39, 'in JSON, True is true'],
+    [`{"queries": ["${'long '.repeat(200)}"], "topk": None}`, 1026, 'in JSON, None is null'],
+    ['{"queries": ["a"], "topk": NaN}', 27, 'in JSON, NaN is null'],
+    ["{'queries': []}", 1, 'JSON strings have double quotes'],
     ['{"queries": ["a"', 16, 'ends too early'],
     ['{"queries": ["a" "b"]}', 17, 'unexpected character at 17'],
   ] as const) {
@@ -89,7 +89,7 @@ test("the message of a broken body names the place, and JSON's own word for Pyth
   }
 });
 
-test('a body nested a million deep is an answer, not a crash', async (t) => {
+test('a body nested a million levels deep is a 422, not a crash', async (t) => {
   const app = build(t);
   const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
   assert.equal((await post(app, deep)).status, 422);
@@ -97,7 +97,7 @@ test('a body nested a million deep is an answer, not a crash', async (t) => {
   assert.equal((await post(app, `{"queries":["a"],"x":${deep}}`)).status, 422);
 });
 
-test('JSON goes by several names, none included; everything else is a 415 that says what to add', async (t) => {
+test('JSON content types, or none, are accepted; all others are a 415 that names the header to send', async (t) => {
   const app = build(t);
   const body = '{"queries":["a"]}';
   for (const type of [
@@ -118,7 +118,7 @@ test('JSON goes by several names, none included; everything else is a 415 that s
   }
 });
 
-test('a body in a content coding is a 415 that says how to send it, on every route', async (t) => {
+test('a compressed body is a 415 on every route', async (t) => {
   const app = build(t, undefined, { mcp: { hosts: [] } });
   const body = { queries: ['a'] };
   for (const coding of ['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'identity, gzip', 'x-nonsense']) {
@@ -135,7 +135,7 @@ test('a body in a content coding is a 415 that says how to send it, on every rou
   }
 });
 
-test('/livez answers from the first moment, /readyz when there is an index', async (t) => {
+test('/livez answers from the start, /readyz when the index is open', async (t) => {
   const slot = new IndexSlot('fake-sample');
   const holder = new RetrieverHolder([slot]);
   const app = build(t, holder);
@@ -170,7 +170,7 @@ test('/livez answers from the first moment, /readyz when there is an index', asy
   assert.equal(await status('/livez'), 200);
 });
 
-test('the page and its files are served with their policy, and again with 304', async (t) => {
+test('the page and its files have a content security policy, and are revalidated with 304', async (t) => {
   const app = build(t);
   const types = {
     '/': 'text/html',
@@ -191,7 +191,7 @@ test('the page and its files are served with their policy, and again with 304', 
   }
 });
 
-test('an index that can answer nothing any more is not ready, and is again once it was opened anew', async (t) => {
+test('an index whose threads died is not ready until it is reloaded', async (t) => {
   const opened: FakeRetriever[] = [];
   const slot = new IndexSlot('wiki', { folder: '/x' }, async () => {
     const retriever = new FakeRetriever({ index: 'wiki' });

@@ -7,7 +7,7 @@ interface Scored {
   result: { document: { id: unknown; contents: string; url?: string }; score: number }[][];
 }
 
-test('with scores each hit is a document and its score', async (t) => {
+test('with scores each hit is a document with its score', async (t) => {
   const app = build(t);
   const { status, json, headers } = await post(app, { queries: ['a', 'b'], topk: 2, return_scores: true });
   assert.equal(status, 200);
@@ -24,7 +24,7 @@ test('with scores each hit is a document and its score', async (t) => {
   }
 });
 
-test('without scores each hit is the bare document, for one, two and three queries', async (t) => {
+test('without scores each hit is the document, for one, two and three queries', async (t) => {
   const app = build(t);
   for (const queries of [['a'], ['a', 'b'], ['a', 'b', 'c']]) {
     const bare = (await post(app, { queries, topk: 2 })).json as { result: unknown[][] };
@@ -36,12 +36,12 @@ test('without scores each hit is the bare document, for one, two and three queri
   }
 });
 
-test('a document goes out as it is stored, character for character', async (t) => {
+test('a document is returned as it is stored, character for character', async (t) => {
   const { text } = await post(build(t), { queries: [''], topk: 5, return_scores: true });
   for (const i of [0, 2, 4]) assert.ok(text.includes(`{"document":${FAKE_DOCUMENTS[i]!},"score":`), FAKE_DOCUMENTS[i]!);
 });
 
-test('a row without contents gets it from title and text, and keeps its other columns', async (t) => {
+test('a row without contents gets them from title and text, and keeps its other columns', async (t) => {
   const retriever = new FakeRetriever({ documents: [FAKE_DOCUMENTS[1]!] });
   const { json } = await post(build(t, retriever), { queries: ['x'] });
   assert.deepEqual((json as { result: unknown }).result, [
@@ -57,7 +57,7 @@ test('a row without contents gets it from title and text, and keeps its other co
   ]);
 });
 
-test('topk absent, null, 0 or false is the server’s own number; numbers are read laxly', async (t) => {
+test('topk absent, null, 0 or false is the server’s default; numbers are parsed laxly', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever, { topk: 4 });
   const asked = [undefined, null, 0, false, '0', 2, '2', 2.0, ' 2 ', true];
@@ -68,7 +68,7 @@ test('topk absent, null, 0 or false is the server’s own number; numbers are re
   );
 });
 
-test('no queries give an empty result, with and without scores', async (t) => {
+test('an empty list of queries gets an empty result, with and without scores', async (t) => {
   const app = build(t);
   assert.equal((await post(app, { queries: [] })).text, '{"result":[]}');
   assert.equal((await post(app, { queries: [], return_scores: true, questions: [] })).text, '{"result":[]}');
@@ -82,10 +82,10 @@ test('any text is a query: empty, control characters, NUL, lone surrogates, very
   assert.deepEqual(retriever.calls[0]?.queries, queries);
   const answer = json as { result: unknown[]; truncated: number[] };
   assert.equal(answer.result.length, queries.length);
-  assert.deepEqual(answer.truncated, [8], 'the cut query is named');
+  assert.deepEqual(answer.truncated, [8], 'the position of the truncated query');
 });
 
-test('unknown fields are ignored, also those named like parts of an object', async (t) => {
+test('unknown fields are ignored, also __proto__ and constructor', async (t) => {
   const app = build(t);
   const body =
     '{"queries":["a"],"__proto__":{"topk":9},"constructor":{"prototype":{}},"hasOwnProperty":1,"filters":[],"toString":null}';
@@ -94,13 +94,13 @@ test('unknown fields are ignored, also those named like parts of an object', asy
   assert.equal(({} as Record<string, unknown>).topk, undefined);
 });
 
-test('fields that are only inherited do not count', async (t) => {
+test('inherited properties are not fields', async (t) => {
   const { status, json } = await post(build(t), '{"__proto__":{"queries":["a"]}}');
   assert.equal(status, 422);
   assert.equal(errorOf(json).code, 'INVALID_REQUEST');
 });
 
-test('a wrong value is a 422 in FastAPI’s words', async (t) => {
+test('a wrong value is a 422 in FastAPI’s format', async (t) => {
   const app = build(t);
   const cases: readonly [unknown, { type: string; loc: unknown[]; input?: unknown }][] = [
     [{}, { type: 'missing', loc: ['body', 'queries'] }],
@@ -156,7 +156,7 @@ test('a wrong value is a 422 in FastAPI’s words', async (t) => {
   }
 });
 
-test('all wrong queries are told at once, up to twenty', async (t) => {
+test('all wrong queries are reported at once, up to twenty', async (t) => {
   const app = build(t);
   const two = errorOf((await post(app, { queries: [1, null] })).json);
   assert.deepEqual(two.detail, [
@@ -168,7 +168,7 @@ test('all wrong queries are told at once, up to twenty', async (t) => {
   assert.match(many.message, /and 999 more/);
 });
 
-test('questions go with their queries; null and "" let a query stand alone', async (t) => {
+test('questions are paired with their queries; null and "" leave a query alone', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever);
   await post(app, { queries: ['a', 'b', 'c', ''], questions: ['Q', null, '', 'Q2'] });
@@ -182,13 +182,13 @@ test('questions go with their queries; null and "" let a query stand alone', asy
   assert.deepEqual(retriever.calls[1]?.queries, ['a']);
 });
 
-test('questions of another number than queries are refused with both numbers', async (t) => {
+test('another number of questions than queries is refused, with both numbers', async (t) => {
   const { status, json } = await post(build(t), { queries: ['a', 'b', 'c'], questions: ['Q'] });
   assert.equal(status, 422);
-  assert.match(errorOf(json).message, /1 questions and 3 queries/);
+  assert.match(errorOf(json).message, /1 questions for 3 queries/);
 });
 
-test('a string query makes it SkyRL’s request: one list of length one', async (t) => {
+test('a string query is SkyRL’s request and gets an outer list of length one', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever);
   const { status, json } = await post(app, { query: 'a', topk: 2, return_scores: true });
@@ -199,7 +199,7 @@ test('a string query makes it SkyRL’s request: one list of length one', async 
   assert.deepEqual([bare.result.length, bare.result[0]?.length], [1, 3]);
 });
 
-test('a single query takes a question, as text or as a list of one', async (t) => {
+test('a single query may have a question, as text or as a list of one', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever);
   const together = { question: 'Q', query: 'a' };
@@ -218,8 +218,8 @@ test('a single query takes a question, as text or as a list of one', async (t) =
     assert.deepEqual(retriever.calls.at(-1)?.queries, [expected], JSON.stringify(fields));
   }
   for (const [fields, message] of [
-    [{ questions: [] }, /0 questions and 1 queries/],
-    [{ questions: ['Q', 'R'] }, /2 questions and 1 queries/],
+    [{ questions: [] }, /0 questions for 1 queries/],
+    [{ questions: ['Q', 'R'] }, /2 questions for 1 queries/],
     [{ questions: 'Q' }, /questions: Input should be a valid list/],
     [{ questions: [1] }, /questions\.0: Input should be a valid string/],
     [{ question: ['Q'] }, /question: Input should be a valid string/],
@@ -232,7 +232,7 @@ test('a single query takes a question, as text or as a list of one', async (t) =
   }
 });
 
-test('query wins over queries; a query of null leaves the batch', async (t) => {
+test('query takes precedence over queries unless it is null', async (t) => {
   const retriever = new FakeRetriever();
   const app = build(t, retriever);
   await post(app, { query: 'one', queries: ['two', 'three'] });
@@ -243,7 +243,7 @@ test('query wins over queries; a query of null leaves the batch', async (t) => {
   );
 });
 
-test('a query that is no string and has no queries beside it is told as SkyRL’s server does', async (t) => {
+test('a query of another type without queries is the error of SkyRL’s server', async (t) => {
   const { status, json } = await post(build(t), { query: 5 });
   assert.equal(status, 422);
   assert.deepEqual(errorOf(json).detail, [

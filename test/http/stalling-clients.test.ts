@@ -13,7 +13,7 @@ function rawPost(body: string, headers = ''): string {
 }
 
 const ONE = '{"queries":["a"],"topk":1}';
-/** An answer that fits in no socket's buffers. */
+/** A response larger than any socket buffer. */
 const MANY = JSON.stringify({ queries: new Array(5_000).fill('q'), topk: 1 });
 const LARGE_PASSAGE = { documents: [JSON.stringify({ id: '0', text: 'w'.repeat(10_000) })] };
 
@@ -21,7 +21,7 @@ function connections(app: FastifyInstance): Promise<number> {
   return new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count)));
 }
 
-/** Without an end of its own: the test has one. */
+/** Waits until the server has `wanted` connections. */
 async function untilConnections(app: FastifyInstance, wanted: number): Promise<void> {
   while ((await connections(app)) !== wanted) await sleep(10);
 }
@@ -31,19 +31,19 @@ async function metric(app: FastifyInstance, name: string): Promise<number> {
   return Number(new RegExp(`^${name.replaceAll(/[{}]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1]);
 }
 
-test('a client that reads nothing of its answer is cut, and the answer is let go', async (t) => {
+test('a client that reads nothing of its response is disconnected, and the response is freed', async (t) => {
   const { app, port } = await serve(t, new FakeRetriever(LARGE_PASSAGE), { writeStallMs: 300 });
   const socket = await openSocket(t, port);
   socket.pause();
   socket.write(rawPost(MANY));
   while (socket.bytesRead === 0) await sleep(5);
   await untilConnections(app, 0);
-  // Its end is heard a little after it is counted as gone.
+  // The close event may come after the metric has changed.
   while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
-  assert.equal(await metric(app, 'trawl_connections_cut_total{reason="stalled"}'), 1);
+  assert.equal(await metric(app, 'trawl_disconnects_total{reason="stalled"}'), 1);
 });
 
-test('a client that reads nothing and goes on sending is cut all the same', async (t) => {
+test('a client that reads nothing but keeps sending is disconnected too', async (t) => {
   const { app, port } = await serve(t, new FakeRetriever(LARGE_PASSAGE), { writeStallMs: 300 });
   const socket = await openSocket(t, port);
   socket.pause();
@@ -53,12 +53,12 @@ test('a client that reads nothing and goes on sending is cut all the same', asyn
   t.after(() => clearInterval(drip));
   while (socket.bytesRead === 0) await sleep(5);
   await untilConnections(app, 0);
-  // Its end is heard a little after it is counted as gone.
+  // The close event may come after the metric has changed.
   while ((await metric(app, 'trawl_reply_bytes')) !== 0) await sleep(5);
-  assert.equal(await metric(app, 'trawl_connections_cut_total{reason="stalled"}'), 1);
+  assert.equal(await metric(app, 'trawl_disconnects_total{reason="stalled"}'), 1);
 });
 
-test('a client that reads slowly gets its whole answer', async (t) => {
+test('a client that reads slowly gets its complete response', async (t) => {
   const { port } = await serve(t, new FakeRetriever(LARGE_PASSAGE), { writeStallMs: 400 });
   const socket = await openSocket(t, port);
   socket.write(rawPost(MANY, 'connection: close\r\n'));
@@ -66,7 +66,7 @@ test('a client that reads slowly gets its whole answer', async (t) => {
   const start = performance.now();
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    // Far longer in all than a stall may last.
+    // Takes much longer than the stall limit.
     if (performance.now() - start < 1_200) {
       socket.pause();
       setTimeout(() => socket.resume(), 5);
@@ -77,7 +77,7 @@ test('a client that reads slowly gets its whole answer', async (t) => {
   assert.ok(performance.now() - start > 1_000);
 });
 
-test('waiting for an answer is no stall, also behind one that was sent', async (t) => {
+test('waiting for a response is not a stall, also behind another response', async (t) => {
   let finish = (): void => {};
   const retriever = new FakeRetriever({
     before: ({ queries }) => (queries[0] === 'slow' ? new Promise<void>((resolve) => (finish = resolve)) : undefined),
@@ -96,7 +96,7 @@ test('waiting for an answer is no stall, also behind one that was sent', async (
   }
 });
 
-test('a connection that was answered rests for as long as idle ones may', async (t) => {
+test('after a response a connection may be idle for the keep-alive time', async (t) => {
   const { url } = await serve(t, new FakeRetriever(), { writeStallMs: 100, keepAliveMs: 60_000 });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());
@@ -113,7 +113,7 @@ test('a connection that was answered rests for as long as idle ones may', async 
   assert.equal(ports.size, 1, 'one connection for all three');
 });
 
-test('headers that never end, and connections that never say anything, are given up', async (t) => {
+test('endless headers and silent connections are closed', async (t) => {
   const { app, port } = await serve(t, new FakeRetriever(), { headersTimeoutMs: 200 });
   const slow = await openSocket(t, port);
   slow.write('POST /retrieve HTTP/1.1\r\nhost: x\r\n');
@@ -125,7 +125,7 @@ test('headers that never end, and connections that never say anything, are given
   await untilConnections(app, 0);
 });
 
-test('a body that never ends is given up', async (t) => {
+test('a connection with an endless body is closed', async (t) => {
   const retriever = new FakeRetriever();
   const { app, port } = await serve(t, retriever, { receiveTimeoutMs: 300 });
   const socket = await openSocket(t, port);
@@ -136,19 +136,19 @@ test('a body that never ends is given up', async (t) => {
   assert.equal(await metric(app, 'trawl_body_bytes'), 0);
 });
 
-test('a client that keeps its side open after being given up is cut all the same', async (t) => {
+test('a client that keeps its side open after the error is disconnected', async (t) => {
   const { app, port } = await serve(t);
   const socket = await openSocket(t, port);
   socket.allowHalfOpen = true;
   socket.resume();
-  socket.write('rubbish\r\n\r\n');
+  socket.write('garbage\r\n\r\n');
   await once(socket, 'end');
   await sleep(2_200);
   await untilConnections(app, 0);
 });
 
 for (const path of ['/retrieve', '/mcp'])
-  test(`bodies that many clients of ${path} leave unfinished are bounded, and their bytes come back`, async (t) => {
+  test(`unfinished bodies of many clients of ${path} are bounded, and freed afterwards`, async (t) => {
     const config = { maxBodyBytesInFlight: 1_000_000, mcp: { hosts: ['x'] } };
     const { app, port, url } = await serve(t, new FakeRetriever(), config);
     const stalled: Socket[] = [];
@@ -162,7 +162,7 @@ for (const path of ['/retrieve', '/mcp'])
     const refused = await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE });
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '2']);
     assert.equal(errorOf(await refused.json()).code, 'OVERLOADED');
-    // What goes on arriving beyond twice the limit is cut off.
+    // Beyond twice the limit connections are closed.
     for (const socket of stalled) socket.write('x'.repeat(300_000));
     await Promise.race(stalled.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve))));
     for (const socket of stalled) socket.destroy();
@@ -171,20 +171,20 @@ for (const path of ['/retrieve', '/mcp'])
     assert.equal((await fetch(`${url}/retrieve`, { method: 'POST', headers, body: ONE })).status, 200);
   });
 
-test('connections over the limit are closed as they come, and those that were there go on', async (t) => {
+test('connections over the limit are closed, and the others keep working', async (t) => {
   const retriever = new FakeRetriever({ before: untilAborted });
   const { app, port } = await serve(t, retriever, { maxConnections: 3 });
   const kept = [await openSocket(t, port), await openSocket(t, port), await openSocket(t, port)];
   await untilConnections(app, 3);
   const over = await openSocket(t, port);
   await once(over.resume(), 'close');
-  assert.equal(await metric(app, 'trawl_connections_cut_total{reason="too-many"}'), 1);
+  assert.equal(await metric(app, 'trawl_disconnects_total{reason="too-many"}'), 1);
   kept[0]!.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
   const [chunk] = (await once(kept[0]!, 'data')) as [Buffer];
   assert.match(chunk.toString(), /200 OK/);
 });
 
-test('a large answer has few listeners, however many look after it', async (t) => {
+test('a large response causes no warning about listeners', async (t) => {
   const warnings: string[] = [];
   const note = (warning: Error): unknown => warnings.push(warning.name);
   process.on('warning', note);
@@ -196,7 +196,7 @@ test('a large answer has few listeners, however many look after it', async (t) =
   assert.deepEqual(warnings, []);
 });
 
-test('two thousand connections opened and closed leave nothing behind', async (t) => {
+test('two thousand connections that clients open and close are all released', async (t) => {
   const { app, port, url } = await serve(t);
   for (let round = 0; round < 20; round++) {
     const sockets = await Promise.all(Array.from({ length: 100 }, () => openSocket(t, port)));

@@ -6,7 +6,7 @@ import { connect as connectPlain } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { connect, type Server } from 'node:tls';
 import { buildApp } from '../../src/http/app.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/connections/listen.ts';
 import type { TlsFiles } from '../../src/http/server-config.ts';
 import { makeCertificate, withoutOpenssl } from '../helpers/certificate.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -57,7 +57,7 @@ test('with a certificate the server speaks HTTPS, and a client that trusts it is
   await assert.rejects(post(port, (await certificate(t)).cert), /self-signed|signature|verify/);
 });
 
-test('plain HTTP and rubbish on a TLS port are cut, and the server goes on', { skip }, async (t) => {
+test('plain HTTP and garbage on a TLS port are disconnected, and the server keeps running', { skip }, async (t) => {
   const tls = await certificate(t);
   const { port } = await serveTls(t, tls);
   for (const bytes of ['GET /livez HTTP/1.1\r\nhost: x\r\n\r\n', '\x16\x03\x01\xff\xff'.repeat(100)]) {
@@ -73,7 +73,7 @@ test('plain HTTP and rubbish on a TLS port are cut, and the server goes on', { s
   assert.equal((await post(port, tls.cert)).status, 200);
 });
 
-test('a new certificate is used for new connections, while old ones go on', { skip }, async (t) => {
+test('a new certificate is used for new connections, and old ones keep working', { skip }, async (t) => {
   const first = await certificate(t);
   const second = await certificate(t);
   const { port, server } = await serveTls(t, first);
@@ -87,7 +87,7 @@ test('a new certificate is used for new connections, while old ones go on', { sk
   assert.match(chunk.toString(), /^HTTP\/1\.1 200 OK/);
 });
 
-test('connections that never sent a request do not hold up the stop, with and without a handshake', {
+test('connections without a request do not delay the stop, with and without a handshake', {
   skip,
 }, async (t) => {
   const tls = await certificate(t);

@@ -7,7 +7,7 @@ import { seededBytes } from '../helpers/seeded-bytes.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { assertWhole, BIG, CONTENT, start, TOTAL } from './downloads.ts';
 
-test('a connection that breaks off repeatedly is resumed where it ended', async (t) => {
+test('a connection that breaks repeatedly is resumed at the byte where it broke', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 80_000, breaks: 3 };
   const notices: string[] = [];
@@ -18,10 +18,10 @@ test('a connection that breaks off repeatedly is resumed where it ended', async 
   assert.equal(begins.length, 3);
   assert.ok(begins[0]! > 0 && begins[1]! > begins[0]! && begins[2]! > begins[1]!, begins.join());
   assert.equal(notices.length, 3);
-  assert.match(notices[0]!, /^big\.bin: .*; trying again in 0\.0 s$/);
+  assert.match(notices[0]!, /^big\.bin: .*; retrying in 0\.0 s$/);
 });
 
-test('a server that breaks off for ever is given up, and the next run fetches only the rest', async (t) => {
+test('a download fails after repeated broken connections, and the next run fetches only the missing bytes', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 10_000, breaks: 1000 };
   await assert.rejects(fetch(), trawlError('HUB_UNREACHABLE', /given up after 4 attempts.*run the same command again/));
@@ -35,18 +35,18 @@ test('a server that breaks off for ever is given up, and the next run fetches on
   assert.equal(hub.sentOf['big.bin'], BIG.length - kept);
 });
 
-test('a stalled transfer is broken off and resumed', async (t) => {
+test('a stalled transfer is aborted and resumed', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { stallAfter: 100_000, stalls: 1 };
   const notices: string[] = [];
   await fetch({ stallMs: 200, onNotice: (text) => notices.push(text) });
   assertWhole(folder);
-  assert.match(notices.join('\n'), /big\.bin: nothing came for 0\.2 s/);
+  assert.match(notices.join('\n'), /big\.bin: nothing was received for 0\.2 s/);
 });
 
-test('a slow transfer that goes on is not a stall', async (t) => {
+test('a slow but steady transfer is not a stall', async (t) => {
   const { hub, folder, fetch } = await start(t);
-  hub.behaviour['big.bin'] = { pauseMs: 60, pieceBytes: 50_000 };
+  hub.behaviour['big.bin'] = { pauseMs: 60, chunkBytes: 50_000 };
   const notices: string[] = [];
   await fetch({ stallMs: 2000, onNotice: (text) => notices.push(text) });
   assertWhole(folder);
@@ -54,11 +54,11 @@ test('a slow transfer that goes on is not a stall', async (t) => {
 });
 
 for (const [name, wrong] of [
-  ['another content of the same length', seededBytes(9, BIG.length)],
+  ['other content of the same length', seededBytes(9, BIG.length)],
   ['a shorter file', BIG.subarray(0, 1000)],
   ['a longer file', Buffer.concat([BIG, Buffer.from('more')])],
 ] as const) {
-  test(`${name} than the hub has is refused and not kept`, async (t) => {
+  test(`${name} than on the hub is refused and discarded`, async (t) => {
     const { hub, folder, fetch } = await start(t);
     hub.behaviour['big.bin'] = { content: Buffer.from(wrong) };
     await assert.rejects(fetch(), trawlError('DOWNLOAD_CORRUPT', /big\.bin/));
@@ -76,7 +76,7 @@ test('a small file is checked by its git hash', async (t) => {
   await assert.rejects(fetch(), trawlError('DOWNLOAD_CORRUPT', /config\.json has the git-sha1/));
 });
 
-test('a server that knows no ranges makes the file come from its beginning', async (t) => {
+test('without range support the file is downloaded from its beginning', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 100_000, breaks: 1, ignoreRange: true };
   await fetch();
@@ -84,14 +84,14 @@ test('a server that knows no ranges makes the file come from its beginning', asy
   assert.equal(hub.sentOf['big.bin'], BIG.length + 100_000);
 });
 
-test('a part that is not the one asked for is not appended', async (t) => {
+test('a reply with another range than the requested one is not appended', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 100_000, breaks: 1, wrongRange: true };
   await fetch();
   assertWhole(folder);
 });
 
-test('a file whose ETag changed between two attempts begins anew', async (t) => {
+test('a file whose ETag changed between two attempts starts over', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 100_000, breaks: 1000, etag: '"one"' };
   await assert.rejects(fetch({ retry: { attempts: 1 } }), trawlError('HUB_UNREACHABLE'));
@@ -105,7 +105,7 @@ test('a file whose ETag changed between two attempts begins anew', async (t) => 
   assert.equal(hub.sentOf['big.bin'], BIG.length + 100_000);
 });
 
-test('parts of two contents under one ETag do not pass: the file begins anew', async (t) => {
+test('parts of two contents under one ETag fail the hash, and the file starts over', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { content: seededBytes(9, BIG.length), etag: '"same"', breakAfter: 50_000, breaks: 1000 };
   await assert.rejects(fetch({ retry: { attempts: 1 } }), trawlError('HUB_UNREACHABLE'));
@@ -114,37 +114,37 @@ test('parts of two contents under one ETag do not pass: the file begins anew', a
   assertWhole(folder);
 });
 
-test('a branch that moved between two runs: changed files come anew, others stay, vanished ones go with prune', async (t) => {
+test('after the branch has a new commit, only changed files are fetched, and prune deletes files it does not have', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 50_000, breaks: 1000 };
   await assert.rejects(fetch({ retry: { attempts: 1 }, concurrency: 1 }), trawlError('HUB_UNREACHABLE'));
   delete hub.behaviour['big.bin'];
   await fetch();
   const { 'empty.txt': _, ...others } = CONTENT.files;
-  const moved = { ...CONTENT, files: { ...others, 'big.bin': seededBytes(10, 200_000) } };
-  hub.replace(moved);
+  const updated = { ...CONTENT, files: { ...others, 'big.bin': seededBytes(10, 200_000) } };
+  hub.replace(updated);
   hub.sentBytes = 0;
   const { commit } = await fetch({ prune: true });
-  assert.equal(commit, commitOf(moved));
+  assert.equal(commit, commitOf(updated));
   assert.equal(hub.sentBytes, 200_000);
-  assertWhole(folder, moved);
+  assertWhole(folder, updated);
   assert.ok(!existsSync(join(folder, 'empty.txt')));
 });
 
-test('a partial file of an older commit is not continued', async (t) => {
+test('a partial file of an older commit is not resumed', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.behaviour['big.bin'] = { breakAfter: 50_000, breaks: 1000 };
   await assert.rejects(fetch({ retry: { attempts: 1 } }), trawlError('HUB_UNREACHABLE'));
-  const moved = { ...CONTENT, files: { ...CONTENT.files, 'big.bin': seededBytes(10, 200_000) } };
-  hub.replace(moved);
+  const updated = { ...CONTENT, files: { ...CONTENT.files, 'big.bin': seededBytes(10, 200_000) } };
+  hub.replace(updated);
   delete hub.behaviour['big.bin'];
   hub.sentOf['big.bin'] = 0;
   await fetch();
-  assertWhole(folder, moved);
+  assertWhole(folder, updated);
   assert.equal(hub.sentOf['big.bin'], 200_000);
 });
 
-test('503 with Retry-After, 429 and 500 are repeated, for the list and for files', async (t) => {
+test('503 with Retry-After, 502, 429 and 500 are retried, for the listing and for files', async (t) => {
   const { hub, folder, fetch } = await start(t);
   hub.apiRefusals.push({ status: 429, headers: { 'retry-after': '0' } }, { status: 500 });
   hub.behaviour['big.bin'] = { refusals: [{ status: 503, headers: { 'retry-after': '0' } }, { status: 502 }] };
@@ -154,25 +154,25 @@ test('503 with Retry-After, 429 and 500 are repeated, for the list and for files
   assert.equal(notices.length, 4);
 });
 
-test('Retry-After is waited for, and one that is too long is not', async (t) => {
+test('the download waits as long as Retry-After says, and fails if that is too long', async (t) => {
   const { hub, fetch } = await start(t);
   const notices: string[] = [];
   hub.apiRefusals.push({ status: 503, headers: { 'retry-after': '1' } });
   await fetch({ onNotice: (text) => notices.push(text) });
-  assert.deepEqual(notices, ['the list of org/some-model: the server answers 503; trying again in 1.0 s']);
+  assert.deepEqual(notices, ['the list of org/some-model: the server replies 503; retrying in 1.0 s']);
   hub.apiRefusals.push({ status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(fetch(), trawlError('HUB_UNREACHABLE', /the server asks to wait 3600 s/));
 });
 
-test('nobody listening is an error that names the address, after the attempts', async (t) => {
+test('a refused connection fails after all attempts and names the address', async (t) => {
   const { hub, fetch } = await start(t);
   await hub.close();
   await assert.rejects(fetch(), trawlError('HUB_UNREACHABLE', /ECONNREFUSED.*4 attempts/));
 });
 
-test('an abort keeps what has arrived', async (t) => {
+test('an abort keeps the received bytes', async (t) => {
   const { hub, folder, fetch } = await start(t);
-  hub.behaviour['big.bin'] = { pauseMs: 5, pieceBytes: 10_000 };
+  hub.behaviour['big.bin'] = { pauseMs: 5, chunkBytes: 10_000 };
   const stop = new AbortController();
   await assert.rejects(
     fetch({

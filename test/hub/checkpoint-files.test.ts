@@ -10,7 +10,7 @@ function files(...paths: string[]): RepositoryFile[] {
 
 const chosen = (...paths: string[]) => checkpointFiles(files(...paths)).map(({ path }) => path);
 
-test('of a repository as E5 and BGE have it only what an import needs is taken', () => {
+test('only the files that an import needs are chosen from a repository like those of E5 and BGE', () => {
   assert.deepEqual(
     chosen(
       '.gitattributes',
@@ -50,7 +50,7 @@ test('of a repository as E5 and BGE have it only what an import needs is taken',
   );
 });
 
-test('sharded safetensors come with their index, and not beside the whole file', () => {
+test('sharded safetensors are chosen with their index, and not if there is a single file', () => {
   const shards = [
     'model-00001-of-00002.safetensors',
     'model-00002-of-00002.safetensors',
@@ -60,7 +60,7 @@ test('sharded safetensors come with their index, and not beside the whole file',
   assert.deepEqual(chosen('config.json', 'model.safetensors', ...shards), ['config.json', 'model.safetensors']);
 });
 
-test('without safetensors the ONNX graph is taken, with the weights beside it', () => {
+test('the ONNX graph and its external weights are chosen if there are no safetensors', () => {
   assert.deepEqual(
     chosen('config.json', 'onnx/model.onnx', 'onnx/model.onnx_data', 'onnx/model_O4.onnx', 'pytorch_model.bin'),
     ['config.json', 'onnx/model.onnx', 'onnx/model.onnx_data'],
@@ -68,7 +68,7 @@ test('without safetensors the ONNX graph is taken, with the weights beside it', 
   assert.deepEqual(chosen('config.json', 'model.onnx'), ['config.json', 'model.onnx']);
 });
 
-test('a repository with pickled weights alone, with none, or with no config is refused with the way out', () => {
+test('a repository with only pickled weights, without weights or without config.json is refused with advice', () => {
   assert.throws(
     () => chosen('config.json', 'pytorch_model.bin'),
     trawlError('MODEL_INVALID', /refs\/pr\/1.*safe_serialization/),
@@ -80,6 +80,6 @@ test('a repository with pickled weights alone, with none, or with no config is r
   assert.throws(() => chosen('model.safetensors'), trawlError('MODEL_INVALID', /no config\.json/));
 });
 
-test('weights are counted and small files are not', () => {
+test('the size of the weights does not include small files', () => {
   assert.equal(weightBytes(files('config.json', 'model.safetensors', 'onnx/model.onnx_data')), 20);
 });

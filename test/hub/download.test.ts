@@ -3,13 +3,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { DownloadProgress } from '../../hub/download-repository.ts';
-import { matchingFiles } from '../../hub/file-patterns.ts';
-import { FileLock } from '../../src/file-lock.ts';
+import { matchingFiles } from '../../hub/select-files.ts';
+import { FileLock } from '../../src/system/file-lock.ts';
 import { commitOf, type HubRepositoryContent } from '../helpers/hub-server.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { assertWhole, BIG, CONTENT, start, TOTAL } from './downloads.ts';
 
-test('every file arrives, of one commit, over several pages and from a second origin', async (t) => {
+test('all files of one commit are downloaded from a listing of several pages and a second origin', async (t) => {
   const { hub, folder, fetch } = await start(t);
   const events: DownloadProgress[] = [];
   const done = await fetch({ onProgress: (event) => events.push(event) });
@@ -23,20 +23,20 @@ test('every file arrives, of one commit, over several pages and from a second or
   assert.ok(events.every(({ bytes, totalBytes }) => bytes <= totalBytes));
 });
 
-test('a second run transfers nothing, and one file that was spoilt is fetched again', async (t) => {
+test('a second run transfers nothing but a damaged file', async (t) => {
   const { hub, folder, fetch } = await start(t);
   await fetch();
   hub.sentBytes = 0;
   assert.equal((await fetch()).transferredBytes, 0);
   assert.equal(hub.sentBytes, 0);
-  const spoilt = Buffer.from(BIG);
-  spoilt[1000]! ^= 1;
-  writeFileSync(join(folder, 'big.bin'), spoilt);
+  const damaged = Buffer.from(BIG);
+  damaged[1000]! ^= 1;
+  writeFileSync(join(folder, 'big.bin'), damaged);
   assert.equal((await fetch()).transferredBytes, BIG.length);
   assertWhole(folder);
 });
 
-test('right files that somebody put there are taken over, other ones are not overwritten', async (t) => {
+test('existing correct files are kept, and other existing files are not overwritten', async (t) => {
   const { hub, folder, fetch } = await start(t);
   mkdirSync(folder);
   writeFileSync(join(folder, 'big.bin'), BIG);
@@ -46,22 +46,22 @@ test('right files that somebody put there are taken over, other ones are not ove
   const other = await start(t);
   mkdirSync(other.folder);
   writeFileSync(join(other.folder, 'config.json'), 'mine');
-  await assert.rejects(other.fetch(), trawlError('OUTPUT_NOT_WRITABLE', /config\.json is there already/));
+  await assert.rejects(other.fetch(), trawlError('OUTPUT_NOT_WRITABLE', /config\.json already exists/));
   assert.equal(readFileSync(join(other.folder, 'config.json'), 'utf8'), 'mine');
 });
 
-test('a folder of one repository is not used for another', async (t) => {
+test('a folder with files of another repository is refused', async (t) => {
   const { fetch } = await start(t);
   await fetch();
   const { hub } = await start(t, { ...CONTENT, name: 'org/other' });
   const settings = { endpoint: hub.endpoint, token: undefined, offline: false };
   await assert.rejects(
     fetch({ settings, repository: { type: 'model', name: 'org/other' } }),
-    trawlError('OUTPUT_NOT_WRITABLE', /holds files of org\/some-model, not of org\/other/),
+    trawlError('OUTPUT_NOT_WRITABLE', /has files of org\/some-model, not of org\/other/),
   );
 });
 
-test('a dataset comes from its own address', async (t) => {
+test('a dataset is downloaded from the path of datasets', async (t) => {
   const content: HubRepositoryContent = { ...CONTENT, type: 'dataset', name: 'org/corpus' };
   const { folder, fetch } = await start(t, content);
   await fetch();
@@ -77,13 +77,16 @@ test('a second download into a folder is refused while the first runs', async (t
   await fetch();
 });
 
-test('space is looked at before anything is fetched', async (t) => {
+test('free space is checked before anything is fetched', async (t) => {
   const { hub, fetch } = await start(t);
-  await assert.rejects(fetch({ reserveBytes: () => 2 ** 52 }), trawlError('DISK_FULL', /are needed in .* are free/));
+  await assert.rejects(
+    fetch({ reserveBytes: () => 2 ** 52 }),
+    trawlError('DISK_FULL', /needs .* but only .* are free/),
+  );
   assert.equal(hub.sentBytes, 0);
 });
 
-test('offline nothing is asked for, and the error says why', async (t) => {
+test('in offline mode no request is sent, and the error names the variable that set it', async (t) => {
   const { hub, fetch } = await start(t);
   await assert.rejects(
     fetch({ settings: { endpoint: hub.endpoint, token: undefined, offline: true } }),
@@ -92,13 +95,13 @@ test('offline nothing is asked for, and the error says why', async (t) => {
   assert.equal(hub.requests.length, 0);
 });
 
-test('a folder that cannot be made is an error of the output', async (t) => {
+test('a folder that cannot be created is OUTPUT_NOT_WRITABLE', async (t) => {
   const { folder, fetch } = await start(t);
   writeFileSync(folder, 'a file');
   await assert.rejects(fetch(), trawlError('OUTPUT_NOT_WRITABLE'));
 });
 
-test('a record that was spoilt costs a check and no download', async (t) => {
+test('after damage to the download record the files are hashed again and not downloaded again', async (t) => {
   const { hub, folder, fetch } = await start(t);
   for (const text of [
     '',
@@ -115,7 +118,7 @@ test('a record that was spoilt costs a check and no download', async (t) => {
   }
 });
 
-test('patterns choose files as huggingface_hub does', async (t) => {
+test('patterns select files as in huggingface_hub', async (t) => {
   const { folder, fetch } = await start(t);
   const { files } = await fetch({ select: (all) => matchingFiles(all, ['*.txt', 'config.json'], ['empty*']) });
   assert.deepEqual(files.map(({ path }) => path).sort(), ['config.json', 'deep/er/name with spaces & ünïcödé #1?.txt']);

@@ -28,7 +28,7 @@ export interface Case {
   fetch(options?: Partial<DownloadOptions>): ReturnType<typeof downloadRepository>;
 }
 
-/** A hub with one repository, and what downloads it into a folder of the test. */
+/** A hub with one repository, and a function that downloads it into a folder of the test. */
 export async function start(t: TestContext, content: HubRepositoryContent = CONTENT): Promise<Case> {
   const hub = await HubServer.start(content);
   t.after(() => hub.close());
@@ -41,7 +41,7 @@ export async function start(t: TestContext, content: HubRepositoryContent = CONT
         repository: { type: content.type ?? 'model', name: content.name },
         into: folder,
         settings: { endpoint: hub.endpoint, token: undefined, offline: false },
-        retry: { firstDelayMs: 1, longestDelayMs: 2, attempts: 4 },
+        retry: { firstDelayMs: 1, maxDelayMs: 2, attempts: 4 },
         stallMs: 5000,
         ...options,
       }),

@@ -4,28 +4,28 @@ import { HubServer } from '../helpers/hub-server.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { assertWhole, CONTENT, start } from './downloads.ts';
 
-test('gated and private repositories want a token, and the message tells the way', async (t) => {
-  for (const kind of ['gated', 'private'] as const) {
-    const { hub, folder, fetch } = await start(t, { ...CONTENT, [kind]: true });
-    const with_ = (token: string | undefined) => ({ settings: { endpoint: hub.endpoint, token, offline: false } });
+test('gated and private repositories need a token, and the message says how to get access', async (t) => {
+  for (const access of ['gated', 'private'] as const) {
+    const { hub, folder, fetch } = await start(t, { ...CONTENT, [access]: true });
+    const withToken = (token: string) => ({ settings: { endpoint: hub.endpoint, token, offline: false } });
     await assert.rejects(
       fetch(),
-      kind === 'gated'
+      access === 'gated'
         ? trawlError('HUB_ACCESS_DENIED', /is gated.*Accept its terms at .*org\/some-model.*HF_TOKEN/)
-        : trawlError('HUB_NOT_FOUND', /for a private one set HF_TOKEN/),
+        : trawlError('HUB_NOT_FOUND', /for a private repository set HF_TOKEN/),
     );
-    const refused = await fetch(with_('wrong-secret')).then(
+    const refused = await fetch(withToken('wrong-secret')).then(
       () => undefined,
       (error: Error) => error,
     );
     trawlError('HUB_ACCESS_DENIED', /does not accept the token/)(refused);
     assert.doesNotMatch(refused!.message, /wrong-secret/);
-    await fetch(with_(hub.token));
+    await fetch(withToken(hub.token));
     assertWhole(folder);
   }
 });
 
-test('the token goes to the hub alone, not to where a redirect or a link of a page leads', async (t) => {
+test('the token is sent to the hub only, not to the target of a redirect or of a link to the next page', async (t) => {
   const { hub, folder, fetch } = await start(t);
   const settings = { endpoint: hub.endpoint, token: hub.token, offline: false };
   await fetch({ settings });
@@ -42,7 +42,7 @@ test('the token goes to the hub alone, not to where a redirect or a link of a pa
   assert.ok(elsewhere.requests.every(({ authorization }) => authorization === undefined));
 });
 
-test('a redirect that goes round, or leads to another protocol, ends', async (t) => {
+test('more than 10 redirects and a redirect to another protocol are refused', async (t) => {
   const { hub, fetch } = await start(t);
   hub.apiRefusals.push(
     ...Array.from({ length: 12 }, () => ({
@@ -52,5 +52,5 @@ test('a redirect that goes round, or leads to another protocol, ends', async (t)
   );
   await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /more than 10 times/));
   hub.apiRefusals.splice(0, 12, { status: 302, headers: { location: 'file:///etc/passwd' } });
-  await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /not followed/));
+  await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /not allowed/));
 });

@@ -21,7 +21,7 @@ const NAMES = [
   'HF_HUB_DISABLE_IMPLICIT_TOKEN',
 ];
 
-/** Settings with these variables and none of the person's own. */
+/** The settings from these variables alone: the other variables of the hub are unset meanwhile. */
 async function settingsWith(t: TestContext, variables: Record<string, string>) {
   const before = NAMES.map((name) => [name, process.env[name]] as const);
   t.after(() => restore(before));
@@ -41,11 +41,11 @@ function restore(values: readonly (readonly [string, string | undefined])[]): vo
   }
 }
 
-test('without variables it is the public hub without a token', async (t) => {
+test('if no variable is set, the public hub is used without a token', async (t) => {
   assert.deepEqual(await settingsWith(t, {}), { endpoint: 'https://huggingface.co', token: undefined, offline: false });
 });
 
-test('HF_ENDPOINT is taken without its last slash, and refused where it is no address', async (t) => {
+test('HF_ENDPOINT is used without its trailing slash, and refused if it is not an address', async (t) => {
   assert.equal(
     (await settingsWith(t, { HF_ENDPOINT: 'https://hub.example/mirror/' })).endpoint,
     'https://hub.example/mirror',
@@ -60,7 +60,7 @@ test('HF_ENDPOINT is taken without its last slash, and refused where it is no ad
   }
 });
 
-test('the token is HF_TOKEN, else the file that a login wrote, wherever the variables put it', async (t) => {
+test('the token is HF_TOKEN, or else is read from the file of `hf auth login` in the folder that the variables name', async (t) => {
   const folder = await tempFolder(t);
   const write = (path: string, text: string): void => {
     mkdirSync(join(folder, path, '..'), { recursive: true });
@@ -85,7 +85,7 @@ test('the token is HF_TOKEN, else the file that a login wrote, wherever the vari
   assert.equal(await token({ HF_TOKEN: 'hf_a', HF_HUB_DISABLE_IMPLICIT_TOKEN: '0' }), 'hf_a');
 });
 
-test('a token that no header can carry is refused without being printed', async (t) => {
+test('a token with a line break is refused, and the error does not contain the token', async (t) => {
   const refused = await settingsWith(t, { HF_TOKEN: 'hf_secret\r\nx-more: 1' }).then(
     () => undefined,
     (error: Error) => error,
@@ -94,7 +94,7 @@ test('a token that no header can carry is refused without being printed', async 
   assert.doesNotMatch(refused!.message, /secret/);
 });
 
-test('offline is said by either variable, in the ways of huggingface_hub', async (t) => {
+test('HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE each set offline mode, with the values of huggingface_hub', async (t) => {
   for (const value of ['1', 'true', 'YES', 'on']) {
     assert.equal((await settingsWith(t, { HF_HUB_OFFLINE: value })).offline, true, value);
     assert.equal((await settingsWith(t, { TRANSFORMERS_OFFLINE: value })).offline, true, value);
@@ -104,7 +104,7 @@ test('offline is said by either variable, in the ways of huggingface_hub', async
   }
 });
 
-test('Retry-After is seconds or a date, and nonsense is nothing', () => {
+test('Retry-After is read as seconds or as a date; any other value is ignored', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
   assert.equal(retryAfterMs('5', now), 5000);
   assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:00:10 GMT', now), 10_000);
@@ -113,7 +113,7 @@ test('Retry-After is seconds or a date, and nonsense is nothing', () => {
     assert.equal(retryAfterMs(nonsense, now), undefined);
 });
 
-test('a password in HF_ENDPOINT is refused and not repeated', async (t) => {
+test('a password in HF_ENDPOINT is refused, and the error does not contain it', async (t) => {
   await assert.rejects(settingsWith(t, { HF_ENDPOINT: 'http://me:secret@hub.example' }), (error: TrawlError) => {
     assert.equal(error.code, 'CONFIG_INVALID');
     assert.doesNotMatch(error.message, /secret|me:/);

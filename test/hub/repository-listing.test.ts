@@ -9,7 +9,7 @@ for (const path of ['../outside', '/etc/x', 'a/../../x', 'a\\..\\x', 'C:/x', 'a/
   test(`a listing with the path ${JSON.stringify(path)} is refused before anything is written`, async (t) => {
     const { hub, folder, fetch } = await start(t);
     hub.extraEntries.push({ type: 'file', path, size: 4, oid: 'a'.repeat(40) });
-    await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /does not stay inside/));
+    await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /is not a safe relative path/));
     assert.ok(!existsSync(folder));
   });
 }
@@ -20,14 +20,14 @@ for (const [name, entry, message] of [
   ['no checksum', { type: 'file', path: 'x', size: 1 }, /no usable size/],
   ['a path twice', { type: 'file', path: 'big.bin', size: 1, oid: 'a'.repeat(40) }, /twice/],
   [
-    'a name of the bookkeeping',
+    'the name of the download record',
     { type: 'file', path: '.trawl-download.json', size: 1, oid: 'a'.repeat(40) },
-    /uses? themselves/,
+    /use for their own files/,
   ],
   [
     'the name of a partial file',
     { type: 'file', path: 'big.bin.partial', size: 1, oid: 'a'.repeat(40) },
-    /uses? themselves/,
+    /use for their own files/,
   ],
 ] as const) {
   test(`a listing with ${name} is refused`, async (t) => {
@@ -38,18 +38,18 @@ for (const [name, entry, message] of [
 }
 
 for (const [name, headers, body] of [
-  ['a page of a portal', { 'content-type': 'text/html' }, '<html>Log in</html>'],
-  ['no commit', { 'content-type': 'application/json' }, '{"id": "org/some-model"}'],
+  ['a login page', { 'content-type': 'text/html' }, '<html>Log in</html>'],
+  ['a repository without a commit', { 'content-type': 'application/json' }, '{"id": "org/some-model"}'],
   ['null', { 'content-type': 'application/json' }, 'null'],
 ] as const) {
-  test(`${name} in place of the API's answer is named`, async (t) => {
+  test(`if the API answers with ${name}, the error advises to check HF_ENDPOINT`, async (t) => {
     const { hub, fetch } = await start(t);
     hub.apiRefusals.push({ status: 200, headers, body });
-    await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /Is HF_ENDPOINT the address of a hub/));
+    await assert.rejects(fetch(), trawlError('HUB_REPLY_INVALID', /Check that HF_ENDPOINT is the address of a hub/));
   });
 }
 
-test('a revision is a branch, a tag, a pull request or a commit, and it is told when there is none', async (t) => {
+test('a revision is a branch, a tag, a pull request or a commit, and an unknown one is an error', async (t) => {
   const { fetch } = await start(t);
   for (const revision of ['main', 'v1', 'refs/pr/1', commitOf(CONTENT)]) {
     assert.equal((await fetch({ revision })).commit, commitOf(CONTENT));
@@ -57,7 +57,7 @@ test('a revision is a branch, a tag, a pull request or a commit, and it is told 
   await assert.rejects(fetch({ revision: 'v9' }), trawlError('HUB_NOT_FOUND', /no revision "v9"/));
 });
 
-test('a repository that is not there, and names that cannot be one', async (t) => {
+test('an unknown repository and invalid repository names are errors', async (t) => {
   const { fetch, hub } = await start(t);
   await assert.rejects(
     fetch({ repository: { type: 'model', name: 'org/nothing' } }),
@@ -71,7 +71,7 @@ test('a repository that is not there, and names that cannot be one', async (t) =
   assert.equal(hub.requests.length, 0);
 });
 
-test('a file that vanished after the listing is named', async (t) => {
+test('the error names a file that was deleted after the listing', async (t) => {
   const { hub, fetch } = await start(t);
   hub.extraEntries.push({ type: 'file', path: 'gone.txt', size: 4, oid: 'a'.repeat(40) });
   await assert.rejects(fetch(), trawlError('HUB_NOT_FOUND', /no file "gone\.txt"/));

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BuildProgress } from '../../indexer/build-events.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, readIndex, vectorsOf, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 
 const ROWS = [
   { id: 'a', contents: '"Alpha"\nThe first of all.' },
@@ -23,12 +23,13 @@ async function places(t: TestContext): Promise<{ folder: string; out: string }> 
   return { folder, out: join(folder, 'index') };
 }
 
-/** Neither the index nor anything that was begun is there. */
+/** Neither the index nor an unfinished build of it exists. */
 function assertNothingLeft(out: string): void {
-  for (const path of [out, `${out}.partial`, `${out}.replaced`]) assert.equal(existsSync(path), false, path);
+  const left = readdirSync(dirname(out)).filter((name) => name.startsWith(basename(out)));
+  assert.deepEqual(left, []);
 }
 
-test('each row has the vector that the encoder gives its text, and the corpus row as it was', async (t) => {
+test('each row has the vector of its text, and the document as the corpus has it', async (t) => {
   const { folder, out } = await places(t);
   const encoder = new FakeTextEncoder();
   const summary = await build({ corpus: writeCorpus(folder, { 'c.jsonl': ROWS }), out, encoder });
@@ -50,10 +51,10 @@ test('each row has the vector that the encoder gives its text, and the corpus ro
   assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00000']);
   assert.deepEqual(readdirSync(join(out, 'shard-00000')).sort(), ['passages.sqlite', 'shard.json', 'vectors.faiss']);
   assert.equal(existsSync(`${out}.partial`), false);
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
 });
 
-test('with a real encoder each row has the bits that the encoder gives the text alone', async (t) => {
+test('with a real encoder each row has the vector of its text embedded alone, bit for bit', async (t) => {
   const { folder, out } = await places(t);
   const encoder = await openEncoder('token-average-256', { workers: 2 });
   t.after(() => encoder.close());
@@ -68,7 +69,7 @@ test('with a real encoder each row has the bits that the encoder gives the text 
   }
 });
 
-test('JSONL, gzip, TSV and directories are read in the order given', async (t) => {
+test('JSONL, gzip, TSV and folders are read in the given order', async (t) => {
   const { folder, out } = await places(t);
   writeCorpus(folder, {
     'first.tsv': 'id\ttext\ttitle\n1\tfrom tsv\tT\n',
@@ -98,7 +99,7 @@ test('JSONL, gzip, TSV and directories are read in the order given', async (t) =
   );
 });
 
-test('rows keep their order over many batches, whichever batch is embedded first', async (t) => {
+test('rows keep their order whichever batch is embedded first', async (t) => {
   const { folder, out } = await places(t);
   const rows = Array.from({ length: 2_500 }, (_, i) => ({ id: i, contents: `passage ${i}` }));
   let batch = 0;
@@ -107,7 +108,7 @@ test('rows keep their order over many batches, whichever batch is embedded first
   const encoder = new FakeTextEncoder({
     before: async () => {
       most = Math.max(most, ++inFlight);
-      // Later batches are quicker.
+      // Later batches finish first.
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, 30 - 10 * (batch++ % 4))));
       inFlight--;
     },
@@ -123,7 +124,7 @@ test('rows keep their order over many batches, whichever batch is embedded first
   assert.ok(encoder.batches.every((texts) => texts.length <= 256));
 });
 
-test('the template makes the texts and is recorded', async (t) => {
+test('the template makes the embedded texts, and the manifest records it', async (t) => {
   const { folder, out } = await places(t);
   const encoder = new FakeTextEncoder();
   const corpus = writeCorpus(folder, { 'c.jsonl': [{ id: 1, title: 'T', text: 'x', year: 1999 }] });
@@ -132,7 +133,7 @@ test('the template makes the texts and is recorded', async (t) => {
   assert.equal(readIndex(out).manifest.corpus.passageTemplate, '{year}: {title} / {text}');
 });
 
-test('a template that cannot be parsed, or names a column that a late passage lacks, stops before any embedding', async (t) => {
+test('a bad template, or one with a column that a late passage lacks, stops the build before embedding', async (t) => {
   const { folder, out } = await places(t);
   const encoder = new FakeTextEncoder();
   const corpus = writeCorpus(folder, {
@@ -147,7 +148,7 @@ test('a template that cannot be parsed, or names a column that a late passage la
   assertNothingLeft(out);
 });
 
-test('a bad line at the end stops the build before anything is embedded and leaves nothing', async (t) => {
+test('a bad line at the end stops the build before embedding, and leaves no file', async (t) => {
   const { folder, out } = await places(t);
   const encoder = new FakeTextEncoder();
   const good = Array.from({ length: 1_000 }, (_, i) => `{"id": ${i}, "contents": "x"}\n`).join('');
@@ -157,7 +158,7 @@ test('a bad line at the end stops the build before anything is embedded and leav
   assertNothingLeft(out);
 });
 
-test('bad lines that are passed over are counted, with examples, and take no row', async (t) => {
+test('skipped lines are counted, with examples, and take no row', async (t) => {
   const { folder, out } = await places(t);
   const corpus = writeCorpus(folder, {
     'c.jsonl': '{"id": 1, "contents": "x"}\nbroken\n{"id": 2}\n{"id": 3, "contents": "y"}\n',
@@ -187,19 +188,19 @@ test('repeated ids are counted with their lines; 12 and "12" are two ids', async
   assert.equal(manifest.rows, 7);
 });
 
-test('with --unique-ids a repeated id is an error with its lines, before anything is embedded', async (t) => {
+test('with --unique-ids a repeated id is an error with its lines, before embedding', async (t) => {
   const { folder, out } = await places(t);
   const encoder = new FakeTextEncoder();
   const corpus = writeCorpus(folder, { 'c.jsonl': ['a', 'b', 'a'].map((id) => ({ id, contents: 'x' })) });
   await assert.rejects(
     build({ corpus, out, encoder, uniqueIds: true }),
-    trawlError('CORPUS_DUPLICATE_ID', /^1 passages have an id .* "a" on lines 1, 3\./),
+    trawlError('CORPUS_DUPLICATE_ID', /^1 passages have the id of an earlier passage: "a" on lines 1, 3\./),
   );
   assert.equal(encoder.batches.length, 0);
   assertNothingLeft(out);
 });
 
-test('an empty corpus is an error and leaves nothing', async (t) => {
+test('an empty corpus is an error and leaves no file', async (t) => {
   const { folder, out } = await places(t);
   for (const content of ['', '\n\n']) {
     await assert.rejects(
@@ -210,7 +211,7 @@ test('an empty corpus is an error and leaves nothing', async (t) => {
   }
 });
 
-test('passages that are cut are counted', async (t) => {
+test('truncated passages are counted', async (t) => {
   const { folder, out } = await places(t);
   const rows = [5, 16, 17, 100].map((words) => ({ contents: 'w '.repeat(words).trim() }));
   const { manifest, tokens } = await build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out });
@@ -218,7 +219,7 @@ test('passages that are cut are counted', async (t) => {
   assert.equal(tokens, 5 + 16 + 16 + 16);
 });
 
-test('an encoder that fails on one text names the row, and what was embedded before is kept', async (t) => {
+test('when the encoder fails on a text, the error names its row, and the vectors before it are kept', async (t) => {
   const { folder, out } = await places(t);
   const rows = Array.from({ length: 900 }, (_, i) => ({ contents: `passage ${i}` }));
   const encoder = new FakeTextEncoder({ failing: (text) => text === 'passage 777' });
@@ -226,18 +227,18 @@ test('an encoder that fails on one text names the row, and what was embedded bef
     build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out, encoder }),
     trawlError(
       'ENCODING_FAILED',
-      /^The passage of row 777 \(line 778\) could not be embedded: .* the same command goes on/,
+      /^The passage of row 777 \(line 778\) could not be embedded: .* run the same command again/,
     ),
   );
   assert.equal(existsSync(out), false);
-  const mended = new FakeTextEncoder();
-  const { resumedRows } = await build({ corpus: [join(folder, 'c.jsonl')], out, encoder: mended });
+  const repaired = new FakeTextEncoder();
+  const { resumedRows } = await build({ corpus: [join(folder, 'c.jsonl')], out, encoder: repaired });
   assert.equal(resumedRows, 768);
-  assert.equal(mended.texts.length, 900 - 768);
+  assert.equal(repaired.texts.length, 900 - 768);
   assert.equal(readIndex(out).documents.length, 900);
 });
 
-test('a vector that is not finite names row and column, and is not written', async (t) => {
+test('a vector that is not finite is an error with its row and column, and is not written', async (t) => {
   const { folder, out } = await places(t);
   const rows = Array.from({ length: 600 }, (_, i) => ({ contents: `passage ${i}` }));
   const encoder = new FakeTextEncoder({ firstValue: (text) => (text === 'passage 300' ? Number.NaN : undefined) });
@@ -250,7 +251,7 @@ test('a vector that is not finite names row and column, and is not written', asy
 });
 
 for (const stage of ['scan', 'read', 'encode'] as const) {
-  test(`a build that is cancelled in the stage ${stage} keeps what is embedded, and nothing else`, async (t) => {
+  test(`a build that is stopped in the stage ${stage} keeps embedded passages, and nothing else`, async (t) => {
     const { folder, out } = await places(t);
     const rows = Array.from({ length: 5_000 }, (_, i) => ({ contents: `passage ${i}` }));
     const controller = new AbortController();
@@ -273,7 +274,7 @@ for (const stage of ['scan', 'read', 'encode'] as const) {
   });
 }
 
-test('progress runs through the stages in order, to the end of each', async (t) => {
+test('progress reports all stages in order, each to its end', async (t) => {
   const { folder, out } = await places(t);
   const rows = Array.from({ length: 4_500 }, (_, i) => ({ contents: `passage ${i}` }));
   const seen: BuildProgress[] = [];
@@ -292,7 +293,7 @@ test('progress runs through the stages in order, to the end of each', async (t) 
   assert.ok(shares.length >= 3 && shares.every((share) => share >= 0 && share <= 1));
 });
 
-test('two builds of the same corpus are equal byte for byte, the passage file in content', async (t) => {
+test('two builds of a corpus are equal: vectors and manifests byte for byte, passage files in content', async (t) => {
   const { folder, out } = await places(t);
   const rows = Array.from({ length: 800 }, (_, i) => ({ id: `p${i}`, contents: `passage ${i}` }));
   const corpus = writeCorpus(folder, { 'c.jsonl': rows });

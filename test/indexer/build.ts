@@ -1,15 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type BuildSummary, buildIndex } from '../../indexer/build/build-index.ts';
-import type { BuildOptions } from '../../indexer/build/build-options.ts';
+import { type BuildSummary, buildIndex } from '../../indexer/building/build-index.ts';
+import type { BuildOptions } from '../../indexer/building/build-options.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
-/** Corpus text: an array becomes JSON lines; a name that ends in .gz is compressed. */
+/** Writes corpus files: an array as JSON lines, and compressed if the name ends in .gz. */
 export function writeCorpus(folder: string, files: Readonly<Record<string, string | readonly object[]>>): string[] {
   return Object.entries(files).map(([name, content]) => {
     const path = join(folder, name);
@@ -41,7 +41,7 @@ export interface BuiltIndex {
   readonly documents: readonly string[];
 }
 
-/** What stands in an index directory, read by other means than a retriever's. */
+/** Reads an index of one shard, without the code of a retriever. */
 export function readIndex(folder: string): BuiltIndex {
   const manifest = readIndexManifest(folder);
   const bytes = readFileSync(join(folder, 'shard-00000', 'vectors.faiss')).subarray(45);
@@ -57,8 +57,8 @@ export function readIndex(folder: string): BuiltIndex {
   }
 }
 
-/** Asserts nothing; gives the vectors an encoder would make of the texts. */
+/** The vectors of the texts. */
 export async function vectorsOf(encoder: TextEncoder, texts: readonly string[]): Promise<Float32Array[]> {
-  const { vectors } = await encoder.encode(texts, { kind: 'passage' });
+  const { vectors } = await encoder.encode(texts, { inputType: 'passage' });
   return texts.map((_, i) => vectors.slice(i * encoder.dimension, (i + 1) * encoder.dimension));
 }

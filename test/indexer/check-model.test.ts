@@ -3,22 +3,22 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
-import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { fileBytes } from '../embeddings/vector-files.ts';
+import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { fileBytes } from '../vector-files/vector-files.ts';
 import { build, writeCorpus } from './build.ts';
 
 const ROWS = 24;
 const miniLm = importedMiniLm();
 const skip = withoutMiniLm() || withoutSharedData('squad_v11_dev');
 
-/** Builds from vectors that the model gave with `made`, stated to be made with its own settings. */
+/** Imports vectors that the model made with the settings `made`, as though it had made them with its own. */
 async function importMadeWith(
   t: TestContext,
   made: ModelOverrides,
@@ -33,7 +33,7 @@ async function importMadeWith(
   const maker = await openEncoder(model, { overrides: made });
   const { vectors } = await maker.encode(
     documents.map((document) => render(document)),
-    { kind: 'passage' },
+    { inputType: 'passage' },
   );
   await maker.close();
   const path = join(folder, 'emb.npy');
@@ -54,44 +54,39 @@ async function importMadeWith(
   return notes;
 }
 
-test('vectors of the stated model are told so, with the similarities', { skip }, async (t) => {
+test('vectors of the stated model pass, and the similarities are reported', { skip }, async (t) => {
   const notes = await importMadeWith(t, {});
   assert.match(
     notes.join('\n'),
-    /^12 passages embedded again with all-MiniLM-L6-v2: similarity to their vectors (1\.0|0\.9999)/,
+    /^12 passages embedded again with all-MiniLM-L6-v2: the median similarity to their vectors is (1\.0|0\.9999)/,
   );
 });
 
 const WRONG: readonly [string, ModelOverrides, string, RegExp][] = [
-  [
-    'pooling',
-    { pooling: 'cls' },
-    '{contents}',
-    /look like pooling cls: similarity 1\.0000\. Set it with --pooling cls\./,
-  ],
+  ['pooling', { pooling: 'cls' }, '{contents}', /made with pooling cls \(similarity 1\.0000\)\. Add --pooling cls\./],
   [
     'prefix',
     { passagePrefix: 'passage: ' },
     '{contents}',
-    /look like prefix "passage: ".*--passage-prefix 'passage: '/,
+    /made with prefix "passage: ".*--passage-prefix 'passage: '/,
   ],
   [
     'template',
     {},
     '{title} {text}',
-    /look like template "\{title\} \{text\}".*--passage-template '\{title\} \{text\}'/,
+    /made with template "\{title\} \{text\}".*--passage-template '\{title\} \{text\}'/,
   ],
-  ['limit', { maxPassageTokens: 128 }, '{contents}', /look like 128 tokens.*--max-passage-tokens 128/],
+  ['limit', { maxPassageTokens: 128 }, '{contents}', /made with 128 tokens.*--max-passage-tokens 128/],
 ];
 for (const [what, made, template, message] of WRONG) {
-  test(`another ${what} than the stated one is named`, { skip }, async (t) => {
+  test(`vectors made with another ${what} are refused, and the error names it`, { skip }, async (t) => {
     await assert.rejects(importMadeWith(t, made, template), trawlError('VECTORS_OF_ANOTHER_MODEL', message));
   });
 }
 
-test('a corpus that is a row apart from its vectors is told so', { skip }, async (t) => {
+test('a corpus that is shifted by one row against its vectors is recognised', { skip }, async (t) => {
   await assert.rejects(
     importMadeWith(t, {}, '{contents}', 1),
-    trawlError('VECTORS_OF_ANOTHER_MODEL', /fit the vectors of the row after \(median 1\.0000\).*a row apart/),
+    trawlError('VECTORS_OF_ANOTHER_MODEL', /match the vectors of the next row \(median 1\.0000\).*shifted by one row/),
   );
 });

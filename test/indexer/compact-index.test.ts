@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex } from './update.ts';
 import { indexed, kernel, rows, skip, withoutRow } from './updated-index.ts';
 
-test('compaction leaves removed rows out, and what is found stays the same', { skip }, async (t) => {
+test('compaction leaves out deleted rows, and searches find the same', { skip }, async (t) => {
   const { out, to } = await indexed(t, rows(...Array.from({ length: 12 }, (_, i) => i)), { shardRows: 4 });
   // The first shard loses some rows, the second all, the third none; a fourth is added.
   await to(rows(0, 3, 8, 9, 10, 11, 20, 21));
@@ -31,21 +31,22 @@ test('compaction leaves removed rows out, and what is found stays the same', { s
   );
   assert.notEqual(manifest.generation, old.generation);
   assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
-  assert.deepEqual(await verifyIndex(out, step), []);
+  assert.deepEqual(await indexProblems(out), []);
   for (const [name, bytes] of files) {
-    if (name !== 'manifest.json') assert.deepEqual(filesOf(out).get(name), bytes, `${name} stays for who has it open`);
+    if (name !== 'manifest.json')
+      assert.deepEqual(filesOf(out).get(name), bytes, `${name} stays for servers that have it open`);
   }
   assert.equal(existsSync(`${out}.partial`), false);
-  // Again there is nothing to do but to clear up.
+  // The second run only removes the old shards.
   assert.equal((await compactIndex(out, kernel, step)).compacted, 0);
   assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00002', 'shard-00003', 'shard-00004']);
   assert.deepEqual((await searchIndex(out, 'any', 100)).map(withoutRow), before.map(withoutRow));
-  // It is an index like any other.
+  // It can be updated like any other.
   const { kept, added, removed } = await to(rows(0, 3, 8, 30));
   assert.deepEqual([kept, added, removed], [3, 1, 5]);
 });
 
-test('a compaction copies no vector and no passage that is not as it was written', { skip }, async (t) => {
+test('a compaction refuses vectors and passages that changed', { skip }, async (t) => {
   // The sign of a value, and the last letter of a passage.
   for (const [name, bit, placeIn] of [
     ['vectors.faiss', 0x80, () => 45 + 4 * 8 * 2 + 3],
@@ -66,7 +67,7 @@ test('a compaction copies no vector and no passage that is not as it was written
   }
 });
 
-test('a compaction that is stopped leaves the index as it was, and the next begins anew', { skip }, async (t) => {
+test('a stopped compaction leaves the index unchanged, and the next starts from the beginning', { skip }, async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3));
   await to(rows(0, 2));
   const files = filesOf(out);
@@ -76,7 +77,7 @@ test('a compaction that is stopped leaves the index as it was, and the next begi
   );
   assert.deepEqual(filesOf(out), files);
   assert.equal(existsSync(`${out}.partial`), false);
-  // A process that was killed leaves its work behind.
+  // A killed process leaves its files.
   mkdirSync(join(`${out}.partial`, 'compact', 'shard-00001'), { recursive: true });
   assert.equal((await compactIndex(out, kernel, { onStep: () => undefined })).dropped, 2);
   assert.equal(existsSync(`${out}.partial`), false);

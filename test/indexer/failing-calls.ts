@@ -5,20 +5,23 @@ import type { FaultLibrary } from '../helpers/fault-library.ts';
 
 export const [EIO, ENOSPC, EROFS] = [5, 28, 30];
 
-/** The call of a kind at files whose path has a part, counted from 1, that fails, and the error that the command ends with. */
+/**
+ * A file operation that fails, and the code of the error that the command ends with: the `at`-th of the `calls` to files
+ * whose path contains `file`, counted from 1.
+ */
 export type FailingCall = readonly [file: string, calls: string, at: number, errno: number, code: string];
 
 export interface FailingCommand {
   readonly library: FaultLibrary;
-  /** Absolute path of what the command makes. */
+  /** Absolute path of the index. */
   readonly out: string;
-  /** One command, with further environment variables. */
+  /** Runs the command with additional environment variables. */
   run(environment: Record<string, string>): Promise<Ended>;
-  /** Looks at what a failed command has left. */
+  /** Checks what a failed command left. */
   check(what: string): void;
 }
 
-/** Runs a command with each of the calls failing: it has to end with one line that names `out`, and with the code. */
+/** Runs a command once for each failing call. It must end with one line that names `out`, and with the code. */
 export async function failEachCall(
   faults: readonly FailingCall[],
   { library, out, run, check }: FailingCommand,

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { throwIfCancelled } from '../../src/abort.ts';
-import type {
-  EncodeOptions,
-  EncodeOutcome,
-  EncodeResult,
-  EncoderInput,
-  TextEncoder,
+import {
+  type EncodeOptions,
+  type EncodeOutcome,
+  type EncodeResult,
+  type EncoderInput,
+  NO_ENCODER_LOAD,
+  type TextEncoder,
 } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
@@ -15,18 +16,20 @@ export const FAKE_MODEL = modelIdentity({ name: 'fake', dimension: 8, maxTokens:
 
 export interface FakeEncoderOptions {
   readonly model?: Partial<ModelIdentity>;
-  /** Runs before each batch is answered. */
+  /** Called before each batch. */
   readonly before?: (inputs: readonly EncoderInput[], options: EncodeOptions) => Promise<void> | void;
   /** Texts that cannot be embedded. */
   readonly failing?: (text: string) => boolean;
-  /** Value of the first column instead of the usual one. */
+  /** The value of the first column, if not that of the hash. */
   readonly firstValue?: (text: string) => number | undefined;
 }
 
-/** An encoder without a model: a text's vector is made of its hash. Remembers what it was asked. */
+/** An encoder without a model: the vector of a text is made of its hash. It records its calls. */
 export class FakeTextEncoder implements TextEncoder {
   readonly identity: ModelIdentity;
   readonly separator = '[SEP]';
+  readonly load = NO_ENCODER_LOAD;
+  readonly failure = undefined;
   readonly batches: (readonly EncoderInput[])[] = [];
   readonly #options: FakeEncoderOptions;
 
@@ -62,7 +65,7 @@ export class FakeTextEncoder implements TextEncoder {
       }
       vectors.set(this.vectorOf(text), i * this.dimension);
       const words = text.split(/\s+/).length;
-      const limit = this.identity.maxTokens[options.kind];
+      const limit = this.identity.maxTokens[options.inputType];
       return {
         ok: true,
         tokens: Math.min(words, limit),
@@ -70,7 +73,7 @@ export class FakeTextEncoder implements TextEncoder {
         cut: words > limit ? 'tail' : 'nothing',
       };
     });
-    return { vectors, outcomes };
+    return { vectors, outcomes, waitedMs: 0 };
   }
 
   async close(): Promise<void> {}

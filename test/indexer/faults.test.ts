@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
+import { smallDisk } from '../helpers/small-disk.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, readIndex, writeCorpus } from './build.ts';
 import { EIO, ENOSPC, EROFS, type FailingCall, failEachCall } from './failing-calls.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 
 const ROWS = Array.from({ length: 1_500 }, (_, i) => ({ id: `p${i}`, contents: `passage number ${i} of some words` }));
 const kernel = ((loaded) => (loaded.ok ? loaded.kernel : undefined))(loadKernel());
@@ -41,7 +41,7 @@ const FAULTS: readonly FailingCall[] = [
   ['.partial', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
 ];
 
-test('a call that fails is a clear error, and the same command goes on from there to the same index', async (t) => {
+test('when a file operation fails, the error is clear and the same command resumes to the same index', async (t) => {
   const folder = await tempFolder(t);
   const library = faultLibrary(folder);
   if ('missing' in library) return t.skip(library.missing);
@@ -63,25 +63,22 @@ test('a call that fails is a clear error, and the same command goes on from ther
     if (!/\.(json|faiss|i8)$/.test(name)) continue;
     assert.deepEqual(readFileSync(join(out, name)), readFileSync(join(folder, 'undisturbed', name)), name);
   }
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
 });
 
-/** A file system of a few megabytes; the reason where none can be mounted. */
-async function smallDisk(t: TestContext, megabytes: number): Promise<{ path: string } | { missing: string }> {
+/** Mounts a file system of a few megabytes until the test ends, or returns why that is impossible. */
+async function mountedDisk(t: TestContext, megabytes: number): Promise<{ path: string } | { missing: string }> {
   const path = await mkdtemp(join(tmpdir(), 'trawl-test-'));
-  const options = ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path];
-  const mounted = spawnSync('mount', options, { encoding: 'utf8' });
-  if (mounted.status !== 0)
-    return { missing: `no tmpfs can be mounted here (${mounted.error?.message ?? mounted.stderr})` };
+  const mounted = smallDisk(path, 1024 * megabytes);
   t.after(() => {
-    spawnSync('umount', ['-l', path]);
+    if ('unmount' in mounted) mounted.unmount();
     rmSync(path, { recursive: true, force: true });
   });
-  return { path };
+  return 'missing' in mounted ? mounted : { path };
 }
 
-test('a build that cannot fit stops before it writes anything', async (t) => {
-  const disk = await smallDisk(t, 1);
+test('a build that does not fit on the disk fails before it writes', async (t) => {
+  const disk = await mountedDisk(t, 1);
   if ('missing' in disk) return t.skip(disk.missing);
   const folder = await tempFolder(t);
   const corpus = writeCorpus(folder, {
@@ -90,17 +87,14 @@ test('a build that cannot fit stops before it writes anything', async (t) => {
   const encoder = new FakeTextEncoder();
   await assert.rejects(
     build({ corpus, out: join(disk.path, 'ix'), encoder }),
-    trawlError(
-      'DISK_FULL',
-      /ix: about 20000 passages need 0\.00\d+ GB more on the disk, and 0\.00\d+ GB are free.*--plan/,
-    ),
+    trawlError('DISK_FULL', /ix: about 20000 passages need \d.* MB of disk space, but only 1\.\d+ MB are free.*--plan/),
   );
   assert.equal(encoder.batches.length, 0);
   assert.deepEqual(readdirSync(disk.path), []);
 });
 
-test('a disk that fills up while passages are read, or embedded, is an error, and the build goes on when there is room', async (t) => {
-  const disk = await smallDisk(t, 3);
+test('a build fails if the disk fills up while passages are read or embedded, and resumes when there is space', async (t) => {
+  const disk = await mountedDisk(t, 3);
   if ('missing' in disk) return t.skip(disk.missing);
   const folder = await tempFolder(t);
   const corpus = writeCorpus(folder, { 'c.jsonl': ROWS.map((row) => ({ ...row, more: 'x'.repeat(600) })) });
@@ -110,7 +104,7 @@ test('a disk that fills up while passages are read, or embedded, is an error, an
     try {
       for (let i = 0; i < bytes; i += 65_536) writeFileSync(filler, Buffer.alloc(65_536), { flag: 'a' });
     } catch {
-      // Full, as it should be.
+      // The disk is full, as intended.
     }
   };
   const onProgress = ({ stage }: { stage: string }): void => {
@@ -128,7 +122,7 @@ test('a disk that fills up while passages are read, or embedded, is an error, an
   const options = { corpus, out, kernel, checkpointMs: 0 };
   await assert.rejects(
     build({ ...options, encoder: wide }),
-    trawlError('DISK_FULL', /What is done is kept: the same command goes on there\.$/),
+    trawlError('DISK_FULL', /The finished part is kept: run the same command again to resume\.$/),
   );
   rmSync(filler);
   const { resumedRows, manifest } = await build({ ...options, encoder: new FakeTextEncoder({ model }) });

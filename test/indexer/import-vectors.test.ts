@@ -14,18 +14,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/build/build-shard-job.ts';
-import { mergeIndex } from '../../indexer/build/merge-index.ts';
+import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
-import type { GivenVectors } from '../../indexer/vectors/given-vectors.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
+import type { PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { fileBytes, KINDS, writeVectors } from '../embeddings/vector-files.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { FILE_TYPES, fileBytes, writeVectors } from '../vector-files/vector-files.ts';
 import { build, writeCorpus } from './build.ts';
-import { corpusAndVectors, DIMENSION, encoder, given, out } from './given-vectors.ts';
+import { indexProblems } from './index-problems.ts';
+import { corpusAndVectors, DIMENSION, encoder, out, precomputed } from './precomputed-vectors.ts';
 import { update } from './update.ts';
 
 const loaded = loadKernel();
@@ -33,7 +33,7 @@ const kernel = loaded.ok ? loaded.kernel : undefined;
 const quietly = { float16: false, onStep: () => undefined };
 
 async function search(folder: string): Promise<{ rows: number[]; scores: number[] }> {
-  const index = await openEngine(openIndexDirectory(folder).source);
+  const index = await openEngine(openIndexDirectory(folder).source!);
   try {
     const { rows, scores } = await index.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
     return { rows: [...rows], scores: [...scores] };
@@ -42,18 +42,18 @@ async function search(folder: string): Promise<{ rows: number[]; scores: number[
   }
 }
 
-for (const kind of KINDS) {
-  test(`${kind} that is adopted, in shards and pieces, answers as the index that was embedded`, async (t) => {
+for (const fileType of FILE_TYPES) {
+  test(`adopted ${fileType}, in shards and several files, gives the results of the embedded index`, async (t) => {
     // The second cut is within a row.
-    const made = await corpusAndVectors(t, { kind, cuts: [1500, 4001] });
+    const made = await corpusAndVectors(t, { fileType, cuts: [1500, 4001] });
     const { folder: built } = await build({ corpus: made.corpus, out: out(made, 'built'), kernel });
-    const vectors = given(made.paths, 'adopt', { kind });
+    const vectors = precomputed(made.paths, 'adopt', { fileType });
     for (const shardRows of [1000, 77]) {
       const index = out(made, `adopted-${shardRows}`);
       const { manifest } = await build({ corpus: made.corpus, out: index, vectors, shardRows, kernel });
       assert.deepEqual([manifest.rows, manifest.shards.length], [500, Math.ceil(500 / shardRows)]);
       assert.deepEqual(await search(index), await search(built));
-      assert.deepEqual(await verifyIndex(index, quietly), []);
+      assert.deepEqual(await indexProblems(index), []);
       assert.deepEqual(
         readdirSync(join(index, 'shard-00000')).filter((name) => /vectors/.test(name)),
         [],
@@ -66,10 +66,10 @@ for (const kind of KINDS) {
     }
   });
 
-  test(`${kind} that is copied gives, byte for byte, the index that was embedded`, async (t) => {
-    const made = await corpusAndVectors(t, { kind, cuts: [1501] });
+  test(`copied ${fileType} gives the embedded index, byte for byte`, async (t) => {
+    const made = await corpusAndVectors(t, { fileType, cuts: [1501] });
     await build({ corpus: made.corpus, out: out(made, 'built'), kernel, shardRows: 200 });
-    const vectors = given(made.paths, 'copy', { kind });
+    const vectors = precomputed(made.paths, 'copy', { fileType });
     await build({ corpus: made.corpus, out: out(made, 'copied'), vectors, kernel, shardRows: 200 });
     for (const shard of ['shard-00000', 'shard-00001', 'shard-00002']) {
       for (const name of readdirSync(join(made.folder, 'built', shard)).filter((file) => !file.endsWith('.sqlite'))) {
@@ -78,18 +78,18 @@ for (const kind of KINDS) {
       }
     }
     for (const path of made.paths) rmSync(path);
-    assert.deepEqual(await verifyIndex(out(made, 'copied'), quietly), []);
+    assert.deepEqual(await indexProblems(out(made, 'copied')), []);
   });
 }
 
-test('jobs adopt their parts, and the merged index answers as the one of one process', async (t) => {
+test('jobs adopt their parts, and the merged index gives the results of one built by one process', async (t) => {
   const made = await corpusAndVectors(t, { cuts: [2000] });
   const options = {
     corpus: made.corpus,
     corpusOptions: {},
     encoder,
     kernel,
-    vectors: given(made.paths),
+    vectors: precomputed(made.paths),
     overwrite: false,
     passageTemplate: '{contents}',
     uniqueIds: false,
@@ -108,14 +108,14 @@ test('jobs adopt their parts, and the merged index answers as the one of one pro
   assert.deepEqual(await search(out(made, 'blank')), await search(out(made, 'one')));
 });
 
-test('jobs with other vectors, or that embed, are not taken for those of the same index', async (t) => {
+test('jobs with other vectors, or with embedded ones, are not merged', async (t) => {
   const made = await corpusAndVectors(t, { rows: 40 });
   const other = writeVectors(
     made.folder,
     'other.faiss',
     Buffer.from(fileBytes('faiss', made.values.toReversed(), DIMENSION)),
   );
-  const job = (index: number, name: string, vectors: GivenVectors | undefined) =>
+  const job = (index: number, name: string, vectors: PrecomputedVectors | undefined) =>
     buildShardJob({
       corpus: made.corpus,
       corpusOptions: {},
@@ -129,43 +129,47 @@ test('jobs with other vectors, or that embed, are not taken for those of the sam
       shard: { index, of: 2 },
     });
   const others = {
-    other: given(other),
-    metric: given(made.paths, 'adopt', { metric: 'l2' }),
-    copied: given(made.paths, 'copy'),
+    other: precomputed(other),
+    metric: precomputed(made.paths, 'adopt', { metric: 'l2' }),
+    copied: precomputed(made.paths, 'copy'),
     embedded: undefined,
   };
   for (const [name, vectors] of Object.entries(others)) {
-    await job(0, name, given(made.paths));
-    assert.equal((await job(0, name, given(made.paths))).wasComplete, true);
+    await job(0, name, precomputed(made.paths));
+    assert.equal((await job(0, name, precomputed(made.paths))).wasComplete, true);
     await assert.rejects(job(0, name, vectors), trawlError('BUILD_DIFFERS', /vectors/), name);
     await job(1, name, vectors);
     const merged = mergeIndex(out(made, name), { overwrite: false, uniqueIds: false });
-    await assert.rejects(merged, trawlError('SHARDS_DIFFER', /shard-00001 does not belong.*vectors/), name);
+    await assert.rejects(
+      merged,
+      trawlError('SHARDS_DIFFER', /shard-00001 was built with other settings.*vectors/),
+      name,
+    );
   }
 });
 
 test('an index with relative paths can be moved with its vectors', async (t) => {
   const made = await corpusAndVectors(t);
-  const vectors = given(made.paths, 'adopt', { relativePaths: true });
+  const vectors = precomputed(made.paths, 'adopt', { relativePaths: true });
   await build({ corpus: made.corpus, out: join(made.folder, 'a', 'index'), vectors });
   const moved = `${made.folder}-moved`;
   t.after(() => rmSync(moved, { recursive: true, force: true }));
   renameSync(made.folder, moved);
-  assert.equal(openIndexDirectory(join(moved, 'a', 'index')).source.shards[0]!.segments[0]!.path, join(moved, 'emb'));
+  assert.equal(openIndexDirectory(join(moved, 'a', 'index')).source!.shards[0]!.segments[0]!.path, join(moved, 'emb'));
 });
 
-test('relative paths hold whichever way the index was named when it was made', async (t) => {
+test('relative paths are right if the index was built through a link', async (t) => {
   const made = await corpusAndVectors(t, { rows: 40 });
   mkdirSync(join(made.folder, 'far', 'away'), { recursive: true });
   symlinkSync(join('far', 'away'), join(made.folder, 'link'));
-  const vectors = given(made.paths, 'adopt', { relativePaths: true });
+  const vectors = precomputed(made.paths, 'adopt', { relativePaths: true });
   await build({ corpus: made.corpus, out: join(made.folder, 'link', 'index'), vectors });
-  assert.deepEqual(await verifyIndex(join(made.folder, 'far', 'away', 'index'), quietly), []);
+  assert.deepEqual(await indexProblems(join(made.folder, 'far', 'away', 'index')), []);
 });
 
-test('an adopted file that is missing, cut, replaced or changed is an error that names it', async (t) => {
-  const made = await corpusAndVectors(t, { rows: 40_000, kind: 'npy' });
-  await build({ corpus: made.corpus, out: out(made), vectors: given(made.paths), kernel });
+test('an adopted file that is missing, truncated, replaced or changed is an error that names it', async (t) => {
+  const made = await corpusAndVectors(t, { rows: 40_000, fileType: 'npy' });
+  await build({ corpus: made.corpus, out: out(made), vectors: precomputed(made.paths), kernel });
   const [path] = made.paths as [string];
   const bytes = readFileSync(path);
   const opened = (): unknown => openIndexDirectory(out(made));
@@ -173,15 +177,18 @@ test('an adopted file that is missing, cut, replaced or changed is an error that
   writeFileSync(path, bytes.subarray(0, bytes.length - 4));
   assert.throws(opened, trawlError('INDEX_FILE_TRUNCATED', /emb: .* bytes, but its rows end at byte/));
   writeFileSync(path, Buffer.concat([bytes, Buffer.alloc(4)]));
-  assert.throws(opened, trawlError('INDEX_FILE_TRUNCATED', /emb: 1280132 bytes, and had 1280128 when it was adopted/));
+  assert.throws(
+    opened,
+    trawlError('INDEX_FILE_TRUNCATED', /emb: has 1280132 bytes, but had 1280128 when it was adopted/),
+  );
   writeFileSync(path, Buffer.concat([bytes.subarray(0, 128), Buffer.alloc(bytes.length - 128, 1)]));
-  assert.throws(opened, trawlError('INDEX_FILE_FOREIGN', /emb: holds other values than when it was adopted/));
+  assert.throws(opened, trawlError('INDEX_FILE_FOREIGN', /emb: its content changed after it was adopted/));
   const changed = Buffer.from(bytes);
-  // Between two pieces of the sample.
+  // Between two parts of the sample.
   changed[128 + 6000]! ^= 1;
   writeFileSync(path, changed);
   opened();
-  const problems = await verifyIndex(out(made), quietly);
+  const problems = await indexProblems(out(made));
   assert.match(problems.join('\n'), /emb: sha256 of bytes 128 to 1280128 is .* when the file was adopted/);
   rmSync(path);
   assert.throws(opened, trawlError('INDEX_FILE_MISSING', /emb: cannot be read/));
@@ -189,65 +196,75 @@ test('an adopted file that is missing, cut, replaced or changed is an error that
   opened();
 });
 
-test('vectors that do not belong are refused with both numbers, and nothing that opens is left', async (t) => {
+test('vectors that do not match the corpus are refused with both numbers, and no index is left', async (t) => {
   const made = await corpusAndVectors(t);
-  const refused = async (vectors: ReturnType<typeof given>, message: RegExp, corpus = made.corpus): Promise<void> => {
+  const refused = async (
+    vectors: ReturnType<typeof precomputed>,
+    message: RegExp,
+    corpus = made.corpus,
+  ): Promise<void> => {
     await assert.rejects(build({ corpus, out: out(made), vectors }), trawlError('VECTORS_MISMATCH', message));
     assert.ok(!existsSync(out(made)) && !existsSync(`${out(made)}.partial`));
   };
   const rows = (count: number): object[] =>
     Array.from({ length: count }, (_, id) => ({ id, contents: `passage ${id}` }));
   const [short, long] = writeCorpus(made.folder, { 'short.jsonl': rows(499), 'long.jsonl': rows(501) });
-  await refused(given(made.paths), /500 vectors, and the corpus has at most 499 passages/, [short!]);
-  await refused(given(made.paths), /500 vectors, and the corpus has 501 passages/, [long!]);
+  await refused(precomputed(made.paths), /500 vectors, but the corpus has at most 499 passages/, [short!]);
+  await refused(precomputed(made.paths), /500 vectors, but the corpus has 501 passages/, [long!]);
   const raw = join(made.folder, 'emb_e5.memmap');
   writeFileSync(raw, Buffer.alloc(500 * DIMENSION * 2));
-  await refused(given([raw]), /250 vectors, and the corpus has 500 passages.*--dtype float16/);
-  const set = { ...given(made.paths).set, ids: Array.from({ length: 500 }, (_, i) => String(i === 321 ? 322 : i)) };
-  await refused({ set, use: 'adopt', metric: 'inner-product' }, /Row 321: .* id "322", the corpus has "321"/);
+  await refused(precomputed([raw]), /250 vectors, but the corpus has 500 passages.*--dtype float16/);
+  const set = {
+    ...precomputed(made.paths).set,
+    ids: Array.from({ length: 500 }, (_, i) => String(i === 321 ? 322 : i)),
+  };
+  await refused(
+    { set, use: 'adopt', metric: 'inner-product' },
+    /Row 321: the vector file has id "322", the corpus "321"/,
+  );
   const wide = fileBytes('npy', new Float32Array(500 * 4), 4);
   writeFileSync(join(made.folder, 'wide.npy'), wide);
   assert.throws(
-    () => given([join(made.folder, 'wide.npy')]),
-    trawlError('VECTORS_MISMATCH', /4 dimensions, and fake gives 8/),
+    () => precomputed([join(made.folder, 'wide.npy')]),
+    trawlError('VECTORS_MISMATCH', /4 dimensions, those of fake have 8/),
   );
 });
 
-test('the metric of the file and of the model have to agree, unless one is named', async (t) => {
+test('the metrics of file and model must agree, unless --metric is given', async (t) => {
   const made = await corpusAndVectors(t);
   const bytes = readFileSync(made.paths[0]!);
   bytes.write('IxF2');
   bytes.writeInt32LE(1, 33);
   writeFileSync(made.paths[0]!, bytes);
   assert.throws(
-    () => given(made.paths),
+    () => precomputed(made.paths),
     trawlError(
       'VECTORS_MISMATCH',
-      /metric l2, and vectors of fake are compared by inner-product.*--metric l2 or --metric inner-product/,
+      /metric of this file is l2, that of fake is inner-product.*--metric l2 or --metric inner-product/,
     ),
   );
   for (const metric of ['l2', 'inner-product', 'cosine'] as const) {
     const index = out(made, metric);
-    await build({ corpus: made.corpus, out: index, vectors: given(made.paths, 'adopt', { metric }), kernel });
+    await build({ corpus: made.corpus, out: index, vectors: precomputed(made.paths, 'adopt', { metric }), kernel });
     assert.equal(openIndexDirectory(index).manifest.metric, metric);
     assert.equal((await search(index)).rows.length, 20);
-    assert.deepEqual(await verifyIndex(index, quietly), []);
+    assert.deepEqual(await indexProblems(index), []);
   }
 });
 
 for (const withEngine of kernel === undefined ? [false] : [true, false]) {
-  test(`a value that is not finite is named with file, row and column (${withEngine ? 'with' : 'without'} the engine)`, async (t) => {
-    for (const kind of ['npy', 'memmap-fp16', 'faiss'] as const) {
+  test(`a value that is not finite is an error with file, row and column (${withEngine ? 'with' : 'without'} the engine)`, async (t) => {
+    for (const fileType of ['npy', 'memmap-fp16', 'faiss'] as const) {
       for (const use of ['adopt', 'copy'] as const) {
-        const made = await corpusAndVectors(t, { kind, cuts: [900] });
-        const width = kind.endsWith('fp16') ? 2 : 4;
+        const made = await corpusAndVectors(t, { fileType, cuts: [900] });
+        const width = fileType.endsWith('fp16') ? 2 : 4;
         const whole = Buffer.concat(made.paths.map((path) => readFileSync(path)));
         const header = whole.length - 500 * DIMENSION * width;
         const at = header + (321 * DIMENSION + 5) * width;
         if (width === 2) whole.writeUInt16LE(0x7c00, at);
         else whole.writeFloatLE(Number.NaN, at);
         writeFileSync(made.paths[1]!, whole.subarray(900));
-        const vectors = given(made.paths, use, { kind });
+        const vectors = precomputed(made.paths, use, { fileType });
         await assert.rejects(
           build({
             corpus: made.corpus,
@@ -259,7 +276,7 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
           trawlError(
             'NON_FINITE_VECTOR',
             new RegExp(
-              `part_ab: the vector of row 321 holds (NaN|Infinity) in column 5 \\(byte ${at - 900}\\)[^]*passage again\\.$`,
+              `part_ab: the vector of row 321 has (NaN|Infinity) in column 5 \\(byte ${at - 900}\\)[^]*passage again\\.$`,
             ),
           ),
         );
@@ -269,21 +286,21 @@ for (const withEngine of kernel === undefined ? [false] : [true, false]) {
   });
 }
 
-test('new rows of an imported index are compared as its old ones, whatever the model says', async (t) => {
+test('an update of an imported index keeps its metric, whatever that of the model', async (t) => {
   const made = await corpusAndVectors(t, { rows: 40 });
   const more = writeCorpus(made.folder, { 'more.jsonl': [{ id: 40, contents: 'passage 40' }] });
   for (const metric of ['l2', 'cosine'] as const) {
     const index = out(made, metric);
-    const vectors = { ...given(made.paths, 'adopt', { metric }), relativePaths: metric === 'l2' };
+    const vectors = { ...precomputed(made.paths, 'adopt', { metric }), relativePaths: metric === 'l2' };
     await build({ corpus: made.corpus, out: index, vectors, kernel });
     const { added, manifest } = await update({ corpus: [...made.corpus, ...more], out: index, kernel });
     assert.deepEqual([added, manifest.rows, manifest.metric], [1, 41, metric]);
-    assert.deepEqual(await verifyIndex(index, quietly), []);
+    assert.deepEqual(await indexProblems(index), []);
     assert.equal((await search(index)).rows.length, 20);
   }
 });
 
-test('vectors and corpora that would go with the index that is replaced are refused', async (t) => {
+test('inputs in the index that is replaced are refused', async (t) => {
   const made = await corpusAndVectors(t, { rows: 40 });
   const index = out(made);
   await build({ corpus: made.corpus, out: index });
@@ -293,23 +310,24 @@ test('vectors and corpora that would go with the index that is replaced are refu
   const link = join(made.folder, 'link.faiss');
   symlinkSync(own, link);
   const attempts = [
-    build({ corpus: made.corpus, out: index, overwrite: true, vectors: given([own]) }),
-    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: given([link]) }),
+    build({ corpus: made.corpus, out: index, overwrite: true, vectors: precomputed([own]) }),
+    build({ corpus: made.corpus, out: `${index}/`, overwrite: true, vectors: precomputed([link]) }),
     build({ corpus: [inside], out: index, overwrite: true }),
   ];
-  for (const attempt of attempts) await assert.rejects(attempt, trawlError('USAGE', /lies in .*index, which goes/));
+  for (const attempt of attempts)
+    await assert.rejects(attempt, trawlError('USAGE', /is an input of this build, but the build removes .*index/));
   assert.equal(openIndexDirectory(index).manifest.rows, 40);
   assert.equal(existsSync(inside), true);
   const beside = out(made, 'beside');
-  await build({ corpus: [inside], out: beside, vectors: given([own]) });
-  assert.deepEqual(await verifyIndex(beside, quietly), []);
+  await build({ corpus: [inside], out: beside, vectors: precomputed([own]) });
+  assert.deepEqual(await indexProblems(beside), []);
 });
 
-test('an import that is stopped goes on with what is complete; changed vectors are refused', async (t) => {
+test('a stopped import resumes with its complete shards, and refuses changed vectors', async (t) => {
   const made = await corpusAndVectors(t);
-  // Whole seconds, which can be set again.
+  // Whole seconds, so that the test can restore it.
   utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
-  const vectors = given(made.paths);
+  const vectors = precomputed(made.paths);
   await build({ corpus: made.corpus, out: out(made, 'whole'), vectors, shardRows: 100, kernel });
   const stop = new AbortController();
   const onProgress = ({ stage, shard }: { stage: string; shard?: number }): void => {
@@ -318,12 +336,12 @@ test('an import that is stopped goes on with what is complete; changed vectors a
   const options = { corpus: made.corpus, out: out(made), shardRows: 100, kernel };
   await assert.rejects(
     build({ ...options, vectors, signal: stop.signal, onProgress }),
-    trawlError('CANCELLED', /the same command goes on there/),
+    trawlError('CANCELLED', /run the same command again/),
   );
   const first = statSync(join(`${out(made)}.partial`, 'shard-00000', 'shard.json')).mtimeMs;
   utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_001);
   await assert.rejects(
-    build({ ...options, vectors: given(made.paths) }),
+    build({ ...options, vectors: precomputed(made.paths) }),
     trawlError('BUILD_DIFFERS', /vectors files: .*--restart/),
   );
   utimesSync(made.paths[0]!, 1_700_000_000, 1_700_000_000);
@@ -333,33 +351,33 @@ test('an import that is stopped goes on with what is complete; changed vectors a
   assert.equal(manifest.generation, openIndexDirectory(out(made, 'whole')).manifest.generation);
 });
 
-test('codes and float16 rows are made of adopted vectors later, and the files are left alone', {
-  skip: kernel === undefined && 'no native engine',
+test('optimize makes codes and float16 rows of adopted vectors, and leaves their files unchanged', {
+  skip: kernel === undefined && 'the native engine is not available',
 }, async (t) => {
-  const made = await corpusAndVectors(t, { kind: 'npy' });
-  await build({ corpus: made.corpus, out: out(made), vectors: given(made.paths) });
+  const made = await corpusAndVectors(t, { fileType: 'npy' });
+  await build({ corpus: made.corpus, out: out(made), vectors: precomputed(made.paths) });
   const before = await search(out(made));
   const summary = await optimizeIndex(out(made), kernel!, { ...quietly, float16: true });
   assert.deepEqual([summary.codesMade, summary.rewritten], [1, 1]);
   assert.deepEqual(await search(out(made)), before);
   assert.ok(existsSync(made.paths[0]!));
   rmSync(made.paths[0]!);
-  assert.deepEqual(await verifyIndex(out(made), quietly), []);
+  assert.deepEqual(await indexProblems(out(made)), []);
 });
 
-test('lengths far from 1 are remarked on where the model normalises', async (t) => {
+test('lengths far from 1 are reported if the model normalises', async (t) => {
   const made = await corpusAndVectors(t);
   const notes: string[] = [];
   const normalising = { ...encoder, identity: { ...encoder.identity, normalize: true }, dimension: DIMENSION };
   await build({
     corpus: made.corpus,
     out: out(made),
-    vectors: given(made.paths),
+    vectors: precomputed(made.paths),
     encoder: normalising as typeof encoder,
     onNote: (text) => notes.push(text),
   });
   assert.match(
     notes.join('\n'),
-    /rows 0 to 500: fake makes vectors of length 1, these have lengths from \d\.\d+ to \d\.\d+/,
+    /Rows 0 to 500: Vectors of fake have length 1, but a sample of these has lengths from \d\.\d+ to \d\.\d+/,
   );
 });

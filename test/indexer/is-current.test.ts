@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { currentIndex, type WantedIndex } from '../../indexer/build/is-current.ts';
+import { currentIndex, type WantedIndex } from '../../indexer/building/is-current.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
@@ -16,7 +16,7 @@ const FILES = {
   'b.tsv': '3\tthree\n4\tfour\n',
 };
 
-/** An index of two files, and whether it counts as current for a changed wish. */
+/** An index of two files, and a check whether it is current for other options. */
 async function indexed(
   t: TestContext,
   files: Parameters<typeof writeCorpus>[1] = FILES,
@@ -53,7 +53,7 @@ test('an index of the same files, model and options is current', async (t) => {
   assert.equal(await current({ uniqueIds: true, corpusOptions: { skipBadLines: true } }), true);
 });
 
-test('it is not current for another template, model or limit of the model', async (t) => {
+test('an index is not current for another template, model or limit of the model', async (t) => {
   const { current } = await indexed(t);
   assert.equal(await current({ passageTemplate: '{contents} ' }), false);
   assert.equal(await current({ model: { ...FAKE_MODEL, sha256: 'e'.repeat(64) } }), false);
@@ -61,7 +61,7 @@ test('it is not current for another template, model or limit of the model', asyn
   assert.equal(await current({ model: { ...FAKE_MODEL, prefixes: { query: '', passage: 'passage: ' } } }), false);
 });
 
-test('it is not current for more, fewer, renamed or reordered files', async (t) => {
+test('an index is not current for more, fewer, renamed or reordered files', async (t) => {
   const { folder, corpus, current } = await indexed(t);
   const [extra] = writeCorpus(folder, { 'c.jsonl': [{ contents: 'more' }] });
   const [renamed] = writeCorpus(folder, { 'z.jsonl': FILES['a.jsonl'] });
@@ -71,7 +71,7 @@ test('it is not current for more, fewer, renamed or reordered files', async (t) 
   assert.equal(await current({ corpus: corpus.toReversed() }), false);
 });
 
-test('it is not current for files with other bytes, also of the same length', async (t) => {
+test('an index is not current for files with other bytes, also of the same length', async (t) => {
   const { corpus, current } = await indexed(t);
   writeFileSync(corpus[1]!, '3\tthree\n4\tfive\n');
   assert.equal(await current(), false);
@@ -79,13 +79,13 @@ test('it is not current for files with other bytes, also of the same length', as
   assert.equal(await current(), true);
 });
 
-test('it is not current where the options of reading would give other passages', async (t) => {
+test('an index is not current if the options of reading would give other passages', async (t) => {
   const { current } = await indexed(t);
   assert.equal(await current({ corpusOptions: { tsvIdType: 'string' } }), false);
   assert.equal(await current({ corpusOptions: { tsvLayout: 'r1-searcher' } }), true);
 });
 
-test('it is not current where a build would stop at what was passed over', async (t) => {
+test('an index is not current if a build would fail at lines that were skipped', async (t) => {
   const bad = await indexed(t, { 'a.jsonl': '{"contents": "x"}\nbroken\n' }, { skipBadLines: true });
   assert.equal(await bad.current(), true);
   assert.equal(await bad.current({ corpusOptions: {} }), false);
@@ -107,7 +107,7 @@ test('a damaged or absent index is not current', async (t) => {
   assert.equal(await current(), false);
 });
 
-test('a corpus that is not there is an error and not a change', async (t) => {
+test('a missing corpus is an error, not a change', async (t) => {
   const { folder, current } = await indexed(t);
   await assert.rejects(current({ corpus: [join(folder, 'none.jsonl')] }), trawlError('CORPUS_NOT_FOUND'));
 });

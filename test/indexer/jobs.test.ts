@@ -5,17 +5,18 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { buildShardJob, type JobSummary } from '../../indexer/build/build-shard-job.ts';
-import { mergeIndex } from '../../indexer/build/merge-index.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
+import { BuildLock } from '../../indexer/building/build-lock.ts';
+import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { type Build, build, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 
 const ROWS = Array.from({ length: 1_000 }, (_, i) => ({
   id: `p${i % 990}`,
@@ -46,13 +47,13 @@ function job(index: number, of: number, options: Build): Promise<JobSummary> {
   });
 }
 
-/** The bytes of every file but the passage files. */
+/** The bytes of all files except passage files. */
 function filesOf(index: string): Record<string, string> {
   const names = (readdirSync(index, { recursive: true }) as string[]).filter((name) => /\.(json|faiss|i8)$/.test(name));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(index, name)).toString('base64')]));
 }
 
-test('jobs in any order make the shards that one process makes, byte for byte', async (t) => {
+test('jobs in any order build the shards that one process builds, byte for byte', async (t) => {
   const { folder, out, corpus } = await places(t);
   for (const index of [2, 0, 3, 1]) await job(index, 4, { corpus, out });
   const { manifest, duplicates } = await mergeIndex(out, OPTIONS);
@@ -60,13 +61,13 @@ test('jobs in any order make the shards that one process makes, byte for byte', 
   assert.deepEqual(filesOf(out), filesOf(join(folder, 'whole')));
   assert.equal(existsSync(`${out}.partial`), false);
   assert.deepEqual(readdirSync(out).sort(), ['manifest.json', ...[0, 1, 2, 3].map((i) => `shard-0000${i}`)]);
-  // Ids that repeat in different shards are found when these are joined.
+  // Ids that repeat in different shards are found by the merge.
   assert.equal(manifest.corpus.duplicateIds, 10);
   assert.deepEqual(duplicates.examples[0], { id: 'p0', rows: [0, 990], lines: [1, 991] });
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
 });
 
-test('TSV with a header, gzip, blank lines and bad lines are cut alike by jobs and by one process', async (t) => {
+test('jobs and one process split TSV with a header, gzip, blank lines and bad lines into the same shards', async (t) => {
   const folder = await tempFolder(t);
   const lines = ROWS.slice(0, 120).map(({ contents }, i) =>
     i % 7 === 3 ? 'broken' : JSON.stringify({ id: i, contents }),
@@ -77,7 +78,7 @@ test('TSV with a header, gzip, blank lines and bad lines are cut alike by jobs a
     'd.jsonl': '',
   });
   const packed = join(folder, 'c.jsonl.gz');
-  // Two members, as tools that append to gzip files leave them.
+  // Two gzip members, as tools that append to a file write them.
   writeFileSync(
     packed,
     Buffer.concat([gzipSync(`${lines.slice(0, 50).join('\n')}\n`), gzipSync(lines.slice(50).join('\n'))]),
@@ -106,17 +107,17 @@ for (const [rows, of] of [
   [5, 5],
   [1, 1],
 ] as const) {
-  test(`${rows} passages in ${of} shards are searched as in one`, async (t) => {
+  test(`${rows} passages in ${of} shards give the search results of one shard`, async (t) => {
     const { folder, out, corpus } = await places(t, ROWS.slice(0, rows));
     for (let i = 0; i < of; i++) await job(i, of, { corpus, out });
     const { manifest } = await mergeIndex(out, OPTIONS);
     assert.deepEqual([manifest.rows, manifest.shards.length], [rows, of]);
-    assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+    assert.deepEqual(await indexProblems(out), []);
     await build({ corpus, out: join(folder, 'one'), kernel });
     const query = new FakeTextEncoder().vectorOf('a query');
     const found = [];
     for (const index of [out, join(folder, 'one')]) {
-      const engine = await openEngine(openIndexDirectory(index).source, {});
+      const engine = await openEngine(openIndexDirectory(index).source!, {});
       found.push(await engine.search({ queries: query, count: 1, k: 3 }));
       await engine.close();
     }
@@ -124,13 +125,13 @@ for (const [rows, of] of [
   });
 }
 
-test('a corpus without passages makes empty shards, and no index', async (t) => {
+test('a corpus without passages gives empty shards, and no index', async (t) => {
   const { out, corpus } = await places(t, []);
   for (const index of [0, 1]) assert.equal((await job(index, 2, { corpus, out })).manifest.rows, 0);
   await assert.rejects(mergeIndex(out, OPTIONS), trawlError('CORPUS_EMPTY'));
 });
 
-test('a shard that is complete is not made again, and only with --restart by other settings', async (t) => {
+test('a complete shard is not built again; with other settings --restart is needed', async (t) => {
   const { out, corpus } = await places(t);
   await job(0, 2, { corpus, out });
   const encoder = new FakeTextEncoder();
@@ -145,28 +146,72 @@ test('a shard that is complete is not made again, and only with --restart by oth
   assert.equal((await job(0, 2, { ...other, restart: true })).manifest.corpus.passageTemplate, '{contents}!');
 });
 
-test('shards are joined only when all are there, complete, and none twice', async (t) => {
+test('a merge needs every shard exactly once, and complete', async (t) => {
   const { out, corpus } = await places(t);
   const partial = `${out}.partial`;
-  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('INDEX_NOT_FOUND', /no shards in .*--shard/));
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('INDEX_NOT_FOUND', /^No shards in .*--shard/));
   await job(0, 3, { corpus, out });
   await job(2, 3, { corpus, out });
   const refused = (reason: RegExp): Promise<void> =>
     assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_INCOMPLETE', reason));
-  await refused(/lines 334 to 666 of the corpus are in no shard: 1\/3 is missing/);
+  await refused(/no shard contains lines 334 to 666 of the corpus: 1\/3 is missing/);
   mkdirSync(join(partial, 'shard-00001'));
-  await refused(/shard-00001 is not finished; run the same job again/);
+  await refused(/shard-00001 is unfinished\. Run the same job again/);
   rmSync(join(partial, 'shard-00001'), { recursive: true });
   await job(1, 3, { corpus, out });
   cpSync(join(partial, 'shard-00001'), join(partial, 'shard-copy'), { recursive: true });
-  await refused(/shard-00001 and shard-copy both hold lines 334 to 666 of the corpus; move one away/);
+  await refused(/shard-00001 and shard-copy both contain lines 334 to 666 of the corpus\. Move one of them away/);
   rmSync(join(partial, 'shard-copy'), { recursive: true });
   rmSync(join(partial, 'shard-00002'), { recursive: true });
-  await refused(/lines 667 to 1000 of the corpus are in no shard: 2\/3 is missing/);
+  await refused(/no shard contains lines 667 to 1000 of the corpus: 2\/3 is missing/);
   await job(2, 3, { corpus, out });
   assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
   // A scheduler may run the last step twice.
   assert.deepEqual((({ merged, manifest }) => [merged, manifest.rows])(await mergeIndex(out, OPTIONS)), [false, 1_000]);
+});
+
+test('a merge removes the files of jobs that were killed at their start, and reports the complete index', async (t) => {
+  const { out, corpus } = await places(t);
+  for (const index of [0, 1]) await job(index, 2, { corpus, out });
+  await mergeIndex(out, OPTIONS);
+  const partial = `${out}.partial`;
+  const leftovers: readonly (() => void)[] = [
+    () => mkdirSync(partial),
+    () => BuildLock.acquire(partial, 'exclusive').release(),
+    () => mkdirSync(join(partial, 'shard-00000'), { recursive: true }),
+    () => BuildLock.acquire(join(partial, 'shard-00000'), 'exclusive').release(),
+  ];
+  for (const i of leftovers.keys()) {
+    for (const leave of leftovers.slice(0, i + 1)) leave();
+    const { merged, manifest } = await mergeIndex(out, OPTIONS);
+    assert.deepEqual([merged, manifest.rows], [false, 1_000]);
+    assert.equal(existsSync(partial), false);
+  }
+  // Also with shards in the folder of the index, and with none.
+  rmSync(join(out, 'manifest.json'));
+  mkdirSync(partial);
+  assert.equal((await mergeIndex(out, OPTIONS)).merged, true);
+  rmSync(out, { recursive: true });
+  mkdirSync(partial);
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('INDEX_NOT_FOUND'));
+});
+
+test('a merge is refused beside an unfinished build of one process, and beside a running job', async (t) => {
+  const { out, corpus } = await places(t);
+  await build({ corpus, out });
+  const failing = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
+  const more = { corpus, out, overwrite: true, passageTemplate: '{contents} ', encoder: failing };
+  await assert.rejects(build(more), trawlError('ENCODING_FAILED'));
+  await assert.rejects(
+    mergeIndex(out, OPTIONS),
+    trawlError('SHARDS_INCOMPLETE', /unfinished build of trawl index without --shard/),
+  );
+  rmSync(`${out}.partial`, { recursive: true });
+  mkdirSync(`${out}.partial`);
+  const lock = BuildLock.acquire(`${out}.partial`, 'shared');
+  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('BUILD_LOCKED'));
+  lock.release();
+  assert.ok(existsSync(`${out}.partial`));
 });
 
 test('a shard of another corpus, model, template or option is named with what differs', async (t) => {
@@ -190,7 +235,7 @@ test('a shard of another corpus, model, template or option is named with what di
   await assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_DIFFER', /number of shards: 2, now 3/));
 });
 
-test('shards that were built in other places are joined where somebody puts them', async (t) => {
+test('shards that were moved into one folder are merged there', async (t) => {
   const { folder, out, corpus } = await places(t);
   for (const index of [0, 1]) await job(index, 2, { corpus, out: join(folder, `machine${index}`) });
   mkdirSync(out);
@@ -203,7 +248,7 @@ test('shards that were built in other places are joined where somebody puts them
   assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00000', 'shard-00001']);
 });
 
-test('ids that repeat across shards stop a merge that asks for unique ones', async (t) => {
+test('a merge with --unique-ids refuses ids that repeat across shards', async (t) => {
   const { out, corpus } = await places(t);
   for (const index of [0, 1]) await job(index, 2, { corpus, out, uniqueIds: true });
   await assert.rejects(
@@ -213,19 +258,22 @@ test('ids that repeat across shards stop a merge that asks for unique ones', asy
   assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
 });
 
-test('a job and a build of the whole do not go on with each other', async (t) => {
+test('a job does not resume a build of the whole index, nor the other way round', async (t) => {
   const { folder, out, corpus } = await places(t);
   await job(0, 2, { corpus, out });
-  await assert.rejects(build({ corpus, out }), trawlError('BUILD_DIFFERS', /it has shards of jobs/));
+  await assert.rejects(build({ corpus, out }), trawlError('BUILD_DIFFERS', /its shards were built by jobs/));
   assert.equal((await build({ corpus, out, restart: true })).manifest.rows, 1_000);
   const second = join(folder, 'second');
   const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
   await assert.rejects(build({ corpus, out: second, encoder }), trawlError('ENCODING_FAILED'));
-  await assert.rejects(job(0, 2, { corpus, out: second }), trawlError('BUILD_DIFFERS', /build of one process/));
-  await assert.rejects(mergeIndex(second, OPTIONS), trawlError('SHARDS_INCOMPLETE', /build of one process/));
+  await assert.rejects(job(0, 2, { corpus, out: second }), trawlError('BUILD_DIFFERS', /build without --shard/));
+  await assert.rejects(
+    mergeIndex(second, OPTIONS),
+    trawlError('SHARDS_INCOMPLETE', /unfinished build of trawl index without --shard.*to finish it/),
+  );
 });
 
-test('of two jobs on one shard the second is refused, jobs on different shards are not, and nobody merges meanwhile', async (t) => {
+test('while a job runs, a second job on its shard and a merge are refused, and jobs on other shards run', async (t) => {
   const { out, corpus } = await places(t);
   let go: () => void = () => undefined;
   const released = new Promise<void>((resolve) => (go = resolve));
@@ -239,7 +287,7 @@ test('of two jobs on one shard the second is refused, jobs on different shards a
   });
   const first = job(0, 2, { corpus, out, encoder });
   await atWork;
-  const locked = trawlError('BUILD_LOCKED', /shard-00000 at this moment/);
+  const locked = trawlError('BUILD_LOCKED', /shard-00000\. Wait/);
   await assert.rejects(job(0, 2, { corpus, out }), locked);
   await assert.rejects(job(0, 2, { corpus, out, restart: true }), locked);
   await job(1, 2, { corpus, out });
@@ -250,13 +298,13 @@ test('of two jobs on one shard the second is refused, jobs on different shards a
   assert.equal((await mergeIndex(out, OPTIONS)).manifest.rows, 1_000);
 });
 
-test('a lock ends with the process that holds it, and what names its owner keeps nobody out', async (t) => {
+test('a lock ends with its process; the owner file alone locks nothing', async (t) => {
   const { out, corpus } = await places(t);
   await assert.rejects(
     build({ corpus, out, encoder: new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') }) }),
     trawlError('ENCODING_FAILED'),
   );
-  const lock = new URL('../../src/file-lock.js', import.meta.url).href;
+  const lock = new URL('../../src/system/file-lock.js', import.meta.url).href;
   const code = `import { FileLock } from ${JSON.stringify(lock)};
     globalThis.held = FileLock.acquire(${JSON.stringify(join(`${out}.partial`, 'build.lock'))}, 'exclusive');
     console.log(held !== undefined); setInterval(() => {}, 1000);`;
@@ -266,14 +314,14 @@ test('a lock ends with the process that holds it, and what names its owner keeps
   t.after(() => child.kill('SIGKILL'));
   const [said] = (await once(child.stdout!, 'data')) as [Buffer];
   assert.equal(String(said), 'true\n');
-  // The owner file is of the build before; it is only for the message.
+  // The owner file is from the earlier build, and is only used in the message.
   await assert.rejects(build({ corpus, out }), trawlError('BUILD_LOCKED', /Process \d+ on .* is building/));
   child.kill('SIGKILL');
   await once(child, 'exit');
   assert.equal((await build({ corpus, out })).manifest.rows, 1_000);
 });
 
-test('a build is refused to go on with another corpus, model or option, and says what differs', async (t) => {
+test('a build with another corpus, model or option is not resumed, and the error names what differs', async (t) => {
   const { folder, out, corpus } = await places(t);
   const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
   await assert.rejects(build({ corpus, out, encoder }), trawlError('ENCODING_FAILED'));
@@ -293,13 +341,13 @@ test('a build is refused to go on with another corpus, model or option, and says
   for (const [other, reason] of others) {
     await assert.rejects(build({ corpus, out, ...other }), trawlError('BUILD_DIFFERS', reason));
   }
-  // What decides nothing may change.
+  // Options that do not change the index may differ.
   const { resumedRows } = await build({ corpus, out, uniqueIds: false, shardRows: 5_000, checkpointMs: 0 });
   assert.equal(resumedRows, 768);
   assert.equal(readIndexManifest(out).rows, 1_000);
 });
 
-test('vectors that are not what was noted of them are made again', async (t) => {
+test('vectors that do not match their checkpoint are made again', async (t) => {
   const { folder, out, corpus } = await places(t);
   const encoder = new FakeTextEncoder({ failing: (text) => text.startsWith('passage 900') });
   await assert.rejects(build({ corpus, out, encoder, kernel }), trawlError('ENCODING_FAILED'));
@@ -310,7 +358,7 @@ test('vectors that are not what was noted of them are made again', async (t) => 
   const notes: string[] = [];
   const { resumedRows } = await build({ corpus, out, kernel, onNote: (text) => notes.push(text) });
   assert.equal(resumedRows, 0);
-  assert.match(notes.join(), /its vectors are not what was noted of them/);
+  assert.match(notes.join(), /the vectors do not match their checkpoint/);
   await build({ corpus, out: join(folder, 'other'), kernel });
   assert.deepEqual(filesOf(out), filesOf(join(folder, 'other')));
 });

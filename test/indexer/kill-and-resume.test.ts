@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { killAndResume } from './kill-and-resume.ts';
 
-// The long form: node scripts/kill-test.mjs --moments 200, and with --updates
+// The long form: npm run test:kill, and with -- --updates
 for (const updates of [false, true]) {
-  test(`${updates ? 'updates' : 'builds'} that are killed at random moments and run again give the undisturbed index`, async (t) => {
+  test(`${updates ? 'updates' : 'builds'} that are killed at random moments and resumed make the same index as undisturbed ones`, async (t) => {
     const result = await killAndResume({
       folder: await tempFolder(t),
       moments: updates ? 4 : 8,
@@ -14,7 +14,7 @@ for (const updates of [false, true]) {
       updates,
     });
     if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
-    assert.ok(result.kills >= 2, `${result.kills} kills met a running build`);
+    assert.ok(result.kills >= 2, `${result.kills} builds were killed`);
     assert.ok(result.compared >= 1);
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
@@ -15,25 +15,25 @@ const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 export interface KillTest {
   /** Empty folder to work in. */
   readonly folder: string;
-  /** Kills. */
+  /** Number of kills. */
   readonly moments: number;
   readonly seed: number;
   readonly passages: number;
-  /** Kill updates of an index that is there, in place of builds. */
+  /** Kill updates of an index instead of builds. */
   readonly updates?: boolean;
   readonly onMoment?: (text: string) => void;
 }
 
 export interface KillTestResult {
-  /** Kills that met a running process; the others came too late. */
+  /** Kills of a running process; the others came too late. */
   readonly kills: number;
-  /** Of these, kills at a call that changes a file. */
+  /** Of these, kills at a file operation. */
   readonly atCalls: number;
-  /** Calls of an undisturbed build. */
+  /** File operations of an undisturbed build. */
   readonly calls: number;
-  /** Why there were no kills at calls, if there were none. */
+  /** Why there were no kills at file operations, if so. */
   readonly withoutCalls: string | undefined;
-  /** Builds that were brought to their end and found equal to the undisturbed one. */
+  /** Builds that were completed and found equal to the undisturbed one. */
   readonly compared: number;
 }
 
@@ -44,9 +44,9 @@ interface Ended {
 }
 
 /**
- * Kills builds of several shards at random moments, at a random time or at a random call that changes a file, and runs the
- * same command again, until each is complete; compares every one with an undisturbed build. Builds go by one process, by
- * jobs that are merged, and over an old index in turn; updates are of an index of two shards that lacks half of the corpus.
+ * Kills builds of several shards, at a random time or at a random file operation, and runs the same command again until
+ * each is complete. Every index is compared with that of an undisturbed build. Builds alternate between one process, jobs
+ * that are merged, and replacing an old index. Updates are of an index of two shards that lacks half of the corpus.
  */
 export async function killAndResume(options: KillTest): Promise<KillTestResult> {
   const { folder, moments, seed, passages, onMoment = () => undefined } = options;
@@ -88,11 +88,12 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
   let moment = 0;
   for (let chain = 0; moment < moments; chain++) {
     const out = join(folder, `ix${chain}`);
-    const kind = options.updates === true ? 'update' : (['whole', 'jobs', 'over an old index'] as const)[chain % 3]!;
-    if (kind === 'update') cpSync(updated, out, { recursive: true });
-    if (kind === 'over an old index') expectOk(await run(['index', old, '--out', out, '--quiet']));
+    const scenario =
+      options.updates === true ? 'update' : (['whole', 'jobs', 'over an old index'] as const)[chain % 3]!;
+    if (scenario === 'update') cpSync(updated, out, { recursive: true });
+    if (scenario === 'over an old index') expectOk(await run(['index', old, '--out', out, '--quiet']));
     const commands =
-      kind === 'jobs'
+      scenario === 'jobs'
         ? [
             ...Array.from({ length: shards }, (_, i) => [
               'index',
@@ -105,12 +106,12 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
             ]),
             ['merge', out, '--quiet'],
           ]
-        : [kind === 'update' ? update(out) : [...whole(out), ...(kind === 'whole' ? [] : ['--overwrite'])]];
+        : [scenario === 'update' ? update(out) : [...whole(out), ...(scenario === 'whole' ? [] : ['--overwrite'])]];
     for (const command of commands) {
-      // A few kills for each, then to its end.
+      // A few kills for each command, then a run to its end.
       for (let left = 1 + Math.floor(random() * 3); left > 0 && moment < moments; left--, moment++) {
         const atCall = !('missing' in library) && moment % 2 === 1;
-        const at = 1 + Math.floor((random() * calls) / (kind === 'jobs' ? shards : 1));
+        const at = 1 + Math.floor((random() * calls) / (scenario === 'jobs' ? shards : 1));
         const ms = Math.floor(random() * usualMs);
         const ended = await run(
           command,
@@ -120,20 +121,20 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
         if (killed) kills++;
         if (killed && atCall) atCalls++;
         onMoment(
-          `${moment + 1}: ${kind} ${command[0]} ${atCall ? `at call ${at} of ${calls}` : `after ${ms} ms`}: ${killed ? 'killed' : `ended with ${ended.code}`}`,
+          `${moment + 1}: ${scenario} ${command[0]} ${atCall ? `at call ${at} of ${calls}` : `after ${ms} ms`}: ${killed ? 'killed' : `ended with ${ended.code}`}`,
         );
-        if (kind === 'over an old index') assertOpens(out);
-        // Every file of one of the two generations is there, at whatever moment.
-        if (kind === 'update') openIndexDirectory(out);
-        // It had ended before, but for its clearing up, or comes to its end now: the commands below see to that.
+        if (scenario === 'over an old index') assertOpens(out);
+        // At every moment the old or the new generation is intact.
+        if (scenario === 'update') openIndexDirectory(out);
+        // It ended before the kill. The run below checks that it is complete.
         if (!killed) break;
       }
       const ended = await run(command);
-      // Killed between its last rename and clearing up, it is complete, and the command says so.
+      // If it was killed after its last rename, the index is complete, and the command says so.
       if (!/\[INDEX_EXISTS\]/.test(ended.stderr)) expectOk(ended);
     }
-    assertEqualContent(contentOf(out), expected, `${kind}, chain ${chain} of seed ${seed}`);
-    for (const rest of [`${out}.partial`, `${out}.replaced`]) assert.equal(existsSync(rest), false, rest);
+    assertEqualContent(contentOf(out), expected, `${scenario}, chain ${chain} of seed ${seed}`);
+    assert.deepEqual(beside(out), [basename(out)]);
     compared++;
     rmSync(out, { recursive: true });
   }
@@ -150,7 +151,7 @@ function corpusText(count: number, random: () => number): string {
   }).join('');
 }
 
-/** Half of the lines, some twice, and as many that the corpus does not have. */
+/** Half of the lines, some of them twice, and as many that the corpus does not have. */
 function halfAndOthers(corpus: string, passages: number, random: () => number): string {
   const lines = corpus.split('\n').filter((line) => line !== '' && random() < 0.5);
   const others = corpusText(Math.floor(passages / 2), random)
@@ -179,12 +180,18 @@ function expectOk({ code, signal, stderr }: Ended): void {
   assert.equal(code, 0, `ended with ${code ?? signal}: ${stderr}`);
 }
 
-/** At every moment the old or the new index is there, or for an instant of a publication under its other name. */
+/** At every moment the old or the new index exists; between the two renames of a publication, under its other name. */
 function assertOpens(out: string): void {
-  assert.ok(readIndexManifest(existsSync(out) ? out : `${out}.replaced`).rows > 0);
+  const aside = beside(out).find((name) => name.includes('.replaced-'));
+  assert.ok(readIndexManifest(existsSync(out) ? out : join(dirname(out), aside!)).rows > 0);
 }
 
-/** Every file of an index by its path: the bytes, and of passage files the documents, whose bytes depend on the build. */
+/** The index, and the folders beside it that a build left. */
+function beside(out: string): string[] {
+  return readdirSync(dirname(out)).filter((name) => name === basename(out) || name.startsWith(`${basename(out)}.`));
+}
+
+/** The content of every file by its path: its bytes, or the documents of a passage file, whose bytes depend on the build. */
 function contentOf(index: string): Map<string, Buffer | string> {
   const content = new Map<string, Buffer | string>();
   const walk = (folder: string): void => {

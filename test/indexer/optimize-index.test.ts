@@ -3,17 +3,17 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 
 const loaded = loadKernel();
-const skip = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
+const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const kernel = loaded.ok ? loaded.kernel : undefined;
 const PASSAGES = 500;
 const SHARD = 'shard-00000';
@@ -29,7 +29,7 @@ async function bareIndex(t: TestContext, encoder = new FakeTextEncoder()): Promi
 
 async function search(folder: string): Promise<{ rows: number[]; scores: number[] }> {
   const encoder = new FakeTextEncoder();
-  const index = await openEngine(openIndexDirectory(folder).source);
+  const index = await openEngine(openIndexDirectory(folder).source!);
   try {
     const { rows, scores } = await index.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
     return { rows: [...rows], scores: [...scores] };
@@ -46,16 +46,23 @@ function shardManifest(folder: string): {
   return JSON.parse(readFileSync(join(folder, SHARD, 'shard.json'), 'utf8')) as never;
 }
 
-test('an index without codes gets them, and answers as before', { skip }, async (t) => {
+test('an index without codes gets them, and search results do not change', { skip }, async (t) => {
   const folder = await bareIndex(t);
   const before = await search(folder);
   const { generation } = openIndexDirectory(folder).manifest;
   const summary = await optimizeIndex(folder, kernel!, quietly);
-  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 0, notRepresentable: 0 });
+  assert.deepEqual(summary, {
+    codesMade: 1,
+    prefiltersMade: 0,
+    prefiltersNotWorthwhile: 1,
+    rewritten: 0,
+    notRepresentable: 0,
+    lexicalMade: 0,
+  });
   assert.equal(shardManifest(folder).codes?.path, 'codes.i8');
   assert.deepEqual(await search(folder), before);
   assert.equal(openIndexDirectory(folder).manifest.generation, generation);
-  assert.deepEqual(await verifyIndex(folder, quietly), []);
+  assert.deepEqual(await indexProblems(folder), []);
 });
 
 test('a second run finds nothing to do and touches no file', { skip }, async (t) => {
@@ -63,17 +70,31 @@ test('a second run finds nothing to do and touches no file', { skip }, async (t)
   await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
   const before = readFileSync(join(folder, SHARD, 'shard.json'), 'utf8');
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 0, screensMade: 0, screensOfNoUse: 0, rewritten: 0, notRepresentable: 0 });
+  assert.deepEqual(summary, {
+    codesMade: 0,
+    prefiltersMade: 0,
+    prefiltersNotWorthwhile: 0,
+    rewritten: 0,
+    notRepresentable: 0,
+    lexicalMade: 0,
+  });
   assert.equal(readFileSync(join(folder, SHARD, 'shard.json'), 'utf8'), before);
 });
 
-test('rows that are float16 take half the space, the float32 file goes, and every score keeps its bits', {
+test('float16 rows take half the space, the float32 file is removed, and every score keeps its bits', {
   skip,
 }, async (t) => {
   const folder = await bareIndex(t);
   const before = await search(folder);
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 1, notRepresentable: 0 });
+  assert.deepEqual(summary, {
+    codesMade: 1,
+    prefiltersMade: 0,
+    prefiltersNotWorthwhile: 1,
+    rewritten: 1,
+    notRepresentable: 0,
+    lexicalMade: 0,
+  });
   const { vectors, files } = shardManifest(folder);
   assert.deepEqual(
     vectors.map(({ path, dtype }) => [path, dtype]),
@@ -82,19 +103,19 @@ test('rows that are float16 take half the space, the float32 file goes, and ever
   assert.deepEqual(files.map(({ path }) => path).sort(), ['codes.i8', 'vectors.f16.faiss']);
   assert.equal(existsSync(join(folder, SHARD, 'vectors.faiss')), false);
   assert.deepEqual(await search(folder), before);
-  assert.deepEqual(await verifyIndex(folder, quietly), []);
+  assert.deepEqual(await indexProblems(folder), []);
 });
 
-test('rows that are not those that were written are not copied, which would vouch for them', { skip }, async (t) => {
+test('rows that changed since they were written are not copied', { skip }, async (t) => {
   const folder = await bareIndex(t);
   const path = join(folder, SHARD, 'vectors.faiss');
   const bytes = readFileSync(path);
-  // The sign of one value: as good a float16.
+  // The sign of a value: the changed one is a float16 too.
   bytes[45 + 4 * 8 * 300 + 3]! ^= 0x80;
   writeFileSync(path, bytes);
   await assert.rejects(
     optimizeIndex(folder, kernel!, { ...quietly, float16: true }),
-    trawlError('INDEX_FILE_FOREIGN', /vectors\.faiss: sha256 is .*restore the file/),
+    trawlError('INDEX_FILE_FOREIGN', /vectors\.faiss: sha256 of bytes 0 to 16045 is .*Restore the file/),
   );
   assert.deepEqual(
     shardManifest(folder).vectors.map(({ path: name }) => name),
@@ -102,11 +123,18 @@ test('rows that are not those that were written are not copied, which would vouc
   );
 });
 
-test('one value that is no float16 keeps its shard in float32, and the summary says so', { skip }, async (t) => {
+test('a value that is not a float16 keeps its shard in float32, and the summary says so', { skip }, async (t) => {
   const encoder = new FakeTextEncoder({ firstValue: (text) => (text === 'passage 321' ? 0.1 : undefined) });
   const folder = await bareIndex(t, encoder);
   const summary = await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
-  assert.deepEqual(summary, { codesMade: 1, screensMade: 0, screensOfNoUse: 1, rewritten: 0, notRepresentable: 1 });
+  assert.deepEqual(summary, {
+    codesMade: 1,
+    prefiltersMade: 0,
+    prefiltersNotWorthwhile: 1,
+    rewritten: 0,
+    notRepresentable: 1,
+    lexicalMade: 0,
+  });
   assert.equal(shardManifest(folder).vectors[0]!.dtype, 'float32');
   assert.deepEqual(readdirSync(join(folder, SHARD)).sort(), [
     'codes.i8',
@@ -116,7 +144,7 @@ test('one value that is no float16 keeps its shard in float32, and the summary s
   ]);
 });
 
-test('stopped at any step, the index is as whole as before and the next run completes it', { skip }, async (t) => {
+test('after a stop at any step the index is intact, and the next run completes it', { skip }, async (t) => {
   const folder = await bareIndex(t);
   const before = await search(folder);
   for (const step of ['codes', 'float16']) {
@@ -136,10 +164,10 @@ test('stopped at any step, the index is as whole as before and the next run comp
   }
   await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
   assert.deepEqual(await search(folder), before);
-  assert.deepEqual(await verifyIndex(folder, quietly), []);
+  assert.deepEqual(await indexProblems(folder), []);
 });
 
-test('vectors that were cut short are refused by name, and nothing is written', { skip }, async (t) => {
+test('truncated vectors are refused by name, and nothing is written', { skip }, async (t) => {
   const folder = await bareIndex(t);
   const path = join(folder, SHARD, 'vectors.faiss');
   writeFileSync(path, readFileSync(path).subarray(0, 1000));
@@ -147,10 +175,10 @@ test('vectors that were cut short are refused by name, and nothing is written', 
   assert.equal(shardManifest(folder).codes, null);
 });
 
-test('an index that is open keeps answering while its files are replaced', { skip }, async (t) => {
+test('an open index keeps answering while its files are replaced', { skip }, async (t) => {
   const folder = await bareIndex(t);
   const encoder = new FakeTextEncoder();
-  const index = await openEngine(openIndexDirectory(folder).source);
+  const index = await openEngine(openIndexDirectory(folder).source!);
   t.after(() => index.close());
   const ask = () => index.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
   const before = await ask();
@@ -159,7 +187,7 @@ test('an index that is open keeps answering while its files are replaced', { ski
   assert.deepEqual([after.rows, after.scores], [before.rows, before.scores]);
 });
 
-test('of two at once, and beside an update that was begun, one works and nothing of the other is lost', {
+test('of two concurrent runs one is refused, and an unfinished update beside the index stays', {
   skip,
 }, async (t) => {
   const folder = await bareIndex(t);
@@ -173,7 +201,7 @@ test('of two at once, and beside an update that was begun, one works and nothing
     .map(({ reason }) => (reason as { code: string }).code);
   assert.deepEqual(refused, ['BUILD_LOCKED']);
   assert.deepEqual(await search(folder), before);
-  assert.deepEqual(await verifyIndex(folder, quietly), []);
+  assert.deepEqual(await indexProblems(folder), []);
   assert.equal(existsSync(partial), false);
   mkdirSync(partial);
   writeFileSync(join(partial, 'build.json'), '{}');
@@ -181,7 +209,7 @@ test('of two at once, and beside an update that was begun, one works and nothing
   assert.equal(readFileSync(join(partial, 'build.json'), 'utf8'), '{}');
 });
 
-test('what a run that was killed left is removed by the next', { skip }, async (t) => {
+test('files of a killed run are removed by the next', { skip }, async (t) => {
   const folder = await bareIndex(t);
   await optimizeIndex(folder, kernel!, { ...quietly, float16: true });
   const files = readdirSync(join(folder, SHARD)).sort();

@@ -1,19 +1,29 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { scanCorpus } from '../../corpus/scan-corpus.ts';
-import { buildRecord } from '../../indexer/build/build-settings.ts';
-import { writeFailure } from '../../indexer/write-failure.ts';
+import { buildRecord } from '../../indexer/building/build-settings.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { writeFailure } from '../../src/system/write-failure.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, readIndex, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
-/** A corpus of each size with an index of the first. */
+/** A small and a large corpus, and an index of the small one. */
 async function oldIndex(t: TestContext): Promise<{ folder: string; out: string; small: string[]; large: string[] }> {
   const folder = await tempFolder(t);
   const rows = Array.from({ length: 1_500 }, (_, i) => ({ id: i, contents: `passage ${i}` }));
@@ -24,12 +34,9 @@ async function oldIndex(t: TestContext): Promise<{ folder: string; out: string; 
   return { folder, out, small, large };
 }
 
-test('an index is replaced only with overwrite, and a folder that is none never', async (t) => {
+test('an index is replaced only with overwrite; a folder that is not an index never is', async (t) => {
   const { folder, out, large } = await oldIndex(t);
-  await assert.rejects(
-    build({ corpus: large, out }),
-    trawlError('INDEX_EXISTS', /already holds an index.*--overwrite/),
-  );
+  await assert.rejects(build({ corpus: large, out }), trawlError('INDEX_EXISTS', /already is an index.*--overwrite/));
   assert.equal(readIndex(out).manifest.rows, 3);
   assert.equal((await build({ corpus: large, out, overwrite: true })).manifest.rows, 1_500);
   assert.equal(readIndex(out).manifest.rows, 1_500);
@@ -38,7 +45,7 @@ test('an index is replaced only with overwrite, and a folder that is none never'
   writeFileSync(join(mine, 'thesis.txt'), 'years of work');
   await assert.rejects(
     build({ corpus: large, out: mine, overwrite: true }),
-    trawlError('INDEX_EXISTS', /is no index; it is left alone/),
+    trawlError('INDEX_EXISTS', /is not an index\. It is not replaced/),
   );
   assert.deepEqual(readdirSync(mine), ['thesis.txt']);
   const file = join(mine, 'thesis.txt');
@@ -53,7 +60,7 @@ test('an empty folder may be filled', async (t) => {
   assert.equal((await build({ corpus: small, out: join(folder, 'empty') })).manifest.rows, 3);
 });
 
-test('the old index is in place and whole until the new one is complete', async (t) => {
+test('the old index stays in place, and opens, until the new one is complete', async (t) => {
   const { out, large } = await oldIndex(t);
   let looks = 0;
   const encoder = new FakeTextEncoder({
@@ -66,10 +73,10 @@ test('the old index is in place and whole until the new one is complete', async 
   await build({ corpus: large, out, overwrite: true, encoder });
   assert.ok(looks > 3);
   assert.equal(openIndexDirectory(out).manifest.rows, 1_500);
-  assert.equal(existsSync(`${out}.replaced`), false);
+  assert.deepEqual(readdirSync(dirname(out)).sort(), ['index', 'large.jsonl', 'small.jsonl']);
 });
 
-test('a build that fails leaves the old index', async (t) => {
+test('a failed build leaves the old index', async (t) => {
   const { out, large } = await oldIndex(t);
   const before = readFileSync(join(out, 'manifest.json'));
   const encoder = new FakeTextEncoder({ failing: (text) => text === 'passage 1200' });
@@ -78,9 +85,9 @@ test('a build that fails leaves the old index', async (t) => {
   assert.equal(readIndex(out).documents.length, 3);
 });
 
-test('what a build that was killed at its beginning left is cleared away by the next', async (t) => {
+test('the next build removes the files of a build that was killed at its start', async (t) => {
   const { out, small } = await oldIndex(t);
-  // A disk that fills up after the first note.
+  // As after a kill while the first shard was written.
   const { encoder, corpusOptions, passageTemplate } = {
     encoder: new FakeTextEncoder(),
     corpusOptions: {},
@@ -97,27 +104,68 @@ test('what a build that was killed at its beginning left is cleared away by the 
   assert.equal(readIndex(out).documents.length, 3);
 });
 
-test('an old index that a build died renaming is put back by the next, and still not overwritten unasked', async (t) => {
+/** The state of a process that was killed between the two renames of a publication. */
+function killedBetweenRenames(out: string): string {
+  const name = `${basename(out)}.replaced-0123456789abcdef`;
+  renameSync(out, join(dirname(out), name));
+  mkdirSync(`${out}.partial`, { recursive: true });
+  const record = { format: 'trawl-replaced', version: 1, name };
+  writeFileSync(join(`${out}.partial`, 'replaced.json'), JSON.stringify(record));
+  return join(dirname(out), name);
+}
+
+test('an old index that a killed build had renamed gets its name back, and still needs --overwrite', async (t) => {
   const { out, small, large } = await oldIndex(t);
-  renameSync(out, `${out}.replaced`);
+  const aside = killedBetweenRenames(out);
   await assert.rejects(build({ corpus: large, out }), trawlError('INDEX_EXISTS'));
   assert.equal(readIndex(out).manifest.rows, 3);
-  renameSync(out, `${out}.replaced`);
+  assert.equal(existsSync(aside), false);
+  killedBetweenRenames(out);
   await build({ corpus: small, out, overwrite: true });
-  assert.equal(existsSync(`${out}.replaced`), false);
+  assert.deepEqual(readdirSync(dirname(out)).sort(), ['index', 'large.jsonl', 'small.jsonl']);
 });
 
-test('a folder of somebody’s own where the old index would be put aside stays, and is named', async (t) => {
-  const { out, large } = await oldIndex(t);
-  mkdirSync(`${out}.replaced`);
-  writeFileSync(join(`${out}.replaced`, 'thesis.txt'), 'years of work');
-  const refused = trawlError('INDEX_EXISTS', /index\.replaced exists and is no index.*Move it away/);
-  await assert.rejects(build({ corpus: large, out, overwrite: true }), refused);
-  assert.deepEqual(readdirSync(`${out}.replaced`), ['thesis.txt']);
-  assert.equal(readIndex(out).manifest.rows, 3);
+test('the next build removes an old index that a killed build had replaced', async (t) => {
+  const { folder, out, small } = await oldIndex(t);
+  const name = 'index.replaced-0123456789abcdef';
+  cpSync(out, join(folder, name), { recursive: true });
+  writeFileSync(join(out, 'replaced.json'), JSON.stringify({ format: 'trawl-replaced', version: 1, name }));
+  await assert.rejects(build({ corpus: small, out }), trawlError('INDEX_EXISTS'));
+  assert.deepEqual(readdirSync(folder).sort(), ['index', 'large.jsonl', 'small.jsonl']);
+  assert.deepEqual(readdirSync(out).sort(), ['manifest.json', 'shard-00000']);
 });
 
-test('a second build of the same index is refused while the first is at work, and does no harm', async (t) => {
+test('a user’s folder beside the index is never removed or renamed, whatever its name, even if it is an index', async (t) => {
+  const { folder, out, small, large } = await oldIndex(t);
+  const mine = [`${out}.replaced`, `${out}.replaced-0123456789abcdef`, join(folder, 'other.replaced')];
+  for (const path of mine) cpSync(out, path, { recursive: true });
+  mkdirSync(`${out}.replaced-mine`);
+  await build({ corpus: large, out, overwrite: true });
+  assert.equal(readIndex(out).manifest.rows, 1_500);
+  for (const path of mine) assert.equal(readIndex(path).manifest.rows, 3, path);
+  assert.ok(existsSync(`${out}.replaced-mine`));
+  // If there is no index at `out`, none of them is renamed to it.
+  renameSync(out, join(folder, 'elsewhere'));
+  await build({ corpus: small, out });
+  for (const path of mine) assert.equal(readIndex(path).manifest.rows, 3, path);
+  // A record that names another folder is ignored.
+  for (const name of ['other.replaced', '../index.replaced', 'index.replaced', '']) {
+    writeFileSync(join(out, 'replaced.json'), JSON.stringify({ format: 'trawl-replaced', version: 1, name }));
+    await build({ corpus: small, out, overwrite: true });
+  }
+  for (const path of mine) assert.equal(readIndex(path).manifest.rows, 3, path);
+});
+
+test('of an index behind a link only the link is replaced', async (t) => {
+  const { folder, out, large } = await oldIndex(t);
+  symlinkSync('index', join(folder, 'link'));
+  await build({ corpus: large, out: join(folder, 'link'), overwrite: true });
+  assert.equal(readIndex(join(folder, 'link')).manifest.rows, 1_500);
+  assert.equal(readIndex(out).documents.length, 3);
+  assert.deepEqual(readdirSync(folder).sort(), ['index', 'large.jsonl', 'link', 'small.jsonl']);
+});
+
+test('a second build of an index is refused while the first runs, and does no harm', async (t) => {
   const { out, small, large } = await oldIndex(t);
   let begun: () => void = () => undefined;
   let go: () => void = () => undefined;
@@ -140,7 +188,7 @@ test('a second build of the same index is refused while the first is at work, an
   assert.equal((await build({ corpus: small, out, overwrite: true })).manifest.rows, 3);
 });
 
-test('a place where no folder can be made is named with the reason', async (t) => {
+test('a path where no folder can be created is an error with the reason', async (t) => {
   const { folder, small } = await oldIndex(t);
   await assert.rejects(
     build({ corpus: small, out: join(folder, 'small.jsonl', 'index') }),
@@ -152,8 +200,8 @@ test('a place where no folder can be made is named with the reason', async (t) =
   );
 });
 
-test('a place without any existing parent ends with an error and not in a loop', {
-  skip: !existsSync('/proc/self'),
+test('a path without an existing parent ends with an error, not in a loop', {
+  skip: existsSync('/proc/self') ? false : '/proc does not exist',
 }, async (t) => {
   const { small } = await oldIndex(t);
   await assert.rejects(
@@ -162,7 +210,7 @@ test('a place without any existing parent ends with an error and not in a loop',
   );
 });
 
-test('missing parents are made', async (t) => {
+test('missing parent folders are created', async (t) => {
   const { folder, small } = await oldIndex(t);
   const out = join(folder, 'a', 'b', 'c');
   await build({ corpus: small, out });
@@ -180,12 +228,13 @@ test('a folder that vanishes during a build is an error that names the index', a
   assert.equal(existsSync(out), false);
 });
 
-test('errors of the disk get a code of their own, others stay what they are', () => {
+test('errors of the disk get a code, other errors stay as they are', () => {
   const failed = (code: string): unknown =>
     writeFailure(Object.assign(new Error(`${code}: it failed`), { code }), '/data/index');
-  for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_FULL']) {
+  for (const code of ['ENOSPC', 'SQLITE_FULL']) {
     assert.ok(trawlError('DISK_FULL', /^\/data\/index: no space left/)(failed(code)));
   }
+  assert.ok(trawlError('DISK_FULL', /^\/data\/index: the disk quota is used up/)(failed('EDQUOT')));
   for (const code of ['EACCES', 'EROFS', 'EPERM', 'SQLITE_CANTOPEN', 'SQLITE_IOERR_WRITE']) {
     assert.ok(trawlError('OUTPUT_NOT_WRITABLE', /^\/data\/index cannot be written: /)(failed(code)));
   }

@@ -3,11 +3,11 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
+import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex } from './update.ts';
 
 async function index(t: TestContext): Promise<string> {
@@ -20,7 +20,7 @@ async function index(t: TestContext): Promise<string> {
   return out;
 }
 
-test('all passages with an id are removed, an integer and its digits alike, and unknown ids are told', async (t) => {
+test('all passages with an id are deleted, the integer 12 and "12" alike, and unknown ids are reported', async (t) => {
   const out = await index(t);
   const before = readIndexManifest(out);
   const { removed, unknownIds, unknownExamples, manifest } = await removePassages(out, [
@@ -41,11 +41,11 @@ test('all passages with an id are removed, an integer and its digits alike, and 
   assert.deepEqual(manifest.lastUpdate, { kind: 'remove', before: before.generation, reading: null });
   assert.deepEqual(manifest.shards, before.shards);
   assert.notEqual(manifest.generation, before.generation);
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
   assert.equal(existsSync(`${out}.partial`), false);
 });
 
-test('removing what is not there changes nothing, and removals add up', async (t) => {
+test('deleting unknown ids changes nothing, and deletions add up', async (t) => {
   const out = await index(t);
   const files = filesOf(out);
   assert.equal((await removePassages(out, ['none'])).removed, 0);
@@ -56,13 +56,13 @@ test('removing what is not there changes nothing, and removals add up', async (t
   assert.equal(manifest.tombstones?.rows, 4);
 });
 
-test('where there is no index nothing is made', async (t) => {
+test('without an index nothing is created', async (t) => {
   const folder = await tempFolder(t);
   await assert.rejects(removePassages(join(folder, 'none'), ['a']), trawlError('INDEX_NOT_FOUND'));
   assert.equal(existsSync(join(folder, 'none.partial')), false);
 });
 
-test('ids that cannot be read to their end remove nothing', async (t) => {
+test('if reading the ids fails, nothing is deleted', async (t) => {
   const out = await index(t);
   const files = filesOf(out);
   async function* ids(): AsyncGenerator<string> {
@@ -74,10 +74,10 @@ test('ids that cannot be read to their end remove nothing', async (t) => {
   assert.equal(existsSync(`${out}.partial`), false);
 });
 
-test('trawl verify sees a bitmap that was changed', async (t) => {
+test('trawl verify finds a changed bitmap of deleted rows', async (t) => {
   const out = await index(t);
   const { manifest } = await removePassages(out, ['a']);
   const path = join(out, manifest.tombstones!.path);
   writeFileSync(path, Buffer.from([0b1]));
-  assert.match((await verifyIndex(out, { onStep: () => undefined })).join(), /tombstones-.*\.bin: sha256 is/);
+  assert.match((await indexProblems(out)).join(), /tombstones-.*\.bin: sha256 is/);
 });

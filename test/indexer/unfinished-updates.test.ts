@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildShardJob } from '../../indexer/build/build-shard-job.ts';
-import { mergeIndex } from '../../indexer/build/merge-index.ts';
+import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 import { filesOf, update } from './update.ts';
-import { alive, indexed, kernel, row, rows } from './updated-index.ts';
+import { indexed, kernel, liveIds, row, rows } from './updated-index.ts';
 
-test('two changes of an index at once are kept apart', async (t) => {
+test('a second change of an index is refused while the first runs', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1));
   let second: unknown;
   const encoder = new FakeTextEncoder({
@@ -21,11 +21,11 @@ test('two changes of an index at once are kept apart', async (t) => {
     },
   });
   await to(rows(0, 1, 2), { encoder });
-  assert.ok(trawlError('BUILD_LOCKED', /is building .*ix\.partial at this moment/)(second));
-  assert.deepEqual(await alive(out), { 0: 0, 1: 1, 2: 2 });
+  assert.ok(trawlError('BUILD_LOCKED', /is building .*ix\.partial/)(second));
+  assert.deepEqual(await liveIds(out), { 0: 0, 1: 1, 2: 2 });
 });
 
-test('an update is not made over the half of a build, nor a build over the half of an update', async (t) => {
+test('an update refuses the folder of an unfinished build, and a build that of an unfinished update', async (t) => {
   const { out, to, corpusOf } = await indexed(t, rows(0, 1));
   const corpus = corpusOf(rows(5, 6, 7, 8));
   const options = {
@@ -39,17 +39,17 @@ test('an update is not made over the half of a build, nor a build over the half 
     onProgress: () => undefined,
   };
   await buildShardJob({ ...options, shard: { index: 0, of: 2 } });
-  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it has shards of jobs \(--shard i\/n\)/));
-  await assert.rejects(removePassages(out, ['0']), trawlError('BUILD_DIFFERS', /shards of jobs/));
+  await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /its shards were built by jobs \(--shard i\/n\)/));
+  await assert.rejects(removePassages(out, ['0']), trawlError('BUILD_DIFFERS', /built by jobs/));
   await buildShardJob({ ...options, shard: { index: 1, of: 2 } });
   await mergeIndex(out, { overwrite: true, uniqueIds: false });
-  assert.deepEqual(await alive(out), { 0: 5, 1: 6, 2: 7, 3: 8 });
+  assert.deepEqual(await liveIds(out), { 0: 5, 1: 6, 2: 7, 3: 8 });
 
   const failing = { encoder: new FakeTextEncoder({ failing: () => true }) };
-  await assert.rejects(build({ ...options, ...failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
+  await assert.rejects(build({ ...options, ...failing }), trawlError('ENCODING_FAILED', /The finished part is kept/));
   await assert.rejects(to(rows(3)), trawlError('BUILD_DIFFERS', /it is a build, not an update/));
   await build({ ...options });
-  await assert.rejects(to(rows(3), failing), trawlError('ENCODING_FAILED', /What is done is kept/));
+  await assert.rejects(to(rows(3), failing), trawlError('ENCODING_FAILED', /The finished part is kept/));
   await assert.rejects(build({ ...options }), trawlError('BUILD_DIFFERS', /it is an update of the index/));
   await assert.rejects(
     removePassages(out, ['5']),
@@ -62,22 +62,25 @@ test('an update is not made over the half of a build, nor a build over the half 
   assert.equal((await to(rows(4), { restart: true })).added, 1);
 });
 
-test('an update that failed goes on where it was, and embeds no row twice', async (t) => {
+test('a failed update resumes, and embeds no row twice', async (t) => {
   const { out, corpusOf } = await indexed(t, rows(0, 1));
   const corpus = corpusOf(Array.from({ length: 2_000 }, (_, i) => row(i)));
   const failing = new FakeTextEncoder({ failing: (text) => text === 'passage 1700' });
   const options = { corpus, out, kernel, shardRows: 600, checkpointMs: 0 };
   const before = filesOf(out);
-  await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED', /What is done is kept/));
+  await assert.rejects(
+    update({ ...options, encoder: failing }),
+    trawlError('ENCODING_FAILED', /The finished part is kept/),
+  );
   assert.deepEqual(filesOf(out), before);
   const encoder = new FakeTextEncoder();
   const { added, resumedRows } = await update({ ...options, encoder });
   assert.equal(added, 1_998);
   assert.ok(resumedRows > 1_000 && encoder.texts.length === added - resumedRows, `${resumedRows}`);
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
 });
 
-test('a shard that was completed and not cleared up when its process died is cleared up', async (t) => {
+test('the build records of a shard that was complete when its process died are removed', async (t) => {
   const { out, corpusOf } = await indexed(t, rows(0, 1));
   const corpus = corpusOf(rows(0, 1, 2, 3));
   const options = { corpus, out, kernel, shardRows: 1 };
@@ -93,7 +96,7 @@ test('a shard that was completed and not cleared up when its process died is cle
   );
 });
 
-test('what earlier updates left in the index is removed by the next, and nothing else is', async (t) => {
+test('files that earlier updates left in the index are removed by the next, and no others', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2));
   const { manifest: first } = await to(rows(0, 1));
   mkdirSync(join(out, 'shard-00007'));
@@ -111,11 +114,11 @@ test('what earlier updates left in the index is removed by the next, and nothing
       first.tombstones!.path,
       manifest.tombstones!.path,
     ].sort(),
-    'the bitmap of the generation before stays for who was just opening it',
+    'the bitmap of the previous generation stays for readers that are just opening it',
   );
 });
 
-test('beside what a removal that was killed at its beginning left, a merge still has nothing to do', async (t) => {
+test('a merge has nothing to do if only the folder of a killed removal is left', async (t) => {
   const { out } = await indexed(t, rows(0, 1));
   mkdirSync(`${out}.partial`);
   const merged = await mergeIndex(out, { overwrite: false, uniqueIds: false });

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { endOf, spawnTrawl } from '../cli/run-trawl.ts';
@@ -10,6 +9,7 @@ import { faultLibrary } from '../helpers/fault-library.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeCorpus } from './build.ts';
 import { EIO, ENOSPC, type FailingCall, failEachCall } from './failing-calls.ts';
+import { indexProblems } from './index-problems.ts';
 import { filesOf } from './update.ts';
 
 const passage = (i: number): object => ({ id: `p${i}`, contents: `passage number ${i} of some words` });
@@ -23,13 +23,13 @@ const FAULTS: readonly FailingCall[] = [
   ['passages.sqlite', 'write', 3, ENOSPC, 'DISK_FULL'],
   ['vectors.faiss', 'sync', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
   ['tombstones-', 'write', 1, ENOSPC, 'DISK_FULL'],
-  // The second of two shards is to be moved into the index: the first goes back.
+  // Moving the second of two shards into the index fails: the first is moved back.
   ['shard-00002', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
   ['ix/manifest.json', 'write', 1, ENOSPC, 'DISK_FULL'],
   ['ix/manifest.json', 'rename', 1, EIO, 'OUTPUT_NOT_WRITABLE'],
 ];
 
-test('an update of which a call fails leaves the old index, and the same command goes on to the same new one', async (t) => {
+test('when a file operation of an update fails, the old index stays, and the same command resumes to the same index', async (t) => {
   const folder = await tempFolder(t);
   const library = faultLibrary(folder);
   if ('missing' in library) return t.skip(library.missing);
@@ -59,11 +59,11 @@ test('an update of which a call fails leaves the old index, and the same command
   const [found, expected] = [filesOf(out), filesOf(join(folder, 'undisturbed'))];
   assert.deepEqual([...found.keys()].sort(), [...expected.keys()].sort());
   for (const [name, bytes] of expected) if (!name.endsWith('.sqlite')) assert.deepEqual(found.get(name), bytes, name);
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
   assert.equal(existsSync(`${out}.partial`), false);
 });
 
-test('what a compaction left is not taken for a new shard by an update that goes on after a kill', async (t) => {
+test('a resumed update does not mistake shards that a compaction left for its own', async (t) => {
   const folder = await tempFolder(t);
   const library = faultLibrary(folder);
   if ('missing' in library) return t.skip(library.missing);
@@ -82,7 +82,7 @@ test('what a compaction left is not taken for a new shard by an update that goes
     const { code, stderr } = await run(args);
     assert.equal(code, 0, stderr);
   }
-  assert.ok(existsSync(join(out, 'shard-00001')), 'left for who has it open');
+  assert.ok(existsSync(join(out, 'shard-00001')), 'left for servers that have it open');
   const update = ['index', 'new.jsonl', '--update', '--workers', '1', '--out', 'ix'];
   const killed = await run(
     update,

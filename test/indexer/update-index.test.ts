@@ -3,21 +3,21 @@ import { existsSync, lstatSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { currentIndex } from '../../indexer/build/is-current.ts';
+import { currentIndex } from '../../indexer/building/is-current.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { placesOf } from '../../indexer/update/update-places.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from './build.ts';
 import { FAKE_MODEL, FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
 import { filesOf, searchIndex, update } from './update.ts';
-import { alive, indexed, kernel, row, rows, skip, withoutRow } from './updated-index.ts';
+import { indexed, kernel, liveIds, row, rows, skip, withoutRow } from './updated-index.ts';
 
-test('what is there keeps its row, what is new comes behind, what is gone is removed', async (t) => {
+test('known passages keep their rows, new ones follow, missing ones are deleted', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3));
   const encoder = new FakeTextEncoder();
   const old = filesOf(join(out, 'shard-00000'));
@@ -27,7 +27,7 @@ test('what is there keeps its row, what is new comes behind, what is gone is rem
     [2, 2, 2, 0, true],
   );
   assert.deepEqual(encoder.texts, ['passage 9', 'another text'], 'nothing else is embedded');
-  assert.deepEqual(await alive(out), { 0: 0, 3: 3, 4: 9, 5: 1 });
+  assert.deepEqual(await liveIds(out), { 0: 0, 3: 3, 4: 9, 5: 1 });
   const { manifest } = summary;
   assert.deepEqual(manifest, readIndexManifest(out));
   assert.deepEqual(
@@ -40,11 +40,11 @@ test('what is there keeps its row, what is new comes behind, what is gone is rem
   assert.equal(manifest.tombstones?.rows, 2);
   assert.equal(manifest.tombstones.path, `tombstones-${manifest.generation}.bin`);
   assert.deepEqual(filesOf(join(out, 'shard-00000')), old, 'no file of an old shard is touched');
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
   assert.equal(existsSync(`${out}.partial`), false);
 });
 
-test('the manifest says of what corpus the index is and how it came to be', async (t) => {
+test('the manifest names the corpus of the index and the last update', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2));
   const before = readIndexManifest(out).generation;
   const { manifest } = await to(`${JSON.stringify(row(1))}\nnot JSON\n${JSON.stringify(row(5))}\n`, {
@@ -60,7 +60,7 @@ test('the manifest says of what corpus the index is and how it came to be', asyn
     before,
     reading: { format: null, tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: true },
   });
-  const appended = await to(rows(1, 7), { kind: 'append' });
+  const appended = await to(rows(1, 7), { type: 'append' });
   assert.deepEqual(
     appended.manifest.corpus.files.map(({ name, passages }) => [name, passages]),
     [
@@ -71,19 +71,19 @@ test('the manifest says of what corpus the index is and how it came to be', asyn
   assert.equal(appended.manifest.lastUpdate?.before, manifest.generation);
 });
 
-test('append adds what is missing and removes nothing, and done again it finds nothing to do', async (t) => {
+test('append adds missing passages and deletes none, and a second run finds nothing to do', async (t) => {
   const { out, corpusOf } = await indexed(t, rows(0, 1, 2));
   const corpus = corpusOf(rows(2, 3, 3));
-  const { added, kept, removed } = await update({ corpus, out, kernel, kind: 'append' });
+  const { added, kept, removed } = await update({ corpus, out, kernel, type: 'append' });
   assert.deepEqual([added, kept, removed], [2, 1, 0]);
-  assert.deepEqual(await alive(out), { 0: 0, 1: 1, 2: 2, 3: 3, 4: 3 });
+  assert.deepEqual(await liveIds(out), { 0: 0, 1: 1, 2: 2, 3: 3, 4: 3 });
   const files = filesOf(out);
-  const again = await update({ corpus, out, kernel, kind: 'append' });
+  const again = await update({ corpus, out, kernel, type: 'append' });
   assert.deepEqual([again.added, again.kept, again.changed], [0, 3, false]);
   assert.deepEqual(filesOf(out), files);
 });
 
-test('a passage that comes back gets its old row and vector', async (t) => {
+test('a deleted passage that returns gets its old row and vector', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2));
   const { generation } = readIndexManifest(out);
   await to(rows(0, 2));
@@ -93,23 +93,23 @@ test('a passage that comes back gets its old row and vector', async (t) => {
   assert.equal(manifest.tombstones, null);
   assert.equal(manifest.generation, generation, 'equal content, equal generation');
   await removePassages(out, ['2']);
-  assert.deepEqual(await alive(out), { 0: 0, 1: 1 });
-  assert.equal((await to(rows(2), { kind: 'append' })).restored, 1);
+  assert.deepEqual(await liveIds(out), { 0: 0, 1: 1 });
+  assert.equal((await to(rows(2), { type: 'append' })).restored, 1);
 });
 
-test('equal passages are counted: as many rows are there as the corpus has of them', async (t) => {
+test('equal passages are counted: the index has as many rows as the corpus has passages', async (t) => {
   const same = row('same');
   const { out, to } = await indexed(t, [same, row(1), same, same]);
   assert.equal((await to([row(1), same])).removed, 2);
-  assert.deepEqual(await alive(out), { 0: 'same', 1: 1 }, 'the first one stays');
+  assert.deepEqual(await liveIds(out), { 0: 'same', 1: 1 }, 'the first one stays');
   const more = await to([same, same, row(1), same, same]);
   assert.deepEqual([more.restored, more.added, more.kept], [2, 1, 4]);
-  assert.deepEqual(await alive(out), { 0: 'same', 1: 1, 2: 'same', 3: 'same', 4: 'same' });
+  assert.deepEqual(await liveIds(out), { 0: 'same', 1: 1, 2: 'same', 3: 'same', 4: 'same' });
   assert.equal(more.duplicates.count, 3);
   assert.equal(more.manifest.corpus.duplicateIds, 3);
 });
 
-test('the same corpus again is nothing to do and reads no passage', async (t) => {
+test('an update to the same corpus changes nothing and reads no passage', async (t) => {
   const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
   const corpus = corpusOf(rows(2, 5));
   await update({ corpus, out, kernel });
@@ -128,22 +128,22 @@ test('the same corpus again is nothing to do and reads no passage', async (t) =>
   assert.equal(readIndexManifest(out).corpus.files[0]!.name, 'corpus-2.jsonl');
 });
 
-test('all rows of a shard, and in the end all but one of the index, may be removed', async (t) => {
+test('all rows of a shard, and all but one of the index, can be deleted', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3, 4, 5), { shardRows: 2 });
   await to(rows(0, 1, 4, 5));
   for (const engine of ['fastest', 'reference'] as const) {
     assert.equal((await searchIndex(out, 'any', 3, engine)).length, 3);
-    assert.equal((await searchIndex(out, 'any', 1_000, engine)).length, 4, 'k beyond the rows that are there');
+    assert.equal((await searchIndex(out, 'any', 1_000, engine)).length, 4, 'k is larger than the number of live rows');
   }
   await to(rows(9));
-  assert.deepEqual(await alive(out), { 6: 9 });
+  assert.deepEqual(await liveIds(out), { 6: 9 });
   await removePassages(out, ['9']);
   for (const engine of ['fastest', 'reference'] as const) {
     assert.deepEqual(await searchIndex(out, 'any', 3, engine), []);
   }
 });
 
-test('new passages are cut into shards of at most --shard-rows, numbered on', async (t) => {
+test('new passages are cut into shards of at most --shard-rows, whose numbers follow', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2, 3), { shardRows: 2 });
   await to(rows(0, 1, 2, 3, 4, 5, 6, 7, 8), { shardRows: 2 });
   assert.deepEqual(
@@ -152,7 +152,7 @@ test('new passages are cut into shards of at most --shard-rows, numbered on', as
   );
 });
 
-test('places hold every new passage once, evenly, whatever lies between them', () => {
+test('new passages are distributed evenly, each to one shard, however far apart they are', () => {
   const cases = fc.tuple(fc.array(fc.boolean(), { minLength: 1, maxLength: 200 }), fc.integer({ min: 1, max: 30 }));
   fc.assert(
     fc.property(cases, ([isNew, shardRows]) => {
@@ -173,18 +173,18 @@ test('places hold every new passage once, evenly, whatever lies between them', (
   );
 });
 
-test('any sequence of updates, appends and removals is found as a fresh build of what is left', async (t) => {
+test('after any sequence of updates, appends and removals, searches are as in a fresh build', async (t) => {
   const passage = fc.record(
     { id: fc.nat(11), contents: fc.constantFrom('', ' a', ' b').map((end) => `text${end}`), note: fc.constant('n') },
     { requiredKeys: ['id', 'contents'] },
   );
   const corpus = fc.array(passage, { minLength: 1, maxLength: 15 });
   const step = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('update' as const), corpus }) },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant('append' as const), corpus }) },
+    { weight: 3, arbitrary: fc.record({ type: fc.constant('update' as const), corpus }) },
+    { weight: 2, arbitrary: fc.record({ type: fc.constant('append' as const), corpus }) },
     {
       weight: 1,
-      arbitrary: fc.record({ kind: fc.constant('remove' as const), ids: fc.array(fc.nat(11), { maxLength: 3 }) }),
+      arbitrary: fc.record({ type: fc.constant('remove' as const), ids: fc.array(fc.nat(11), { maxLength: 3 }) }),
     },
   );
   const cases = fc.tuple(corpus, fc.array(step, { minLength: 2, maxLength: 5 }), fc.integer({ min: 4, max: 12 }));
@@ -193,7 +193,7 @@ test('any sequence of updates, appends and removals is found as a fresh build of
       const { folder, out, to } = await indexed(t, first, { shardRows });
       let expected = first.map((one) => JSON.stringify(one));
       for (const change of steps) {
-        if (change.kind === 'remove') {
+        if (change.type === 'remove') {
           const isGone = (document: string): boolean =>
             change.ids.includes((JSON.parse(document) as { id: number }).id);
           const { removed } = await removePassages(out, change.ids.map(String));
@@ -203,14 +203,14 @@ test('any sequence of updates, appends and removals is found as a fresh build of
           const documents = change.corpus.map((one) => JSON.stringify(one));
           const before = [...expected];
           const missing = documents.filter((document) => !takeOne(before, document));
-          const { added, restored, kept } = await to(change.corpus, { kind: change.kind, shardRows });
+          const { added, restored, kept } = await to(change.corpus, { type: change.type, shardRows });
           assert.deepEqual([added + restored, kept - restored + added + restored], [missing.length, documents.length]);
-          expected = change.kind === 'append' ? [...expected, ...missing] : documents;
+          expected = change.type === 'append' ? [...expected, ...missing] : documents;
         }
         const found = await searchIndex(out, 'any', 100);
         assert.deepEqual(found.map(({ document }) => document).sort(), [...expected].sort());
       }
-      assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+      assert.deepEqual(await indexProblems(out), []);
       if (expected.length === 0) return;
       const fresh = join(folder, 'fresh');
       const text = expected.map((document) => `${document}\n`).join('');
@@ -220,7 +220,7 @@ test('any sequence of updates, appends and removals is found as a fresh build of
       for (const engine of ['fastest', 'reference'] as const) {
         const wanted = await searchIndex(fresh, 'a query', 100, engine);
         assert.deepEqual((await searchIndex(out, 'a query', 100, engine)).map(withoutRow), wanted.map(withoutRow));
-        // Where the last of few has the score of the next, either may be among them.
+        // Of two equal scores at the end of the results, either may be included.
         assert.deepEqual(
           (await searchIndex(out, 'a query', 3, engine)).map(({ score }) => score),
           wanted.slice(0, 3).map(({ score }) => score),
@@ -237,7 +237,7 @@ function takeOne(list: string[], document: string): boolean {
   return at >= 0;
 }
 
-test('another model is refused, with what differs', async (t) => {
+test('another model is refused, and the error names what differs', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1));
   const files = filesOf(out);
   const others = [
@@ -257,11 +257,11 @@ test('another model is refused, with what differs', async (t) => {
   assert.equal(existsSync(`${out}.partial`), false);
   // A folder of another name is the same model.
   const { manifest } = await to(rows(2), { encoder: new FakeTextEncoder({ model: { name: 'renamed' } }) });
-  assert.equal(manifest.model.name, FAKE_MODEL.name);
+  assert.equal(manifest.model!.name, FAKE_MODEL.name);
   openIndexDirectory(out);
 });
 
-test('without an index, a corpus, or a passage in it the index stays as it was', async (t) => {
+test('without an index, a corpus or a passage, the update fails and changes nothing', async (t) => {
   const { folder, out, to } = await indexed(t, rows(0, 1));
   const files = filesOf(out);
   await assert.rejects(
@@ -279,7 +279,7 @@ test('without an index, a corpus, or a passage in it the index stays as it was',
   );
 });
 
-test('--unique-ids counts what will be there, not what is removed', async (t) => {
+test('--unique-ids counts live rows, not deleted ones', async (t) => {
   const { out, to } = await indexed(t, rows(0, 1, 2));
   // A changed passage keeps its id: the row with the old text does not count.
   const { added, removed } = await to([row(0), row(1, 'new text'), row(2)], { uniqueIds: true });
@@ -287,24 +287,24 @@ test('--unique-ids counts what will be there, not what is removed', async (t) =>
   const { generation } = readIndexManifest(out);
   const encoder = new FakeTextEncoder();
   await assert.rejects(
-    to([row(2, 'other')], { kind: 'append', uniqueIds: true, encoder }),
+    to([row(2, 'other')], { type: 'append', uniqueIds: true, encoder }),
     trawlError('CORPUS_DUPLICATE_ID', /"2" on lines/),
   );
   assert.equal(encoder.batches.length, 0, 'before anything is embedded');
   assert.equal(readIndexManifest(out).generation, generation);
 });
 
-test('an index behind a link is changed where it lies', async (t) => {
+test('an index behind a link is updated in place', async (t) => {
   const { folder, out, corpusOf } = await indexed(t, rows(0, 1));
   const link = join(folder, 'latest');
   symlinkSync(out, link);
   await update({ corpus: corpusOf(rows(1, 2)), out: link });
   await removePassages(link, ['1']);
-  assert.deepEqual(await alive(out), { 2: 2 });
+  assert.deepEqual(await liveIds(out), { 2: 2 });
   assert.deepEqual([lstatSync(link).isSymbolicLink(), existsSync(`${link}.partial`)], [true, false]);
 });
 
-test('codes, screen and float16 rows are made for an updated index as for any, with the same answers', {
+test('an updated index gets codes, prefilters and float16 rows like any other, with the same results', {
   skip,
 }, async (t) => {
   const many = Array.from({ length: 300 }, (_, i) => row(i));
@@ -316,10 +316,10 @@ test('codes, screen and float16 rows are made for an updated index as for any, w
   assert.deepEqual(await searchIndex(out, 'any', 20), before);
   const { kept, added } = await to(many.slice(40));
   assert.deepEqual([kept, added], [260, 0], 'what was removed comes back');
-  assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), []);
+  assert.deepEqual(await indexProblems(out), []);
 });
 
-test('an updated index is current for the corpus it was brought up to, and for no other', async (t) => {
+test('an updated index is current for its new corpus, and for no other', async (t) => {
   const { out, to, corpusOf } = await indexed(t, rows(0, 1, 2));
   const corpus = corpusOf(rows(2, 5));
   const current = async (files = corpus): Promise<boolean> => {
@@ -333,6 +333,6 @@ test('an updated index is current for the corpus it was brought up to, and for n
   assert.equal(await current(), false, 'a passage of it was removed');
   await update({ corpus, out });
   assert.equal(await current(), true);
-  await to(rows(8), { kind: 'append' });
+  await to(rows(8), { type: 'append' });
   assert.equal(await current(), false);
 });

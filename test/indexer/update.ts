@@ -11,7 +11,7 @@ export type Update = Partial<UpdateOptions> & Pick<UpdateOptions, 'corpus' | 'ou
 
 export function update(options: Update): Promise<UpdateSummary> {
   return updateIndex({
-    kind: 'update',
+    type: 'update',
     corpusOptions: {},
     encoder: new FakeTextEncoder(),
     uniqueIds: false,
@@ -26,7 +26,7 @@ export interface FoundPassage {
   readonly document: string;
 }
 
-/** What a search of an index directory gives, best first. Equal scores come in the order of the documents' text. */
+/** The hits of a search, best first. Hits of equal scores are sorted by their documents. */
 export async function searchIndex(
   folder: string,
   query: string,
@@ -34,6 +34,7 @@ export async function searchIndex(
   engine: 'fastest' | 'reference' = 'fastest',
 ): Promise<FoundPassage[]> {
   const { source, passages } = openIndexDirectory(folder);
+  if (source === undefined) throw new Error('the index has no vectors');
   const index =
     engine === 'fastest' ? await openEngine(source, { threads: 1 }) : await ReferenceIndex.open(source, { threads: 1 });
   const files = passages.map(({ path, firstRow }) => ({ firstRow, file: new PassageFile(path) }));

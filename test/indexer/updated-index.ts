@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { build, writeCorpus } from './build.ts';
 import { searchIndex, type Update, update } from './update.ts';
 
 const loaded = loadKernel();
 export const kernel = loaded.ok ? loaded.kernel : undefined;
-export const skip = loaded.ok ? false : `the native engine is not there: ${loaded.reason}`;
+export const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 
 export interface Row {
   readonly id: number | string;
@@ -18,7 +18,7 @@ export interface Row {
 export const row = (id: number | string, contents = `passage ${id}`): Row => ({ id, contents });
 export const rows = (...ids: number[]): Row[] => ids.map((id) => row(id));
 
-/** An index of some passages, and what brings it up to others. */
+/** An index of some passages, and a function that updates it to others. */
 export async function indexed(
   t: TestContext,
   passages: readonly object[],
@@ -35,13 +35,13 @@ export async function indexed(
   return { folder, out, corpusOf, to };
 }
 
-/** Documents that a search can find, by row. */
-export async function alive(out: string): Promise<Record<number, unknown>> {
+/** The ids of the passages that a search finds, by row. */
+export async function liveIds(out: string): Promise<Record<number, unknown>> {
   const found = await searchIndex(out, 'any', 1_000);
   return Object.fromEntries(found.map(({ row, document }) => [row, (JSON.parse(document) as Row).id]).sort());
 }
 
-/** A hit but for its row, which a compaction changes. */
+/** A hit without its row, which a compaction changes. */
 export function withoutRow({ score, document }: { score: number; document: string }): object {
   return { score, document };
 }

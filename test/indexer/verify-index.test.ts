@@ -4,26 +4,26 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { examineIndex } from '../../indexer/verify/verify-index.ts';
+import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import type { VerifyReport } from '../../indexer/verify/verify-report.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { sha256Of } from '../retrieval/sha256-of.ts';
-import { TINY_ROWS, TINY_TOMBSTONE, writeTinyIndex } from '../retrieval/tiny-index.ts';
+import { TINY_DELETED_ROW, TINY_ROWS, writeTinyIndex } from '../retrieval/tiny-index.ts';
 import { build, writeCorpus } from './build.ts';
 import { FakeTextEncoder } from './fake-text-encoder.ts';
 
 const loaded = loadKernel();
 const DIMENSION = 128;
-const WAY_OUT = /\b(again|[Rr]estore|Use the program)\b/;
+const REMEDY = /\b(again|[Rr]estore|Use the program)\b/;
 
-/** The hash of a text is too short for so many values: it is used again, with another sign. */
+/** The hash of a text is too short for all values: it is repeated with another sign. */
 class WideEncoder extends FakeTextEncoder {
   readonly #salt: string;
 
@@ -42,7 +42,7 @@ function sentences({ problems }: VerifyReport): string {
   return problems.map(({ message }) => message).join('\n');
 }
 
-/** Three shards with codes and screens where the engine is there, and removed rows. */
+/** Three shards with deleted rows, and with codes and prefilters if the engine is available. */
 async function wholeIndex(t: TestContext, corpusRows = 90): Promise<string> {
   const folder = await tempFolder(t);
   const rows = Array.from({ length: corpusRows }, (_, id) => ({
@@ -59,22 +59,22 @@ async function wholeIndex(t: TestContext, corpusRows = 90): Promise<string> {
     shardRows: Math.ceil(corpusRows / 3),
     ...(loaded.ok ? { kernel: loaded.kernel } : {}),
   });
-  if (loaded.ok) for (const { path } of readIndexManifest(out).shards) await addScreen(join(out, path));
+  if (loaded.ok) for (const { path } of readIndexManifest(out).shards) await addPrefilter(join(out, path));
   remove(out, [3, 40, 41]);
   return out;
 }
 
-/** So few rows get none by themselves. */
-async function addScreen(folder: string): Promise<void> {
+/** A build makes none for so few rows. */
+async function addPrefilter(folder: string): Promise<void> {
   assert.ok(loaded.ok);
   const shard = readShardManifest(folder);
   const segments = shard.vectors.map((segment) => ({ ...segment, path: join(folder, segment.path) }));
-  const path = join(folder, 'screen.i8');
+  const path = join(folder, 'prefilter.i8');
   const rows = { rows: shard.rows, dtype: 'float32' as const, segments };
-  await loaded.kernel.makeScreen(path, join(folder, 'codes.i8'), rows, DIMENSION, { directions: 64 });
+  await loaded.kernel.makePrefilter(path, join(folder, 'codes.i8'), rows, DIMENSION, { components: 64 });
   const bytes = readFileSync(path);
-  const files = [...shard.files, { path: 'screen.i8', bytes: bytes.length, sha256: sha256Of(bytes) }];
-  rewrite(join(folder, 'shard.json'), { ...shard, files, screen: { path: 'screen.i8', reason: 'for a test' } });
+  const files = [...shard.files, { path: 'prefilter.i8', bytes: bytes.length, sha256: sha256Of(bytes) }];
+  rewrite(join(folder, 'shard.json'), { ...shard, files, prefilter: { path: 'prefilter.i8', reason: 'for a test' } });
 }
 
 function remove(folder: string, rows: readonly number[]): void {
@@ -96,8 +96,8 @@ function filesOf(folder: string): string[] {
   );
 }
 
-/** What a file means: of a manifest its fields, of a passage file its rows, of any other its bytes. */
-function meaningOf(path: string): unknown {
+/** The content of a file: the fields of a manifest, the rows of a passage file, the bytes of any other. */
+function contentOf(path: string): unknown {
   if (path.endsWith('.json')) {
     const { checksum: _, ...fields } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
     return fields;
@@ -112,16 +112,16 @@ function meaningOf(path: string): unknown {
   }
 }
 
-test('an index as it was written has no problem, and a sample of it the stored bits', async (t) => {
+test('an intact index has no problem, and embedding a sample again gives the stored vectors, bit for bit', async (t) => {
   const folder = await wholeIndex(t);
   const steps = new Set<string>();
   let share = 0;
-  const report = await examineIndex(folder, {
+  const report = await verifyIndex(folder, {
     sample: 20,
     openEncoder: async () => new WideEncoder(),
     onProgress: ({ step, doneBytes, totalBytes }) => {
       steps.add(step.split(' of ')[0]!);
-      assert.ok(doneBytes / totalBytes >= share, 'progress goes on');
+      assert.ok(doneBytes / totalBytes >= share, 'progress never goes back');
       share = doneBytes / totalBytes;
     },
   });
@@ -136,23 +136,23 @@ test('an index as it was written has no problem, and a sample of it the stored b
   assert.ok(steps.has('checksum') && steps.has('vectors') && steps.has('passages'));
 });
 
-test('a byte changed anywhere in any file is found and its file named, unless nothing it means has changed', async (t) => {
+test('a changed byte anywhere in any file is found, and its file named, unless the content is the same', async (t) => {
   const folder = await wholeIndex(t);
   const files = filesOf(folder);
-  const kinds = ['manifest.json', 'tombstones.bin', 'shard.json', 'passages.sqlite', 'vectors.faiss'];
-  if (loaded.ok) kinds.push('codes.i8', 'screen.i8');
-  for (const kind of kinds)
+  const fileTypes = ['manifest.json', 'tombstones.bin', 'shard.json', 'passages.sqlite', 'vectors.faiss'];
+  if (loaded.ok) fileTypes.push('codes.i8', 'prefilter.i8');
+  for (const fileType of fileTypes)
     assert.ok(
-      files.some((path) => path.endsWith(kind)),
-      kind,
+      files.some((path) => path.endsWith(fileType)),
+      fileType,
     );
-  const meanings = new Map(files.map((path) => [path, meaningOf(join(folder, path))]));
+  const contents = new Map(files.map((path) => [path, contentOf(join(folder, path))]));
   let unseen = 0;
   const place = fc.nat(2 ** 30);
-  // Each kind of file as often as any other.
+  // Files of each type equally often.
   const file = fc
-    .constantFrom(...kinds)
-    .chain((kind) => fc.constantFrom(...files.filter((path) => path.endsWith(kind))));
+    .constantFrom(...fileTypes)
+    .chain((fileType) => fc.constantFrom(...files.filter((path) => path.endsWith(fileType))));
   await fc.assert(
     fc.asyncProperty(file, place, fc.integer({ min: 1, max: 255 }), async (name, where, change) => {
       const path = join(folder, name);
@@ -161,11 +161,11 @@ test('a byte changed anywhere in any file is found and its file named, unless no
       changed[where % whole.length]! ^= change;
       writeFileSync(path, changed);
       try {
-        const { problems, notChecked } = await examineIndex(folder);
-        if (notChecked.some((sentence) => sentence.startsWith(`${path}: has no checksum`))) return;
+        const { problems, notChecked } = await verifyIndex(folder);
+        if (notChecked.some((sentence) => sentence.startsWith(`${path}: it has no checksum`))) return;
         if (problems.length === 0) {
           unseen++;
-          assert.ok(isDeepStrictEqual(meaningOf(path), meanings.get(name)), `${name} means something else`);
+          assert.ok(isDeepStrictEqual(contentOf(path), contents.get(name)), `the content of ${name} changed`);
           return;
         }
         const messages = problems.map(({ message }) => message);
@@ -173,35 +173,35 @@ test('a byte changed anywhere in any file is found and its file named, unless no
           problems.some((found) => found.file === path),
           messages.join('\n'),
         );
-        for (const message of messages) assert.match(message, WAY_OUT);
+        for (const message of messages) assert.match(message, REMEDY);
       } finally {
         writeFileSync(path, whole);
-        // What SQLite may have begun where the header of a file asked for a log.
+        // SQLite may have created one if the changed header asked for a log.
         for (const end of ['-wal', '-shm', '-journal']) rmSync(`${path}${end}`, { force: true });
       }
     }),
     { numRuns: 250 },
   );
-  t.diagnostic(`${unseen} of 250 changes were to bytes that mean nothing`);
+  t.diagnostic(`${unseen} of 250 changed bytes did not affect the content`);
   assert.ok(unseen < 100);
 });
 
-test('an index of a look-up whose expression is another, though sound for all rows, is found', async (t) => {
+test('a changed look-up expression is found, even if it gives the same result for all rows', async (t) => {
   const folder = await wholeIndex(t);
   const path = join(folder, 'shard-00001', 'passages.sqlite');
   const bytes = readFileSync(path);
-  // Every row has a title, so what the expression says of rows without one makes no entry differ.
+  // Every row has a title, so an expression that differs only for rows without one gives the same entries.
   for (let at = bytes.indexOf('char(10)'); at >= 0; at = bytes.indexOf('char(10)', at + 1)) {
     bytes[at + 'char(1'.length]! ^= 1;
   }
   writeFileSync(path, bytes);
   assert.match(
-    sentences(await examineIndex(folder)),
+    sentences(await verifyIndex(folder)),
     /shard-00001\/passages\.sqlite: passages cannot be looked up by title \(.*no query solution/,
   );
 });
 
-test('every file that is cut short or missing is named, in one run', async (t) => {
+test('every truncated or missing file is named, in one run', async (t) => {
   const folder = await wholeIndex(t);
   truncateSync(join(folder, 'shard-00000', 'vectors.faiss'), 500);
   rmSync(join(folder, 'shard-00001', 'passages.sqlite'));
@@ -209,7 +209,7 @@ test('every file that is cut short or missing is named, in one run', async (t) =
   const bytes = readFileSync(join(folder, 'shard-00002', 'vectors.faiss'));
   bytes[700]! ^= 1;
   writeFileSync(join(folder, 'shard-00002', 'vectors.faiss'), bytes);
-  const report = await examineIndex(folder);
+  const report = await verifyIndex(folder);
   for (const path of [
     'shard-00000/vectors.faiss',
     'shard-00001/passages.sqlite',
@@ -221,13 +221,16 @@ test('every file that is cut short or missing is named, in one run', async (t) =
       `${path}: ${sentences(report)}`,
     );
   }
-  for (const { message } of report.problems) assert.match(message, WAY_OUT);
-  assert.deepEqual(report.notChecked.filter((sentence) => /rest of the shard was not read/.test(sentence)).length, 2);
+  for (const { message } of report.problems) assert.match(message, REMEDY);
+  assert.deepEqual(
+    report.notChecked.filter((sentence) => /other files of the shard were not checked/.test(sentence)).length,
+    2,
+  );
 });
 
-test('quick sees sizes, headers, manifests and tombstones, and no changed byte within a file', async (t) => {
+test('quick checks sizes, headers, manifests and deleted rows, and does not find a changed byte within a file', async (t) => {
   const folder = await wholeIndex(t);
-  assert.deepEqual(await examineIndex(folder, { quick: true }), {
+  assert.deepEqual(await verifyIndex(folder, { quick: true }), {
     problems: [],
     notChecked: [],
     rows: 90,
@@ -238,16 +241,16 @@ test('quick sees sizes, headers, manifests and tombstones, and no changed byte w
   const bytes = readFileSync(vectors);
   bytes[700]! ^= 1;
   writeFileSync(vectors, bytes);
-  assert.deepEqual((await examineIndex(folder, { quick: true })).problems, []);
-  assert.match(sentences(await examineIndex(folder)), /vectors\.faiss: sha256 is/);
+  assert.deepEqual((await verifyIndex(folder, { quick: true })).problems, []);
+  assert.match(sentences(await verifyIndex(folder)), /vectors\.faiss: sha256 is/);
   truncateSync(vectors, 700);
   assert.match(
-    sentences(await examineIndex(folder, { quick: true })),
-    /vectors\.faiss: 700 bytes where the manifest says/,
+    sentences(await verifyIndex(folder, { quick: true })),
+    /vectors\.faiss: has 700 bytes, but the manifest says/,
   );
 });
 
-test('a bitmap of removed rows with another number of rows, or rows beyond the index, is a problem', async (t) => {
+test('a bitmap with another number of deleted rows, or with rows beyond the index, is a problem', async (t) => {
   const folder = join(await tempFolder(t), 'index');
   await writeTinyIndex(folder);
   const manifest = readIndexManifest(folder);
@@ -257,31 +260,31 @@ test('a bitmap of removed rows with another number of rows, or rows beyond the i
     const tombstones = { path: 'tombstones.bin', bytes: bytes.length, sha256: sha256Of(bytes), rows };
     rewrite(join(folder, 'manifest.json'), { ...manifest, tombstones });
   };
-  write(Uint8Array.of(1 << TINY_TOMBSTONE, 0), 1);
-  assert.deepEqual((await examineIndex(folder)).problems, []);
-  write(Uint8Array.of(1 << TINY_TOMBSTONE, 0), 2);
-  assert.match(sentences(await examineIndex(folder)), /tombstones\.bin: 1 rows are removed, the manifest says 2/);
+  write(Uint8Array.of(1 << TINY_DELETED_ROW, 0), 1);
+  assert.deepEqual((await verifyIndex(folder)).problems, []);
+  write(Uint8Array.of(1 << TINY_DELETED_ROW, 0), 2);
+  assert.match(sentences(await verifyIndex(folder)), /tombstones\.bin: 1 rows are deleted, the manifest says 2/);
   write(Uint8Array.of(1, 0x80), 1);
   assert.match(
-    sentences(await examineIndex(folder, { quick: true })),
-    new RegExp(`tombstones\\.bin: row 15 is removed, and the index has ${TINY_ROWS} rows`),
+    sentences(await verifyIndex(folder, { quick: true })),
+    new RegExp(`tombstones\\.bin: row 15 is deleted, but the index has only ${TINY_ROWS} rows`),
   );
 });
 
-test('vectors of other passages are found by embedding a sample, and the row named', async (t) => {
+test('vectors of other passages are found by embedding a sample, and their rows are named', async (t) => {
   const folder = await wholeIndex(t);
   const withEncoder = (encoder: FakeTextEncoder, sample: number): Promise<VerifyReport> =>
-    examineIndex(folder, { sample, openEncoder: async () => encoder });
+    verifyIndex(folder, { sample, openEncoder: async () => encoder });
   const other = await withEncoder(new WideEncoder('another model: '), 30);
   assert.match(
     sentences(other),
-    /passages\.sqlite: the passage of row \d+ embedded again is \d\.\d+ of its length away/,
+    /passages\.sqlite: the passage of row \d+, embedded again, has a relative distance of \d\.\d+/,
   );
-  assert.match(sentences(other), /30 of 30 passages embedded again are too far away/);
+  assert.match(sentences(other), /30 of 30 passages, embedded again, are too far from their vectors/);
   assert.equal(other.problems.length, 6);
   assert.equal(other.sample!.equal, 0);
 
-  // Two rows of a shard change places, with every checksum made good: only the meaning is wrong.
+  // Two rows of a shard are swapped and every checksum is corrected: only the vectors are wrong.
   const shardFolder = join(folder, 'shard-00001');
   const path = join(shardFolder, 'vectors.faiss');
   const bytes = readFileSync(path);
@@ -294,9 +297,9 @@ test('vectors of other passages are found by embedding a sample, and the row nam
   const files = shard.files
     .filter((file) => !file.path.endsWith('.i8'))
     .map((file) => (file.path === 'vectors.faiss' ? { ...file, sha256: sha256Of(bytes) } : file));
-  const { screen: _, ...rest } = shard;
+  const { prefilter: _, ...rest } = shard;
   rewrite(join(shardFolder, 'shard.json'), { ...rest, codes: null, files });
-  assert.deepEqual((await examineIndex(folder)).problems, [], 'not seen without the model');
+  assert.deepEqual((await verifyIndex(folder)).problems, [], 'not seen without the model');
   const swapped = await withEncoder(new WideEncoder(), 90);
   assert.deepEqual(
     swapped.problems.map(({ file, message }) => [file, /of row (\d+)/.exec(message)?.[1]]),
@@ -308,16 +311,19 @@ test('vectors of other passages are found by embedding a sample, and the row nam
   assert.equal(swapped.sample!.equal, 88);
 });
 
-test('where the model is missing that is said and no problem, unless the model is required', async (t) => {
+test('a missing model is reported and not a problem, unless the model is required', async (t) => {
   const folder = await wholeIndex(t);
   const openEncoder = async (): Promise<never> => {
-    throw new TrawlError('MODEL_NOT_FOUND', 'There is no model named "fake".');
+    throw new TrawlError('MODEL_NOT_FOUND', 'Model "fake" not found.');
   };
-  const report = await examineIndex(folder, { sample: 5, openEncoder });
+  const report = await verifyIndex(folder, { sample: 5, openEncoder });
   assert.deepEqual(report.problems, []);
-  assert.match(report.notChecked.join('\n'), /passages and vectors belong together was not checked: There is no model/);
+  assert.match(
+    report.notChecked.join('\n'),
+    /passages and vectors belong together was not checked: Model "fake" not found/,
+  );
   const steps: string[] = [];
-  const required = examineIndex(folder, {
+  const required = verifyIndex(folder, {
     sample: 5,
     openEncoder,
     requireEncoder: true,
@@ -327,19 +333,19 @@ test('where the model is missing that is said and no problem, unless the model i
   assert.deepEqual(steps, [], 'it stops before anything is read');
 });
 
-test('a manifest without a checksum of itself is not vouched for', async (t) => {
+test('a manifest without a checksum is reported as not checked', async (t) => {
   const folder = join(await tempFolder(t), 'index');
   await writeTinyIndex(folder);
-  const { problems, notChecked } = await examineIndex(folder);
+  const { problems, notChecked } = await verifyIndex(folder);
   assert.deepEqual(problems, []);
-  assert.equal(notChecked.filter((sentence) => /has no checksum of itself/.test(sentence)).length, 3);
+  assert.equal(notChecked.filter((sentence) => /it has no checksum/.test(sentence)).length, 3);
 });
 
-test('no index, and a call that is stopped, are errors and not problems', async (t) => {
+test('a missing index and a stopped call are errors, not problems', async (t) => {
   const folder = await wholeIndex(t);
-  await assert.rejects(examineIndex(join(folder, 'shard-00000')), trawlError('INDEX_NOT_FOUND'));
+  await assert.rejects(verifyIndex(join(folder, 'shard-00000')), trawlError('INDEX_NOT_FOUND'));
   const controller = new AbortController();
-  const stopped = examineIndex(folder, {
+  const stopped = verifyIndex(folder, {
     signal: controller.signal,
     onProgress: ({ step }) => {
       if (step.startsWith('vectors')) controller.abort('SIGINT');
@@ -348,11 +354,11 @@ test('no index, and a call that is stopped, are errors and not problems', async 
   await assert.rejects(stopped, trawlError('CANCELLED'));
 });
 
-test('reading an index changes none of its files and makes no new ones', async (t) => {
+test('reading an index changes none of its files and creates no new ones', async (t) => {
   const folder = await wholeIndex(t);
   const copy = join(await tempFolder(t), 'copy');
   cpSync(folder, copy, { recursive: true });
-  await examineIndex(folder, { sample: 10, openEncoder: async () => new WideEncoder() });
+  await verifyIndex(folder, { sample: 10, openEncoder: async () => new WideEncoder() });
   assert.deepEqual(filesOf(folder).sort(), filesOf(copy).sort());
   for (const path of filesOf(copy)) assert.deepEqual(readFileSync(join(folder, path)), readFileSync(join(copy, path)));
   assert.ok(existsSync(join(folder, 'tombstones.bin')));

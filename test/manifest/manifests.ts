@@ -21,7 +21,7 @@ const CORPUS: IndexManifest['corpus'] = {
   passageTemplate: '{contents}',
 };
 
-/** Three shards with 4, 0 and 5 rows, and one removed row. */
+/** Three shards with 4, 0 and 5 rows, and one deleted row. */
 export function validIndexManifest(): IndexManifest {
   return {
     format: 'trawl-index',

@@ -3,21 +3,21 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
-import { writeJsonDurably } from '../../src/manifest/write-json.ts';
+import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { validIndexManifest, validShardManifest, writeText } from './manifests.ts';
 
-/** The two manifests, which are read by the same rules. */
-const KINDS = [
-  { kind: 'index', file: 'manifest.json', read: readIndexManifest, valid: validIndexManifest },
-  { kind: 'shard', file: 'shard.json', read: readShardManifest, valid: validShardManifest },
+/** Both manifests follow the same rules. */
+const MANIFESTS = [
+  { file: 'manifest.json', read: readIndexManifest, valid: validIndexManifest },
+  { file: 'shard.json', read: readShardManifest, valid: validShardManifest },
 ] as const;
 
-/** Writes a manifest after a change and reads it. */
+/** Changes one field of a valid manifest, writes it and reads it. */
 async function readChanged(
   t: TestContext,
-  { file, read, valid }: (typeof KINDS)[number],
+  { file, read, valid }: (typeof MANIFESTS)[number],
   path: string,
   value: unknown,
 ): Promise<unknown> {
@@ -30,10 +30,10 @@ async function readChanged(
   return read(writeText(await tempFolder(t), file, JSON.stringify(manifest)));
 }
 
-for (const kind of KINDS) {
-  const { file, read, valid } = kind;
+for (const manifest of MANIFESTS) {
+  const { file, read, valid } = manifest;
 
-  test(`${file}: what is written is read back`, async (t) => {
+  test(`${file}: reading returns what was written`, async (t) => {
     const folder = await tempFolder(t);
     await writeJsonDurably(join(folder, file), valid());
     assert.deepEqual(read(folder), valid());
@@ -41,11 +41,11 @@ for (const kind of KINDS) {
 
   test(`${file}: fields of a later program are ignored, at every depth`, async (t) => {
     for (const path of ['colour', 'model.revision', 'corpus.files.0.license', 'corpus.language']) {
-      await readChanged(t, kind, path, { any: ['thing'] });
+      await readChanged(t, manifest, path, { any: ['thing'] });
     }
   });
 
-  test(`${file}: each field has to be there`, async (t) => {
+  test(`${file}: every field is required`, async (t) => {
     for (const field of Object.keys(valid())) {
       const code =
         field === 'format'
@@ -54,14 +54,14 @@ for (const kind of KINDS) {
             ? 'INDEX_VERSION_UNSUPPORTED'
             : 'INDEX_MANIFEST_INVALID';
       await assert.rejects(
-        readChanged(t, kind, field, undefined),
+        readChanged(t, manifest, field, undefined),
         trawlError(code, new RegExp(`/${file}: .*`)),
         `without ${field}`,
       );
     }
   });
 
-  test(`${file}: a value of the wrong kind is refused, and the file and the field are named`, async (t) => {
+  test(`${file}: a value of the wrong type is refused; the error names file and field`, async (t) => {
     const wrong: readonly [string, unknown][] = [
       ['rows', -1],
       ['rows', 1.5],
@@ -87,33 +87,54 @@ for (const kind of KINDS) {
     ];
     for (const [path, value] of wrong) {
       await assert.rejects(
-        readChanged(t, kind, path, value),
+        readChanged(t, manifest, path, value),
         trawlError('INDEX_MANIFEST_INVALID', new RegExp(`/${file}: /${path.replaceAll('.', '/')} `)),
         `${path}: ${JSON.stringify(value)}`,
       );
     }
   });
 
-  test(`${file}: a later version is told apart from a broken file, with both versions`, async (t) => {
-    for (const version of [2, 0, '1', 1.5, null]) {
-      await assert.rejects(readChanged(t, kind, 'version', version), (error: Error & { details?: unknown }) => {
-        assert.deepEqual(error.details, { found: version, supported: 1 });
+  test(`${file}: another version is an error of its own that names both versions`, async (t) => {
+    for (const version of [3, 0, '1', 1.5, null]) {
+      await assert.rejects(readChanged(t, manifest, 'version', version), (error: Error & { details?: unknown }) => {
+        assert.deepEqual(error.details, { found: version, supported: [1, 2] });
         return trawlError(
           'INDEX_VERSION_UNSUPPORTED',
-          new RegExp(`/${file}: has version ${JSON.stringify(version)}.*version 1`),
+          new RegExp(`/${file}: its version is ${JSON.stringify(version)}.*version 1 and 2`),
         )(error);
       });
     }
   });
 
-  test(`${file}: JSON of another kind is foreign`, async (t) => {
-    for (const text of ['{}', '[]', 'null', '7', '"trawl-index"', '{"format":"trawl-model","version":1}']) {
-      const folder = writeText(await tempFolder(t), file, text);
-      assert.throws(() => read(folder), trawlError('INDEX_FILE_FOREIGN', new RegExp(`/${file}: has "format"`)), text);
+  test(`${file}: fields about vectors that contradict the version are refused by name`, async (t) => {
+    await assert.rejects(
+      readChanged(t, manifest, 'version', 2),
+      trawlError('INDEX_MANIFEST_INVALID', /dimension must have no value in version 2/),
+    );
+    for (const [field, value] of [
+      ['dimension', 0],
+      ['metric', null],
+      ['model', null],
+    ] as const) {
+      await assert.rejects(
+        readChanged(t, manifest, field, value),
+        trawlError('INDEX_MANIFEST_INVALID', new RegExp(`${field} must have a value in version 1`)),
+      );
     }
   });
 
-  test(`${file}: text that is no JSON is invalid, cut or empty`, async (t) => {
+  test(`${file}: JSON of another format is foreign`, async (t) => {
+    for (const text of ['{}', '[]', 'null', '7', '"trawl-index"', '{"format":"trawl-model","version":1}']) {
+      const folder = writeText(await tempFolder(t), file, text);
+      assert.throws(
+        () => read(folder),
+        trawlError('INDEX_FILE_FOREIGN', new RegExp(`/${file}: its field "format" is`)),
+        text,
+      );
+    }
+  });
+
+  test(`${file}: invalid, truncated or empty JSON is refused`, async (t) => {
     for (const text of ['', '{', JSON.stringify(valid()).slice(0, -1), 'SQLite format 3\0']) {
       const folder = writeText(await tempFolder(t), file, text);
       assert.throws(
@@ -124,52 +145,52 @@ for (const kind of KINDS) {
     }
   });
 
-  test(`${file}: a folder in its place is named`, async (t) => {
+  test(`${file}: a folder of that name is refused; the error names it`, async (t) => {
     const folder = await tempFolder(t);
     mkdirSync(join(folder, file));
     assert.throws(() => read(folder), trawlError('INDEX_MANIFEST_INVALID', new RegExp(`/${file}: cannot be read`)));
   });
 }
 
-test('a folder without manifest.json, no folder, and a file are no index, and the way out is named', async (t) => {
+test('a folder without manifest.json, a missing folder and a file are no index; the error says how to build one', async (t) => {
   const folder = await tempFolder(t);
   writeText(folder, 'file', '');
   for (const path of [folder, join(folder, 'gone'), join(folder, 'file')]) {
     assert.throws(
       () => readIndexManifest(path),
-      trawlError('INDEX_NOT_FOUND', /no index there.*Build one with `trawl index`/),
+      trawlError('INDEX_NOT_FOUND', /no index found.*Build one with `trawl index`/),
     );
   }
 });
 
-test('a shard folder without shard.json lacks a file', async (t) => {
+test('a shard folder without shard.json is an error that names the file', async (t) => {
   const folder = await tempFolder(t);
-  assert.throws(() => readShardManifest(folder), trawlError('INDEX_FILE_MISSING', /shard\.json: is missing/));
+  assert.throws(() => readShardManifest(folder), trawlError('INDEX_FILE_MISSING', /shard\.json is missing/));
 });
 
-test('shards have to follow each other without gap or overlap and give the rows of the index', async (t) => {
-  const kind = KINDS[0];
+test('the shards cover the rows of the index without gaps or overlaps', async (t) => {
+  const [manifest] = MANIFESTS;
   for (const [path, value, message] of [
-    ['shards.2.firstRow', 5, /shard \/elsewhere\/shard begins at row 5, the one before ends at 4/],
-    ['shards.2.firstRow', 3, /begins at row 3, the one before ends at 4/],
-    ['shards.0.firstRow', 1, /begins at row 1, the one before ends at 0/],
-    ['shards.0.rows', 3, /begins at row 4, the one before ends at 3/],
-    ['shards.2.rows', 6, /its shards have 10 rows, the index 9/],
-    ['rows', 10, /its shards have 9 rows, the index 10/],
-    ['shards', [], /its shards have 0 rows, the index 9/],
+    ['shards.2.firstRow', 5, /shard \/elsewhere\/shard starts at row 5, but the previous shard ends at row 4/],
+    ['shards.2.firstRow', 3, /starts at row 3, but the previous shard ends at row 4/],
+    ['shards.0.firstRow', 1, /starts at row 1, but the previous shard ends at row 0/],
+    ['shards.0.rows', 3, /starts at row 4, but the previous shard ends at row 3/],
+    ['shards.2.rows', 6, /the shards have 10 rows together, but the index has 9/],
+    ['rows', 10, /the shards have 9 rows together, but the index has 10/],
+    ['shards', [], /the shards have 0 rows together, but the index has 9/],
     ['shards.1.path', '', /\/shards\/1\/path/],
     ['shards.1.generation', null, /\/shards\/1\/generation/],
   ] as const) {
     await assert.rejects(
-      readChanged(t, kind, path, value),
+      readChanged(t, manifest, path, value),
       trawlError('INDEX_MANIFEST_INVALID', new RegExp(`/manifest\\.json: .*${message.source}`)),
       `${path}: ${JSON.stringify(value)}`,
     );
   }
 });
 
-test('tombstones are a file with its checksum and count, or null', async (t) => {
-  await readChanged(t, KINDS[0], 'tombstones', null);
+test('tombstones are null or a file with checksum and count', async (t) => {
+  await readChanged(t, MANIFESTS[0], 'tombstones', null);
   for (const [path, value] of [
     ['tombstones.rows', undefined],
     ['tombstones.sha256', undefined],
@@ -177,16 +198,16 @@ test('tombstones are a file with its checksum and count, or null', async (t) => 
     ['tombstones', 'file'],
   ] as const) {
     await assert.rejects(
-      readChanged(t, KINDS[0], path, value),
+      readChanged(t, MANIFESTS[0], path, value),
       trawlError('INDEX_MANIFEST_INVALID', /tombstones/),
       `${path}: ${value}`,
     );
   }
 });
 
-test('vector segments, codes and passages of a shard are checked', async (t) => {
-  await readChanged(t, KINDS[1], 'codes', null);
-  await readChanged(t, KINDS[1], 'vectors', []);
+test('the vectors, codes and passages of a shard are validated', async (t) => {
+  await readChanged(t, MANIFESTS[1], 'codes', null);
+  await readChanged(t, MANIFESTS[1], 'vectors', []);
   for (const [path, value] of [
     ['vectors.0.offset', -1],
     ['vectors.0.bytes', 1.5],
@@ -197,7 +218,7 @@ test('vector segments, codes and passages of a shard are checked', async (t) => 
     ['files.0.bytes', '75'],
   ] as const) {
     await assert.rejects(
-      readChanged(t, KINDS[1], path, value),
+      readChanged(t, MANIFESTS[1], path, value),
       trawlError('INDEX_MANIFEST_INVALID', new RegExp(`/shard\\.json: /${path.split('.')[0]}`)),
       `${path}: ${JSON.stringify(value)}`,
     );

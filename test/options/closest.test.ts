@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { closestTo } from '../../src/options/closest.ts';
 
-test('the nearest candidate of a misspelt word is found', () => {
+test('a misspelt word finds the closest candidate', () => {
   const commands = ['index', 'serve', 'search', 'eval'];
   assert.equal(closestTo('indx', commands), 'index');
   assert.equal(closestTo('serch', commands), 'search');
@@ -10,16 +10,16 @@ test('the nearest candidate of a misspelt word is found', () => {
   assert.equal(closestTo('serve', commands), 'serve');
 });
 
-test('of equally near candidates the first is taken', () => {
+test('the first of equally close candidates wins', () => {
   assert.equal(closestTo('cat', ['bat', 'rat']), 'bat');
 });
 
-test('a word like none has no nearest', () => {
+test('a word unlike all candidates finds none', () => {
   assert.equal(closestTo('photosynthesis', ['index', 'serve']), undefined);
   assert.equal(closestTo('abc', []), undefined);
   assert.equal(closestTo('xyz', ['abc']), undefined);
 });
 
-test('longer words may differ more', () => {
+test('a longer word may differ in more letters', () => {
   assert.equal(closestTo('passage-tmplt', ['passage-template']), 'passage-template');
 });

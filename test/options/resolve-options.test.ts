@@ -10,18 +10,18 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
 const TABLE = {
-  name: { kind: 'string', default: 'from-default', help: 'A text.' },
-  'max-k': { kind: 'integer', min: 1, max: 100, default: 7, help: 'A number.' },
-  offset: { kind: 'integer', help: 'A number without bounds.' },
-  verbose: { kind: 'flag', help: 'Off by default.' },
-  color: { kind: 'flag', default: true, help: 'On by default.' },
-  mode: { kind: 'choice', choices: ['fast', 'slow', 'auto'], default: 'auto', help: 'One of three.' },
-  field: { kind: 'list', help: 'Several.' },
-  note: { kind: 'string', help: 'Without a default.' },
-  config: { kind: 'string', help: 'The file.' },
+  name: { type: 'string', default: 'from-default', help: 'A text.' },
+  'max-k': { type: 'integer', min: 1, max: 100, default: 7, help: 'A number.' },
+  offset: { type: 'integer', help: 'A number without bounds.' },
+  verbose: { type: 'flag', help: 'Off by default.' },
+  color: { type: 'flag', default: true, help: 'On by default.' },
+  mode: { type: 'choice', choices: ['fast', 'slow', 'auto'], default: 'auto', help: 'One of three.' },
+  field: { type: 'list', help: 'Several.' },
+  note: { type: 'string', help: 'Without a default.' },
+  config: { type: 'string', help: 'The file.' },
 } as const satisfies OptionTable;
 
-/** An empty folder, so that no configuration file of this machine has a say. */
+/** Resolves options in an empty folder, away from any configuration file of this machine. */
 async function resolver(
   t: TestContext,
 ): Promise<(sources?: Partial<OptionSources>, file?: unknown) => ResolvedOptions<typeof TABLE>> {
@@ -41,8 +41,8 @@ async function resolver(
   };
 }
 
-/** Each kind with a value from each place, all different. */
-const PLACES = [
+/** Every option type with a different value from every source. */
+const SOURCES = [
   {
     option: 'name',
     fallback: 'from-default',
@@ -76,8 +76,8 @@ const PLACES = [
   },
 ] as const;
 
-for (const { option, fallback, file, env, flag } of PLACES) {
-  test(`--${option}: a flag wins over the environment, that over the file, that over the default`, async (t) => {
+for (const { option, fallback, file, env, flag } of SOURCES) {
+  test(`--${option}: the command line wins over the environment, the environment over the file, the file over the default`, async (t) => {
     const resolve = await resolver(t);
     const value = (sources: Partial<OptionSources>, config?: unknown): unknown =>
       resolve(sources, config).options[option];
@@ -101,7 +101,7 @@ test('an empty environment variable counts as absent', async (t) => {
   assert.equal(given.has('max-k'), false);
 });
 
-test('the last of a repeated option wins, and the options are frozen', async (t) => {
+test('the last value of a repeated option wins, and the options are frozen', async (t) => {
   const resolve = await resolver(t);
   const { options } = resolve({ argv: ['--max-k', '2', '--max-k=3', '--verbose', '--no-verbose'] });
   assert.equal(options['max-k'], 3);
@@ -109,7 +109,7 @@ test('the last of a repeated option wins, and the options are frozen', async (t)
   assert.ok(Object.isFrozen(options) && Object.isFrozen(options.field));
 });
 
-test('arguments, inline values and -- are told apart', async (t) => {
+test('arguments, inline values and -- are parsed', async (t) => {
   const resolve = await resolver(t);
   const { options, positionals } = resolve({
     argv: ['first', '--name=a=b', '-', '--note=', '--verbose', 'second', '--', '--max-k', '-x', '--'],
@@ -122,34 +122,37 @@ test('arguments, inline values and -- are told apart', async (t) => {
 });
 
 const USAGE: Readonly<Record<string, readonly [argv: readonly string[], message: RegExp]>> = {
-  'an unknown option is refused with the nearest that exists': [
+  'an unknown option is refused, and the closest one suggested': [
     ['--max-j', '3'],
     /Unknown option --max-j; did you mean --max-k\? See `trawl serve --help`/,
   ],
-  'a misspelt negation too': [['--no-colour'], /did you mean --no-color\?/],
-  'an option like none is refused without a guess': [['--zzzzzzzz'], /^Unknown option --zzzzzzzz\. See/],
-  'a name that every object has is no option': [['--constructor', 'x'], /Unknown option --constructor\./],
-  'nor is __proto__': [['--__proto__=x'], /Unknown option --__proto__\./],
-  'nor is an empty name': [['--=x'], /Unknown option --\./],
-  'a dash alone does not make an option': [['-k', '3'], /Unknown option -k\. Options have two dashes/],
-  'an option at the end needs its value': [['--name'], /--name needs a value\./],
-  'an option is no value of the one before': [
+  'a misspelt negation is refused, and the closest one suggested': [['--no-colour'], /did you mean --no-color\?/],
+  'an option unlike all others is refused without a suggestion': [['--zzzzzzzz'], /^Unknown option --zzzzzzzz\. See/],
+  'a property of every object is no option': [['--constructor', 'x'], /Unknown option --constructor\./],
+  '__proto__ is no option': [['--__proto__=x'], /Unknown option --__proto__\./],
+  'an empty name is no option': [['--=x'], /Unknown option --\./],
+  'an option with one dash is refused': [['-k', '3'], /Unknown option -k\. Options begin with two dashes/],
+  'an option without its value at the end is refused': [['--name'], /--name needs a value\./],
+  'an option is not taken as the value of the one before': [
     ['--name', '--verbose'],
     /--name needs a value, but --verbose follows.*--name=--verbose/,
   ],
-  'a switch takes no value': [['--verbose=yes'], /--verbose is a switch and takes no value/],
-  'only a switch can be negated': [['--no-name'], /Unknown option --no-name/],
-  'a number has to be one': [['--max-k', 'seven'], /--max-k is "seven"; it has to be a whole number from 1 to 100\./],
-  'a number is not empty': [['--max-k='], /--max-k is "";/],
-  'a number is whole': [['--max-k', '1.5'], /--max-k is "1.5";/],
-  'a number is decimal': [['--max-k', '0x10'], /--max-k is "0x10";/],
-  'a number is not below its lower bound': [['--max-k', '0'], /from 1 to 100/],
-  'a number is not above its upper bound': [['--max-k', '101'], /from 1 to 100/],
-  'a number without bounds is still exact': [
+  'a flag takes no value': [['--verbose=yes'], /--verbose takes no value/],
+  'only a flag can be negated': [['--no-name'], /Unknown option --no-name/],
+  'a word is no number': [['--max-k', 'seven'], /--max-k is "seven"; expected a whole number from 1 to 100\./],
+  'an empty value is no number': [['--max-k='], /--max-k is "";/],
+  'a fraction is refused': [['--max-k', '1.5'], /--max-k is "1.5";/],
+  'a hexadecimal number is refused': [['--max-k', '0x10'], /--max-k is "0x10";/],
+  'a number below its lower bound is refused': [['--max-k', '0'], /from 1 to 100/],
+  'a number above its upper bound is refused': [['--max-k', '101'], /from 1 to 100/],
+  'a number too large to be exact is refused': [
     ['--offset', '9007199254740993'],
-    /--offset is "9007199254740993"; it has to be a whole number\./,
+    /--offset is "9007199254740993"; expected a whole number\./,
   ],
-  'a choice is one of its choices': [['--mode', 'FAST'], /--mode is "FAST"; it has to be one of fast, slow, auto\./],
+  'a value that is none of the choices is refused': [
+    ['--mode', 'FAST'],
+    /--mode is "FAST"; expected one of fast, slow, auto\./,
+  ],
 };
 
 for (const [name, [argv, message]] of Object.entries(USAGE)) {
@@ -165,52 +168,49 @@ test('the bounds themselves are allowed', async (t) => {
   assert.equal(resolve({ argv: ['--offset', '+9007199254740991'] }).options.offset, Number.MAX_SAFE_INTEGER);
 });
 
-test('a bad environment variable is CONFIG_INVALID and named', async (t) => {
+test('a bad environment variable is CONFIG_INVALID, and the message names it', async (t) => {
   const resolve = await resolver(t);
   const refused = (env: Record<string, string>, message: RegExp): void =>
     assert.throws(() => resolve({ env }), trawlError('CONFIG_INVALID', message));
-  refused({ TRAWL_MAX_K: 'many' }, /TRAWL_MAX_K is "many"; it has to be a whole number from 1 to 100/);
+  refused({ TRAWL_MAX_K: 'many' }, /TRAWL_MAX_K is "many"; expected a whole number from 1 to 100/);
   refused({ TRAWL_MAX_K: '101' }, /TRAWL_MAX_K is "101"/);
-  refused({ TRAWL_VERBOSE: 'maybe' }, /TRAWL_VERBOSE is "maybe"; it has to be true or false/);
-  refused({ TRAWL_MODE: 'quick' }, /TRAWL_MODE is "quick"; it has to be one of fast, slow, auto/);
+  refused({ TRAWL_VERBOSE: 'maybe' }, /TRAWL_VERBOSE is "maybe"; expected true or false/);
+  refused({ TRAWL_MODE: 'quick' }, /TRAWL_MODE is "quick"; expected one of fast, slow, auto/);
 });
 
-test('a flag makes a bad environment variable harmless', async (t) => {
+test('a bad environment variable is ignored if the command line sets the option', async (t) => {
   const resolve = await resolver(t);
   assert.equal(resolve({ env: { TRAWL_MAX_K: 'many' }, argv: ['--max-k', '5'] }).options['max-k'], 5);
 });
 
 const FILES: Readonly<Record<string, readonly [file: unknown, message: RegExp]>> = {
   'that is not JSON is refused': ['{"serve": ', /trawl\.config\.json: not valid JSON: /],
-  'that holds an array is refused': [[], /has to hold a JSON object/],
-  'that holds null is refused': ['null', /has to hold a JSON object/],
-  'with a command that does not exist is refused': [{ serv: {} }, /there is no command "serv"; did you mean "serve"\?/],
-  'with a section that is no object is refused': [{ serve: 5 }, /"serve" has to be an object of options/],
+  'that holds an array is refused': [[], /expected a JSON object/],
+  'that holds null is refused': ['null', /expected a JSON object/],
+  'with a command that does not exist is refused': [{ serv: {} }, /"serv" is not a command; did you mean "serve"\?/],
+  'with a section that is no object is refused': [{ serve: 5 }, /"serve" must be an object of options/],
   'with an unknown option is refused': [
     { serve: { 'max-j': 1 } },
     /"serve" has no option "max-j"; did you mean "max-k"\?/,
   ],
-  'with a name every object has is refused': [{ serve: { toString: 1 } }, /"serve" has no option "toString"/],
+  'with a property of every object is refused': [{ serve: { toString: 1 } }, /"serve" has no option "toString"/],
   'cannot name another file': [{ serve: { config: 'x' } }, /"serve" has no option "config"/],
-  'with a number in quotes is refused': [
-    { serve: { 'max-k': '5' } },
-    /"serve\.max-k" is "5"; it has to be a whole number/,
-  ],
-  'with half a number is refused': [{ serve: { 'max-k': 1.5 } }, /"serve\.max-k" is "1\.5"/],
+  'with a number in quotes is refused': [{ serve: { 'max-k': '5' } }, /"serve\.max-k" is "5"; expected a whole number/],
+  'with a fraction is refused': [{ serve: { 'max-k': 1.5 } }, /"serve\.max-k" is "1\.5"/],
   'with a number out of bounds is refused': [{ serve: { 'max-k': 1000 } }, /from 1 to 100/],
-  'with null is refused': [{ serve: { name: null } }, /"serve\.name" is null; it has to be a text in quotes/],
-  'with an object for a text is refused': [{ serve: { name: {} } }, /"serve\.name" is \{\}/],
-  'with a text for a switch is refused': [
+  'with null is refused': [{ serve: { name: null } }, /"serve\.name" is null; expected a string/],
+  'with an object for a string is refused': [{ serve: { name: {} } }, /"serve\.name" is \{\}/],
+  'with a string for a flag is refused': [
     { serve: { verbose: 'true' } },
-    /"serve\.verbose" is "true"; it has to be true or false/,
+    /"serve\.verbose" is "true"; expected true or false/,
   ],
-  'with several values for one is refused': [{ serve: { name: ['a', 'b'] } }, /"serve\.name" is \["a","b"\]/],
+  'with several values for a string is refused': [{ serve: { name: ['a', 'b'] } }, /"serve\.name" is \["a","b"\]/],
   'with one value for a list is refused': [
     { serve: { field: 'a' } },
-    /"serve\.field" is "a"; it has to be an array of texts/,
+    /"serve\.field" is "a"; expected an array of strings/,
   ],
-  'with a number in a list is refused': [{ serve: { field: ['a', 1] } }, /an array of texts/],
-  'with a wrong choice is refused': [{ serve: { mode: 'quick' } }, /"serve\.mode" is "quick"; it has to be one of/],
+  'with a number in a list is refused': [{ serve: { field: ['a', 1] } }, /an array of strings/],
+  'with a wrong choice is refused': [{ serve: { mode: 'quick' } }, /"serve\.mode" is "quick"; expected one of/],
 };
 
 for (const [name, [file, message]] of Object.entries(FILES)) {
@@ -227,7 +227,7 @@ test('a configuration file for another command, empty, or with a byte order mark
   assert.equal(resolve({}, '\uFEFF{"serve": {"max-k": 5}}').options['max-k'], 5);
 });
 
-test('--config, then TRAWL_CONFIG, name the file that is read instead', async (t) => {
+test('--config names the file to read, else TRAWL_CONFIG', async (t) => {
   const folder = await tempFolder(t);
   mkdirSync(join(folder, 'sub'));
   writeFileSync(join(folder, 'trawl.config.json'), '{"serve": {"max-k": 1}}');
@@ -241,7 +241,7 @@ test('--config, then TRAWL_CONFIG, name the file that is read instead', async (t
   assert.equal(k([], { TRAWL_CONFIG: '' }), 1);
 });
 
-test('a file that was named has to be there and readable', async (t) => {
+test('a file named by --config must exist and be readable', async (t) => {
   const resolve = await resolver(t);
   assert.throws(
     () => resolve({ argv: ['--config', 'none.json'] }),
@@ -259,7 +259,7 @@ test('the process environment and the current folder are the default sources', (
   }
 });
 
-test('whatever the command line and the environment hold, there is a result or a TrawlError', async (t) => {
+test('any command line and environment give a result or a TrawlError', async (t) => {
   const resolve = await resolver(t);
   const names = [...Object.keys(TABLE), 'no-color', 'no-name', 'constructor', '__proto__', ''];
   const argument = fc.oneof(

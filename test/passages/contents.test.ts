@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { contentsOf, withContents } from '../../src/passages/contents.ts';
 
-test('the contents of a row are its own, else title and text, else the text', () => {
+test('contents are the column, else title and text, else the text', () => {
   assert.equal(contentsOf({ contents: 'own', title: 'T', text: 't' }), 'own');
   assert.equal(contentsOf({ title: 'T', text: 't' }), '"T"\nt');
   assert.equal(contentsOf({ title: '', text: 't' }), 't');
@@ -14,7 +14,7 @@ test('the contents of a row are its own, else title and text, else the text', ()
   assert.equal(contentsOf({ id: 1 }), undefined);
 });
 
-test('a row with contents stays as it is written, wherever the column stands', () => {
+test('a row with contents stays unchanged, wherever the column is', () => {
   for (const document of [
     '{"id":"1","contents":"x"}',
     '{ "id" : 9007199254740993, "contents" : "x" , "weight": 1.50 }',
@@ -25,7 +25,7 @@ test('a row with contents stays as it is written, wherever the column stands', (
   }
 });
 
-test('contents are added at the end, and the rest stays character for character', () => {
+test('contents are added at the end, and all other characters stay unchanged', () => {
   assert.equal(
     withContents('{"id": 9007199254740993, "title": "T", "text": "t", "w": 1.50 } '),
     '{"id": 9007199254740993, "title": "T", "text": "t", "w": 1.50 ,"contents":"\\"T\\"\\nt"}',
@@ -33,7 +33,7 @@ test('contents are added at the end, and the rest stays character for character'
   assert.equal(withContents('{"text":"}"}'), '{"text":"}","contents":"}"}');
 });
 
-test('contents that are no string are replaced, and big numbers beside them kept', () => {
+test('contents that are not a string are replaced, and big numbers keep their digits', () => {
   const made = withContents('{"id":9007199254740993,"contents":null,"text":"t","w":1.50}');
   assert.match(made, /"id":9007199254740993/);
   assert.match(made, /"w":1\.50/);
@@ -41,13 +41,13 @@ test('contents that are no string are replaced, and big numbers beside them kept
   assert.equal(made.match(/"contents"/g)?.length, 1);
 });
 
-test('what is no object, or has no text, is left alone', () => {
+test('a document that is not an object, or has no text, stays unchanged', () => {
   for (const document of ['[1]', '7', 'null', '{"id":1}', '{"id":1,"contents":5}']) {
     assert.equal(withContents(document), document);
   }
 });
 
-test('any row keeps its columns and gets the contents that contentsOf says', () => {
+test('any row keeps its columns and gets the contents of contentsOf', () => {
   const rows = fc.record(
     {
       id: fc.oneof(fc.string(), fc.integer()),

@@ -10,7 +10,7 @@ import { writePassages } from './passage-files.ts';
 
 type Id = PassageToStore['id'];
 
-/** Passage files with these ids, cut into as many files; lines are ten times the row, from 10. */
+/** Passage files with these ids, split into as many files; lines are ten times the row, from 10. */
 async function files(t: TestContext, ids: readonly Id[], count: number): Promise<string[]> {
   const folder = await tempFolder(t);
   return Array.from({ length: count }, (_, i) => {
@@ -42,7 +42,7 @@ for (const count of [1, 2, 3, 20]) {
     assert.deepEqual(duplicateIds(await files(t, ids, count)), { count: 0, examples: [] });
   });
 
-  test(`in ${count} files, repeated ids are counted, and shown with rows and lines in the order they came`, async (t) => {
+  test(`in ${count} files, repeated ids are counted and shown with rows and lines in row order`, async (t) => {
     const ids = ['b', 'a', 'b', 5, 'b', 2n ** 53n + 1n, null, 'a', 5, 2n ** 53n + 1n, null];
     assert.deepEqual(duplicateIds(await files(t, ids, count)), {
       count: 5,
@@ -57,18 +57,18 @@ for (const count of [1, 2, 3, 20]) {
 }
 
 for (const count of [1, 3]) {
-  test(`in ${count} files, rows that were removed do not count`, async (t) => {
+  test(`in ${count} files, deleted rows do not count`, async (t) => {
     const paths = await files(t, ['a', 'b', 'a', 'b', 'a', 'c'], count);
-    const alive = { has: (row: number) => row !== 0 && row !== 3 };
-    assert.deepEqual(duplicateIds(paths, { alive }), {
+    const liveRows = { has: (row: number) => row !== 0 && row !== 3 };
+    assert.deepEqual(duplicateIds(paths, { liveRows }), {
       count: 1,
       examples: [{ id: 'a', rows: [2, 4], lines: [30, 50] }],
     });
-    assert.deepEqual(duplicateIds(paths, { alive: { has: () => false } }), { count: 0, examples: [] });
+    assert.deepEqual(duplicateIds(paths, { liveRows: { has: () => false } }), { count: 0, examples: [] });
   });
 }
 
-test('examples are few, however many duplicates there are', async (t) => {
+test('the number of examples is limited', async (t) => {
   const paths = await files(
     t,
     Array.from({ length: 3000 }, (_, i) => i % 30),
@@ -82,7 +82,7 @@ test('examples are few, however many duplicates there are', async (t) => {
 });
 
 test('any ids in any number of files are counted as a set counts them', async (t) => {
-  // Characters whose order differs between UTF-8 and UTF-16 are what walking side by side could trip over.
+  // The order of these characters differs between UTF-8 and UTF-16, which a wrong merge would miss.
   const id = fc.oneof(
     fc.constant(null),
     fc.bigInt({ min: -3n, max: 3n }),
@@ -100,7 +100,7 @@ test('any ids in any number of files are counted as a set counts them', async (t
   );
 });
 
-test('looking for them can be stopped', async (t) => {
+test('the search for duplicates can be cancelled', async (t) => {
   const ids = Array.from({ length: 120_000 }, (_, i) => i);
   const signal = AbortSignal.abort();
   const paths = await files(t, ids, 2);

@@ -50,7 +50,7 @@ test('passages are found by id, URL and title, over shards, in row order', async
   assert.deepEqual(await passages.find('id', ['99999999999999999999', "' OR 1=1 --", '12 '], 5), [[], [], []]);
 });
 
-test('thousands of keys come in pieces and in order', async (t) => {
+test('thousands of keys are found over several messages, in order', async (t) => {
   const passages = await store(t);
   const keys = Array.from({ length: 2_000 }, (_, i) => (i % 2 === 0 ? 'a' : 'none'));
   const found = await passages.find('id', keys, 1);
@@ -61,7 +61,7 @@ test('thousands of keys come in pieces and in order', async (t) => {
   await assert.rejects(passages.find('id', keys, 1, AbortSignal.abort()), { code: 'CANCELLED' });
 });
 
-test('a file of the first release has ids alone, and says that it cannot find titles', async (t) => {
+test('a file of the first release finds ids, and refuses to find titles', async (t) => {
   const path = join(await tempFolder(t), 'passages.sqlite');
   writePassages(path, [{ id: 'a', line: 1, document: ROWS[0]![1] }]);
   const database = new Database(path);
@@ -78,7 +78,7 @@ test('a file of the first release has ids alone, and says that it cannot find ti
   file.close();
 });
 
-test('a look-up walks its index', async (t) => {
+test('a look-up uses its SQLite index', async (t) => {
   const path = join(await tempFolder(t), 'passages.sqlite');
   writePassages(path, [{ id: 'a', line: 1, document: ROWS[0]![1] }]);
   const { LOOKUP_KEYS, LOOKUPS, lookupIndex } = await import('../../src/passages/schema.ts');
@@ -95,7 +95,7 @@ test('a look-up walks its index', async (t) => {
   database.close();
 });
 
-test('the fields of a document: exact ids, titles from both places', () => {
+test('the fields of a document: ids with all digits, titles from both columns', () => {
   const cases: readonly [string, Partial<ReturnType<typeof documentFields>>][] = [
     [
       ROWS[0]![1],

@@ -25,7 +25,7 @@ export function* numberedPassages(from: number, to: number): Generator<PassageTo
   for (let row = from; row < to; row++) yield { id: `p-${row}`, line: row + 1, document: documentOf(row) };
 }
 
-/** Shards of the given sizes, whose documents are numbered through. */
+/** Shards of the given sizes. Their documents are numbered consecutively. */
 export async function writeShards(t: TestContext, sizes: readonly number[]): Promise<PassageShard[]> {
   const folder = await tempFolder(t);
   let firstRow = 0;

@@ -6,7 +6,7 @@ import type { FromPassageWorker } from '../../src/passages/passage-protocol.ts';
 import { DocumentsRead } from '../../src/passages/passage-read.ts';
 import { documentOf, writeShards } from './passage-files.ts';
 
-test('when its time is over a reader gives back what it has not read, after one row at least', async (t) => {
+test('a reader stops at its time limit, after at least one row', async (t) => {
   const shards = await writeShards(t, [50]);
   const worker = new Worker(new URL('../../src/passages/passage-worker.js', import.meta.url), {
     workerData: { shards },
@@ -14,13 +14,13 @@ test('when its time is over a reader gives back what it has not read, after one 
   await once(worker, 'message');
   worker.postMessage({ type: 'get', rows: Float64Array.of(9, 3, 7, 3), budgetMs: -1 });
   const [reply] = (await once(worker, 'message')) as [Extract<FromPassageWorker, { type: 'documents' }>];
-  // In the order of the file: row 3 first, and what is the same row.
+  // In file order: row 3 first, with its repeat.
   assert.deepEqual(reply.documents, [null, documentOf(3), null, documentOf(3)]);
   worker.postMessage({ type: 'close' });
   await once(worker, 'exit');
 });
 
-test('what a reader gave back is asked for again and ends in its place', async () => {
+test('rows that a reader had no time for are read again, into their place', async () => {
   const read = new DocumentsRead([10, 11, 12, 13], undefined);
   assert.deepEqual(read.take(3), [0, 1, 2]);
   read.accept(1, 'eleven');

@@ -20,7 +20,7 @@ async function openForTest(
   return store;
 }
 
-test('documents come in the order asked for, repeats included', async (t) => {
+test('documents come in the order of the rows given, repeats included', async (t) => {
   const store = await openForTest(t, await writeShards(t, [10]));
   assert.equal(store.rows, 10);
   assert.deepEqual(await store.getMany([7, 0, 7, 9, 0]), [7, 0, 7, 9, 0].map(documentOf));
@@ -28,20 +28,20 @@ test('documents come in the order asked for, repeats included', async (t) => {
   assert.deepEqual(await store.getMany([]), []);
 });
 
-test('a row belongs to the shard that holds it, empty shards included', async (t) => {
+test('a row is read from its shard, also if other shards are empty', async (t) => {
   const store = await openForTest(t, await writeShards(t, [0, 3, 1, 0, 0, 5, 0]));
   assert.equal(store.rows, 9);
   const rows = [8, 3, 4, 2, 0, 1, 5, 7, 6];
   assert.deepEqual(await store.getMany(rows), rows.map(documentOf));
 });
 
-test('more rows than fit one message are read in pieces and stay in order', async (t) => {
+test('more rows than one message holds are read over several, in order', async (t) => {
   const store = await openForTest(t, await writeShards(t, [700, 700]));
   const rows = Array.from({ length: 3001 }, (_, i) => (i * 977) % 1400);
   assert.deepEqual(await store.getMany(rows), rows.map(documentOf));
 });
 
-test('a row that does not exist is a RangeError, wherever it stands, and nothing is read', async (t) => {
+test('a row that does not exist is a RangeError, and nothing is read', async (t) => {
   const store = await openForTest(t, await writeShards(t, [4, 4]));
   for (const bad of [-1, 8, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
     await assert.rejects(store.getMany([0, 1, bad, 2]), RangeError);
@@ -49,14 +49,14 @@ test('a row that does not exist is a RangeError, wherever it stands, and nothing
   assert.deepEqual(await store.getMany([7]), [documentOf(7)]);
 });
 
-test('a passage that its file lacks is a defect, not an empty answer', async (t) => {
+test('a passage missing from its file is an INTERNAL error, not an empty answer', async (t) => {
   const [shard] = await writeShards(t, [4]);
   const store = await openForTest(t, [{ ...shard!, rows: 6 }]);
   await assert.rejects(store.getMany([3, 5]), trawlError('INTERNAL', /no passage for row 5/));
   assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 
-test('reads at the same time get each their own documents', async (t) => {
+test('concurrent reads get their own documents', async (t) => {
   const store = await openForTest(t, await writeShards(t, [300, 300]));
   await Promise.all(
     Array.from({ length: 40 }, async (_, i) => {
@@ -66,7 +66,7 @@ test('reads at the same time get each their own documents', async (t) => {
   );
 });
 
-test('small reads meet in one message and a big one does not hold them up', async (t) => {
+test('small reads share a message and do not wait for a large one', async (t) => {
   const shards = await writeShards(t, [600]);
   const threads: Worker[] = [];
   const onWorker = (worker: Worker): number => threads.push(worker);
@@ -92,7 +92,7 @@ test('small reads meet in one message and a big one does not hold them up', asyn
   assert.ok(Math.max(...sent) <= 512);
 });
 
-test('a passage that is missing fails the read that wants it and no other of its message', async (t) => {
+test('a missing passage fails its own read and no other of the message', async (t) => {
   const [shard] = await writeShards(t, [4]);
   const store = await openForTest(t, [{ ...shard!, rows: 6 }]);
   const reads = [[0], [1, 5], [3, 2], [4], [2]].map((rows) => store.getMany(rows));
@@ -103,7 +103,7 @@ test('a passage that is missing fails the read that wants it and no other of its
   );
 });
 
-test('a missing, cut or foreign file is refused at opening, by name', async (t) => {
+test('a missing, truncated or foreign file is refused at opening', async (t) => {
   const shards = await writeShards(t, [3, 3]);
   truncateSync(shards[1]!.path, 5000);
   await assert.rejects(SqlitePassageStore.open(shards), trawlError('INDEX_FILE_TRUNCATED', /passages-1\.sqlite/));
@@ -111,7 +111,7 @@ test('a missing, cut or foreign file is refused at opening, by name', async (t) 
   await assert.rejects(SqlitePassageStore.open(shards), trawlError('INDEX_FILE_MISSING', /passages-0\.sqlite/));
 });
 
-test('an aborted signal stops a read before it begins and between its pieces', async (t) => {
+test('an aborted signal stops a read before it starts and between messages', async (t) => {
   const store = await openForTest(t, await writeShards(t, [600]));
   await assert.rejects(store.getMany([1], AbortSignal.abort()), trawlError('CANCELLED'));
   const controller = new AbortController();
@@ -122,7 +122,7 @@ test('an aborted signal stops a read before it begins and between its pieces', a
   assert.deepEqual(await store.getMany([2]), [documentOf(2)]);
 });
 
-test('closing waits for running reads to the last piece, and refuses later ones', async (t) => {
+test('closing waits for running reads to their last message, and refuses later ones', async (t) => {
   const store = await openForTest(t, await writeShards(t, [600]));
   const rows = Array.from({ length: 20_000 }, (_, i) => i % 600);
   const ended: string[] = [];
@@ -134,7 +134,7 @@ test('closing waits for running reads to the last piece, and refuses later ones'
   await assert.rejects(store.getMany([]), trawlError('NOT_READY'));
 });
 
-/** A store with its reader threads as they are started. */
+/** A store and its reader threads, in the order of their start. */
 async function withThreads(
   t: Parameters<typeof writeShards>[0],
   shards: readonly PassageShard[],
@@ -148,7 +148,7 @@ async function withThreads(
   return { store, threads };
 }
 
-test('when a reader dies another takes its place, and what it had in hand is read again', async (t) => {
+test('a reader that dies is replaced, and its rows are read again', async (t) => {
   const { store, threads } = await withThreads(t, await writeShards(t, [600]));
   const rows = Array.from({ length: 50_000 }, (_, i) => (i * 7) % 600);
   for (let death = 0; death < 5; death++) {
@@ -162,12 +162,12 @@ test('when a reader dies another takes its place, and what it had in hand is rea
   }
 });
 
-test('a read that each reader dies with fails alone, and others go on', async (t) => {
+test('a read that kills every reader fails alone, and others are answered', async (t) => {
   const { store, threads } = await withThreads(t, await writeShards(t, [600]));
   const deadly = store.getMany(Array.from({ length: 2_000_000 }, (_, i) => i % 600));
-  const failing = assert.rejects(deadly, trawlError('INTERNAL', /has died/));
+  const failing = assert.rejects(deadly, trawlError('INTERNAL', /Two reader threads died/));
   await threads[0]!.terminate();
-  // The second has the read in hand as soon as it is there.
+  // The second reader gets the read as soon as it has started.
   while (threads.length < 2) await sleep(1);
   await once(threads[1]!, 'message');
   await sleep(20);
@@ -176,23 +176,23 @@ test('a read that each reader dies with fails alone, and others go on', async (t
   assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 
-test('where no reader can be started any more reads fail, and the store says so', async (t) => {
+test('when no reader can be started reads fail, and the store reports its failure', async (t) => {
   const shards = await writeShards(t, [600]);
   const { store, threads } = await withThreads(t, shards);
   rmSync(shards[0]!.path);
   await threads[0]!.terminate();
-  await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /cannot be read any more.*anew/));
+  await assert.rejects(store.getMany([1]), trawlError('INTERNAL', /can no longer be read.*Reload the index/));
   assert.equal(store.failure?.code, 'INTERNAL');
-  await assert.rejects(store.find('id', ['a'], 1), trawlError('INTERNAL', /cannot be read any more/));
+  await assert.rejects(store.find('id', ['a'], 1), trawlError('INTERNAL', /can no longer be read/));
   await store.close();
 });
 
-test('a further reader that cannot open the files, which were moved, harms nothing', async (t) => {
+test('another reader that cannot open the files, because they were moved, fails no read', async (t) => {
   const shards = await writeShards(t, [600]);
   const { path } = shards[0]!;
   const store = await openForTest(t, shards);
   await store.getMany([0]);
-  // Holds the reader up, so that another one is started.
+  // Blocks the reader, so that another one is started.
   const lock = new Database(path);
   t.after(() => lock.close());
   lock.exec('BEGIN EXCLUSIVE');
@@ -210,7 +210,7 @@ test('a further reader that cannot open the files, which were moved, harms nothi
   assert.deepEqual(await store.getMany([3]), [documentOf(3)]);
 });
 
-test('an open store does not keep the process alive, a read and a close do', async (t) => {
+test('an open store does not keep the process alive; a read and a close do', async (t) => {
   const shards = JSON.stringify(await writeShards(t, [600]));
   const { status, stdout, stderr } = runModule(`
     const { SqlitePassageStore } = await import('#root/src/passages/sqlite-passage-store.js');

@@ -8,7 +8,7 @@ import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { documentOf, numberedPassages, writePassages } from './passage-files.ts';
 
-test('documents come back character for character', async (t) => {
+test('documents are read back character for character', async (t) => {
   const documents = [
     '{"id":1,"contents":"plain"}',
     '{ "id" : 9007199254740993 , "contents" : "spaces and a big id", "weight": 1.50, "e": 1E+2 }',
@@ -41,7 +41,7 @@ test('documents come back character for character', async (t) => {
   assert.deepEqual(file.integrityProblems(), []);
 });
 
-test('20,001 passages over several transactions are all there in order', async (t) => {
+test('20,001 passages over several transactions are read back in order', async (t) => {
   const path = join(await tempFolder(t), 'p.sqlite');
   const writer = new SqlitePassageWriter(path);
   t.after(() => writer.abandon());
@@ -60,7 +60,7 @@ test('20,001 passages over several transactions are all there in order', async (
   assert.equal(file.document(20_001), undefined);
 });
 
-test('an empty file has no rows and is whole', async (t) => {
+test('an empty file is complete and has no rows', async (t) => {
   const path = join(await tempFolder(t), 'p.sqlite');
   writePassages(path, []);
   const file = new PassageFile(path);
@@ -69,7 +69,7 @@ test('an empty file has no rows and is whole', async (t) => {
   assert.equal(file.document(0), undefined);
 });
 
-test('ids are kept for look-ups with their type, integers beyond 64 bits as digits', async (t) => {
+test('ids keep their type for look-ups; integers beyond 64 bits are digits', async (t) => {
   const path = join(await tempFolder(t), 'p.sqlite');
   const ids = [
     7,
@@ -114,7 +114,7 @@ test('ids are kept for look-ups with their type, integers beyond 64 bits as digi
   ]);
 });
 
-test('a file that is there already is not written over', async (t) => {
+test('an existing file is not overwritten', async (t) => {
   const path = join(await tempFolder(t), 'p.sqlite');
   writePassages(path, numberedPassages(0, 3));
   assert.throws(() => new SqlitePassageWriter(path), /already exists/);
@@ -123,13 +123,13 @@ test('a file that is there already is not written over', async (t) => {
   assert.equal(file.rows, 3);
 });
 
-test('an abandoned file is no passage file with fewer rows, and abandoning twice is fine', async (t) => {
+test('an abandoned file is not a shorter passage file; abandoning twice is allowed', async (t) => {
   const path = join(await tempFolder(t), 'p.sqlite');
   const writer = new SqlitePassageWriter(path);
   for (const passage of numberedPassages(0, 12_000)) writer.append(passage);
   writer.abandon();
   writer.abandon();
-  // Without `finishRows` there is no content hash, which an index directory asks for.
+  // Without `finishRows` there is no content hash, which an index directory requires.
   let sha256: string | undefined;
   try {
     const file = new PassageFile(path);

@@ -9,7 +9,7 @@ import { docExamples } from '../helpers/doc-examples.ts';
 import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 
-/** docs/agents.md against the projects' own packages. */
+/** Checks docs/agents.md against the projects' own packages. */
 const skip = withoutClients();
 const server = await sampleServer();
 const EXAMPLES = docExamples('agents.md');
@@ -25,7 +25,7 @@ function exampleOf(section: string): string {
   return found.code;
 }
 
-test('every Python example prints what the page says', { skip }, async () => {
+test('every Python example prints the output that the page shows', { skip }, async () => {
   const examples = EXAMPLES.filter(({ language }) => language === 'python');
   const env = { ...process.env, PYTHONPATH: join(packageRoot, 'clients', 'python', 'src'), PYTHONUTF8: '1' };
   const printed = await Promise.all(
@@ -69,7 +69,7 @@ test('SkyRL’s and verl’s own clients read the answers', { skip }, async () =
   assert.deepEqual([answer.verl_status, answer.verl_total, answer.verl_refused], ['success', 4, 'api_error']);
 });
 
-test('RLinf’s own clients read documents, URLs and pages of a corpus that has no URLs', { skip }, async () => {
+test('RLinf’s own clients read documents, URLs and pages of a corpus without URLs', { skip }, async () => {
   const url = await server.serve({ dialects: ['asearcher'] });
   const [query] = QUERIES;
   const answer = (await runClientPeer('rlinf_clients.py', {
@@ -91,7 +91,7 @@ test('RLinf’s own clients read documents, URLs and pages of a corpus that has 
   }
 });
 
-test('verl’s tool is configured as its class reads it', { skip }, async () => {
+test('verl’s tool class reads every setting that the page shows', { skip }, async () => {
   const { tool, type } = (await runClientPeer('verl_tool.py', {
     libraries: libraryFolder(),
     yaml: exampleOf('verl'),
@@ -117,7 +117,7 @@ test('SkyRL’s settings are fields of its configuration', { skip }, () => {
   for (const setting of settings) {
     const path = setting.split('=')[0]!.split('.').slice(1);
     let className = 'EnvironmentConfig';
-    // The search environment's own fields are skyrl-gym's.
+    // The fields of the search environment are defined in skyrl-gym.
     for (const name of path.slice(0, 2)) className = field(className, name);
     if (path.length > 2) {
       assert.equal(className, 'SearchEnvConfig');
@@ -128,7 +128,7 @@ test('SkyRL’s settings are fields of its configuration', { skip }, () => {
   for (const name of ['LOCAL_SEARCH_URL', 'LOCAL_SEARCH_TOP_K']) assert.ok(agent.includes(name), name);
 });
 
-test('FlashRAG’s pipelines take a retriever and read its topk from the configuration', { skip }, () => {
+test('FlashRAG’s pipelines take a retriever, and its retriever reads topk from the configuration', { skip }, () => {
   const pipeline = library('flashrag/pipeline/pipeline.py');
   assert.match(pipeline, /def __init__\(self, config, prompt_template=None, retriever=None, generator=None\)/);
   const retriever = library('flashrag/retriever/retriever.py');
@@ -144,7 +144,7 @@ for (const [project, why] of [
   test(`${project}’s settings are compared with its package`, { skip: `${why}; the page says so` }, () => undefined);
 }
 
-test('the versions that the page names are those compared', () => {
+test('the page names the versions that are tested', () => {
   const page = readFileSync(join(packageRoot, 'docs', 'agents.md'), 'utf8');
   const pinned = ['requirements-clients.txt', 'requirements-libraries.txt']
     .map((file) => readFileSync(join(packageRoot, 'test', 'peers', file), 'utf8'))

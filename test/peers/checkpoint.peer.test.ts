@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { importModel } from '../../checkpoint/import-model.ts';
+import { importModel } from '../../model-import/import-model.ts';
 import { fixture } from '../embedding/model-fixtures.ts';
 import { runTorchPeer, withoutTorch } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -15,10 +15,10 @@ interface Case {
   readonly outputs: Readonly<Record<string, { readonly shape: readonly number[]; readonly path: string }>>;
 }
 
-/** Largest difference of an element that is allowed. */
+/** Largest allowed difference of an element. */
 const NEAR = 1e-4;
 
-test('checkpoints that Transformers saves become graphs that compute what torch computes', {
+test('imported checkpoints of Transformers compute what torch computes', {
   skip: withoutTorch(),
 }, async (t) => {
   const folder = await tempFolder(t);
@@ -57,7 +57,7 @@ async function run(graph: string, inputs: Case['inputs']): Promise<InferenceSess
   return outputs;
 }
 
-/** Vectors of padding say nothing: they are not looked at. */
+/** Ignores the vectors of padding, which have no meaning. */
 function largestDifference(
   actual: Float32Array,
   expected: Float32Array,

@@ -1,5 +1,5 @@
-"""Makes checkpoints with random weights and what torch computes of them. Input: {"folder": path, "tokenizer": path of a
-tokenizer.json}; output: for every checkpoint its name, inputs, and outputs as shape and path of float32 values."""
+"""Writes checkpoints with random weights and the outputs that torch computes with them. Input: {"folder": path, "tokenizer":
+path of a tokenizer.json}; output: for each checkpoint its name, inputs, and outputs as shape and path of float32 values."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ BASE = dict(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12, num_at
 SMALL = dict(vocab_size=VOCABULARY, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128)
 ROBERTA = dict(max_position_embeddings=514, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
 
-# name: model, type it is saved in, size of shards
+# name: model, dtype of the saved weights, maximum shard size
 CASES = {
     "bert-base": (lambda: tf.BertModel(tf.BertConfig(**BASE)), torch.float32, "50GB"),
     "roberta-base": (lambda: tf.RobertaModel(tf.RobertaConfig(**BASE, **ROBERTA)), torch.float16, "50MB"),
@@ -41,7 +41,7 @@ OUTPUTS = ("last_hidden_state", "pooler_output", "logits")
 
 
 def widen(model):
-    """Trained weights are spread wider than an initialiser's, and biases are not zero."""
+    """Makes the weights more like trained ones: a wider spread than after initialisation, and biases other than zero."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if name.endswith("bias"):

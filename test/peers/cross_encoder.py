@@ -1,5 +1,5 @@
-"""A cross-encoder with random weights and its scores. Input: {"tokenizer": path, "kind": "bert" | "xlm-roberta", "folder":
-where the checkpoint goes, "pairs": [[query, passage]], "maxTokens": n}; output: one logit per pair, each pair alone."""
+"""Makes a cross-encoder with random weights. Input: {"tokenizer": path, "architecture": "bert" | "xlm-roberta", "folder":
+path of the checkpoint, "pairs": [[query, passage]], "maxTokens": n}; output: the logit of each pair, computed alone."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ shape = {
     "num_labels": 1,
     "initializer_range": 0.2,
 }
-if request["kind"] == "bert":
+if request["architecture"] == "bert":
     model = BertForSequenceClassification(BertConfig(max_position_embeddings=128, **shape))
 else:
     config = XLMRobertaConfig(max_position_embeddings=130, type_vocab_size=1, pad_token_id=1, **shape)
@@ -34,7 +34,7 @@ with torch.no_grad():
     for query, passage in request["pairs"]:
         encoding = tokenizer.encode(query, passage)
         inputs = {"input_ids": torch.tensor([encoding.ids]), "attention_mask": torch.tensor([encoding.attention_mask])}
-        if request["kind"] == "bert":
+        if request["architecture"] == "bert":
             inputs["token_type_ids"] = torch.tensor([encoding.type_ids])
         scores.append(model(**inputs).logits[0, 0].item())
 json.dump(scores, sys.stdout)

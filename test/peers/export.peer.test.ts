@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type PickledArrays, readPickledArrays } from '../../embeddings/pickled-arrays.ts';
 import { exportIndex } from '../../export/export-index.ts';
-import { buildIndex } from '../../indexer/build/build-index.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { type PickledArrays, readPickledArrays } from '../../vector-files/pickled-arrays.ts';
 import { readNpy } from '../helpers/npy.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -25,7 +25,7 @@ const TEVATRON = 'scifact_tevatron_emb/corpus_768_f32.npy';
 const IDS = 'scifact_tevatron_emb/corpus_ids.txt';
 
 interface ExportReply {
-  readonly kind: string;
+  readonly className: string;
   readonly rows: number;
   readonly dimension: number;
   readonly faissSha256: string;
@@ -38,7 +38,7 @@ function sha256OfFloats(values: Float32Array): string {
   return sha256Of(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
 }
 
-test('FAISS and numpy read the export of a sharded index: its rows bit for bit, ranked as by us', {
+test('FAISS and numpy read the export of a sharded index with the same rows, and FAISS ranks them as Trawl does', {
   skip,
 }, async (t) => {
   const folder = await tempFolder(t);
@@ -61,32 +61,32 @@ test('FAISS and numpy read the export of a sharded index: its rows bit for bit, 
     .trim()
     .split('\n')
     .map((line) => (JSON.parse(line) as { question: string }).question);
-  const { vectors: queries } = await encoder.encode(questions, { kind: 'query' });
+  const { vectors: queries } = await encoder.encode(questions, { inputType: 'query' });
   const reply = (await runPeer('export_read.py', { ...files, queries: [...queries], k: 10 })) as ExportReply;
-  const { values, rows, columns } = readNpy(files.npy);
-  assert.deepEqual([reply.kind, reply.rows, reply.dimension], ['IndexFlatIP', rows, columns]);
+  const { values, rows: rowCount, columns } = readNpy(files.npy);
+  assert.deepEqual([reply.className, reply.rows, reply.dimension], ['IndexFlatIP', rowCount, columns]);
   assert.deepEqual([reply.faissSha256, reply.npySha256], [sha256OfFloats(values), sha256OfFloats(values)]);
 
-  const engine = await openEngine(openIndexDirectory(index).source);
+  const engine = await openEngine(openIndexDirectory(index).source!);
   t.after(() => engine.close());
   const result = await engine.search({ queries, count: questions.length, k: 10 });
   let same = 0;
   for (const [q, labels] of reply.labels.entries()) {
-    const ours = [...result.rows.subarray(10 * q, 10 * q + 10)];
-    same += labels.filter((label, rank) => label === ours[rank]).length;
-    const missing = labels.filter((label) => !ours.includes(label));
-    assert.ok(missing.length <= 1, `query ${q}: FAISS has ${labels.join()}, we have ${ours.join()}`);
+    const rows = [...result.rows.subarray(10 * q, 10 * q + 10)];
+    same += labels.filter((label, rank) => label === rows[rank]).length;
+    const missing = labels.filter((label) => !rows.includes(label));
+    assert.ok(missing.length <= 1, `query ${q}: FAISS has ${labels.join()}, Trawl has ${rows.join()}`);
   }
   t.diagnostic(`${same} of ${10 * questions.length} ranks are equal`);
   assert.ok(same > 9.9 * questions.length);
-  assert.equal(readFileSync(files.corpus, 'utf8').trim().split('\n').length, rows);
+  assert.equal(readFileSync(files.corpus, 'utf8').trim().split('\n').length, rowCount);
 });
 
 test('FAISS and numpy read the float16 export', {
-  skip: skip || (loadKernel().ok ? false : 'the native engine is not built'),
+  skip: skip || (loadKernel().ok ? false : 'the native engine is not available'),
 }, async (t) => {
   const folder = await tempFolder(t);
-  // Every value of this encoder is n/128: a float16.
+  // Every value of this encoder is n/128, which float16 represents exactly.
   const rows = Array.from({ length: 300 }, (_, id) => ({ id, contents: `text ${id}` }));
   const corpus = writeCorpus(folder, { 'c.jsonl': rows });
   const { folder: index } = await build({ corpus, out: join(folder, 'index'), shardRows: 130 });
@@ -94,11 +94,11 @@ test('FAISS and numpy read the float16 export', {
   await exportIndex({ index, files, float16: true });
   const queries = new FakeTextEncoder().vectorOf('text 5');
   const reply = (await runPeer('export_read.py', { ...files, queries: [...queries], k: 3 })) as ExportReply;
-  assert.deepEqual([reply.kind, reply.rows, reply.npyDtype], ['IndexScalarQuantizer', 300, 'float16']);
+  assert.deepEqual([reply.className, reply.rows, reply.npyDtype], ['IndexScalarQuantizer', 300, 'float16']);
   assert.equal(reply.faissSha256, reply.npySha256, 'both widen to the same float32');
 });
 
-test("pickles that Python writes with numpy are read in place: protocols 3 to 5, tevatron's pairs, RAG-R1's appended slices", {
+test("numpy's pickles are read in place: protocols 3 to 5, tevatron's pairs, RAG-R1's appended slices", {
   skip: skip || withoutSharedData(TEVATRON),
 }, async (t) => {
   const folder = await tempFolder(t);

@@ -14,7 +14,7 @@ queries = np.array(request["queries"], dtype="<f4").reshape(-1, index.d)
 scores, labels = index.search(queries, request["k"])
 json.dump(
     {
-        "kind": type(index).__name__,
+        "className": type(index).__name__,
         "rows": index.ntotal,
         "dimension": index.d,
         "faissSha256": hashlib.sha256(index.reconstruct_n(0, index.ntotal).tobytes()).hexdigest(),

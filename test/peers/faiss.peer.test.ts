@@ -3,14 +3,15 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildIndex } from '../../indexer/build/build-index.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
 import { rewriteFloat16 } from '../../indexer/optimize/rewrite-float16.ts';
+import { readSegments } from '../../indexer/vectors/read-segments.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { decodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { seededNormal } from '../helpers/seeded-random.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -19,7 +20,7 @@ import { trawlError } from '../helpers/trawl-error.ts';
 import { normalRows, openForTest, type Rows, writeSource } from '../vector-index/index-files.ts';
 
 interface FaissReply {
-  readonly kind: string;
+  readonly className: string;
   readonly dimension: number;
   readonly rows: number;
   readonly metric: string;
@@ -28,7 +29,7 @@ interface FaissReply {
   readonly scores: readonly (readonly number[])[];
 }
 
-/** Neighbouring scores that are nearer than this may change places in float32 sums. */
+/** Neighbouring scores that differ by less may be swapped, because FAISS sums in float32. */
 const NEAR = 1e-6;
 const E5 = 'flashrag_sample/e5_flat_sample.index';
 
@@ -49,14 +50,14 @@ async function askFaiss(folder: string, path: string, queries: Rows, k: number):
 }
 
 interface Agreement {
-  /** Places where both name the same row. */
+  /** Ranks at which both have the same row. */
   readonly same: number;
-  readonly places: number;
+  readonly ranks: number;
 }
 
 /**
- * Searches the same with ours. Runs of our exact scores that are nearer to their neighbour than `near` may come in
- * another order; everything else has to be equal, rank for rank. Asks ours for one more, to see past the last rank.
+ * Compares FAISS's reply with Trawl's result rank by rank. Rows whose exact scores differ by at most `near` from their
+ * neighbour's may be in another order. Trawl returns one row more, to see a tie at the last rank.
  */
 async function compare(
   t: TestContext,
@@ -83,20 +84,20 @@ async function compare(
       for (let rank = begin; rank < Math.min(end, labels.length); rank++) {
         assert.ok(
           group.has(labels[rank]!),
-          `query ${q}, rank ${rank}: FAISS has ${labels[rank]}, we have ${rows[rank]}`,
+          `query ${q}, rank ${rank}: FAISS has ${labels[rank]}, Trawl has ${rows[rank]}`,
         );
         if (labels[rank] === rows[rank]) same++;
-        const theirs = source.metric === 'l2' ? -reply.scores[q]![rank]! : reply.scores[q]![rank]!;
-        assert.ok(Math.abs(theirs - scores[rank]!) <= 1e-5 * Math.max(1, Math.abs(theirs)));
+        const score = source.metric === 'l2' ? -reply.scores[q]![rank]! : reply.scores[q]![rank]!;
+        assert.ok(Math.abs(score - scores[rank]!) <= 1e-5 * Math.max(1, Math.abs(score)));
       }
       begin = end;
     }
   }
-  return { same, places: count * Math.min(k, source.rows) };
+  return { same, ranks: count * Math.min(k, source.rows) };
 }
 
 for (const metric of ['inner-product', 'l2'] as const) {
-  test(`FAISS opens the ${metric} file we write, holds its rows bit for bit and ranks them as we do`, {
+  test(`FAISS reads Trawl’s ${metric} file bit for bit and ranks its rows as Trawl does`, {
     skip,
   }, async (t) => {
     const folder = await tempFolder(t);
@@ -106,39 +107,40 @@ for (const metric of ['inner-product', 'l2'] as const) {
     const queries = normalRows(50, 48, 72);
     const reply = await askFaiss(folder, source.shards[0]!.segments[0]!.path, queries, 20);
     assert.deepEqual([reply.dimension, reply.rows, reply.metric], [48, 2000, metric]);
-    assert.match(reply.kind, /^IndexFlat/);
+    assert.match(reply.className, /^IndexFlat/);
     assert.equal(reply.sha256, sha256Of(rows.values));
-    const { same, places } = await compare(t, source, queries, reply, 1e-5);
-    t.diagnostic(`${same} of ${places} ranks are equal`);
-    assert.ok(same > places * 0.99);
+    const { same, ranks } = await compare(t, source, queries, reply, 1e-5);
+    t.diagnostic(`${same} of ${ranks} ranks are equal`);
+    assert.ok(same > ranks * 0.99);
   });
 }
 
 for (const metric of ['inner-product', 'l2'] as const) {
-  test(`FAISS opens the ${metric} file of float16 rows, widens them to our bits and ranks them as we do`, {
-    skip: skip || (loaded.ok ? false : `the native engine is not there: ${loaded.reason}`),
+  test(`FAISS reads Trawl’s ${metric} file of float16 rows bit for bit and ranks them as Trawl does`, {
+    skip: skip || (loaded.ok ? false : `the native engine is not available: ${loaded.reason}`),
   }, async (t) => {
     assert.ok(loaded.ok);
     const folder = await tempFolder(t);
     const normal = normalRows(1500, 37, 73);
-    // Eleven significant bits: each value is a float16, subnormal ones and the largest among them.
+    // Eleven significant bits, so each value is a float16; the largest one and subnormal ones are included.
     const values = normal.values.map((value) => Math.round(value * 256) / 256);
     values.set([2 ** -24, -0, 65_504, 2 ** -14, -3 * 2 ** -24], 0);
     const rows: Rows = { values, dimension: 37 };
     const source = await writeSource(folder, rows, { metric });
-    const vectors = { segments: source.shards[0]!.segments, dimension: 37, metric };
+    const blocks = readSegments(source.shards[0]!.segments, 37);
+    const vectors = { rows: source.rows, dimension: 37, metric, blocks };
     const written = await rewriteFloat16(join(folder, 'vectors.f16.faiss'), vectors, loaded.kernel);
     assert.ok(written !== null);
     const queries = normalRows(50, 37, 74);
     const reply = await askFaiss(folder, written.segment.path, queries, 20);
     assert.deepEqual(
-      [reply.kind, reply.dimension, reply.rows, reply.metric],
+      [reply.className, reply.dimension, reply.rows, reply.metric],
       ['IndexScalarQuantizer', 37, 1500, metric],
     );
     assert.equal(reply.sha256, sha256Of(values));
-    const { same, places } = await compare(t, source, queries, reply, 1e-5);
-    t.diagnostic(`${same} of ${places} ranks are equal`);
-    assert.ok(same > places * 0.99);
+    const { same, ranks } = await compare(t, source, queries, reply, 1e-5);
+    t.diagnostic(`${same} of ${ranks} ranks are equal`);
+    assert.ok(same > ranks * 0.99);
   });
 }
 
@@ -148,12 +150,12 @@ test('FAISS opens the file of an index without rows', { skip }, async (t) => {
   assert.deepEqual([reply.dimension, reply.rows], [7, 0]);
 });
 
-test('flat files that FAISS writes are read, and its other kinds refused by name', { skip }, async (t) => {
+test('flat files that FAISS writes are read, and its other index types are refused by name', { skip }, async (t) => {
   const folder = await tempFolder(t);
-  const kinds = (await runPeer('faiss_write.py', { folder })) as string[];
+  const types = (await runPeer('faiss_write.py', { folder })) as string[];
   const rows = readFileSync(join(folder, 'rows.f32'));
   const refusals: Readonly<Record<string, RegExp>> = {
-    'flat-l1': /a flat index of another metric of FAISS \(IxFl\)/,
+    'flat-l1': /a FAISS file with a flat index of another metric \(IxFl\)/,
     hnsw: /an HNSW index/,
     'ivf-flat': /an IVF flat index/,
     'ivf-pq': /an IVF-PQ index/,
@@ -162,20 +164,20 @@ test('flat files that FAISS writes are read, and its other kinds refused by name
     'id-map': /an ID-map index/,
     'id-map-2': /an ID-map index/,
   };
-  for (const kind of kinds) {
-    const bytes = readFileSync(join(folder, kind));
-    const decode = (): unknown => decodeFlatHeader(bytes, kind, bytes.length);
-    if (kind === 'flat-empty') assert.deepEqual(decode(), { dimension: 16, rows: 0, metric: 'inner-product' });
-    else if (kind === 'flat-ip' || kind === 'flat-l2') {
-      const metric = kind === 'flat-ip' ? 'inner-product' : 'l2';
+  for (const type of types) {
+    const bytes = readFileSync(join(folder, type));
+    const decode = (): unknown => decodeFlatHeader(bytes, type, bytes.length);
+    if (type === 'flat-empty') assert.deepEqual(decode(), { dimension: 16, rows: 0, metric: 'inner-product' });
+    else if (type === 'flat-ip' || type === 'flat-l2') {
+      const metric = type === 'flat-ip' ? 'inner-product' : 'l2';
       assert.deepEqual(decode(), { dimension: 16, rows: 700, metric });
       assert.deepEqual(bytes.subarray(45), rows);
-    } else assert.throws(decode, trawlError('INDEX_FILE_FOREIGN', refusals[kind]!), kind);
+    } else assert.throws(decode, trawlError('INDEX_FILE_FOREIGN', refusals[type]!), type);
   }
-  assert.equal(kinds.length, 11);
+  assert.equal(types.length, 11);
 });
 
-test('for 200 queries near real E5 vectors the ranking is that of FAISS at k = 10, and at k = 1000 but for near-ties', {
+test('for 200 queries near real E5 vectors Trawl ranks as FAISS does, at k = 1000 up to near-ties', {
   skip: skip || withoutSharedData(E5),
 }, async (t) => {
   const folder = await tempFolder(t);
@@ -195,15 +197,15 @@ test('for 200 queries near real E5 vectors the ranking is that of FAISS at k = 1
   };
 
   const ten = await compare(t, source, queries, await askFaiss(folder, path, queries, 10), 0);
-  assert.deepEqual(ten, { same: 2000, places: 2000 });
+  assert.deepEqual(ten, { same: 2000, ranks: 2000 });
   const all = await compare(t, source, queries, await askFaiss(folder, path, queries, 1000), NEAR);
   t.diagnostic(
-    `at k = 1000, ${all.places - all.same} of ${all.places} ranks differ, all among neighbours within ${NEAR}`,
+    `at k = 1000, ${all.ranks - all.same} of ${all.ranks} ranks differ, all among neighbours within ${NEAR}`,
   );
-  assert.ok(all.same > all.places * 0.99);
+  assert.ok(all.same > all.ranks * 0.99);
 });
 
-test('the index of the sample corpus opens in FAISS and is ranked by it as by us', { skip }, async (t) => {
+test('FAISS reads the index of the sample corpus and ranks it as Trawl does', { skip }, async (t) => {
   const folder = await tempFolder(t);
   const encoder = await openEncoder('token-average-256', { workers: 1 });
   t.after(() => encoder.close());
@@ -218,18 +220,19 @@ test('the index of the sample corpus opens in FAISS and is ranked by it as by us
     onProgress: () => undefined,
   });
   const { source, manifest } = openIndexDirectory(built.folder);
+  assert.ok(source);
   const questions = readFileSync(join(packageRoot, 'corpus', 'sample', 'questions.jsonl'), 'utf8')
     .trim()
     .split('\n')
     .map((line) => (JSON.parse(line) as { question: string }).question);
-  const { vectors } = await encoder.encode(questions, { kind: 'query' });
+  const { vectors } = await encoder.encode(questions, { inputType: 'query' });
   const queries = { values: vectors, dimension: manifest.dimension };
   const path = source.shards[0]!.segments[0]!.path;
   const reply = await askFaiss(folder, path, queries, 20);
   assert.deepEqual([reply.rows, reply.dimension, reply.metric], [manifest.rows, manifest.dimension, 'inner-product']);
   const bytes = readFileSync(path);
   assert.equal(reply.sha256, createHash('sha256').update(bytes.subarray(45)).digest('hex'));
-  const { same, places } = await compare(t, source, queries, reply, NEAR);
-  t.diagnostic(`${same} of ${places} ranks are equal`);
-  assert.ok(same > places * 0.99);
+  const { same, ranks } = await compare(t, source, queries, reply, NEAR);
+  t.diagnostic(`${same} of ${ranks} ranks are equal`);
+  assert.ok(same > ranks * 0.99);
 });

@@ -11,7 +11,7 @@ request = json.load(sys.stdin)
 index = faiss.read_index(request["path"])
 rows = index.reconstruct_n(0, index.ntotal)
 reply = {
-    "kind": type(index).__name__,
+    "className": type(index).__name__,
     "dimension": index.d,
     "rows": index.ntotal,
     "metric": {faiss.METRIC_INNER_PRODUCT: "inner-product", faiss.METRIC_L2: "l2"}[index.metric_type],

@@ -1,4 +1,4 @@
-"""Writes indexes of many kinds over the same random rows. Input: {"folder"}; output: file name by kind."""
+"""Writes indexes of several types over the same random rows. Input: {"folder"}; output: the file names."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 folder = json.load(sys.stdin)["folder"]
 rows = np.random.default_rng(5).standard_normal((700, 16)).astype("float32")
 rows.tofile(os.path.join(folder, "rows.f32"))
-kinds = {
+indexes = {
     "flat-ip": faiss.IndexFlatIP(16),
     "flat-l2": faiss.IndexFlatL2(16),
     "flat-empty": faiss.IndexFlatIP(16),
@@ -23,12 +23,12 @@ kinds = {
     "id-map": faiss.index_factory(16, "IDMap,Flat"),
     "id-map-2": faiss.index_factory(16, "IDMap2,Flat"),
 }
-for kind, index in kinds.items():
-    if kind != "flat-empty":
+for name, index in indexes.items():
+    if name != "flat-empty":
         index.train(rows)
-        if kind.startswith("id-map"):
+        if name.startswith("id-map"):
             index.add_with_ids(rows, np.arange(700))
         else:
             index.add(rows)
-    faiss.write_index(index, os.path.join(folder, kind))
-json.dump(sorted(kinds), sys.stdout)
+    faiss.write_index(index, os.path.join(folder, name))
+json.dump(sorted(indexes), sys.stdout)

@@ -1,4 +1,4 @@
-"""FlashRAG's own SequentialPipeline over our retriever; its generator here answers with the first document's title."""
+"""Runs FlashRAG's SequentialPipeline with FlashRAGRetriever and a generator that answers with the first document's title."""
 
 import contextlib
 import json
@@ -13,19 +13,19 @@ with contextlib.redirect_stdout(sys.stderr):
     from trawl_client import FlashRAGRetriever
 
     class Prompts:
-        """In place of a language model's prompt: what the pipeline gives it."""
+        """Replaces the prompt template: passes on what the pipeline gives it."""
 
         def get_string(self, question, retrieval_result):
             return (question, retrieval_result)
 
     class FirstTitle:
-        """In place of a language model."""
+        """Replaces the language model."""
 
         def generate(self, prompts):
             return [documents[0]["title"] for _, documents in prompts]
 
     class Config(dict):
-        """FlashRAG's Config gives None for what it does not have."""
+        """Like FlashRAG's Config, returns None for missing keys."""
 
         def __getitem__(self, key):
             return self.get(key)

@@ -1,4 +1,4 @@
-"""Token ids by the reference tokeniser. Input: {"tokenizer": path, "texts": path of one JSON string a line}; output: a list of ids per text."""
+"""Token ids of the reference tokeniser. Input: {"tokenizer": path, "texts": path of a file with a JSON string per line}; output: a list of ids per text."""
 
 import json
 import sys

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readQuestions } from '../../evaluation/read-questions.ts';
-import { buildIndex } from '../../indexer/build/build-index.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -14,7 +14,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 
 const DATA = 'hotpot_val500_pooled';
 const RANKS = 10;
-/** Scores of the two may differ by this, and so passages with scores nearer than this may change places. */
+/** Scores may differ by this, so passages whose scores differ by less may be swapped. */
 const NEAR = 1e-5;
 
 interface Ranked {
@@ -24,7 +24,7 @@ interface Ranked {
 
 const miniLm = importedMiniLm();
 
-/** `example_id,rank,title,score` with titles quoted where they hold a comma or a quotation mark. */
+/** Reads `example_id,rank,title,score`; titles with a comma or a quotation mark are quoted. */
 function readReference(): Map<string, Ranked[]> {
   const lines = readFileSync(sharedData(`${DATA}/reference/dense_top50_pooled.csv`), 'utf8')
     .trim()
@@ -42,7 +42,7 @@ function readReference(): Map<string, Ranked[]> {
   return reference;
 }
 
-test("HotpotQA's titles and scores are those of a Python pipeline over the same model", {
+test("HotpotQA's titles and scores equal those of a Python pipeline with the same model", {
   skip: withoutMiniLm() || withoutSharedData(DATA),
 }, async (t) => {
   const out = join(await tempFolder(t), 'hotpot');
@@ -70,24 +70,25 @@ test("HotpotQA's titles and scores are those of a Python pipeline over the same 
   const reference = readReference();
   const questions = await readQuestions(sharedData(`${DATA}/queries.jsonl`));
   assert.equal(questions.length, 500);
-  // More than are compared, so that the other passage of a tie across the last rank is found too.
+  // Twice the compared ranks, to find both passages of a tie at the last rank.
   const { outcomes } = await retriever.retrieve({ queries: questions.map(({ question }) => question), k: 2 * RANKS });
   let [same, ties, furthest] = [0, 0, 0];
   for (const [i, outcome] of outcomes.entries()) {
     const { id } = questions[i]!;
     assert.ok(outcome.ok, id);
-    const ours = outcome.hits.map(({ score, document }): Ranked => {
+    const hits = outcome.hits.map(({ score, document }): Ranked => {
       const { title } = JSON.parse(document) as { title: string };
       return { title, score };
     });
-    for (const [rank, theirs] of reference.get(id)!.slice(0, RANKS).entries()) {
-      const found = ours[rank]!;
-      const difference = Math.abs(found.score - theirs.score);
-      assert.ok(difference <= NEAR, `${id}, rank ${rank + 1}: ${found.score}, not ${theirs.score}`);
+    for (const [rank, expected] of reference.get(id)!.slice(0, RANKS).entries()) {
+      const found = hits[rank]!;
+      const difference = Math.abs(found.score - expected.score);
+      assert.ok(difference <= NEAR, `${id}, rank ${rank + 1}: ${found.score}, not ${expected.score}`);
       furthest = Math.max(furthest, difference);
-      if (found.title === theirs.title) same++;
-      else if (ours.some(({ title, score }) => title === theirs.title && Math.abs(score - found.score) <= NEAR)) ties++;
-      else assert.fail(`${id}, rank ${rank + 1}: ${found.title}, not ${theirs.title}, and no tie`);
+      if (found.title === expected.title) same++;
+      else if (hits.some(({ title, score }) => title === expected.title && Math.abs(score - found.score) <= NEAR))
+        ties++;
+      else assert.fail(`${id}, rank ${rank + 1}: ${found.title}, not ${expected.title}, and they are not tied`);
     }
   }
   const ranks = questions.length * RANKS;

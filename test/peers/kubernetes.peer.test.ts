@@ -8,7 +8,7 @@ import { packageRoot } from '../../src/package-root.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
-/** From the version in which the last of the used fields came to general use (podFailurePolicy, backoffLimitPerIndex). */
+/** From the version in which every used field is stable (podFailurePolicy, backoffLimitPerIndex). */
 const VERSIONS = ['1.33', '1.34', '1.35', '1.36', '1.37'];
 const FOLDER = join(packageRoot, 'deploy', 'kubernetes');
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
@@ -60,7 +60,7 @@ const podSpecs = manifests.flatMap(({ document }) =>
 );
 const containers = podSpecs.flatMap((spec) => [...(spec.initContainers ?? []), ...spec.containers]);
 
-test('every manifest is what the API of each version takes', { skip: withoutPeers() }, () => {
+test('every manifest is valid for each version of the API', { skip: withoutPeers() }, () => {
   assert.deepEqual(
     manifests.flatMap(({ path, document, problems }) => problems.map((problem) => [path, document.kind, problem])),
     [],
@@ -76,7 +76,7 @@ test('every manifest is what the API of each version takes', { skip: withoutPeer
   ]);
 });
 
-test('a field that is misspelled, of another type or missing is found', { skip: withoutPeers() }, async (t) => {
+test('a misspelled, wrongly typed or missing field is found', { skip: withoutPeers() }, async (t) => {
   const folder = await tempFolder(t);
   const text = readFileSync(join(FOLDER, 'shards.yaml'), 'utf8');
   for (const [name, wrong] of [
@@ -109,7 +109,7 @@ test('every command of a container exists, with its options', { skip: withoutPee
   assert.equal(seen, 5);
 });
 
-test('what the manifests say of each other agrees', { skip: withoutPeers() }, () => {
+test('the manifests agree with each other', { skip: withoutPeers() }, () => {
   const byKind = (kind: string) => manifests.filter(({ document }) => document.kind === kind).map((m) => m.document);
   const shards = byKind('Job').find(({ metadata }) => metadata.name === 'trawl-shards')!;
   const stated = shards.spec.template.spec.containers[0]!.env!.find(({ name }) => name === 'SHARDS')!.value;
@@ -125,7 +125,7 @@ test('what the manifests say of each other agrees', { skip: withoutPeers() }, ()
   assert.equal(new Set(containers.map(({ image }) => image)).size, 1);
 });
 
-test('containers run without rights, in bounds, and write to the volume and /tmp alone', {
+test('containers run unprivileged with resource limits, and write only to the volume and /tmp', {
   skip: withoutPeers(),
 }, () => {
   for (const spec of podSpecs) assert.equal(spec.securityContext.runAsNonRoot, true);
@@ -143,7 +143,7 @@ test('containers run without rights, in bounds, and write to the volume and /tmp
   }
 });
 
-test('probes ask for routes that the server has, at the port it listens on', { skip: withoutPeers() }, () => {
+test('probes use routes that the server has, at the port it listens on', { skip: withoutPeers() }, () => {
   const server = containers.find(({ args }) => args?.[0] === 'serve')!;
   const routes = readFileSync(join(packageRoot, 'docs', 'http-api.md'), 'utf8');
   const [port] = server.ports!;

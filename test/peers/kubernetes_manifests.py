@@ -1,4 +1,4 @@
-"""Validates Kubernetes manifests by the API's schemas, unknown fields too. Input: {"files": [path], "versions": ["1.31"]}."""
+"""Validates Kubernetes manifests against the API's schemas; unknown fields are errors. Input: {"files": [path], "versions": ["1.31"]}."""
 
 import json
 import sys

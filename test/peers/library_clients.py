@@ -1,4 +1,4 @@
-"""Search clients of SkyRL and verl as their packages have them, against a server of ours."""
+"""Runs the search clients of SkyRL's and verl's packages against a Trawl server."""
 
 import contextlib
 import importlib.util

@@ -22,7 +22,7 @@ interface Answer {
   readonly missing: { readonly error: boolean; readonly text: string };
 }
 
-test('the official Python client finds the same over HTTP and over standard input and output', { skip }, async () => {
+test('the official Python client gets the same results over HTTP and over stdio', { skip }, async () => {
   const command = [process.execPath, join(packageRoot, 'dist', 'cli', 'trawl.js'), 'mcp', index];
   const answers = (await runClientPeer('mcp_client.py', {
     url: `${server.url}/mcp`,

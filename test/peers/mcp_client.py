@@ -1,4 +1,4 @@
-"""The official MCP client against a server of ours, as an assistant would use it."""
+"""Uses a Trawl server with the official MCP client, as an assistant does."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What onnx.checker says of graphs. Input: a list of paths; output: for each null or the complaint."""
+"""Checks graphs with onnx.checker. Input: a list of paths; output: for each null or the error."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import sys
 import onnx
 
 
-def complaint(path):
+def problem(path):
     try:
         onnx.checker.check_model(path, full_check=False)
         return None
@@ -14,4 +14,4 @@ def complaint(path):
         return str(error)
 
 
-json.dump([complaint(path) for path in json.load(sys.stdin)], sys.stdout)
+json.dump([problem(path) for path in json.load(sys.stdin)], sys.stdout)

@@ -24,9 +24,9 @@ test('the official Python client gets vectors and its own errors', { skip: witho
   const { url } = await serve(t);
   const texts = ['one', 'two 💧', ''];
   const answers = (await runPeer('openai_embed.py', { url, model: 'fake-encoder', texts })) as Answers;
-  const vectorOf = (kind: string, text: string): number[] => {
-    const whole = `${kind}: ${text}`;
-    return [whole.length, whole.charCodeAt(0), whole.charCodeAt(1), whole.charCodeAt(2)];
+  const vectorOf = (inputType: string, text: string): number[] => {
+    const input = `${inputType}: ${text}`;
+    return [input.length, input.charCodeAt(0), input.charCodeAt(1), input.charCodeAt(2)];
   };
   assert.deepEqual(
     answers.default.vectors,

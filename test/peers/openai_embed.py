@@ -1,4 +1,4 @@
-"""The official client of OpenAI's embeddings against a server of ours, as a program would use it."""
+"""Uses a Trawl server with OpenAI's official client for embeddings."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ def embed(**options):
     }
 
 
-def fault(**options):
+def error_of(**options):
     try:
         client.embeddings.create(**options)
     except openai.APIStatusError as error:
@@ -35,9 +35,9 @@ json.dump(
         "float": embed(model=model, input=texts, encoding_format="float"),
         "single": embed(model=model, input=texts[0]),
         "passage": embed(model=model, input=texts[0], extra_body={"input_type": "passage"}),
-        "tokens": fault(model=model, input=[[1, 2, 3]]),
-        "unknown": fault(model="text-embedding-3-small", input="a"),
-        "dimensions": fault(model=model, input="a", dimensions=2),
+        "tokens": error_of(model=model, input=[[1, 2, 3]]),
+        "unknown": error_of(model="text-embedding-3-small", input="a"),
+        "dimensions": error_of(model=model, input="a", dimensions=2),
     },
     sys.stdout,
 )

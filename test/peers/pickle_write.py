@@ -1,4 +1,4 @@
-"""Pickles rows of a .npy as other projects do. Input: {"npy", "ids": a file of ids, one a line, "folder"}."""
+"""Pickles rows of a .npy file as other projects do. Input: {"npy", "ids": a file with an id per line, "folder"}."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 request = json.load(sys.stdin)
-# A copy of its own memory: a pickle of a memory map would be another class.
+# A copy, because a memory map is pickled as another class.
 rows = np.array(np.load(request["npy"])[:1500])
 ids = open(request["ids"], encoding="utf-8").read().split("\n")[: len(rows)]
 reply = {}

@@ -19,7 +19,7 @@ interface Rows {
   readonly flashrag: readonly unknown[];
 }
 
-test('the 99 KILT pages split row for row as Python programs do it', {
+test('99 KILT pages are split into the same rows as by Python programs', {
   skip: withoutPeers() || withoutSharedData(KILT),
 }, async (t) => {
   const folder = await tempFolder(t);
@@ -83,7 +83,7 @@ const PARTS = [
   ...['&', '#', ';', '&amp;lt;', '&ndash;', '&mdash;', '&frac12;', '&thinsp;', '&Sigma;', '&hearts;'],
 ];
 
-test("words, stripping and HTML entities are Python's for 2,000 random texts", { skip: withoutPeers() }, async () => {
+test("words, stripping and HTML entities equal Python's for 2,000 random texts", { skip: withoutPeers() }, async () => {
   const random = seededRandom(3);
   const texts = Array.from({ length: 2000 }, () =>
     Array.from({ length: 1 + Math.floor(random() * 15) }, () => PARTS[Math.floor(random() * PARTS.length)]).join(''),

@@ -1,5 +1,5 @@
-"""Passages of KILT pages and of small documents, as the programs of other projects make them; written from the
-descriptions of those programs, and with chonkie itself for FlashRAG's. One JSON object in, one out."""
+"""Splits KILT pages as the programs of other projects do. Written from the descriptions of those programs; FlashRAG's chunks
+come from chonkie itself. Reads one JSON object and prints one."""
 import html
 import json
 import sys

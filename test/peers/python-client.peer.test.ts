@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../src/package-root.ts';
-import { fileFolder } from '../cli/run-trawl.ts';
+import { fileFolder, runTrawl, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
 
@@ -14,7 +14,7 @@ const project = join(packageRoot, 'clients', 'python');
 const installed = join(await fileFolder(), 'site');
 const server = await sampleServer();
 
-/** A tool of the environment in the project's folder; rejects with its output where it fails. */
+/** Runs the environment's Python in the project's folder. Rejects with the output if it fails. */
 async function python(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
   const { stdout, stderr } = await promisify(execFile)(clientPython(), [...args], {
     cwd: project,
@@ -25,9 +25,17 @@ async function python(args: readonly string[], env: Record<string, string> = {})
   return stdout + stderr;
 }
 
+/** Serves an index of words alone; resolves to its URL. */
+async function wordsServer(t: TestContext): Promise<string> {
+  const index = join(await fileFolder(), 'words');
+  const { code, stderr } = await runTrawl(['index', SAMPLE_PASSAGES, '--bm25', '--out', index, '--quiet']);
+  assert.equal(code, 0, stderr);
+  return (await serveIndex(t, index)).url;
+}
+
 before(async () => {
   if (skip !== false) return;
-  // Built by the backend that pyproject.toml names, as pip builds it from a checkout.
+  // pip builds the package with the backend that pyproject.toml names.
   const options = [
     '--quiet',
     '--disable-pip-version-check',
@@ -43,22 +51,23 @@ test('the Python package installs with its types', { skip }, () => {
   assert.ok(existsSync(join(installed, 'trawl_client', 'py.typed')));
 });
 
-test('the Python client passes its tests against a real server', { skip }, async () => {
+test('the Python client passes its tests against real servers', { skip }, async (t) => {
   const output = await python(['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
     SERVER_URL: server.url,
+    WORDS_URL: await wordsServer(t),
     PYTHONPATH: installed,
   });
   assert.match(output, /Ran (\d{2,}) tests in [\s\S]*\nOK\n/);
 });
 
-test('the Python package is clean by mypy --strict and ruff', { skip }, async () => {
+test('mypy --strict and ruff find nothing in the Python package', { skip }, async () => {
   const cache = await fileFolder();
   assert.match(await python(['-m', 'mypy', '--cache-dir', cache]), /no issues found/);
   await python(['-m', 'ruff', 'check', '--no-cache', '.']);
   await python(['-m', 'ruff', 'format', '--no-cache', '--check', '.']);
 });
 
-test('FlashRAG’s own pipeline runs over the retriever', { skip }, async () => {
+test('FlashRAG’s own pipeline runs with FlashRAGRetriever', { skip }, async () => {
   const items = [
     { question: 'which bridge did John A. Roebling design', golden_answers: ['Brooklyn Bridge'] },
     { question: 'what is the longest river of the Czech Republic', golden_answers: ['Vltava'] },

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { readModelFolder } from '../../src/embedding/model-folder.ts';
-import type { ModelOverrides } from '../../src/embedding/model-overrides.ts';
-import { OnnxSession } from '../../src/embedding/onnx-session.ts';
+import { OnnxSession } from '../../src/embedding/inference/onnx-session.ts';
+import { tokenBatch } from '../../src/embedding/inference/token-batch.ts';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { tokenBatch } from '../../src/embedding/token-batch.ts';
-import { TextTokenizer } from '../../src/embedding/tokenizer.ts';
+import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 
-/** What text-embeddings-inference recorded of all-MiniLM-L6-v2: not normalised. */
+/** Embeddings of all-MiniLM-L6-v2 that text-embeddings-inference recorded, not normalised. */
 const RECORDED = 'golden_embeddings/tei';
-/** Not recorded in full float32: the same text alone and in a batch has token vectors 3e-7 apart (1 - cosine). */
+/** The recorded values have less than float32 precision: the same text alone and in a batch differs by 3e-7 (1 - cosine). */
 const NEAR = 1 - 2e-6;
 
 const WHAT = 'What is Deep Learning?';
@@ -22,7 +22,7 @@ const IS = 'Deep Learning is...';
 const miniLm = importedMiniLm();
 const skip = withoutMiniLm() || withoutSharedData(RECORDED);
 
-/** The vectors of a snapshot: a YAML list of lists of numbers behind a header. */
+/** The vectors of a snapshot, a YAML list of lists of numbers after a header. */
 function recorded(name: string): number[][] {
   const [, , body] = readFileSync(sharedData(`${RECORDED}/test_bert__bert_${name}.snap`), 'utf8').split(/^---\n/m);
   const vectors: number[][] = [];
@@ -34,16 +34,16 @@ function recorded(name: string): number[][] {
   return vectors;
 }
 
-function assertNear(ours: ArrayLike<number>, theirs: readonly number[]): void {
-  assert.equal(ours.length, theirs.length);
+function assertNear(actual: ArrayLike<number>, expected: readonly number[]): void {
+  assert.equal(actual.length, expected.length);
   let [product, aa, bb] = [0, 0, 0];
-  for (const [i, value] of theirs.entries()) {
-    product += ours[i]! * value;
-    aa += ours[i]! ** 2;
+  for (const [i, value] of expected.entries()) {
+    product += actual[i]! * value;
+    aa += actual[i]! ** 2;
     bb += value ** 2;
   }
   assert.ok(product / Math.sqrt(aa * bb) >= NEAR, `cosine 1 - ${1 - product / Math.sqrt(aa * bb)}`);
-  // Cosines say nothing of the length, which is not normalised here.
+  // The vectors are not normalised, so compare their lengths too.
   assert.ok(Math.abs(Math.sqrt(aa / bb) - 1) < 1e-3, `length ${Math.sqrt(aa / bb)} of the recorded`);
 }
 
@@ -53,15 +53,17 @@ for (const [name, pooling, texts] of [
   ['single_pooled', 'cls', [WHAT]],
   ['batch_pooled', 'cls', [WHAT, IS, WHAT]],
 ] as const) {
-  test(`the ${pooling} vectors of all-MiniLM-L6-v2 are those another server recorded: ${name}`, { skip }, async (t) => {
+  test(`the ${pooling} vectors of all-MiniLM-L6-v2 equal those recorded from another server: ${name}`, {
+    skip,
+  }, async (t) => {
     const overrides: ModelOverrides = { pooling, normalize: false };
     const encoder = await openEncoder(await miniLm(), { workers: 1, overrides });
     t.after(() => encoder.close());
-    const { vectors } = await encoder.encode(texts, { kind: 'query' });
+    const { vectors } = await encoder.encode(texts, { inputType: 'query' });
     const expected = recorded(name);
     assert.equal(expected.length, texts.length);
-    for (const [i, theirs] of expected.entries()) {
-      assertNear(vectors.subarray(i * encoder.dimension, (i + 1) * encoder.dimension), theirs);
+    for (const [i, vector] of expected.entries()) {
+      assertNear(vectors.subarray(i * encoder.dimension, (i + 1) * encoder.dimension), vector);
     }
   });
 }
@@ -70,7 +72,9 @@ for (const [name, texts] of [
   ['single_raw', [WHAT]],
   ['batch_raw', [WHAT, IS, WHAT]],
 ] as const) {
-  test(`the token vectors of all-MiniLM-L6-v2 are those another server recorded: ${name}`, { skip }, async (t) => {
+  test(`the token vectors of all-MiniLM-L6-v2 equal those recorded from another server: ${name}`, {
+    skip,
+  }, async (t) => {
     const model = await readModelFolder(await miniLm());
     const tokenizer = await TextTokenizer.load(model.tokenizerPath);
     const session = await OnnxSession.open(model.graphPath, {

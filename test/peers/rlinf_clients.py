@@ -1,4 +1,4 @@
-"""RLinf's clients of a local server as its package has them, without the workers around them, which need Ray."""
+"""Runs the search clients of RLinf's package, without the workers around them, which need Ray."""
 
 import ast
 import asyncio
@@ -25,7 +25,7 @@ def client(path):
 
 
 async def main():
-    # As their workers ask.
+    # The requests of RLinf's workers.
     body = {"queries": [request["query"]], "topk": request["topk"], "return_scores": False}
     (searched,) = await client("rlinf/agents/searchr1/search_tool_worker.py").query_async(body)
     wide = client("rlinf/agents/wideseek_r1/tools.py")

@@ -15,7 +15,7 @@ const TEXTS = 500;
 
 const miniLm = importedMiniLm();
 
-/** What the sample corpus has no example of. */
+/** Texts unlike those of the sample corpus. */
 const ODD_TEXTS = [
   '',
   ' ',
@@ -48,7 +48,7 @@ async function samplePassages(): Promise<string[]> {
   return texts;
 }
 
-/** Passages, queries, odd texts, and passages joined until they are too long: 500 in all, in a shuffled order. */
+/** 500 shuffled texts: passages, queries, odd texts, and joined passages of which some exceed the token limit. */
 async function mixedTexts(): Promise<string[]> {
   const random = seededRandom(5);
   const passages = await samplePassages();
@@ -65,31 +65,31 @@ async function mixedTexts(): Promise<string[]> {
     .map(({ text }) => text);
 }
 
-test('500 mixed texts have the vectors of sentence-transformers', {
+test('500 texts have the same vectors as with sentence-transformers', {
   skip: withoutTorch() || withoutMiniLm(),
 }, async (t) => {
   const texts = await mixedTexts();
   assert.equal(texts.length, TEXTS);
   const encoder = await openEncoder(await miniLm());
   t.after(() => encoder.close());
-  const { vectors, outcomes } = await encoder.encode(texts, { kind: 'passage' });
+  const { vectors, outcomes } = await encoder.encode(texts, { inputType: 'passage' });
   const expected = (await runTorchPeer('st_encode.py', { model: miniLmFolder(), texts })) as number[][];
   assert.equal(expected.length, TEXTS);
-  let [lowest, furthest, cut] = [1, 0, 0];
-  for (const [i, theirs] of expected.entries()) {
+  let [lowest, furthest, truncated] = [1, 0, 0];
+  for (const [i, vector] of expected.entries()) {
     const outcome = outcomes[i]!;
     assert.ok(outcome.ok, JSON.stringify(texts[i]!.slice(0, 80)));
-    if (outcome.truncated) cut++;
-    const ours = vectors.subarray(i * encoder.dimension, (i + 1) * encoder.dimension);
-    assert.equal(theirs.length, ours.length);
-    const cosine = cosineOf(ours, theirs);
+    if (outcome.truncated) truncated++;
+    const actual = vectors.subarray(i * encoder.dimension, (i + 1) * encoder.dimension);
+    assert.equal(vector.length, actual.length);
+    const cosine = cosineOf(actual, vector);
     assert.ok(cosine >= 1 - 1e-6, `1 - ${1 - cosine}: ${JSON.stringify(texts[i]!.slice(0, 80))}`);
     lowest = Math.min(lowest, cosine);
-    furthest = Math.max(furthest, ...theirs.map((value, at) => Math.abs(value - ours[at]!)));
+    furthest = Math.max(furthest, ...vector.map((value, at) => Math.abs(value - actual[at]!)));
   }
   t.diagnostic(`smallest cosine 1 - ${(1 - lowest).toExponential(1)}, largest difference ${furthest.toExponential(1)}`);
-  t.diagnostic(`${cut} texts were cut`);
-  assert.ok(cut > 10, 'texts beyond the limit are among them');
+  t.diagnostic(`${truncated} texts were truncated`);
+  assert.ok(truncated > 10, 'some texts exceed the token limit');
 });
 
 function cosineOf(a: ArrayLike<number>, b: ArrayLike<number>): number {

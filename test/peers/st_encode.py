@@ -1,4 +1,4 @@
-"""Vectors of sentence-transformers, float32 on the CPU: {"model": FOLDER, "texts": [...]} -> [[...], ...], one list a text."""
+"""Encodes texts with sentence-transformers in float32 on the CPU: {"model": FOLDER, "texts": [...]} -> a list of values per text."""
 
 import json
 import sys

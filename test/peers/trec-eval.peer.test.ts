@@ -7,7 +7,7 @@ import { readQrels } from '../../evaluation/read-qrels.ts';
 import { judgementsOf, readQuestions } from '../../evaluation/read-questions.ts';
 import type { RankedPassage, Run } from '../../evaluation/run.ts';
 import { formatTrecRun } from '../../evaluation/trec-run.ts';
-import { buildIndex } from '../../indexer/build/build-index.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -17,7 +17,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 
 const CUTOFFS = [1, 3, 5, 10, 20, 100];
 
-/** Our names of what pytrec_eval measures. */
+/** Trawl's metrics and their names in pytrec_eval. */
 const MEASURES = new Map([
   ['mrr', 'recip_rank'],
   ...CUTOFFS.flatMap((k): [string, string][] => [
@@ -32,7 +32,7 @@ interface Case {
   readonly judgements: Judgements;
 }
 
-/** What pytrec_eval is asked for: families of measures with their cutoffs. */
+/** The measures for pytrec_eval: families with their cutoffs. */
 const FAMILIES = ['recip_rank', ...['recall', 'ndcg_cut', 'success'].map((family) => `${family}.${CUTOFFS.join(',')}`)];
 
 async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Record<string, number>>[]> {
@@ -46,7 +46,7 @@ async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Re
   return (await runPeer('trec_eval.py', input)) as Record<string, Record<string, number>>[];
 }
 
-/** Every measure of every query, and the means over all judged queries, those that found nothing included. */
+/** Compares every metric of every query, and the means over all judged queries, also those without results. */
 async function assertAgreement(cases: readonly Case[]): Promise<number> {
   const replies = await measuredByPeer(cases);
   let compared = 0;
@@ -57,22 +57,22 @@ async function assertAgreement(cases: readonly Case[]): Promise<number> {
       judgements,
       cutoffs: CUTOFFS,
     });
-    for (const [ours, theirs] of MEASURES) {
+    for (const [metric, peerMetric] of MEASURES) {
       let sum = 0;
       for (const query of judgements.keys()) {
-        const expected = replies[i]![query]?.[theirs] ?? 0;
-        const found = perQuery.get(query)![ours]!;
-        assert.ok(Math.abs(found - expected) < 1e-9, `run ${i}, query ${query}, ${ours}: ${found}, not ${expected}`);
+        const expected = replies[i]![query]?.[peerMetric] ?? 0;
+        const found = perQuery.get(query)![metric]!;
+        assert.ok(Math.abs(found - expected) < 1e-9, `run ${i}, query ${query}, ${metric}: ${found}, not ${expected}`);
         sum += expected;
         compared++;
       }
-      assert.ok(Math.abs(means[ours]! - sum / judged) < 1e-9, `run ${i}, mean of ${ours}`);
+      assert.ok(Math.abs(means[metric]! - sum / judged) < 1e-9, `run ${i}, mean of ${metric}`);
     }
   }
   return compared;
 }
 
-/** A run without ties: some queries find nothing, some nothing relevant; grades from −1 to 3. */
+/** A run without ties. Some queries find nothing, some nothing relevant. Grades are −1 to 3. */
 function randomCase(seed: number): Case {
   const random = seededRandom(seed);
   const run = new Map<string, RankedPassage[]>();
@@ -87,7 +87,7 @@ function randomCase(seed: number): Case {
       );
     const grades = new Map<string, number>();
     for (const id of documents) if (random() < 0.08) grades.set(id, Math.floor(random() * 5) - 1);
-    // pytrec_eval leaves out queries of which nothing is judged, as we do.
+    // Like Trawl, pytrec_eval leaves out queries without judgements.
     if (grades.size > 0) judgements.set(`q${q}`, grades);
   }
   return { run, judgements };
@@ -95,13 +95,13 @@ function randomCase(seed: number): Case {
 
 const skip = withoutPeers();
 
-test('metrics of random runs without ties are those of pytrec_eval, query by query', { skip }, async (t) => {
+test('metrics of random runs without ties equal those of pytrec_eval, query by query', { skip }, async (t) => {
   const compared = await assertAgreement(Array.from({ length: 30 }, (_, seed) => randomCase(seed)));
   t.diagnostic(`${compared} values are equal`);
   assert.ok(compared > 8000);
 });
 
-test('metrics of the sample corpus, searched with its index, are those of pytrec_eval', { skip }, async (t) => {
+test('metrics of a search of the sample corpus equal those of pytrec_eval', { skip }, async (t) => {
   const sample = join(packageRoot, 'corpus', 'sample');
   const folder = join(await tempFolder(t), 'sample');
   const encoder = await openEncoder('token-average-256', { workers: 1 });

@@ -1,4 +1,4 @@
-"""Measures TREC runs. Input: a list of {"qrels": text, "run": text, "measures"}; output: per run, query → measure → value."""
+"""Evaluates TREC runs. Input: a list of {"qrels": text, "run": text, "measures"}; output: for each run, query → measure → value."""
 
 import io
 import json

@@ -2,22 +2,24 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openEmbeddings } from '../../embeddings/open-embeddings.ts';
-import { verifyIndex } from '../../indexer/verify/verify-index.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { loadKernel } from '../../src/vector-index/kernel.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
+import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
 import { runPeer, withoutPeers } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
-import { encoder, given } from '../indexer/given-vectors.ts';
+import { indexProblems } from '../indexer/index-problems.ts';
+import { encoder, precomputed } from '../indexer/precomputed-vectors.ts';
 
 const skip = withoutPeers();
 const loaded = loadKernel();
 
-test('what faiss and numpy write is adopted row for row, and other kinds are refused', { skip }, async (t) => {
+test('files that faiss and numpy write are adopted row for row, and unsupported ones are refused', {
+  skip,
+}, async (t) => {
   const folder = await tempFolder(t);
   await runPeer('vectors_write.py', { folder });
   const rows = readFileSync(join(folder, 'rows.f32'));
@@ -36,9 +38,15 @@ test('what faiss and numpy write is adopted row for row, and other kinds are ref
     reader.close();
     assert.deepEqual(read, expected, name);
     const out = join(folder, `${name}-adopted`);
-    await build({ corpus, out, vectors: given([path]), shardRows: 150, kernel: loaded.ok ? loaded.kernel : undefined });
-    assert.deepEqual(await verifyIndex(out, { onStep: () => undefined }), [], name);
-    const engine = await openEngine(openIndexDirectory(out).source);
+    await build({
+      corpus,
+      out,
+      vectors: precomputed([path]),
+      shardRows: 150,
+      kernel: loaded.ok ? loaded.kernel : undefined,
+    });
+    assert.deepEqual(await indexProblems(out), [], name);
+    const engine = await openEngine(openIndexDirectory(out).source!);
     const { rows: hits, scores } = await engine.search({ queries: encoder.vectorOf('a query'), count: 1, k: 20 });
     await engine.close();
     found.push([[...hits], [...scores]]);
@@ -51,7 +59,7 @@ test('what faiss and numpy write is adopted row for row, and other kinds are ref
     ['big-endian.npy', /big-endian/],
     ['fortran.npy', /Fortran order/],
     ['objects.npy', /Python objects/],
-    ['cube.npy', /shape \(10, 50, 8\)/],
+    ['cube.npy', /shape is \(10, 50, 8\)/],
   ] as const) {
     const path = join(folder, name);
     assert.throws(() => openEmbeddings([path], { dimension: 8 }), trawlError('VECTORS_UNSUPPORTED', message));

@@ -1,4 +1,4 @@
-"""Writes vectors as faiss and numpy do. Input: {"folder"}; output: names of the files, in order."""
+"""Writes vector files with faiss and numpy. Input: {"folder"}; output: the file names, in order."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import faiss
 import numpy as np
 
 folder = json.load(sys.stdin)["folder"]
-# Float16 holds them all.
+# Multiples of 1/128, which float16 represents exactly.
 rows = np.random.default_rng(7).integers(-128, 128, (500, 8)).astype("float32") / 128
 
 

@@ -1,4 +1,4 @@
-"""Reads a tool configuration as verl does, its schema by verl's own classes."""
+"""Reads a tool configuration, and its schema with verl's own classes."""
 
 import importlib.util
 import json

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import type { SplitDocument, SplitPassage, SplittingRule } from '../../prepare/rules/splitting-rule.ts';
 import { parseDocument, type SourceDocument } from '../../prepare/source-document.ts';
 
-/** A document as its line in a file is parsed. */
+/** The document that Trawl reads from the line of this value. */
 export function documentOf(value: unknown): SourceDocument {
   const parsed = parseDocument(JSON.stringify(value));
   if (!parsed.ok) throw new Error(parsed.reason);
   return parsed.document;
 }
 
-/** The passages of a document that a rule can split. */
+/** The passages of a document; an error if the rule refuses it. */
 export function split(rule: SplittingRule, value: unknown): readonly SplitPassage[] {
   const result: SplitDocument = rule.split(documentOf(value));
   if (!result.ok) throw new Error(result.reason);
@@ -26,14 +26,14 @@ export function numbered(to: number, from = 0): string {
   return Array.from({ length: to - from }, (_, i) => `w${from + i}`).join(' ');
 }
 
-/** Writes values as JSON Lines and gives the path. */
+/** Writes values as JSON Lines and returns the path. */
 export function writeLines(folder: string, name: string, values: readonly unknown[]): string {
   const path = join(folder, name);
   writeFileSync(path, values.map((value) => `${JSON.stringify(value)}\n`).join(''));
   return path;
 }
 
-/** A page as KILT has it. */
+/** A page in the format of KILT. */
 export const KILT_PAGE = {
   wikipedia_id: '290',
   wikipedia_title: 'Albedo',

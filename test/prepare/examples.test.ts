@@ -6,7 +6,7 @@ import { type PrepareOptions, preparePassages } from '../../prepare/prepare-pass
 import { packageRoot } from '../../src/package-root.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
-test('the rows in docs/corpora.md are what its page gives', async (t) => {
+test('trawl prepare makes the rows shown in docs/corpora.md of the page shown there', async (t) => {
   const page = readFileSync(join(packageRoot, 'docs', 'corpora.md'), 'utf8').split('\n');
   const folder = await tempFolder(t);
   const documents = [join(folder, 'page.jsonl')];

@@ -15,7 +15,7 @@ import { failsWith } from '../corpus/corpus-dir.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
 import { KILT_PAGE, numbered, split, texts } from './documents.ts';
 
-test('windows cover everything, overlap as said and end at the first that reaches the end', () => {
+test('windows cover all words, have the given overlap and stop at the first that reaches the end', () => {
   assert.deepEqual(windows(0, 3, 0), []);
   assert.deepEqual(windows(7, 3, 0), [
     [0, 3],
@@ -41,7 +41,7 @@ test('windows cover everything, overlap as said and end at the first that reache
   );
 });
 
-test('RAG-R1: paragraphs run together, markers go, every 100 words are a passage, the last is short', () => {
+test('RAG-R1: paragraphs are joined, markers removed, and every 100 words are a passage; the last may be shorter', () => {
   assert.deepEqual(texts(ragR1, { wikipedia_title: 'T', text: ['T\n', `${numbered(150)}\n`] }), [
     `T ${numbered(99)}`,
     numbered(150, 99),
@@ -57,11 +57,11 @@ test('RAG-R1: paragraphs run together, markers go, every 100 words are a passage
   assert.deepEqual(ragR1.columns({ title: 'T', text: 'x', section: '' }), { contents: 'T   x' });
 });
 
-test('RAG-R1: a document without a title is refused, as its program ends there', () => {
+test('RAG-R1: a document without a title is refused', () => {
   assert.ok(!ragR1.split({ id: 1, title: null, pieces: ['x'], isKilt: false }).ok);
 });
 
-test('RAG-R1: a passage knows the section of its first word', () => {
+test('RAG-R1: the section of a passage is the section of its first word', () => {
   const page = {
     title: 'T',
     text: ['T\n', `${numbered(120)}\n`, 'Section::::One.\n', `${numbered(100)}\n`, 'Section::::One.:Two.\n', 'end\n'],
@@ -77,7 +77,7 @@ test('RAG-R1: a passage knows the section of its first word', () => {
   );
 });
 
-test('DPR: the last passage is filled up from the beginning, and short articles give none', () => {
+test('DPR: the last passage is filled with words from the beginning, and short articles have no passage', () => {
   assert.deepEqual(texts(dpr, { title: 'T', text: numbered(150) }), [
     `T ${numbered(99)}`,
     `${numbered(150, 99)} T ${numbered(48)}`,
@@ -87,14 +87,14 @@ test('DPR: the last passage is filled up from the beginning, and short articles 
   assert.deepEqual(texts(dpr, { title: 'T', text: numbered(99) }), [`T ${numbered(99)}`]);
 });
 
-test('DPR: a title that the text begins with is not repeated', () => {
+test('DPR: the title is not repeated if it is the first paragraph of the text', () => {
   for (const text of [`T\n\n${numbered(99)}`, ['T\n', numbered(99)], numbered(99)]) {
     assert.deepEqual(texts(dpr, { title: 'T', text }), [`T ${numbered(99)}`]);
   }
   assert.deepEqual(texts(dpr, { title: 'T', text: `T ${numbered(98)}` }), [`T T ${numbered(98)}`], 'a sentence');
 });
 
-test('DPR: lists, indexes, outlines and disambiguation pages are left out, entities undone', () => {
+test('DPR: lists, indexes, outlines and disambiguation pages are left out; HTML entities are decoded', () => {
   const text = numbered(200);
   for (const title of ['List of T', 'Index of T', 'Outline of T', 'T (Disambiguation)', 'T (disambiguation page)']) {
     assert.deepEqual(texts(dpr, { title, text }), [], title);
@@ -107,7 +107,7 @@ test('DPR: lists, indexes, outlines and disambiguation pages are left out, entit
   ]);
 });
 
-test("DPR: of KILT's pages only paragraphs are taken", () => {
+test('DPR: only the paragraphs of KILT pages are used', () => {
   const page = { title: 'T', text: ['T\n', 'Section::::S.\n', 'BULLET::::- item\n', `${numbered(150)}\n`] };
   assert.deepEqual(split(dpr, page), [
     { title: 'T', text: `T ${numbered(99)}`, section: '' },
@@ -115,7 +115,7 @@ test("DPR: of KILT's pages only paragraphs are taken", () => {
   ]);
 });
 
-test('wiki-18: titles are quoted and quotes doubled as in the published file', () => {
+test('wiki-18: titles are quoted and quotation marks doubled as in the published file', () => {
   const contents = (title: string, text = 'x'): unknown => wiki18.columns({ title, text, section: '' })['contents'];
   assert.equal(contents('Evan Morris'), '"Evan Morris"\nx');
   assert.equal(contents('Absalon'), 'Absalon\nx');
@@ -132,7 +132,7 @@ interface WikiRow {
   readonly contents: string;
 }
 
-/** Real rows of wiki-18 with their quoting undone. */
+/** Real rows of wiki-18, their title and words without the CSV quoting. */
 function wikiRows(): WikiRow[] {
   const lines = readFileSync(sharedData(WIKI_18), 'utf8').trimEnd().split('\n');
   return lines.map((line) => {
@@ -143,7 +143,7 @@ function wikiRows(): WikiRow[] {
   });
 }
 
-test('wiki-18: its 1,000 real rows have 100 words and come out of the rule as they are', {
+test('wiki-18: 1,000 published rows have 100 words each, and the rule writes them identically', {
   skip: withoutSharedData(WIKI_18),
 }, () => {
   const rows = wikiRows();
@@ -155,7 +155,7 @@ test('wiki-18: its 1,000 real rows have 100 words and come out of the rule as th
   }
 });
 
-test('wiki-18: 13 real articles of which first and last passage are known are filled up as by the rule', {
+test('wiki-18: the rule makes the published first and last passages of 13 real articles', {
   skip: withoutSharedData(WIKI_18),
 }, () => {
   const rows = wikiRows();
@@ -163,7 +163,7 @@ test('wiki-18: 13 real articles of which first and last passage are known are fi
   for (const first of rows.filter(({ title, words }) => words.join(' ').startsWith(`${title} `))) {
     for (const last of rows.filter((row) => row !== first && row.title === first.title)) {
       const titleWords = first.title.split(' ').length;
-      // How many words from the beginning stand at the end; more than the title, which may stand there by itself.
+      // How many words of the beginning are repeated at the end. Only the title does not count: an article may end with it.
       let fill = 99;
       while (fill > titleWords + 1 && last.words.slice(-fill).join(' ') !== first.words.slice(0, fill).join(' '))
         fill--;
@@ -180,7 +180,7 @@ test('wiki-18: 13 real articles of which first and last passage are known are fi
   assert.equal(found, 13);
 });
 
-test('words: any size and overlap; the title is no part of the text', () => {
+test('words: passages have the given size and overlap and do not contain the title', () => {
   const rule = wordsRule({ size: 4, overlap: 1 });
   assert.deepEqual(texts(rule, { title: 'T', text: `T\n\n${numbered(6)}` }), ['w0 w1 w2 w3', 'w3 w4 w5']);
   assert.deepEqual(
@@ -195,7 +195,7 @@ test('words: any size and overlap; the title is no part of the text', () => {
   assert.deepEqual(texts(rule, { text: '' }), []);
 });
 
-test('sentences: they end at paragraphs, and overlap', () => {
+test('sentences: a sentence ends with its paragraph; passages overlap by whole sentences', () => {
   const rule = sentencesRule({ size: 2, overlap: 1 });
   assert.deepEqual(texts(rule, { title: 'T', text: 'One is here. Two  follows.\nThree\nFour ends.' }), [
     'One is here. Two follows.',
@@ -205,10 +205,10 @@ test('sentences: they end at paragraphs, and overlap', () => {
   assert.deepEqual(texts(rule, KILT_PAGE).at(-1), '- pines are dark - birches are not');
 });
 
-test('tokens: no passage has more tokens than said, but for a word that has more alone', async () => {
+test('tokens: no passage has more than the given tokens, except a single word that is longer', async () => {
   const rule = await openRule({ rule: 'tokens', size: 12, overlap: 4, model: 'token-average-256' });
-  const { TextTokenizer } = await import('../../src/embedding/tokenizer.ts');
-  const { readModelFolder } = await import('../../src/embedding/model-folder.ts');
+  const { TextTokenizer } = await import('../../src/embedding/tokenizer/tokenizer.ts');
+  const { readModelFolder } = await import('../../src/embedding/model/model-folder.ts');
   const tokenizer = await TextTokenizer.load((await readModelFolder('token-average-256')).tokenizerPath);
   const long = 'pneumonoultramicroscopicsilicovolcanoconiosis'.repeat(2);
   const text = `Any albedo in visible light falls within a range, unbelievably ${long} and the rest of it.`;
@@ -225,7 +225,7 @@ test('tokens: no passage has more tokens than said, but for a word that has more
   );
 });
 
-test('FlashRAG: cut at single spaces, line ends and empty words kept', () => {
+test('FlashRAG: text is split at single spaces; line ends and empty words are kept', () => {
   const rule = flashragWordsRule({ size: 3, overlap: 0 });
   assert.deepEqual(texts(rule, { contents: 'T\na b  c\nd e' }), ['a b ', 'c\nd e']);
   assert.deepEqual(texts(rule, { contents: 'T\n \n ' }), []);
@@ -233,12 +233,12 @@ test('FlashRAG: cut at single spaces, line ends and empty words kept', () => {
   assert.ok(!rule.split({ id: 1, title: null, pieces: ['x'], isKilt: false }).ok);
 });
 
-test('options that do not go together are refused', async () => {
+test('options that a rule does not support or that contradict each other are refused', async () => {
   const refused = async (options: Parameters<typeof openRule>[0], ...parts: string[]): Promise<void> =>
     assert.rejects(openRule(options), failsWith('USAGE', ...parts));
   await refused({ rule: 'dpr', size: 50 }, 'dpr', '100 words');
   await refused({ rule: 'rag-r1', overlap: 0 }, 'rag-r1');
-  await refused({ rule: 'flashrag-words', overlap: 5 }, 'FlashRAG');
+  await refused({ rule: 'flashrag-words', overlap: 5 }, 'flashrag-words');
   await refused({ rule: 'words', size: 5, overlap: 5 }, '--overlap is 5', '5');
   await refused({ rule: 'words', size: 0 }, '--size is 0');
   await refused({ rule: 'words', overlap: -1 }, '--overlap');

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseDocument } from '../../prepare/source-document.ts';
 import { documentOf, KILT_PAGE } from './documents.ts';
 
-test('pages of KILT, articles of WikiExtractor, title and text, and contents are documents', () => {
+test('KILT pages, WikiExtractor articles, rows with title and text and rows with contents are read', () => {
   assert.deepEqual(documentOf(KILT_PAGE), { id: '290', title: 'Albedo', pieces: KILT_PAGE.text, isKilt: true });
   assert.deepEqual(documentOf({ id: '12', revid: '3', url: 'u', title: 'T', text: 'x\ny' }), {
     id: '12',
@@ -25,7 +25,7 @@ test('integer ids beyond 2^53 stay exact', () => {
   assert.equal(parsed.ok && parsed.document.id, 9007199254740993n);
 });
 
-test('what cannot be a document is refused with the reason', () => {
+test('a line that is not a document is refused with the reason', () => {
   const reasons: readonly (readonly [string, RegExp])[] = [
     ['<doc id="1" url="u" title="T">', /not valid JSON.*--json/],
     ['{"title":"T"', /not valid JSON/],
@@ -33,7 +33,7 @@ test('what cannot be a document is refused with the reason', () => {
     ['null', /JSON object/],
     ['{"title":"T"}', /expected "text"/],
     ['{"text":5}', /"text" is neither/],
-    ['{"text":["a",5]}', /something else than strings/],
+    ['{"text":["a",5]}', /items that are not strings/],
     ['{"contents":{}}', /expected "text"/],
     ['{"id":1.5,"text":"x"}', /the id/],
     ['{"id":[],"text":"x"}', /the id/],

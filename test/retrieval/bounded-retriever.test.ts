@@ -4,7 +4,7 @@ import { BoundedRetriever } from '../../src/retrieval/bounded-retriever.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
-test('calls past the bound of bytes are refused at once, and taken again when others have ended', async () => {
+test('calls above the limit of bytes are refused, and accepted again when others have ended', async () => {
   const controller = new AbortController();
   const inner = new FakeRetriever({ before: (call) => (call.queries[0] === 'stuck' ? untilAborted(call) : undefined) });
   const bounded = new BoundedRetriever(inner, 50_000);
@@ -16,7 +16,7 @@ test('calls past the bound of bytes are refused at once, and taken again when ot
   assert.equal(calls + refused, 60);
   assert.ok(refused > 0 && calls > 2);
   await assert.rejects(bounded.retrieve({ queries: ['late'], k: 1 }), trawlError('OVERLOADED', /Try again later/));
-  await assert.rejects(bounded.embed({ inputs: ['late'], kind: 'query' }), trawlError('OVERLOADED'));
+  await assert.rejects(bounded.embed({ inputs: ['late'], inputType: 'query' }), trawlError('OVERLOADED'));
   await assert.rejects(bounded.find({ by: 'id', keys: ['0'], limit: 1 }), trawlError('OVERLOADED'));
   assert.equal(inner.calls.length, calls);
   controller.abort();
@@ -25,14 +25,14 @@ test('calls past the bound of bytes are refused at once, and taken again when ot
   assert.equal((await bounded.retrieve({ queries: ['late'], k: 1 })).outcomes.length, 1);
 });
 
-test('a call larger than the bound is taken when it comes first', async () => {
+test('a call larger than the limit is accepted when nothing waits', async () => {
   const bounded = new BoundedRetriever(new FakeRetriever(), 1_000);
   const { outcomes } = await bounded.retrieve({ queries: new Array<string>(500).fill('x'.repeat(500)), k: 3 });
   assert.equal(outcomes.length, 500);
   assert.deepEqual(bounded.statistics().waiting, { calls: 0, bytes: 0, maxBytes: 1_000, refused: 0 });
 });
 
-test('hits beyond the rows of the index are not reckoned with', async () => {
+test('expected hits are limited to the rows of the index', async () => {
   const controller = new AbortController();
   const bounded = new BoundedRetriever(new FakeRetriever({ before: untilAborted }), 1_000_000);
   const asked = bounded.retrieve({ queries: ['a'], k: 1_000_000, signal: controller.signal });
@@ -41,7 +41,7 @@ test('hits beyond the rows of the index are not reckoned with', async () => {
   await assert.rejects(asked, trawlError('CANCELLED'));
 });
 
-test('what is expected of an answer follows the passages seen', async () => {
+test('the expected size of an answer follows the passages seen', async () => {
   const documents = [`{"id":"0","contents":"${'x'.repeat(50_000)}"}`];
   const bounded = new BoundedRetriever(new FakeRetriever({ documents }), 1_000_000);
   for (let i = 0; i < 40; i++) await bounded.retrieve({ queries: ['a'], k: 1 });

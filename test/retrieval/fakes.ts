@@ -1,24 +1,32 @@
-import type {
-  EncodeOptions,
-  EncodeOutcome,
-  EncodeResult,
-  EncoderInput,
-  TextEncoder,
+import {
+  type EncodeOptions,
+  type EncodeOutcome,
+  type EncodeResult,
+  type EncoderInput,
+  NO_ENCODER_LOAD,
+  type TextEncoder,
 } from '../../src/embedding/text-encoder.ts';
 import type { PassageStore } from '../../src/passages/passage-store.ts';
-import type { SearchRequest, SearchResult, VectorIndex } from '../../src/vector-index/vector-index.ts';
+import {
+  NO_SEARCH_LOAD,
+  type SearchRequest,
+  type SearchResult,
+  type VectorIndex,
+} from '../../src/vector-index/vector-index.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 
-/** What the parts of a retriever were asked, in order: `encode 2`, `search 2 × 3`, `fetch 0,1`, `close index`. */
+/** Calls of a retriever's parts, in order: `encode 2`, `search 2 × 3`, `fetch 0,1`, `close index`. */
 export type Log = string[];
 
 type Before = () => Promise<void> | void;
 
-/** A text's vector is one number: the number it begins with. */
+/** The vector of a text is the number it starts with. */
 export class FakeEncoder implements TextEncoder {
   readonly dimension = 1;
   readonly separator = '[SEP]';
-  readonly identity = new FakeRetriever().info.model;
+  readonly load = NO_ENCODER_LOAD;
+  readonly failure = undefined;
+  readonly identity = new FakeRetriever().info.model!;
   readonly calls: { inputs: readonly EncoderInput[]; options: EncodeOptions }[] = [];
   readonly #log: Log;
   readonly #fail: (input: EncoderInput) => EncodeOutcome | undefined;
@@ -45,7 +53,7 @@ export class FakeEncoder implements TextEncoder {
         },
     );
     const vectors = Float32Array.from(inputs, (input, i) => (outcomes[i]!.ok ? Number.parseFloat(text(input)) : 0));
-    return { vectors, outcomes };
+    return { vectors, outcomes, waitedMs: 0 };
   }
 
   async close(): Promise<void> {
@@ -53,11 +61,15 @@ export class FakeEncoder implements TextEncoder {
   }
 }
 
-/** Rows 0 to 4. A query of value v finds the rows from v on; the score of row r is v + r / 10, plus `offset`. */
+/** Rows 0 to 4 by default. A query of value v finds the rows from v on; the score of row r is v + r / 10, plus `offset`. */
 export class FakeIndex implements VectorIndex {
   readonly dimension = 1;
-  readonly rows = 5;
+  readonly rows: number;
   readonly metric = 'inner-product';
+  readonly residentBytes = 0;
+  readonly touchedBytes = 0;
+  readonly mappedBytes = 0;
+  readonly load = NO_SEARCH_LOAD;
   readonly requests: SearchRequest[] = [];
   readonly #log: Log;
   readonly #before: Before;
@@ -66,9 +78,10 @@ export class FakeIndex implements VectorIndex {
 
   constructor(
     log: Log,
-    options: { before?: Before; score?: (query: number, row: number) => number; exact?: boolean } = {},
+    options: { rows?: number; before?: Before; score?: (query: number, row: number) => number; exact?: boolean } = {},
   ) {
     this.#log = log;
+    this.rows = options.rows ?? 5;
     this.#before = options.before ?? (() => undefined);
     this.#score = options.score ?? ((query, row) => query + row / 10);
     this.#exact = options.exact ?? true;
@@ -89,7 +102,7 @@ export class FakeIndex implements VectorIndex {
         counts[q]!++;
       }
     }
-    return { counts, rows, scores, exact: this.#exact };
+    return { counts, rows, scores, exact: this.#exact, certificate: null, waitedMs: 0 };
   }
 
   async close(): Promise<void> {
@@ -97,20 +110,25 @@ export class FakeIndex implements VectorIndex {
   }
 }
 
+/** The document of row r is `{"row":r}` by default. */
 export class FakeStore implements PassageStore {
-  readonly rows = 5;
+  readonly rows: number;
+  readonly failure = undefined;
   readonly #log: Log;
   readonly #before: Before;
+  readonly #document: (row: number) => string;
 
-  constructor(log: Log, options: { before?: Before } = {}) {
+  constructor(log: Log, options: { rows?: number; before?: Before; document?: (row: number) => string } = {}) {
     this.#log = log;
+    this.rows = options.rows ?? 5;
     this.#before = options.before ?? (() => undefined);
+    this.#document = options.document ?? ((row) => `{"row":${row}}`);
   }
 
   async getMany(rows: ArrayLike<number>): Promise<string[]> {
     this.#log.push(`fetch ${Array.from(rows).join(',')}`);
     await this.#before();
-    return Array.from(rows, (row) => `{"row":${row}}`);
+    return Array.from(rows, this.#document);
   }
 
   async find(_by: string, keys: readonly string[], _limit?: number): Promise<number[][]> {

@@ -1,20 +1,29 @@
 import { cancelled } from '../../src/abort.ts';
-import type { SearchRequest, SearchResult, VectorIndex } from '../../src/vector-index/vector-index.ts';
+import {
+  NO_SEARCH_LOAD,
+  type SearchRequest,
+  type SearchResult,
+  type VectorIndex,
+} from '../../src/vector-index/vector-index.ts';
 
-/** One search that the engine has been asked for and that waits for the test. */
+/** A search of the engine that waits for the test. */
 export interface HeldSearch {
   readonly request: SearchRequest;
-  /** Lets the engine answer it. */
+  /** Lets the inner engine answer it. */
   release(): void;
   fail(error: Error): void;
 }
 
-/** An engine that answers when it is told to, by the engine behind it, and obeys its signals. */
+/** An engine that holds each search until the test releases it to the inner engine. Obeys abort signals. */
 export class HeldIndex implements VectorIndex {
   readonly dimension: number;
   readonly rows: number;
   readonly metric: VectorIndex['metric'];
-  /** Asked for and not answered, in order. */
+  readonly residentBytes: number;
+  readonly touchedBytes: number;
+  readonly mappedBytes: number;
+  readonly load = NO_SEARCH_LOAD;
+  /** Held searches, in order. */
   readonly held: HeldSearch[] = [];
   /** Number of queries of each search so far. */
   readonly batches: number[] = [];
@@ -26,6 +35,9 @@ export class HeldIndex implements VectorIndex {
     this.dimension = inner.dimension;
     this.rows = inner.rows;
     this.metric = inner.metric;
+    this.residentBytes = inner.residentBytes;
+    this.touchedBytes = inner.touchedBytes;
+    this.mappedBytes = inner.mappedBytes;
   }
 
   search(request: SearchRequest): Promise<SearchResult> {
@@ -58,7 +70,7 @@ export class HeldIndex implements VectorIndex {
   }
 }
 
-/** Lets everything happen that needs no timer. */
-export function turn(): Promise<void> {
+/** Resolves after all pending callbacks that need no timer. */
+export function pendingCallbacks(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }

@@ -10,9 +10,9 @@ import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { encodeFlatHeader } from '../../src/vector-index/faiss-format.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { TINY_ROWS, TINY_TOMBSTONE, writeTinyIndex } from './tiny-index.ts';
+import { TINY_DELETED_ROW, TINY_ROWS, writeTinyIndex } from './tiny-index.ts';
 
-/** Every file of the tiny index, with the code of its absence. */
+/** Every file of the tiny index, with the error code when it is missing. */
 const FILES: readonly (readonly [string, ErrorCode])[] = [
   ['manifest.json', 'INDEX_NOT_FOUND'],
   ['tombstones.bin', 'INDEX_FILE_MISSING'],
@@ -41,9 +41,10 @@ function named(path: string): RegExp {
   return new RegExp(path.replaceAll('.', '\\.'));
 }
 
-test('a whole index is opened with absolute paths and row numbers of the index', async (t) => {
+test('a complete index opens with absolute paths and row numbers of the index', async (t) => {
   const folder = await tinyIndex(t);
   const { source, passages, manifest, shards } = openIndexDirectory(folder);
+  assert.ok(source);
   assert.equal(manifest.rows, TINY_ROWS);
   assert.deepEqual([source.dimension, source.metric, source.rows], [8, 'inner-product', 11]);
   assert.deepEqual(
@@ -67,19 +68,20 @@ test('a whole index is opened with absolute paths and row numbers of the index',
   assert.equal(shards[1]!.folder, join(folder, 'shard-00001'));
 });
 
-test('removed rows are the ones that are not alive', async (t) => {
+test('deleted rows are not among the live rows', async (t) => {
   const { source } = openIndexDirectory(await tinyIndex(t));
-  const dead = Array.from({ length: TINY_ROWS }, (_, row) => row).filter((row) => !source.alive!.has(row));
-  assert.deepEqual(dead, [TINY_TOMBSTONE]);
+  assert.ok(source);
+  const deleted = Array.from({ length: TINY_ROWS }, (_, row) => row).filter((row) => !source.liveRows!.has(row));
+  assert.deepEqual(deleted, [TINY_DELETED_ROW]);
 });
 
-test('an index without tombstones has no bitmap', async (t) => {
+test('an index without deleted rows has no bitmap', async (t) => {
   const folder = await tinyIndex(t);
   editJson(join(folder, 'manifest.json'), (manifest) => Object.assign(manifest, { tombstones: null }));
-  assert.equal('alive' in openIndexDirectory(folder).source, false);
+  assert.equal('liveRows' in openIndexDirectory(folder).source!, false);
 });
 
-test('an index whose files are elsewhere is opened by absolute paths', async (t) => {
+test('an index opens files elsewhere by their absolute paths', async (t) => {
   const folder = await tinyIndex(t);
   const elsewhere = join(await tempFolder(t), 'adopted.faiss');
   copyFileSync(join(folder, 'shard-00000/vectors.faiss'), elsewhere);
@@ -88,8 +90,8 @@ test('an index whose files are elsewhere is opened by absolute paths', async (t)
     shard.vectors[0]!.path = elsewhere;
     shard.files = [];
   });
-  assert.equal(openIndexDirectory(folder).source.shards[0]!.segments[0]!.path, elsewhere);
-  // Not among the recorded files, so its size is known from the segment alone.
+  assert.equal(openIndexDirectory(folder).source!.shards[0]!.segments[0]!.path, elsewhere);
+  // The manifest's list of files lacks it: only the segment gives its size.
   writeFileSync(elsewhere, readFileSync(elsewhere).subarray(0, -1));
   assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_TRUNCATED', /adopted\.faiss/));
   rmSync(elsewhere);
@@ -97,13 +99,13 @@ test('an index whose files are elsewhere is opened by absolute paths', async (t)
 });
 
 for (const [file, code] of FILES) {
-  test(`without ${file} the index is refused and the file named`, async (t) => {
+  test(`an index without ${file} is refused; the error names the file`, async (t) => {
     const folder = await tinyIndex(t);
     rmSync(join(folder, file));
     assert.throws(() => openIndexDirectory(folder), trawlError(code, named(file)));
   });
 
-  test(`with ${file} cut short the index is refused and the file named`, async (t) => {
+  test(`an index with a truncated ${file} is refused; the error names the file`, async (t) => {
     const folder = await tinyIndex(t);
     const path = join(folder, file);
     const whole = readFileSync(path);
@@ -116,7 +118,7 @@ for (const [file, code] of FILES) {
     openIndexDirectory(folder);
   });
 
-  test(`with a folder in place of ${file} the index is refused and the path named`, async (t) => {
+  test(`an index with a folder for ${file} is refused; the error names the path`, async (t) => {
     const folder = await tinyIndex(t);
     rmSync(join(folder, file));
     mkdirSync(join(folder, file));
@@ -131,7 +133,7 @@ for (const [file, code] of FILES) {
   });
 }
 
-test('a file that grew is refused as well', async (t) => {
+test('a file that has grown is refused', async (t) => {
   for (const file of [
     'tombstones.bin',
     'shard-00000/vectors.faiss',
@@ -144,7 +146,7 @@ test('a file that grew is refused as well', async (t) => {
   }
 });
 
-test('a manifest of another program is foreign, in the index and in a shard', async (t) => {
+test('a manifest of another program is foreign', async (t) => {
   for (const file of ['manifest.json', 'shard-00001/shard.json']) {
     const folder = await tinyIndex(t);
     writeFileSync(join(folder, file), '{"name":"an-npm-package","version":"1.0.0"}');
@@ -152,7 +154,7 @@ test('a manifest of another program is foreign, in the index and in a shard', as
   }
 });
 
-test('the manifest of an index is none of a shard, and the other way round', async (t) => {
+test('the manifests of index and shard do not replace each other', async (t) => {
   const folder = await tinyIndex(t);
   copyFileSync(join(folder, 'manifest.json'), join(folder, 'shard-00000/shard.json'));
   assert.throws(
@@ -163,12 +165,12 @@ test('the manifest of an index is none of a shard, and the other way round', asy
   assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_FOREIGN', /manifest\.json.*trawl-shard/));
 });
 
-test('a shard of another index is foreign, and what differs is said', async (t) => {
+test('a shard of another index is foreign; the error says what differs', async (t) => {
   const changes: readonly [Record<string, unknown>, RegExp][] = [
-    [{ generation: 'f'.repeat(32) }, /generation f{32} where the index names/],
-    [{ rows: 4 }, /4 rows where the index names 5/],
-    [{ dimension: 16 }, /dimension 16 in an index of 8/],
-    [{ metric: 'l2' }, /metric l2 in an index of inner-product/],
+    [{ generation: 'f'.repeat(32) }, /generation is f{32}, the index expects/],
+    [{ rows: 4 }, /4 rows, the index expects 5/],
+    [{ dimension: 16 }, /dimension is 16, that of the index is 8/],
+    [{ metric: 'l2' }, /metric is l2, that of the index is inner-product/],
   ];
   for (const [change, message] of changes) {
     const folder = await tinyIndex(t);
@@ -184,11 +186,11 @@ test('a shard of another index is foreign, and what differs is said', async (t) 
   );
   assert.throws(
     () => openIndexDirectory(folder),
-    trawlError('INDEX_FILE_FOREIGN', /its model \(other-model\) is not that of the index \(no-model\)/),
+    trawlError('INDEX_FILE_FOREIGN', /its model \(other-model\) differs from that of the index \(no-model\)/),
   );
 });
 
-test('an edited field of a model is refused, whichever it is', async (t) => {
+test('an edited field of a model is refused', async (t) => {
   for (const edit of [{ pooling: 'last' }, { architecture: 'other' }, { prefixes: { query: 'q: ', passage: 'x' } }]) {
     const folder = await tinyIndex(t);
     editJson(join(folder, 'manifest.json'), (index: { model: object }) => Object.assign(index.model, edit));
@@ -196,7 +198,7 @@ test('an edited field of a model is refused, whichever it is', async (t) => {
   }
 });
 
-test('a manifest that was changed after it was written is refused, and says how to accept it', async (t) => {
+test('a manifest that was changed later is refused; the error says how to accept it', async (t) => {
   for (const file of ['manifest.json', 'shard-00001/shard.json']) {
     const folder = await tinyIndex(t);
     const path = join(folder, file);
@@ -212,12 +214,12 @@ test('a manifest that was changed after it was written is refused, and says how 
   }
 });
 
-test('a pipe in place of a file is refused, not waited for', async (t) => {
+test('a pipe in place of a file is refused without opening it', async (t) => {
   for (const file of ['shard-00000/vectors.faiss', 'shard-00000/passages.sqlite']) {
     const folder = await tinyIndex(t);
     rmSync(join(folder, file));
     execFileSync('mkfifo', [join(folder, file)]);
-    assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_MISSING', /no regular file/));
+    assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_MISSING', /not a regular file/));
   }
 });
 
@@ -227,35 +229,38 @@ test('a passage file with fewer passages than vectors is refused', async (t) => 
   const database = new Database(path);
   database.exec('DELETE FROM passages WHERE row = 4; VACUUM');
   database.close();
-  assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_TRUNCATED', /4 passages for 5 vectors/));
+  assert.throws(
+    () => openIndexDirectory(folder),
+    trawlError('INDEX_FILE_TRUNCATED', /4 passages, but the shard has 5 vectors/),
+  );
 });
 
-test('two shards that changed places are refused', async (t) => {
+test('a shard with the manifest of another shard is refused', async (t) => {
   const folder = await tinyIndex(t);
   copyFileSync(join(folder, 'shard-00001/shard.json'), join(folder, 'shard-00000/shard.json'));
   assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_FILE_FOREIGN', /shard-00000: /));
 });
 
-test('the passages of another shard are refused, though they are whole and of our kind', async (t) => {
+test('a valid passage file of another shard is refused', async (t) => {
   const folder = await tinyIndex(t);
   copyFileSync(join(folder, 'shard-00001/passages.sqlite'), join(folder, 'shard-00000/passages.sqlite'));
   assert.throws(
     () => openIndexDirectory(folder),
-    trawlError('INDEX_FILE_FOREIGN', /shard-00000\/passages\.sqlite: holds other passages/),
+    trawlError('INDEX_FILE_FOREIGN', /shard-00000\/passages\.sqlite: its content hash is/),
   );
 });
 
-test('vectors of the right size that are no FAISS file, or of another shape or metric, are refused', async (t) => {
+test('a vector file of the right size without a FAISS header, or of another shape or metric, is refused', async (t) => {
   const folder = await tinyIndex(t);
   const path = join(folder, 'shard-00000/vectors.faiss');
   const whole = readFileSync(path);
   const withHeader = (header: Uint8Array): Buffer => Buffer.concat([header, whole.subarray(45)]);
   for (const [bytes, message] of [
     [Buffer.alloc(whole.length, 0x20), /begins with/],
-    [withHeader(encodeFlatHeader({ rows: 8, dimension: 6, metric: 'inner-product' })), /holds 8 rows of 6/],
+    [withHeader(encodeFlatHeader({ rows: 8, dimension: 6, metric: 'inner-product' })), /has 8 rows of dimension 6/],
     [
       withHeader(encodeFlatHeader({ rows: 6, dimension: 8, metric: 'l2' })),
-      /\(l2\), the shard has 6 of 8 \(inner-product\)/,
+      /\(l2\), but the shard has 6 rows of dimension 8 \(inner-product\)/,
     ],
   ] as const) {
     writeFileSync(path, bytes);
@@ -269,16 +274,16 @@ test('vectors of the right size that are no FAISS file, or of another shape or m
 test('a cosine index keeps its rows in an inner-product file', async (t) => {
   const folder = join(await tempFolder(t), 'cosine');
   await writeTinyIndex(folder, 'cosine');
-  assert.equal(openIndexDirectory(folder).source.metric, 'cosine');
+  assert.equal(openIndexDirectory(folder).source!.metric, 'cosine');
 });
 
-test('segments that are not the rows of the shard are a bad manifest', async (t) => {
+test('segments that do not hold the rows of the shard make the manifest invalid', async (t) => {
   const folder = await tinyIndex(t);
   editJson(join(folder, 'shard-00001/shard.json'), (shard: { vectors: unknown[] }) => shard.vectors.pop());
   assert.throws(() => openIndexDirectory(folder), trawlError('INDEX_MANIFEST_INVALID', /shard-00001: .*78 bytes/));
 });
 
-test('tombstones of another number of rows are foreign', async (t) => {
+test('a bitmap of deleted rows of another size is foreign', async (t) => {
   const folder = await tinyIndex(t);
   writeFileSync(join(folder, 'tombstones.bin'), Buffer.alloc(3));
   editJson(join(folder, 'manifest.json'), (manifest: { tombstones: { bytes: number } }) => {
@@ -286,11 +291,11 @@ test('tombstones of another number of rows are foreign', async (t) => {
   });
   assert.throws(
     () => openIndexDirectory(folder),
-    trawlError('INDEX_FILE_FOREIGN', /tombstones\.bin: 3 bytes are no bitmap of 11/),
+    trawlError('INDEX_FILE_FOREIGN', /tombstones\.bin: has 3 bytes, but a bitmap of 11 rows has 2/),
   );
 });
 
-test('a version of the future is refused as such in each of its files', async (t) => {
+test('a later format version is refused in each file', async (t) => {
   for (const file of ['manifest.json', 'shard-00000/shard.json']) {
     const folder = await tinyIndex(t);
     editJson(join(folder, file), (json) => Object.assign(json, { version: 99 }));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { buildIndex } from '../../indexer/build/build-index.ts';
+import { buildIndex } from '../../indexer/building/build-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -34,7 +34,7 @@ async function builtIndex(t: TestContext, model: string): Promise<string> {
   }
 }
 
-test('an index that was built is opened with its model and finds each passage by its own text', async (t) => {
+test('a built index opens with its model and finds each passage by its own text', async (t) => {
   const model = await toyModel(t);
   const folder = await builtIndex(t, model);
   const doing: string[] = [];
@@ -46,7 +46,7 @@ test('an index that was built is opened with its model and finds each passage by
   });
   t.after(() => retriever.close());
   assert.deepEqual(
-    [retriever.info.index, retriever.info.rows, retriever.info.dimension, retriever.info.model.name],
+    [retriever.info.index, retriever.info.rows, retriever.info.dimension, retriever.info.model!.name],
     ['tiny-index', 5, 10, 'toy'],
   );
   assert.equal(doing.length, 4);
@@ -63,14 +63,14 @@ test('an index that was built is opened with its model and finds each passage by
   assert.ok(timings.embed > 0 && timings.search > 0 && timings.fetch > 0);
 });
 
-test('another model of the same shape is refused, with both names and what differs', async (t) => {
+test('another model of the same shape is refused; the error names both and what differs', async (t) => {
   const folder = await builtIndex(t, await toyModel(t));
   const other = await toyModel(t, {
     graph: 'slow.onnx',
     change: (model) => Object.assign(model, { name: 'other-toy' }),
   });
   await assert.rejects(openRetriever(folder, { model: other, encoderThreads: 1 }), (error: TrawlError) => {
-    assert.match(error.message, /made with toy, the query encoder is other-toy; they differ in sha256/);
+    assert.match(error.message, /built with toy, but the query encoder is other-toy\. They differ in sha256/);
     assert.deepEqual(error.details.fields, ['sha256']);
     return trawlError('MODEL_MISMATCH')(error);
   });
@@ -93,7 +93,7 @@ test('prefixes and limits come from the index, not from the model folder', async
   assert.ok(outcome.ok && Math.abs(outcome.hits[0]!.score - 1) < 1e-6, 'the query is encoded as the passage was');
 });
 
-test('a model that is not there, and an index that is not there, are told apart', async (t) => {
+test('a missing model and a missing index are different errors', async (t) => {
   const model = await toyModel(t);
   const folder = await builtIndex(t, model);
   await assert.rejects(openRetriever(folder, { model: join(folder, 'no-model') }), trawlError('MODEL_NOT_FOUND'));

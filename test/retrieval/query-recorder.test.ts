@@ -5,15 +5,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
-import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/retriever.ts';
-import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
+import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
 const LARGE = 1024 ** 3;
 
-async function answer(call: RetrieveCall): Promise<[RetrieveCall, RetrieveResult]> {
-  return [call, await new FakeRetriever().retrieve(call)];
+async function answer(asked: Omit<RecordedSearch, 'outcomes'>): Promise<RecordedSearch> {
+  return { ...asked, outcomes: (await new FakeRetriever().retrieve(asked)).outcomes };
 }
 
 function linesOf(path: string): Record<string, unknown>[] {
@@ -23,11 +22,11 @@ function linesOf(path: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-test('a query becomes a line with what was asked, found and answered by', async (t) => {
+test('a query becomes a line with the request, the text and its hits', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
   const call = { queries: ['line\nbreak "q"', { question: 'Q?', query: 'sub' }], k: 5, truncate: 'question' } as const;
-  recorder.record({ requestId: 'r1', dialect: 'native', index: 'wiki', generation: 'g' }, ...(await answer(call)));
+  recorder.record({ requestId: 'r1', dialect: 'native', index: 'wiki', generation: 'g' }, await answer(call));
   await recorder.close();
   const [first, second] = linesOf(path);
   const { time, rows, scores, ids, ...rest } = first!;
@@ -53,16 +52,16 @@ test('a query that failed is kept with its code', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
   const failed = { ok: false, error: new TrawlError('ENCODING_FAILED', 'x') } as const;
-  recorder.record({}, { queries: ['q'], k: 3 }, { outcomes: [failed], timings: NO_TIMINGS });
+  recorder.record({}, { queries: ['q'], k: 3, outcomes: [failed] });
   await recorder.close();
   assert.deepEqual([linesOf(path)[0]!.query, linesOf(path)[0]!.error], ['q', 'ENCODING_FAILED']);
 });
 
-test('a file that is there is gone on with, and at its size a new one begins', async (t) => {
+test('an existing file is appended to, and rotated at its size', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   for (let run = 0; run < 2; run++) {
     const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
-    recorder.record({}, ...(await answer({ queries: [`run ${run}`], k: 1 })));
+    recorder.record({}, await answer({ queries: [`run ${run}`], k: 1 }));
     await recorder.close();
   }
   assert.deepEqual(
@@ -71,25 +70,25 @@ test('a file that is there is gone on with, and at its size a new one begins', a
   );
   const small = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
   for (let i = 0; i < 8; i++) {
-    small.record({}, ...(await answer({ queries: [`q${i}`], k: 1 })));
-    // One write each.
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    small.record({}, await answer({ queries: [`q${i}`], k: 1 }));
+    // A write of its own.
+    await small.flush();
   }
   await small.close();
   assert.equal(small.dropped, 0);
-  assert.ok(!existsSync(`${path}.3`), 'older ones go');
+  assert.ok(!existsSync(`${path}.3`), 'older files are deleted');
   const kept = [`${path}.2`, `${path}.1`, path].flatMap((file) => linesOf(file).map(({ query }) => String(query)));
   assert.deepEqual(kept, Array.from({ length: 8 }, (_, i) => `q${i}`).slice(-kept.length), 'in order, without a gap');
   assert.ok(kept.length >= 4);
   for (const file of [`${path}.2`, `${path}.1`, path]) assert.ok(statSync(file).size <= 400);
 });
 
-test('where no new file can be begun the kept ones stay, and recording goes on once it can', async (t) => {
+test('when no new file can be created the kept ones stay, and recording resumes once it can', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
   const record = async (query: string): Promise<void> => {
-    recorder.record({}, ...(await answer({ queries: [query], k: 1 })));
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    recorder.record({}, await answer({ queries: [query], k: 1 }));
+    await recorder.flush();
   };
   for (let i = 0; i < 8; i++) await record(`q${i}`);
   const files = [path, `${path}.1`, `${path}.2`];
@@ -107,22 +106,22 @@ test('where no new file can be begun the kept ones stay, and recording goes on o
   assert.equal(readFileSync(`${path}.2`, 'utf8'), before[1]);
 });
 
-test('what comes faster than it can be written is dropped and counted, and memory stays bounded', async (t) => {
+test('searches above the limit of waiting bytes are dropped and counted', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1, maxWaitingBytes: 20_000 });
-  const [call, result] = await answer({ queries: ['a', 'b'], k: 5 });
-  // In one turn, before anything can be written.
-  for (let i = 0; i < 200; i++) recorder.record({ i }, call, result);
+  const search = await answer({ queries: ['a', 'b'], k: 5 });
+  // In one time slice, before anything can be written.
+  for (let i = 0; i < 200; i++) recorder.record({ i }, search);
   assert.ok(recorder.dropped > 0);
   await recorder.close();
   assert.equal(linesOf(path).length + recorder.dropped, 400);
-  recorder.record({}, call, result);
-  await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.equal(linesOf(path).length + recorder.dropped, 402, 'after its end everything is dropped');
+  recorder.record({}, search);
+  await recorder.flush();
+  assert.equal(linesOf(path).length + recorder.dropped, 402, 'after closing everything is dropped');
 });
 
-test('a disk without space loses lines, tells it once and stops nothing', {
-  skip: !existsSync('/dev/full') && 'there is no /dev/full here',
+test('a disk without space loses lines, reports it once and stops nothing', {
+  skip: !existsSync('/dev/full') && '/dev/full does not exist',
 }, async () => {
   const failures: unknown[] = [];
   const recorder = await QueryRecorder.open({
@@ -132,14 +131,14 @@ test('a disk without space loses lines, tells it once and stops nothing', {
     onFailure: (error) => failures.push((error as NodeJS.ErrnoException).code),
   });
   for (let i = 0; i < 3; i++) {
-    recorder.record({}, ...(await answer({ queries: ['a', 'b'], k: 2 })));
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    recorder.record({}, await answer({ queries: ['a', 'b'], k: 2 }));
+    await recorder.flush();
   }
   await recorder.close();
   assert.deepEqual([recorder.dropped, failures], [6, ['ENOSPC']]);
 });
 
-test('a file that cannot be written is said at the start', async (t) => {
+test('a file that cannot be written is refused at the start', async (t) => {
   const folder = await tempFolder(t);
   await mkdir(join(folder, 'taken'));
   for (const path of [join(folder, 'none', 'x.jsonl'), join(folder, 'taken')]) {

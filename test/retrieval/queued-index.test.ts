@@ -10,9 +10,9 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { normalRows, ternaryRows, writeSource } from '../vector-index/index-files.ts';
 import { FakeIndex } from './fakes.ts';
-import { HeldIndex, turn } from './held-index.ts';
+import { HeldIndex, pendingCallbacks } from './held-index.ts';
 
-/** A search of the fake index for the rows from each value on. */
+/** A search of the fake index: a query of value v finds the rows from v on. */
 function ask(index: QueuedIndex, values: number[], k: number, signal?: AbortSignal): Promise<SearchResult> {
   return index.search({
     queries: Float32Array.from(values),
@@ -27,26 +27,26 @@ function held(options: QueuedIndexOptions = {}): { engine: HeldIndex; index: Que
   return { engine, index: new QueuedIndex(engine, options) };
 }
 
-/** Answers batch after batch until nothing is asked for. */
+/** Releases batch after batch until the queue is empty. */
 async function drain(engine: HeldIndex): Promise<void> {
-  for (await turn(); engine.held.length > 0; await turn()) engine.held[0]!.release();
+  for (await pendingCallbacks(); engine.held.length > 0; await pendingCallbacks()) engine.held[0]!.release();
 }
 
-test('a search that finds the engine idle begins at once and alone', async () => {
+test('a search starts at once when the engine is idle', async () => {
   const { engine, index } = held();
   const asked = ask(index, [3], 2);
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(engine.batches, [1]);
   await drain(engine);
   assert.deepEqual([...(await asked).rows], [3, 4]);
 });
 
-test('while a batch runs the next gathers, and each search gets its own answer back', async () => {
+test('the next batch gathers while one runs, and each search gets its own answer', async () => {
   const { engine, index } = held();
   const first = ask(index, [0], 1);
-  await turn();
+  await pendingCallbacks();
   const others = [ask(index, [1, 4], 2), ask(index, [2], 5), ask(index, [3], 1)];
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(engine.batches, [1], 'one batch at a time');
   assert.equal(index.load.waitingQueries, 4);
   await drain(engine);
@@ -68,7 +68,7 @@ test('while a batch runs the next gathers, and each search gets its own answer b
   assert.deepEqual([queries, batches, batchSizes, waitingQueries], [5, 2, [1, 0, 1], 0]);
 });
 
-test('searches that are asked for in one turn of the event loop share the first batch', async () => {
+test('searches of the same tick of the event loop share the first batch', async () => {
   const { engine, index } = held();
   const asked = [1, 2, 3].map((value) => Promise.resolve().then(() => ask(index, [value], 1)));
   await drain(engine);
@@ -76,56 +76,56 @@ test('searches that are asked for in one turn of the event loop share the first 
   assert.deepEqual(engine.batches, [3]);
 });
 
-test('while more queries are coming a batch waits for 32 of them, or a little, and no longer than they come', async () => {
-  let moreAreComing = true;
-  const { engine, index } = held({ moreAreComing: () => moreAreComing });
+test('a batch waits briefly for 32 queries, only while more are expected', async () => {
+  let expectsMore = true;
+  const { engine, index } = held({ expectsMore: () => expectsMore });
   const few = [ask(index, [1], 1), ask(index, [2], 1)];
-  await turn();
-  assert.deepEqual(engine.batches, [], 'two are not enough');
+  await pendingCallbacks();
+  assert.deepEqual(engine.batches, [], 'two queries are not enough');
   const many = ask(index, new Array(30).fill(3), 1);
-  await turn();
-  assert.deepEqual(engine.batches[0], 8, 'a first batch of a size that nobody has measured');
-  moreAreComing = false;
+  await pendingCallbacks();
+  assert.deepEqual(engine.batches[0], 8, 'the first batch has the default size');
+  expectsMore = false;
   await drain(engine);
   await Promise.all([...few, many]);
-  moreAreComing = true;
+  expectsMore = true;
   const before = engine.batches.length;
   const patient = ask(index, [4], 1);
-  await turn();
+  await pendingCallbacks();
   assert.equal(engine.batches.length, before);
   await sleep(60);
   await drain(engine);
-  assert.deepEqual([...(await patient).rows], [4], 'nobody came');
+  assert.deepEqual([...(await patient).rows], [4], 'no other query came');
   const last = ask(index, [5], 1);
-  await turn();
-  moreAreComing = false;
-  const company = ask(index, [6], 1);
-  await turn();
-  assert.equal(engine.batches.at(-1), 2, 'both at once, as nothing more is coming');
+  await pendingCallbacks();
+  expectsMore = false;
+  const another = ask(index, [6], 1);
+  await pendingCallbacks();
+  assert.equal(engine.batches.at(-1), 2, 'both at once, because no more are expected');
   await drain(engine);
-  await Promise.all([last, company]);
+  await Promise.all([last, another]);
 });
 
-test('a batch with the rest of a search that has waited long enough does not wait for company', async () => {
-  let moreAreComing = false;
-  const { engine, index } = held({ moreAreComing: () => moreAreComing });
+test('a batch with the rest of a search that has waited long enough starts at once', async () => {
+  let expectsMore = false;
+  const { engine, index } = held({ expectsMore: () => expectsMore });
   const searched = ask(index, new Array(17).fill(1), 1);
-  await turn();
+  await pendingCallbacks();
   await sleep(60);
-  moreAreComing = true;
-  // Of another kind, so that it comes to stand before the rest of the first.
+  expectsMore = true;
+  // Of another queue class, so that it moves before the rest of the first.
   const late = ask(index, [2], 100);
   for (let batch = 0; batch < 2; batch++) {
     engine.held[0]!.release();
-    await turn();
+    await pendingCallbacks();
   }
   assert.deepEqual(engine.batches, [8, 8, 1]);
   await drain(engine);
   await Promise.all([searched, late]);
 });
 
-test('closing does not wait for company', async () => {
-  const { engine, index } = held({ moreAreComing: () => true });
+test('closing starts a batch that is held back', async () => {
+  const { engine, index } = held({ expectsMore: () => true });
   const asked = ask(index, [1], 1);
   const closing = index.close();
   await drain(engine);
@@ -133,7 +133,7 @@ test('closing does not wait for company', async () => {
   await closing;
 });
 
-test('a big search is cut up, and a lone query that comes behind it is answered before it', async () => {
+test('a large search is split, and a later single query is answered before its end', async () => {
   const { engine, index } = held();
   const ended: string[] = [];
   const values = Array.from({ length: 3_000 }, (_, i) => i % 5);
@@ -141,7 +141,7 @@ test('a big search is cut up, and a lone query that comes behind it is answered 
     ended.push('big');
     return result;
   });
-  await turn();
+  await pendingCallbacks();
   const lone = ask(index, [4], 1).then(() => ended.push('lone'));
   await drain(engine);
   assert.deepEqual([...(await big).rows], values);
@@ -150,13 +150,13 @@ test('a big search is cut up, and a lone query that comes behind it is answered 
   assert.ok(Math.max(...engine.batches) <= 1_024, `${engine.batches}`);
 });
 
-test('several big searches share the engine evenly', async () => {
+test('several large searches share the engine evenly', async () => {
   const { engine, index } = held();
   const progress: number[] = [];
   const blocker = ask(index, [0], 1);
-  await turn();
+  await pendingCallbacks();
   const bigs = [0, 1, 2].map((value) => ask(index, new Array<number>(64).fill(value), 1));
-  for (await turn(); engine.held.length > 0; await turn()) {
+  for (await pendingCallbacks(); engine.held.length > 0; await pendingCallbacks()) {
     const { queries } = engine.held[0]!.request;
     if (queries.length > 1) progress.push(new Set(queries).size);
     engine.held[0]!.release();
@@ -168,13 +168,13 @@ test('several big searches share the engine evenly', async () => {
   );
 });
 
-test('many more hits than the others ask for make a batch of their own, in its turn', async () => {
+test('a search for many more hits has a batch of its own, in round-robin order', async () => {
   const { engine, index } = held();
   const blocker = ask(index, [0], 1);
-  await turn();
+  await pendingCallbacks();
   const asked = [ask(index, [1], 3), ask(index, [2], 2_000), ask(index, [3], 16)];
   const ks: number[] = [];
-  for (await turn(); engine.held.length > 0; await turn()) {
+  for (await pendingCallbacks(); engine.held.length > 0; await pendingCallbacks()) {
     ks.push(engine.held[0]!.request.k);
     engine.held[0]!.release();
   }
@@ -187,7 +187,7 @@ test('searches with different filters never share a batch', async (t) => {
   const engine = await openEngine(source, { threads: 1 });
   const index = new QueuedIndex(engine);
   t.after(() => index.close());
-  const { RowBitmap } = await import('../../src/vector-index/row-bitmap.ts');
+  const { RowBitmap } = await import('../../src/row-bitmap.ts');
   const even = new RowBitmap(50);
   for (let row = 0; row < 50; row += 2) even.add(row);
   const queries = normalRows(1, 4, 2).values;
@@ -200,10 +200,10 @@ test('searches with different filters never share a batch', async (t) => {
   assert.equal(index.load.batches, 2);
 });
 
-test('a caller that goes away takes its queries with it and no other', async () => {
+test('a cancelled search drops its own queries and no others', async () => {
   const { engine, index } = held();
   const blocker = ask(index, [0], 1);
-  await turn();
+  await pendingCallbacks();
   const controller = new AbortController();
   const left = ask(index, [1, 1, 1, 1], 1, controller.signal);
   const stayed = ask(index, [3], 1);
@@ -217,25 +217,25 @@ test('a caller that goes away takes its queries with it and no other', async () 
   assert.equal(index.load.droppedQueries, 4);
 });
 
-test('a batch goes on for those who stay, and is given up when nobody does', async () => {
+test('a running batch is cancelled only when all of its searches are', async () => {
   const { engine, index } = held();
   const [first, second] = [new AbortController(), new AbortController()];
   const both = [ask(index, [1], 1, first.signal), ask(index, [2], 1, second.signal)];
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(engine.batches, [2]);
   first.abort();
   await assert.rejects(both[0]!, trawlError('CANCELLED'));
   assert.equal(engine.held[0]!.request.signal!.aborted, false);
   second.abort();
   await assert.rejects(both[1]!, trawlError('CANCELLED'));
-  await turn();
+  await pendingCallbacks();
   assert.equal(engine.held.length, 0);
   const later = ask(index, [4], 1);
   await drain(engine);
   assert.deepEqual([...(await later).rows], [4]);
 });
 
-test('an aborted signal and a request that is wrong are refused without the engine', async () => {
+test('an aborted signal and an invalid request are refused without the engine', async () => {
   const { engine, index } = held();
   await assert.rejects(ask(index, [1], 1, AbortSignal.abort()), trawlError('CANCELLED'));
   await assert.rejects(ask(index, [Number.NaN], 1), trawlError('NON_FINITE_QUERY'));
@@ -244,13 +244,13 @@ test('an aborted signal and a request that is wrong are refused without the engi
   assert.equal(index.load.waitingQueries, 0);
 });
 
-test('no queries get an empty answer', async () => {
+test('a search without queries gets an empty answer', async () => {
   const index = new QueuedIndex(new FakeIndex([]));
   const { counts, rows } = await ask(index, [], 3);
   assert.deepEqual([[...counts], [...rows]], [[], []]);
 });
 
-test('where a batch fails, each search is tried alone, and only the one at fault fails', async () => {
+test('when a batch fails each search is tried alone, and only the invalid one fails', async () => {
   const log: string[] = [];
   const engine = new FakeIndex(log, {
     before() {
@@ -269,12 +269,12 @@ test('where a batch fails, each search is tried alone, and only the one at fault
   assert.equal(index.load.waitingQueries, 0);
 });
 
-test('closing waits for what was asked for, refuses what comes later, and can be repeated', async () => {
+test('closing waits for earlier searches, refuses later ones, and can be repeated', async () => {
   const { engine, index } = held();
   const asked = [ask(index, [1], 1), ask(index, new Array<number>(40).fill(2), 1)];
   const closing = Promise.all([index.close(), index.close()]);
   await assert.rejects(ask(index, [1], 1), trawlError('NOT_READY'));
-  await turn();
+  await pendingCallbacks();
   assert.equal(engine.closed, false);
   await drain(engine);
   await Promise.all([...asked, closing]);
@@ -282,7 +282,7 @@ test('closing waits for what was asked for, refuses what comes later, and can be
 });
 
 for (const rows of [normalRows(700, 16, 5), ternaryRows(300, 8, 6)]) {
-  test(`through the queue every answer has the bits it has alone (${rows.dimension} dimensions)`, async (t) => {
+  test(`every answer through the queue has the same bits as alone (${rows.dimension} dimensions)`, async (t) => {
     const source = await writeSource(await tempFolder(t), rows, { shards: 2 });
     const engine = await openEngine(source, { threads: 2 });
     const index = new QueuedIndex(engine);
@@ -298,23 +298,23 @@ for (const rows of [normalRows(700, 16, 5), ternaryRows(300, 8, 6)]) {
     });
     const answers = await Promise.all(
       calls.map(async ({ count, k, queries, leavesAfter }, i) => {
-        for (let wait = i % 7; wait > 0; wait--) await turn();
+        for (let wait = i % 7; wait > 0; wait--) await pendingCallbacks();
         const controller = new AbortController();
         const asked = index.search({ queries, count, k, signal: controller.signal });
         if (leavesAfter !== null) {
-          for (let wait = leavesAfter; wait > 0; wait--) await turn();
+          for (let wait = leavesAfter; wait > 0; wait--) await pendingCallbacks();
           controller.abort();
         }
         return asked.catch((error: TrawlError) => error.code);
       }),
     );
-    let cut = 0;
+    let cancelled = 0;
     for (const [i, answer] of answers.entries()) {
       const { queries, count, k, leavesAfter } = calls[i]!;
       if (typeof answer === 'string') {
         assert.equal(answer, 'CANCELLED');
         assert.notEqual(leavesAfter, null);
-        cut++;
+        cancelled++;
         continue;
       }
       const direct = await engine.search({ queries, count, k });
@@ -323,9 +323,20 @@ for (const rows of [normalRows(700, 16, 5), ternaryRows(300, 8, 6)]) {
       assert.deepEqual(new BigUint64Array(answer.scores.buffer), new BigUint64Array(direct.scores.buffer));
       assert.equal(answer.exact, true);
     }
-    assert.ok(cut < answers.length / 2);
+    assert.ok(cancelled > 0);
     const { batches, queries, waitingQueries, droppedQueries } = index.load;
     assert.equal(waitingQueries, 0);
     assert.ok(batches < 250, `${batches} batches for ${queries} queries, ${droppedQueries} dropped`);
   });
 }
+
+test('more searches may wait than a function takes arguments', async () => {
+  const { engine, index } = held();
+  const count = 150_000;
+  const asked = Array.from({ length: count }, () => ask(index, [3], 1));
+  await pendingCallbacks();
+  assert.equal(index.load.waitingQueries + engine.batches[0]!, count);
+  await drain(engine);
+  const rows = await Promise.all(asked.map(async (each) => (await each).rows[0]));
+  assert.ok(rows.every((row) => row === 3));
+});

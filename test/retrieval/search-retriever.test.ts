@@ -4,7 +4,7 @@ import { TrawlError } from '../../src/errors.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 import { SearchRetriever } from '../../src/retrieval/search-retriever.ts';
 import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
@@ -33,11 +33,11 @@ function assemble(
     encoder,
     index,
     passages,
-    retriever: new SearchRetriever(new FakeRetriever().info, encoder, index, passages),
+    retriever: new SearchRetriever(new FakeRetriever().info, { dense: { encoder, index }, passages }),
   };
 }
 
-/** Rows found, or the code of the error. */
+/** Rows found, or the error code. */
 function brief(outcomes: readonly QueryOutcome[]): unknown[] {
   return outcomes.map((outcome) => (outcome.ok ? outcome.hits.map(({ row }) => row) : outcome.error.code));
 }
@@ -70,6 +70,7 @@ test('each query gets its own hits, best first, each with its document and its s
       truncated: false,
       text: '3 b',
       cut: 'nothing',
+      vector: Float32Array.of(3),
       certificate,
     },
     {
@@ -79,6 +80,7 @@ test('each query gets its own hits, best first, each with its document and its s
       truncated: true,
       text: '0 a…',
       cut: 'tail',
+      vector: Float32Array.of(0),
       certificate,
     },
     {
@@ -88,25 +90,26 @@ test('each query gets its own hits, best first, each with its document and its s
       truncated: false,
       text: '4',
       cut: 'nothing',
+      vector: Float32Array.of(4),
       certificate,
     },
   ]);
   assert.deepEqual(log, ['encode 3', 'search 3 × 3', 'fetch 3,4,0,1,2,4']);
 });
 
-test('texts are encoded as queries, with the parts and the truncation they came with', async () => {
+test('texts are encoded as queries, with question, query and truncation passed on', async () => {
   const { retriever, encoder } = assemble();
   const pair = { question: 'who?', query: '1' };
   const { signal } = new AbortController();
   await retriever.retrieve({ queries: ['0', pair], k: 1, truncate: 'question', signal });
   await retriever.retrieve({ queries: ['0'], k: 1 });
   assert.deepEqual(encoder.calls, [
-    { inputs: ['0', pair], options: { kind: 'query', truncate: 'question', signal } },
-    { inputs: ['0'], options: { kind: 'query' } },
+    { inputs: ['0', pair], options: { inputType: 'query', truncate: 'question', signal } },
+    { inputs: ['0'], options: { inputType: 'query' } },
   ]);
 });
 
-test('a query that cannot be encoded fails alone, wherever it stands', async () => {
+test('a query that cannot be encoded fails alone', async () => {
   for (const [queries, expected] of [
     [
       ['bad', '3', '1'],
@@ -148,26 +151,26 @@ test('when no query can be encoded, each has its error', async () => {
   );
 });
 
-test('a query that finds nothing has no hits, and its neighbours keep theirs', async () => {
+test('a query that finds nothing has no hits, and the others keep theirs', async () => {
   const { retriever } = assemble();
   const { outcomes } = await retriever.retrieve({ queries: ['7', '4', '9'], k: 2 });
   assert.deepEqual(brief(outcomes), [[], [4], []]);
 });
 
-test('no queries are answered without asking anyone', async () => {
+test('a call without queries calls neither encoder, index nor passages', async () => {
   const { retriever, log } = assemble();
   const { outcomes, timings } = await retriever.retrieve({ queries: [], k: 2 });
   assert.deepEqual([outcomes, timings, log], [[], NO_TIMINGS, []]);
 });
 
-test('more hits than there are rows are not made room for', async () => {
+test('the engine is asked for at most as many hits as there are rows', async () => {
   const { retriever, index } = assemble();
   const { outcomes } = await retriever.retrieve({ queries: ['0'], k: Number.MAX_SAFE_INTEGER });
   assert.deepEqual(brief(outcomes), [[0, 1, 2, 3, 4]]);
   assert.equal(index.requests[0]!.k, 5);
 });
 
-test('a score that rounds to nothing is 0, not −0', async () => {
+test('a tiny negative score rounds to 0, not to −0', async () => {
   const { retriever } = assemble({ index: { score: () => -1e-60 } });
   const { outcomes } = await retriever.retrieve({ queries: ['4'], k: 1 });
   const outcome = outcomes[0]!;
@@ -180,18 +183,20 @@ test('timings are the milliseconds of each stage', async () => {
     index: { before: wait(30) },
     passages: { before: wait(10) },
   });
+  const start = performance.now();
   const { timings } = await retriever.retrieve({ queries: ['0'], k: 1 });
+  const elapsed = performance.now() - start;
   for (const [stage, ms] of [
     ['embed', 60],
     ['search', 30],
     ['fetch', 10],
   ] as const) {
-    assert.ok(timings[stage] > ms - 5 && timings[stage] < 5000, `${stage}: ${timings[stage]}`);
+    assert.ok(timings[stage] > ms - 5, `${stage}: ${timings[stage]}`);
   }
-  assert.ok(timings.embed > timings.search - 20);
+  assert.ok(timings.embed + timings.search + timings.fetch <= elapsed, `${JSON.stringify(timings)} in ${elapsed} ms`);
 });
 
-test('the failure of a whole stage is that of the call, and the next call is answered', async () => {
+test('a call fails with the error of its stage, and the next call is answered', async () => {
   for (const stage of ['encoder', 'index', 'passages'] as const) {
     let calls = 0;
     const before = (): void => {
@@ -203,12 +208,12 @@ test('the failure of a whole stage is that of the call, and the next call is ans
   }
 });
 
-test('an engine that did not prove its answer is a defect', async () => {
+test('an answer that is not proved exact is an INTERNAL error', async () => {
   const { retriever } = assemble({ index: { exact: false } });
   await assert.rejects(retriever.retrieve({ queries: ['0'], k: 1 }), trawlError('INTERNAL', /This is a bug/));
 });
 
-test('an aborted call asks no one, and a signal reaches the search', async () => {
+test('a call with an aborted signal calls nothing, and the signal is passed to the search', async () => {
   const { retriever, log, index } = assemble();
   await assert.rejects(
     retriever.retrieve({ queries: ['0'], k: 1, signal: AbortSignal.abort() }),
@@ -246,7 +251,7 @@ test('closing waits also for a call that fails', async () => {
   assert.equal(log.length, 4);
 });
 
-test('a look-up finds the rows that were not removed, however many removed ones come before them', async () => {
+test('a look-up finds live rows behind any number of deleted ones', async () => {
   const log: Log = [];
   const rows = Array.from({ length: 600 }, (_, row) => row);
   const passages = new (class extends FakeStore {
@@ -254,10 +259,10 @@ test('a look-up finds the rows that were not removed, however many removed ones 
       return keys.map((key) => (key === 'none' ? [] : rows.slice(0, key === 'few' ? 5 : undefined).slice(0, limit)));
     }
   })(log);
-  const alive = new RowBitmap(600);
-  for (const row of [3, 500, 510]) alive.add(row);
+  const liveRows = new RowBitmap(600);
+  for (const row of [3, 500, 510]) liveRows.add(row);
   const { info } = new FakeRetriever();
-  const retriever = new SearchRetriever(info, new FakeEncoder(log), new FakeIndex(log), passages, alive);
+  const retriever = new SearchRetriever(info, { passages, liveRows });
   const find = async (limit: number): Promise<number[][]> => {
     const { found } = await retriever.find({ by: 'id', keys: ['many', 'none', 'few'], limit });
     return found.map((list) => list.map(({ row }) => row));
@@ -267,17 +272,17 @@ test('a look-up finds the rows that were not removed, however many removed ones 
   assert.deepEqual(await find(100), [[3, 500, 510], [], [3]]);
 });
 
-test('a row is found by its number where it exists and was not removed', async () => {
-  const alive = new RowBitmap(600);
-  for (const row of [3, 5]) alive.add(row);
+test('a live row is found by its number', async () => {
+  const liveRows = new RowBitmap(600);
+  for (const row of [3, 5]) liveRows.add(row);
   const log: Log = [];
   const info = { ...new FakeRetriever().info, rows: 6 };
   const keys = ['3', '4', '5', '6', '-1', '1e0', '', '0x3', '999999999999999999'];
-  for (const [removed, expected] of [
-    [alive, [[3], [], [5]]],
+  for (const [live, expected] of [
+    [liveRows, [[3], [], [5]]],
     [undefined, [[3], [4], [5]]],
   ] as const) {
-    const retriever = new SearchRetriever(info, new FakeEncoder(log), new FakeIndex(log), new FakeStore(log), removed);
+    const retriever = new SearchRetriever(info, { passages: new FakeStore(log), liveRows: live });
     const { found } = await retriever.find({ by: 'row', keys, limit: 1 });
     assert.deepEqual(
       found.map((list) => list.map(({ row }) => row)),

@@ -3,24 +3,25 @@ import { test } from 'node:test';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import { inputOf } from '../../src/retrieval/embedded-query.ts';
 import type { QueryOutcome, RetrieveCall } from '../../src/retrieval/retriever.ts';
 import { type SharingOptions, SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { turn } from './held-index.ts';
+import { pendingCallbacks } from './held-index.ts';
 
 const MIB = 1024 * 1024;
 
 interface Parts {
   readonly inner: FakeRetriever;
   readonly shared: SharingRetriever;
-  /** Lets the calls of the inner retriever that wait be answered. */
+  /** Lets the inner retriever answer its waiting calls. */
   release(): void;
-  /** Texts that the inner retriever was asked, call by call. */
+  /** Texts that the inner retriever got, call by call. */
   asked(): EncoderInput[][];
 }
 
-/** `hold`: the inner retriever answers when it is released, or not at all to a caller that left. */
+/** `hold`: the inner retriever answers only when released; a cancelled call rejects. */
 function share(options: Partial<SharingOptions> & { hold?: boolean; fake?: FakeRetrieverOptions } = {}): Parts {
   const waiting = new Set<() => void>();
   const { hold = false, fake = {}, ...sharing } = options;
@@ -37,7 +38,7 @@ function share(options: Partial<SharingOptions> & { hold?: boolean; fake?: FakeR
       for (const resolve of waiting) resolve();
       waiting.clear();
     },
-    asked: () => inner.calls.map((call) => [...call.queries]),
+    asked: () => inner.calls.map((call) => call.queries.map(inputOf)),
   };
 }
 
@@ -45,10 +46,10 @@ function rowsOf(outcomes: readonly QueryOutcome[]): number[][] {
   return outcomes.map((outcome) => (outcome.ok ? outcome.hits.map(({ row }) => row) : []));
 }
 
-test('equal queries under way are computed once, whoever asks, and all get the same answer', async () => {
+test('equal queries in flight are computed once, over all calls, and get the same answer', async () => {
   const { shared, release, asked } = share({ hold: true });
   const calls = [['a', 'b'], ['b'], ['a', 'c', 'b'], ['c']].map((queries) => shared.retrieve({ queries, k: 3 }));
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(asked(), [['a', 'b'], ['c']]);
   release();
   const results = await Promise.all(calls);
@@ -57,21 +58,21 @@ test('equal queries under way are computed once, whoever asks, and all get the s
     results.map(({ outcomes }) => rowsOf(outcomes)),
     [[a, b], [b], [a, c, b], [c]],
   );
-  const { queries, joined, computed, cached } = shared.statistics().sharing;
-  assert.deepEqual([queries, computed, joined, cached], [7, 3, 4, 0]);
+  const { queries, coalesced, computed, cached } = shared.statistics().sharing;
+  assert.deepEqual([queries, computed, coalesced, cached], [7, 3, 4, 0]);
 });
 
-test('without single flight each is computed', async () => {
+test('without single flight each query is computed', async () => {
   const { shared, release, asked } = share({ hold: true, singleFlight: false });
   const calls = [['a', 'a'], ['a']].map((queries) => shared.retrieve({ queries, k: 1 }));
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(asked(), [['a', 'a'], ['a']]);
   release();
   await Promise.all(calls);
   assert.equal(shared.statistics().sharing.computed, 3);
 });
 
-test('of equal queries in one call one is computed, and the answers stand where the queries stood', async () => {
+test('equal queries of one call are computed once, and each place gets its answer', async () => {
   const { shared, asked } = share();
   const { outcomes } = await shared.retrieve({ queries: ['a', 'b', 'a', 'a', 'b'], k: 2 });
   assert.deepEqual(asked(), [['a', 'b']]);
@@ -79,7 +80,7 @@ test('of equal queries in one call one is computed, and the answers stand where 
   assert.deepEqual(outcomes, direct.outcomes);
 });
 
-test('what may be embedded differently is not equal', async () => {
+test('queries that may be embedded differently are not equal', async () => {
   const { shared, release, asked } = share({ hold: true });
   const inputs: { query: EncoderInput; truncate?: 'tail' | 'question' }[] = [
     { query: 'a [SEP] b' },
@@ -92,39 +93,39 @@ test('what may be embedded differently is not equal', async () => {
   const calls = inputs.map(({ query, truncate }) =>
     shared.retrieve({ queries: [query], k: 1, ...(truncate === undefined ? {} : { truncate }) }),
   );
-  await turn();
+  await pendingCallbacks();
   assert.equal(asked().length, inputs.length);
-  // A blank question is none, and a plain text is cut at its end either way.
+  // A blank question counts as none, and both truncations cut a plain text at its end.
   const same = [
     shared.retrieve({ queries: ['ab'], k: 1 }),
     shared.retrieve({ queries: ['ab'], k: 1, truncate: 'question' }),
   ];
-  await turn();
+  await pendingCallbacks();
   assert.equal(asked().length, inputs.length);
   release();
   await Promise.all([...calls, ...same]);
 });
 
-test('an answer under way for more hits serves for fewer, and not the other way round', async () => {
+test('an answer in flight for more hits serves for fewer, not for more', async () => {
   const { shared, release, asked } = share({ hold: true });
   const calls = [3, 2, 3, 5, 4].map((k) => shared.retrieve({ queries: ['a'], k }));
-  await turn();
+  await pendingCallbacks();
   assert.equal(asked().length, 2);
   release();
   const lengths = (await Promise.all(calls)).map(({ outcomes }) => rowsOf(outcomes)[0]!.length);
   assert.deepEqual(lengths, [3, 2, 3, 5, 4]);
 });
 
-test('those who waited for a caller that left ask themselves', async () => {
+test('followers of a cancelled leader compute the query themselves', async () => {
   const { shared, release, asked } = share({ hold: true });
   const controller = new AbortController();
   const leader = shared.retrieve({ queries: ['a', 'b'], k: 1, signal: controller.signal });
   const followers = [['b'], ['a'], ['a', 'b']].map((queries) => shared.retrieve({ queries, k: 1 }));
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(asked(), [['a', 'b']]);
   controller.abort();
   await assert.rejects(leader, trawlError('CANCELLED'));
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(asked().slice(1), [['b'], ['a']]);
   release();
   const results = await Promise.all(followers);
@@ -135,12 +136,12 @@ test('those who waited for a caller that left ask themselves', async () => {
   assert.equal(shared.statistics().sharing.computed, 4);
 });
 
-test('a follower that leaves is let go at once, and the leader does not notice', async () => {
+test('a cancelled follower rejects at once, and its leader is answered', async () => {
   const { shared, release, inner } = share({ hold: true });
   const leader = shared.retrieve({ queries: ['a'], k: 1 });
   const controller = new AbortController();
   const follower = shared.retrieve({ queries: ['a'], k: 1, signal: controller.signal });
-  await turn();
+  await pendingCallbacks();
   controller.abort();
   await assert.rejects(follower, trawlError('CANCELLED'));
   assert.equal(inner.calls[0]!.signal, undefined);
@@ -149,11 +150,11 @@ test('a follower that leaves is let go at once, and the leader does not notice',
   await assert.rejects(shared.retrieve({ queries: ['a'], k: 1, signal: AbortSignal.abort() }), trawlError('CANCELLED'));
 });
 
-test('an error of a call is not its followers’, and neither errors nor failed queries are kept', async () => {
+test('followers do not get their leader’s error, and errors are not cached', async () => {
   let failures = 1;
   const fake: FakeRetrieverOptions = {
     async before() {
-      await turn();
+      await pendingCallbacks();
       if (failures-- > 0) throw new TrawlError('OVERLOADED', 'too much');
     },
     outcome: (input) =>
@@ -175,17 +176,17 @@ test('an error of a call is not its followers’, and neither errors nor failed 
   assert.deepEqual(asked()[2], ['bad']);
 });
 
-test('a lone query does not wait for a big call that has the same query', async () => {
+test('a single query does not follow a large call with the same query', async () => {
   const { shared, release, asked } = share({ hold: true });
   const big = shared.retrieve({ queries: Array.from({ length: 500 }, (_, i) => `query ${i}`), k: 1 });
   const lone = shared.retrieve({ queries: ['query 7'], k: 1 });
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(asked()[1], ['query 7']);
   release();
   await Promise.all([big, lone]);
 });
 
-test('a finished answer is kept, for as many hits or fewer', async () => {
+test('a finished answer is cached for as many hits or fewer', async () => {
   const { shared, asked } = share({ answerCache: new AnswerCache(MIB) });
   const first = await shared.retrieve({ queries: ['a', 'b'], k: 3 });
   const again = await shared.retrieve({ queries: ['b', 'c', 'a'], k: 2 });
@@ -199,7 +200,7 @@ test('a finished answer is kept, for as many hits or fewer', async () => {
   assert.deepEqual([cached, computed, cacheEntries], [3, 4, 3]);
 });
 
-test('an answer for more hits is not lost to one for fewer that ends later', () => {
+test('an answer for fewer hits does not replace one for more', () => {
   const cache = new AnswerCache(MIB);
   const scope = cache.newScope();
   const answer = (hits: number) => ({
@@ -208,6 +209,7 @@ test('an answer for more hits is not lost to one for fewer that ends later', () 
     truncated: false,
     text: 'a',
     cut: 'nothing' as const,
+    vector: null,
     certificate: { exact: true as const, rescored: null },
     hits: Array.from({ length: hits }, (_, row) => ({ row, score: 1 - row, document: '{}' })),
   });
@@ -219,21 +221,21 @@ test('an answer for more hits is not lost to one for fewer that ends later', () 
   assert.deepEqual([cache.entries, cache.heldBy(scope).entries], [1, 1]);
 });
 
-test('an answer with all rows there are serves for any number of hits', async () => {
+test('an answer with all matching rows serves for any number of hits', async () => {
   const { shared, asked } = share({ answerCache: new AnswerCache(MIB) });
   await shared.retrieve({ queries: ['a'], k: 100 });
   await shared.retrieve({ queries: ['a'], k: 2_000 });
   assert.equal(asked().length, 1);
 });
 
-test('without a cache nothing is kept', async () => {
+test('without a cache every query is computed again', async () => {
   const { shared, asked } = share();
   for (let i = 0; i < 3; i++) await shared.retrieve({ queries: ['a'], k: 1 });
   assert.equal(asked().length, 3);
   assert.equal(shared.statistics().sharing.cacheMaxBytes, 0);
 });
 
-test('the cache holds no more bytes than it may; the least recently used go first', async () => {
+test('the cache stays within its bytes; the least recently used answers are evicted', async () => {
   const cache = new AnswerCache(20_000);
   const { shared, asked } = share({ answerCache: cache });
   for (let i = 0; i < 200; i++) {
@@ -247,7 +249,7 @@ test('the cache holds no more bytes than it may; the least recently used go firs
   assert.equal(asked().length, before + 1);
 });
 
-test('one cache for several retrievers never gives one the answers of another, and forgets those of a closed one', async () => {
+test('a shared cache never passes answers between retrievers, and drops those of a closed one', async () => {
   const cache = new AnswerCache(MIB);
   const documents = (name: string): string[] => [`{"id":"${name}"}`];
   const old = share({ answerCache: cache, fake: { documents: documents('old') } });
@@ -267,7 +269,7 @@ test('one cache for several retrievers never gives one the answers of another, a
   assert.equal(next.asked().length, 1);
 });
 
-test('each retriever is told its own part of a shared cache', async () => {
+test('each retriever reports its own part of a shared cache', async () => {
   const cache = new AnswerCache(20_000);
   const [one, other] = [share({ answerCache: cache }), share({ answerCache: cache })];
   const held = (): { cacheEntries: number; cacheBytes: number }[] =>
@@ -285,14 +287,14 @@ test('each retriever is told its own part of a shared cache', async () => {
   assert.deepEqual([held()[1]!.cacheEntries, held()[1]!.cacheBytes], [cache.entries, cache.bytes]);
 });
 
-test('no count ever falls, while queries wait for an equal one as little as when they have it', async () => {
+test('counts never fall, neither while queries wait for an equal one nor after', async () => {
   const { shared, release } = share({ hold: true, answerCache: new AnswerCache(MIB) });
   const counts = (): number[] => {
-    const { queries, cached, joined, computed } = shared.statistics().sharing;
-    return [queries, cached, joined, computed];
+    const { queries, cached, coalesced, computed } = shared.statistics().sharing;
+    return [queries, cached, coalesced, computed];
   };
   const calls = Array.from({ length: 5 }, () => shared.retrieve({ queries: ['a', 'b', 'a'], k: 3 }));
-  await turn();
+  await pendingCallbacks();
   assert.deepEqual(counts(), [15, 0, 5, 2]);
   release();
   await Promise.all(calls);
@@ -301,8 +303,8 @@ test('no count ever falls, while queries wait for an equal one as little as when
   assert.deepEqual(counts(), [16, 1, 13, 2]);
 });
 
-test('vectors and look-ups pass through', async () => {
+test('embed and find call the retriever directly', async () => {
   const { shared } = share();
-  assert.equal((await shared.embed({ inputs: ['a'], kind: 'query' })).vectors.length, 4);
+  assert.equal((await shared.embed({ inputs: ['a'], inputType: 'query' })).vectors.length, 4);
   assert.equal((await shared.find({ by: 'id', keys: ['0'], limit: 1 })).found[0]!.length, 1);
 });

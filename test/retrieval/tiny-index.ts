@@ -4,22 +4,22 @@ import { join } from 'node:path';
 import { generationOf } from '../../src/manifest/generation.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { writeJsonDurably } from '../../src/manifest/write-json.ts';
 import type { Metric } from '../../src/metric.ts';
 import { type PassageToStore, SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { FlatIndexWriter } from '../../src/vector-index/flat-index-writer.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
 import { sha256Of } from './sha256-of.ts';
 
 /**
- * An index directory of 11 rows that shows what the format can do: two shards, vectors in a FAISS file and in files
- * that were cut inside a row, a tombstone, ids and texts of every kind. `test/fixtures/index-v1` is what this wrote when
- * the manifests had version 1; it stays as it is when this changes.
+ * Writes an index of 11 rows with many features of the format: two shards, vectors in a FAISS file and in files whose boundary
+ * lies inside a row, a deleted row, ids and texts of all types. `test/fixtures/index-v1` is its output for manifest version 1;
+ * the fixture never changes.
  */
 export const TINY_DIMENSION = 8;
 export const TINY_ROWS = 11;
-export const TINY_TOMBSTONE = 3;
+export const TINY_DELETED_ROW = 3;
 const FIRST_SHARD_ROWS = 6;
 
 export const TINY_DOCUMENTS: readonly string[] = [
@@ -50,7 +50,7 @@ const IDS: readonly PassageToStore['id'][] = [
   -7,
 ];
 
-/** Sixteenths, so that scores are exact in every arithmetic; rows 2 and 9 are equal. */
+/** Multiples of 1/16, so that scores are exact in any arithmetic. Rows 2 and 9 are equal. */
 export function tinyRows(): Float32Array {
   const values = Float32Array.from({ length: TINY_ROWS * TINY_DIMENSION }, (_, i) => (((i * 37) % 101) - 50) / 16);
   values.copyWithin(9 * TINY_DIMENSION, 2 * TINY_DIMENSION, 3 * TINY_DIMENSION);
@@ -65,9 +65,9 @@ export async function writeTinyIndex(folder: string, metric: Metric = 'inner-pro
     await writeShard(join(folder, 'shard-00000'), metric, 0, FIRST_SHARD_ROWS),
     await writeShard(join(folder, 'shard-00001'), metric, FIRST_SHARD_ROWS, TINY_ROWS),
   ];
-  const removed = new RowBitmap(TINY_ROWS);
-  removed.add(TINY_TOMBSTONE);
-  writeFileSync(join(folder, 'tombstones.bin'), removed.bytes);
+  const deleted = new RowBitmap(TINY_ROWS);
+  deleted.add(TINY_DELETED_ROW);
+  writeFileSync(join(folder, 'tombstones.bin'), deleted.bytes);
   const manifest: IndexManifest = {
     format: 'trawl-index',
     version: 1,
@@ -83,7 +83,7 @@ export async function writeTinyIndex(folder: string, metric: Metric = 'inner-pro
       rows,
       generation,
     })),
-    tombstones: { path: 'tombstones.bin', bytes: removed.bytes.length, sha256: sha256Of(removed.bytes), rows: 1 },
+    tombstones: { path: 'tombstones.bin', bytes: deleted.bytes.length, sha256: sha256Of(deleted.bytes), rows: 1 },
     writer: 'test/retrieval/tiny-index.ts',
   };
   await writeJsonDurably(join(folder, 'manifest.json'), manifest);
@@ -135,7 +135,7 @@ async function writeFaiss(folder: string, metric: Metric, rows: Float32Array): P
   };
 }
 
-/** Two files, cut in the middle of a number, the second with bytes of another kind before the rows. */
+/** Two files with their boundary inside a number; the second has other bytes before the rows. */
 function writeParts(folder: string, rows: Float32Array): Vectors {
   const bytes = Buffer.from(rows.buffer);
   const cut = 2 * TINY_DIMENSION * 4 + 14;

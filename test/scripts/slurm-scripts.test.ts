@@ -10,7 +10,7 @@ import { tempFolder } from '../helpers/temp-folder.ts';
 const FOLDER = join(packageRoot, 'deploy', 'slurm');
 const TRAWL = `${process.execPath} ${join(packageRoot, 'dist', 'cli', 'trawl.js')}`;
 
-/** The scripts with stand-ins for Slurm's programs, which note their calls; `npm run test:slurm` runs them on Slurm itself. */
+/** Runs the scripts with fake Slurm programs that record their calls. `npm run test:slurm` runs them on real Slurm. */
 async function slurm(t: TestContext) {
   const folder = await tempFolder(t);
   const bin = join(folder, 'bin');
@@ -38,7 +38,7 @@ async function slurm(t: TestContext) {
 
 const TASK = { SLURM_ARRAY_JOB_ID: '7', SLURM_ARRAY_TASK_ID: '0', SLURM_CPUS_PER_TASK: '1' };
 
-test('submitting makes an array of one task a shard and a merge that waits for all of them', async (t) => {
+test('submit.sh submits an array job with one task for each shard, and a merge job that waits for it', async (t) => {
   const { run, calls } = await slurm(t);
   const given = ['--partition', 'cpu', '--', '3', 'indexes/x', 'my corpus.jsonl', '--model', 'm'];
   const { code, stdout } = await run('submit.sh', given);
@@ -56,7 +56,7 @@ for (const args of [
   ['--', '0', 'out', 'c'],
   ['--', 'x', 'out', 'c'],
 ]) {
-  test(`submitting with ${args.join(' ') || 'nothing'} shows how it is done and submits nothing`, async (t) => {
+  test(`submit.sh ${args.join(' ') || 'without arguments'} shows its usage and submits nothing`, async (t) => {
     const { run, calls } = await slurm(t);
     const { code, stderr } = await run('submit.sh', args);
     assert.equal(code, 2);
@@ -66,7 +66,7 @@ for (const args of [
   });
 }
 
-test('a task builds its shard, and the merge makes the index', async (t) => {
+test('shard.sbatch builds one shard, and merge.sbatch merges the shards into the index', async (t) => {
   const { folder, run, calls } = await slurm(t);
   const { code, stdout, stderr } = await run('shard.sbatch', ['1', 'out', SAMPLE_PASSAGES], TASK);
   assert.equal(code, 0, stderr);
@@ -78,7 +78,7 @@ test('a task builds its shard, and the merge makes the index', async (t) => {
   assert.ok(existsSync(join(folder, 'out', 'manifest.json')));
 });
 
-test('a task that was stopped with a checkpoint goes back into the queue, and one that failed does not', async (t) => {
+test('a task that stopped with a checkpoint is requeued, and a task that failed is not', async (t) => {
   const { bin, run, calls } = await slurm(t);
   const stopped = await run('shard.sbatch', ['1', 'out', 'c.jsonl'], {
     ...TASK,

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 
-/** Ids and scores, best first, as many as the largest k that is asked for. */
+/** The expected hits of a query: ids and scores, best first, for the largest k that clients request. */
 export interface Expected {
   readonly ids: readonly string[];
   readonly scores: readonly number[];
 }
 
-export const LARGEST_K = 10;
+const LARGEST_K = 10;
 const QUESTIONS = join(packageRoot, 'corpus', 'sample', 'questions.jsonl');
-const AT_ONCE = 256;
+const BATCH_SIZE = 256;
 
 /** `count` different queries: the questions of the sample corpus, then pairs of them. */
 export async function soakQueries(count: number): Promise<string[]> {
@@ -25,17 +25,17 @@ export async function soakQueries(count: number): Promise<string[]> {
   return queries.slice(0, count);
 }
 
-/** What each query has to get: asked of the retriever in this process, without a server, a queue or a cache. */
+/** Computes the expected answer of each query in this process, without server, queue or cache. */
 export async function expectedAnswers(index: string, queries: readonly string[]): Promise<Map<string, Expected>> {
   const retriever = await openRetriever(index);
   const expected = new Map<string, Expected>();
   try {
-    for (let at = 0; at < queries.length; at += AT_ONCE) {
-      const some = queries.slice(at, at + AT_ONCE);
-      const { outcomes } = await retriever.retrieve({ queries: some, k: LARGEST_K });
+    for (let at = 0; at < queries.length; at += BATCH_SIZE) {
+      const batch = queries.slice(at, at + BATCH_SIZE);
+      const { outcomes } = await retriever.retrieve({ queries: batch, k: LARGEST_K });
       for (const [i, outcome] of outcomes.entries()) {
         if (!outcome.ok) throw outcome.error;
-        expected.set(some[i]!, {
+        expected.set(batch[i]!, {
           ids: outcome.hits.map(({ document }) => String((JSON.parse(document) as { id: unknown }).id)),
           scores: outcome.hits.map(({ score }) => score),
         });
@@ -47,14 +47,14 @@ export async function expectedAnswers(index: string, queries: readonly string[])
   return expected;
 }
 
-/** The generation that an index has. */
+/** The generation of an index. */
 export async function generationOf(index: string): Promise<string> {
   const retriever = await openRetriever(index);
   await retriever.close();
   return retriever.info.generation;
 }
 
-/** What is wrong with a reply of POST /retrieve with scores; undefined: nothing. */
+/** Says what is wrong with the body of an answer of POST /retrieve with scores; undefined if it is as expected. */
 export function faultOf(
   body: string,
   queries: readonly string[],
@@ -67,7 +67,7 @@ export function faultOf(
   } catch {
     return 'not JSON';
   }
-  if (!Array.isArray(result)) return 'no list';
+  if (!Array.isArray(result)) return 'no result list';
   return faultOfLists(
     result.map((hits) => hits.map(({ document, score }) => ({ id: document.id, score }))),
     queries,
@@ -76,21 +76,21 @@ export function faultOf(
   );
 }
 
-/** What is wrong with one list of hits for each query; undefined: nothing. */
+/** Says what is wrong with the lists of hits, one for each query; undefined if they are as expected. */
 export function faultOfLists(
   lists: readonly (readonly { readonly id: unknown; readonly score: number }[])[],
   queries: readonly string[],
   k: number,
   expected: ReadonlyMap<string, Expected>,
 ): string | undefined {
-  if (lists.length !== queries.length) return 'another number of lists';
+  if (lists.length !== queries.length) return 'wrong number of lists';
   for (const [i, query] of queries.entries()) {
     const { ids, scores } = expected.get(query)!;
     const hits = lists[i]!;
-    if (hits.length !== Math.min(k, ids.length)) return 'a list of another length';
+    if (hits.length !== Math.min(k, ids.length)) return 'wrong number of hits';
     for (const [rank, { id, score }] of hits.entries()) {
-      if (String(id) !== ids[rank]) return 'another passage';
-      if (score !== scores[rank]) return 'another score';
+      if (String(id) !== ids[rank]) return 'wrong passage';
+      if (score !== scores[rank]) return 'wrong score';
     }
   }
   return undefined;

@@ -1,32 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HttpConnection } from '../../bench/http-connection.ts';
+import { HttpConnection } from '../../bench/serve/http-connection.ts';
 import { type Expected, faultOf } from './expected-answers.ts';
 
-/** A request, and what is wrong with the body of its answer; undefined: nothing. */
-export interface Asked {
+/** A request and the check of its answer. */
+export interface CheckedRequest {
   readonly request: Buffer;
+  /** Says what is wrong with the body of the answer; undefined if nothing is. */
   faultOf(body: string): string | undefined;
 }
 
-/** Makes one request for queries. */
-export type Asking = (queries: readonly string[], k: number) => Asked;
+/** Makes a request for queries. */
+export type MakeRequest = (queries: readonly string[], k: number) => CheckedRequest;
 
-/** POST /retrieve with scores, whose lists have to be those expected. */
-export function askRetrieve(expected: ReadonlyMap<string, Expected>): Asking {
+/** Requests to POST /retrieve with scores; the answers must be the expected ones. */
+export function retrieveRequests(expected: ReadonlyMap<string, Expected>): MakeRequest {
   return (queries, k) => ({
     request: requestBytes({ queries, topk: k, return_scores: true }),
     faultOf: (body) => faultOf(body, queries, k, expected),
   });
 }
 
-/** What all good clients saw together. */
+/** What all good clients saw. */
 export class GoodTally {
   answered = 0;
   queries = 0;
   refused = 0;
-  /** What was wrong, with how often. Anything here is a failure. */
+  /** Wrong answers and failed connections: how often each happened. */
   readonly wrong: Record<string, number> = {};
-  /** Of requests with one query: when they were answered, and how long they took. */
+  /** Requests with one query: when each was answered, and its latency. */
   readonly singles: { readonly atMs: number; readonly ms: number }[] = [];
 
   fault(what: string): void {
@@ -40,34 +41,34 @@ export class GoodTally {
 
 export interface GoodClientOptions {
   readonly port: number;
-  readonly asking: Asking;
+  readonly makeRequest: MakeRequest;
   readonly queries: readonly string[];
   readonly tally: GoodTally;
-  /** In [0, 1). */
+  /** Random numbers in [0, 1). */
   readonly random: () => number;
-  /** Queries in a request, by chance. */
+  /** Numbers of queries in a request, chosen at random. */
   readonly sizes: readonly number[];
   readonly stopped: () => boolean;
 }
 
 const KS = [1, 3, 10];
-/** After 503, as its Retry-After would have it, but sooner. */
+/** Pause after a 503; shorter than its Retry-After, to keep up the load. */
 const AFTER_REFUSAL_MS = 100;
 
-/** Asks, checks each answer against the expected one, and asks again. */
+/** Sends requests one after another and checks each answer, until `stopped`. */
 export async function goodClient(options: GoodClientOptions): Promise<void> {
-  const { port, asking, queries, tally, random, sizes, stopped } = options;
+  const { port, makeRequest, queries, tally, random, sizes, stopped } = options;
   const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!;
   const connection = new HttpConnection(port);
   try {
     while (!stopped()) {
-      const some = Array.from({ length: pick(sizes) }, () => pick(queries));
-      const asked = asking(some, pick(KS));
+      const batch = Array.from({ length: pick(sizes) }, () => pick(queries));
+      const { request, faultOf } = makeRequest(batch, pick(KS));
       const keepAlive = random() < 0.5;
       const begun = performance.now();
       let reply: Awaited<ReturnType<HttpConnection['send']>>;
       try {
-        reply = await connection.send(asked.request, { keepAlive });
+        reply = await connection.send(request, { keepAlive });
       } catch (error) {
         tally.fault(`connection: ${(error as Error).message}`);
         await sleep(AFTER_REFUSAL_MS);
@@ -78,18 +79,18 @@ export async function goodClient(options: GoodClientOptions): Promise<void> {
         await sleep(AFTER_REFUSAL_MS);
         continue;
       }
-      const fault = reply.status === 200 ? asked.faultOf(reply.body.toString()) : `status ${reply.status}`;
+      const fault = reply.status === 200 ? faultOf(reply.body.toString()) : `status ${reply.status}`;
       if (fault !== undefined) tally.fault(fault);
       tally.answered++;
-      tally.queries += some.length;
-      if (some.length === 1) tally.singles.push({ atMs: performance.now(), ms: performance.now() - begun });
+      tally.queries += batch.length;
+      if (batch.length === 1) tally.singles.push({ atMs: performance.now(), ms: performance.now() - begun });
     }
   } finally {
     connection.close();
   }
 }
 
-/** A whole POST, to /retrieve. */
+/** The bytes of a POST request with a JSON body. */
 export function requestBytes(body: object, path = '/retrieve'): Buffer {
   const json = JSON.stringify(body);
   const head =

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { requestBytes } from './good-client.ts';
 
-/** What hostile clients did, and which answers they saw. */
+/** What hostile clients did, and which statuses they saw. */
 export class HostileTally {
   readonly done: Record<string, number> = {};
   readonly statuses: Record<string, number> = {};
@@ -16,7 +16,7 @@ export class HostileTally {
     this.statuses[status] = (this.statuses[status] ?? 0) + 1;
   }
 
-  /** Answers that no client may ever get: a failure of the server that is not a refusal. */
+  /** Statuses that no client may ever get: 5xx other than 503. */
   get failures(): string[] {
     return Object.keys(this.statuses).filter((status) => /^5/.test(status) && status !== '503');
   }
@@ -28,14 +28,14 @@ export interface HostileOptions {
   readonly tally: HostileTally;
   readonly random: () => number;
   readonly stopped: () => boolean;
-  /** How long those that hold a connection hold it, ms. */
+  /** How long clients hold a connection open, ms. */
   readonly holdMs: number;
 }
 
-/** One thing that a client does wrong, from its connection to the end of it. */
-export type Hostility = (socket: Socket, options: HostileOptions) => Promise<void>;
+/** What a hostile client does with one connection. */
+export type HostileBehaviour = (socket: Socket, options: HostileOptions) => Promise<void>;
 
-const some = ({ queries, random }: HostileOptions, count: number): string[] =>
+const randomQueries = ({ queries, random }: HostileOptions, count: number): string[] =>
   Array.from({ length: count }, () => queries[Math.floor(random() * queries.length)]!);
 
 async function hold(options: HostileOptions): Promise<void> {
@@ -43,21 +43,21 @@ async function hold(options: HostileOptions): Promise<void> {
   while (performance.now() < until && !options.stopped()) await sleep(50);
 }
 
-export const HOSTILITIES: Readonly<Record<string, Hostility>> = {
+export const HOSTILE_BEHAVIOURS: Readonly<Record<string, HostileBehaviour>> = {
   async 'hangs up'(socket, options) {
-    socket.write(requestBytes({ queries: some(options, 1 + Math.floor(options.random() * 64)), topk: 3 }));
+    socket.write(requestBytes({ queries: randomQueries(options, 1 + Math.floor(options.random() * 64)), topk: 3 }));
     await sleep(options.random() * 30);
     if (options.random() < 0.5) socket.resetAndDestroy();
     else socket.destroy();
   },
-  async 'hangs up in mid-request'(socket, options) {
-    const whole = requestBytes({ queries: some(options, 64), topk: 3 });
+  async 'hangs up in the middle of a request'(socket, options) {
+    const whole = requestBytes({ queries: randomQueries(options, 64), topk: 3 });
     socket.write(whole.subarray(0, Math.floor(options.random() * whole.length)));
     await sleep(options.random() * 20);
     socket.destroy();
   },
   async 'sends a byte at a time'(socket, options) {
-    const whole = requestBytes({ queries: some(options, 2), topk: 3 });
+    const whole = requestBytes({ queries: randomQueries(options, 2), topk: 3 });
     const until = performance.now() + options.holdMs;
     for (let at = 0; at < whole.length && performance.now() < until && !options.stopped(); at++) {
       if (socket.destroyed) return;
@@ -65,30 +65,30 @@ export const HOSTILITIES: Readonly<Record<string, Hostility>> = {
       await sleep(20);
     }
   },
-  async 'opens and says nothing'(_socket, options) {
+  async 'connects and sends nothing'(_socket, options) {
     await hold(options);
   },
   async 'never reads'(socket, options) {
     socket.pause();
     for (let i = 0; i < 4; i++)
-      socket.write(requestBytes({ queries: some(options, 512), topk: 10, return_scores: true }));
+      socket.write(requestBytes({ queries: randomQueries(options, 512), topk: 10, return_scores: true }));
     await hold(options);
   },
-  async 'asks without end and reads nothing'(socket, options) {
+  async 'keeps sending requests and never reads'(socket, options) {
     socket.pause();
     const until = performance.now() + options.holdMs;
     while (performance.now() < until && !options.stopped() && !socket.destroyed) {
-      // Its own memory is bounded: what the server does not take is not sent.
-      if (socket.writableLength < 65_536) socket.write(requestBytes({ queries: some(options, 8), topk: 10 }));
+      // Bounds the memory of this client if the server stops reading.
+      if (socket.writableLength < 65_536) socket.write(requestBytes({ queries: randomQueries(options, 8), topk: 10 }));
       await sleep(5);
     }
   },
-  async 'sends rubbish'(socket, options) {
+  async 'sends random bytes'(socket, options) {
     const length = 1 + Math.floor(options.random() * 4_000);
     socket.write(Buffer.from(Array.from({ length }, () => Math.floor(options.random() * 256))));
     await sleep(20);
   },
-  async 'sends broken bodies'(socket, options) {
+  async 'sends invalid bodies'(socket, options) {
     const bodies = ['{', '[]', '{"queries":"x"}', '{"queries":[1]}', '{"queries":["x"],"topk":-1}', 'null', '\u0000'];
     const body = bodies[Math.floor(options.random() * bodies.length)]!;
     socket.write(
@@ -103,14 +103,14 @@ export const HOSTILITIES: Readonly<Record<string, Hostility>> = {
       if (i % 20 === 0) await sleep(1);
     }
   },
-  async 'asks for a burst of big batches'(socket, options) {
+  async 'sends several large batches at once'(socket, options) {
     for (let i = 0; i < 3; i++)
-      socket.write(requestBytes({ queries: some(options, 512), topk: 3, return_scores: true }));
+      socket.write(requestBytes({ queries: randomQueries(options, 512), topk: 3, return_scores: true }));
     await hold(options);
   },
 };
 
-/** Does one thing after another of those named, each on a connection of its own. */
+/** Shows random ones of the named behaviours, each on a new connection, until `stopped`. */
 export async function hostileClient(names: readonly string[], options: HostileOptions): Promise<void> {
   const { port, tally, random, stopped } = options;
   while (!stopped()) {
@@ -124,7 +124,7 @@ export async function hostileClient(names: readonly string[], options: HostileOp
     });
     try {
       await once(socket, 'connect');
-      await HOSTILITIES[name]!(socket, options);
+      await HOSTILE_BEHAVIOURS[name]!(socket, options);
       tally.did(name);
     } catch {
       tally.did('could not connect');

@@ -4,16 +4,16 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/package-root.ts';
 
-/** What the process holds at a moment. */
+/** The resources of the server process at one moment. */
 export interface ProcessSample {
-  /** Since the server was started, ms. */
+  /** Time since the start of the server, ms. */
   readonly atMs: number;
   readonly rssBytes: number;
-  /** Of V8, as /metrics tells it; null where there is no such route. */
+  /** V8's used heap according to /metrics; null if /metrics did not answer. */
   readonly heapBytes: number | null;
   /** Open files and sockets. */
   readonly handles: number;
-  /** The same by what they lead to: `socket`, `pipe`, `anon_inode:[eventfd]`, or the path of a file. */
+  /** Number of handles by target: `socket`, `pipe`, `anon_inode:[eventfd]`, or the path of a file. */
   readonly targets: Readonly<Record<string, number>>;
   readonly threads: number;
 }
@@ -22,19 +22,19 @@ export interface SoakServer {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
-  /** False once the process is gone. */
+  /** False once the process has ended. */
   readonly alive: boolean;
   sample(): Promise<ProcessSample>;
-  /** Text of /metrics. */
+  /** Fetches the text of /metrics. */
   metrics(): Promise<string>;
-  /** SIGTERM; resolves to the exit code, or the signal. */
+  /** Sends SIGTERM; resolves to the exit code, or to the signal that ended the process. */
   stop(): Promise<number | NodeJS.Signals>;
 }
 
 export interface SoakServerOptions {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** File descriptor for its log; without one it is thrown away. */
+  /** File descriptor for the server's log. Default: the log is discarded. */
   readonly log?: number;
 }
 
@@ -42,7 +42,7 @@ const PROGRAM = join(packageRoot, 'dist', 'cli', 'trawl.js');
 const START_MS = 60_000;
 const METRICS_MS = 10_000;
 
-/** `trawl serve` with its log on, on a port of its own. Linux alone: memory and handles are read in /proc. */
+/** Starts `trawl serve` with its log on, on a free port. Linux only: memory and handles are read from /proc. */
 export async function startSoakServer(index: string, options: SoakServerOptions = {}): Promise<SoakServer> {
   const { args = [], env = {}, log } = options;
   const started = performance.now();
@@ -105,19 +105,18 @@ function targetsOf(pid: number): Record<string, number> {
       const target = readlinkSync(`/proc/${pid}/fd/${handle}`).replace(/:\[\d+\]$/, '');
       targets[target] = (targets[target] ?? 0) + 1;
     } catch {
-      // Closed since the folder was read.
+      // It was closed after the folder was read.
     }
   }
   return targets;
 }
 
-/** prom-client's own figure. */
 function heapBytes(metrics: string): number | null {
   const bytes = metricOf(metrics, 'nodejs_heap_size_used_bytes');
   return Number.isNaN(bytes) ? null : bytes;
 }
 
-/** Sum of the values of a metric, over all its labels or those that have `label` in them; NaN where it is not there. */
+/** The sum of a metric's values, over all label sets or those that contain `label`; NaN if the metric is missing. */
 export function metricOf(metrics: string, name: string, label = ''): number {
   const values = metrics.split('\n').flatMap((line) => {
     const [, labels = '', value] = /^(?:\w+)(\{[^}]*\})? (\S+)$/.exec(line) ?? [];

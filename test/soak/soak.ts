@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { median, percentile, sortedSamples } from '../../bench/statistics.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { type Expected, expectedAnswers, soakQueries } from './expected-answers.ts';
-import { askRetrieve, GoodTally, goodClient } from './good-client.ts';
-import { HOSTILITIES, HostileTally, hostileClient } from './hostile-clients.ts';
+import { GoodTally, goodClient, retrieveRequests } from './good-client.ts';
+import { leftOpen } from './handles.ts';
+import { HOSTILE_BEHAVIOURS, HostileTally, hostileClient } from './hostile-clients.ts';
 import { type ProcessSample, startSoakServer } from './soak-server.ts';
 
 export interface SoakOptions {
@@ -21,21 +22,25 @@ export interface SoakResult {
   readonly seconds: number;
   readonly requests: number;
   readonly queries: number;
-  /** 503 with Retry-After. */
+  /** Number of 503 answers with Retry-After that good clients got. */
   readonly refused: number;
-  /** What good clients got that they should not have; empty is right. */
+  /** Number of wrong answers and failures that good clients saw, by description. */
   readonly wrong: Readonly<Record<string, number>>;
+  /** How often hostile clients showed each behaviour. */
   readonly hostile: Readonly<Record<string, number>>;
-  /** Answers that hostile clients saw, by status. */
+  /** Number of answers that hostile clients saw, by status. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** 5xx but 503. */
+  /** Statuses 5xx other than 503 that hostile clients saw. */
   readonly failures: readonly string[];
-  /** Of requests with one query, of the first fifth after the warm-up and of the last one. */
+  /** Latency of requests with one query, in the second and in the last fifth of the run. A growing queue would raise the last. */
   readonly latencyMs: { readonly first: Latency; readonly last: Latency };
-  /** After a few requests, when the warm-up was over (a fifth of the time; medians of a fifth), at the end, and when all clients were gone. */
+  /**
+   * The server process before the load (`idleBefore`), in the second fifth of the run (`warm`, a median), in the last fifth (`end`, a
+   * median) and after all clients have disconnected (`idleAfter`).
+   */
   readonly memory: { readonly [moment in Moment]: ProcessSample };
   readonly samples: readonly ProcessSample[];
-  /** Of SIGTERM at the end. */
+  /** The exit code, or the signal, after SIGTERM. */
   readonly exit: number | string;
 }
 
@@ -48,13 +53,15 @@ export interface Latency {
 }
 
 const QUERIES = 2_000;
-/** Mostly small requests, some batches. */
+/** Queries per request, chosen at random: mostly one, sometimes a batch. */
 const SIZES = [1, 1, 1, 1, 1, 2, 3, 1, 2, 64];
 const WARM_UP_MS = 1_500;
-/** After the clients have gone, for sockets to close and timers to run. */
+/** Pause before each sample of the idle server, in which it closes sockets and runs timers. */
 const SETTLE_MS = 3_000;
+/** Longest wait until the server has closed all connections. On a loaded machine, one pause is not enough. */
+const REST_LIMIT_MS = 30_000;
 
-/** Full load for a while, with clients of every bad kind beside good ones whose every answer is checked. */
+/** Runs a server under full load, with hostile clients beside good ones, and checks every answer to the good ones. */
 export async function soak(options: SoakOptions): Promise<SoakResult> {
   const { index, seconds, seed, onProgress = () => undefined } = options;
   const queries = await soakQueries(QUERIES);
@@ -62,19 +69,19 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   const server = await startSoakServer(index, options.args === undefined ? {} : { args: options.args });
   const good = new GoodTally();
   const hostile = new HostileTally();
-  // Threads and buffers that come with the first requests are no growth.
+  // The first requests start threads and allocate buffers. Sampled before them, the growth would look like a leak.
   await warmUp(server.port, queries, expected);
   const idleBefore = await server.sample();
-  const began = performance.now();
-  const until = began + seconds * 1000;
+  const startedAt = performance.now();
+  const until = startedAt + seconds * 1000;
   const stopped = (): boolean => performance.now() >= until || !server.alive;
   const samples: ProcessSample[] = [];
-  const names = Object.keys(HOSTILITIES);
+  const names = Object.keys(HOSTILE_BEHAVIOURS);
   const clients = [
     ...Array.from({ length: options.goodClients }, (_, i) =>
       goodClient({
         port: server.port,
-        asking: askRetrieve(expected),
+        makeRequest: retrieveRequests(expected),
         queries,
         tally: good,
         random: seededRandom(seed + i),
@@ -100,14 +107,13 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     const sample = await server.sample();
     samples.push(sample);
     onProgress(
-      `${Math.round((performance.now() - began) / 1000)} s: ${good.answered} answers, ${good.faults} wrong, ` +
+      `${Math.round((performance.now() - startedAt) / 1000)} s: ${good.answered} answers, ${good.faults} wrong, ` +
         `${good.refused} refused, ${(sample.rssBytes / 1e6).toFixed(0)} MB, ${sample.handles} handles, ${sample.threads} threads`,
     );
   }
   await Promise.all(clients);
   if (!server.alive) good.fault('the server died');
-  await sleep(SETTLE_MS);
-  const idleAfter = server.alive ? await server.sample() : samples.at(-1)!;
+  const idleAfter = (await sampleAtRest(server, idleBefore)) ?? samples.at(-1)!;
   const exit = await server.stop();
   const fifth = Math.max(1, Math.floor(samples.length / 5));
   return {
@@ -120,8 +126,8 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     statuses: hostile.statuses,
     failures: hostile.failures,
     latencyMs: {
-      first: latencyOf(good, began + seconds * 200, began + seconds * 400),
-      last: latencyOf(good, began + seconds * 800, Number.POSITIVE_INFINITY),
+      first: latencyOf(good, startedAt + seconds * 200, startedAt + seconds * 400),
+      last: latencyOf(good, startedAt + seconds * 800, Number.POSITIVE_INFINITY),
     },
     memory: {
       idleBefore,
@@ -132,6 +138,23 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     samples,
     exit,
   };
+}
+
+/** A sample after the server has closed the clients' connections, or after REST_LIMIT_MS. Undefined if the server died first. */
+async function sampleAtRest(
+  server: Awaited<ReturnType<typeof startSoakServer>>,
+  before: ProcessSample,
+): Promise<ProcessSample | undefined> {
+  const until = performance.now() + REST_LIMIT_MS;
+  let sample: ProcessSample | undefined;
+  while (server.alive) {
+    await sleep(SETTLE_MS);
+    if (!server.alive) break;
+    sample = await server.sample();
+    // `leftOpen`: sockets and files that were not open before the load.
+    if (leftOpen(before.targets, sample.targets).length === 0 || performance.now() >= until) return sample;
+  }
+  return sample;
 }
 
 async function warmUp(
@@ -146,7 +169,7 @@ async function warmUp(
     Array.from({ length: 4 }, (_, i) =>
       goodClient({
         port,
-        asking: askRetrieve(expected),
+        makeRequest: retrieveRequests(expected),
         queries,
         tally,
         random: seededRandom(i),
@@ -155,7 +178,7 @@ async function warmUp(
       }),
     ),
   );
-  if (tally.faults > 0) throw new Error(`wrong before any load: ${JSON.stringify(tally.wrong)}`);
+  if (tally.faults > 0) throw new Error(`wrong answers before the load: ${JSON.stringify(tally.wrong)}`);
 }
 
 function latencyOf({ singles }: GoodTally, from: number, to: number): Latency {

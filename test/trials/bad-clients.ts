@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { soakQueries } from '../soak/expected-answers.ts';
 import { requestBytes } from '../soak/good-client.ts';
-import { HOSTILITIES, HostileTally, hostileClient } from '../soak/hostile-clients.ts';
+import { HOSTILE_BEHAVIOURS, HostileTally, hostileClient } from '../soak/hostile-clients.ts';
 import { metricOf } from '../soak/soak-server.ts';
 import { Faults, megabytes, type Trial, underLoad } from './trial.ts';
 
@@ -12,7 +12,7 @@ const HOSTILE_CLIENTS = 24;
 const SEED = 8_000;
 
 export const badClients: Trial = {
-  name: 'clients that hang up, stall, never read and send rubbish',
+  name: 'clients that hang up, stall, never read and send random bytes',
   async run(options) {
     const queries = await soakQueries(QUERIES);
     return underLoad(options.index, options, {
@@ -21,7 +21,7 @@ export const badClients: Trial = {
       async during(server, stopped) {
         const tally = new HostileTally();
         const clients = Array.from({ length: HOSTILE_CLIENTS }, (_, i) =>
-          hostileClient(Object.keys(HOSTILITIES), {
+          hostileClient(Object.keys(HOSTILE_BEHAVIOURS), {
             port: server.port,
             queries,
             tally,
@@ -41,52 +41,53 @@ export const badClients: Trial = {
 };
 
 const STALL_S = 3;
-/** Beside the bound, for a busy machine and the rhythm of Node's looks. */
+/** Beyond the limit, for a busy machine and because Node checks timeouts at intervals. */
 const SLACK_S = 10;
-/** Headers and the first one of a connection: 60 s, looked at every 10. */
+/** Node's time limit for headers is 60 s, checked every 10 s. */
 const HEADERS_S = 70;
 
-/** A client that is too slow, with the time by which its connection has to be cut. */
-interface SlowKind {
+/** A group of clients that are too slow. */
+interface SlowClients {
   readonly count: number;
-  readonly cutWithinS: number;
-  /** Sends the first bytes; what it gives is called every second. */
+  /** The server must disconnect them within this time. */
+  readonly disconnectedWithinS: number;
+  /** Sends the first bytes. The function that it returns is called every second. */
   begin(socket: Socket): () => void;
 }
 
-/** An answer that is more than sockets hold, of one query, so that it costs little to compute; nothing of it is read. */
-function askForMuch(socket: Socket): void {
+/** Requests an answer larger than the socket buffers, and does not read it. All queries are equal, so it costs little. */
+function requestLargeAnswer(socket: Socket): void {
   socket.pause();
   socket.write(requestBytes({ queries: new Array(1_500).fill('a bridge'), topk: 20, return_scores: true }));
 }
 
-const UNREAD: Readonly<Record<string, SlowKind>> = {
+const UNREAD: Readonly<Record<string, SlowClients>> = {
   'that read nothing': {
     count: 6,
-    cutWithinS: STALL_S,
+    disconnectedWithinS: STALL_S,
     begin(socket) {
-      askForMuch(socket);
-      // Who does not read does not hear of the end either: a byte, when it must be there, tells of it.
+      requestLargeAnswer(socket);
+      // A socket that is not read does not notice the disconnect. Writing a byte after the time limit reveals it.
       let second = 0;
       return () => void (++second > STALL_S + SLACK_S && socket.write('x'));
     },
   },
-  'that read nothing and go on sending': {
+  'that read nothing and keep sending': {
     count: 6,
-    cutWithinS: STALL_S,
+    disconnectedWithinS: STALL_S,
     begin(socket) {
-      askForMuch(socket);
+      requestLargeAnswer(socket);
       return () => void socket.write('x');
     },
   },
 };
 
-const SLOW: Readonly<Record<string, SlowKind>> = {
+const SLOW: Readonly<Record<string, SlowClients>> = {
   ...UNREAD,
-  'that say nothing': { count: 100, cutWithinS: HEADERS_S, begin: () => () => undefined },
+  'that send nothing': { count: 100, disconnectedWithinS: HEADERS_S, begin: () => () => undefined },
   'that send a byte of a header each second': {
     count: 100,
-    cutWithinS: HEADERS_S,
+    disconnectedWithinS: HEADERS_S,
     begin(socket) {
       socket.write('POST /retrieve HTTP/1.1\r\nx-slow: ');
       return () => void socket.write('y');
@@ -94,59 +95,63 @@ const SLOW: Readonly<Record<string, SlowKind>> = {
   },
 };
 
-/** Each slow client is cut in its time, while others are answered. */
+/** The server disconnects every slow client in time and answers the others. */
 export const slowClients: Trial = {
   name: 'clients that are too slow',
   async run(options) {
-    const kinds: Readonly<Record<string, SlowKind>> = options.patient ? SLOW : UNREAD;
+    const groups: Readonly<Record<string, SlowClients>> = options.patient ? SLOW : UNREAD;
     return underLoad(options.index, options, {
-      // None of the large answers is to be refused.
+      // So that no large answer is refused.
       server: { args: ['--stall-s', `${STALL_S}`, '--max-waiting-mib', '4096'] },
       queries: await soakQueries(QUERIES),
       async during(server) {
         const faults = new Faults();
         const before = await server.sample();
-        const all = Object.entries(kinds).flatMap(([name, kind]) =>
-          Array.from({ length: kind.count }, () => ({ name, kind, socket: connect(server.port, '127.0.0.1') })),
+        const all = Object.entries(groups).flatMap(([name, group]) =>
+          Array.from({ length: group.count }, () => ({ name, group, socket: connect(server.port, '127.0.0.1') })),
         );
-        const begun = performance.now();
-        const cutAfter = new Map<string, number[]>(Object.keys(kinds).map((name) => [name, []]));
-        const ends = all.map(({ name, kind, socket }) => {
+        const startedAt = performance.now();
+        const disconnectedAfterS = new Map<string, number[]>(Object.keys(groups).map((name) => [name, []]));
+        const ends = all.map(({ name, group, socket }) => {
           socket.on('error', () => undefined);
-          const each = kind.begin(socket);
+          const everySecond = group.begin(socket);
           const ticks = setInterval(() => {
-            if (!socket.destroyed) each();
+            if (!socket.destroyed) everySecond();
           }, 1_000);
           if (!(name in UNREAD)) socket.resume();
           return closed(socket).then(() => {
             clearInterval(ticks);
-            cutAfter.get(name)!.push((performance.now() - begun) / 1000);
+            disconnectedAfterS.get(name)!.push((performance.now() - startedAt) / 1000);
           });
         });
         const peak = await server.sample();
-        const longest = Math.max(...Object.values(kinds).map(({ cutWithinS }) => cutWithinS));
+        const longest = Math.max(...Object.values(groups).map(({ disconnectedWithinS }) => disconnectedWithinS));
         let waited = 0;
         while (waited < longest + 2 * SLACK_S && server.alive) {
-          if ([...cutAfter.values()].reduce((sum, { length }) => sum + length, 0) === all.length) break;
+          if ([...disconnectedAfterS.values()].reduce((sum, { length }) => sum + length, 0) === all.length) break;
           await sleep(1_000);
           waited++;
-          if (waited % 10 === 0) options.onProgress?.(`${waited} s, cut: ${list(lengths(cutAfter))}`);
+          if (waited % 10 === 0)
+            options.onProgress?.(`${waited} s, disconnected: ${list(lengths(disconnectedAfterS))}`);
         }
         for (const { socket } of all) socket.destroy();
-        const cutInTime = lengths(cutAfter);
+        const inTime = lengths(disconnectedAfterS);
         await Promise.all(ends);
-        for (const [name, { count }] of Object.entries(kinds)) {
-          if (cutInTime[name] !== count) faults.add(`clients ${name} not cut`, count - cutInTime[name]!);
+        for (const [name, { count }] of Object.entries(groups)) {
+          if (inTime[name] !== count) faults.add(`clients ${name} not disconnected`, count - inTime[name]!);
         }
-        const stalled = metricOf(await server.metrics(), 'trawl_connections_cut_total', 'stalled');
+        const stalled = metricOf(await server.metrics(), 'trawl_disconnects_total', 'stalled');
         const unread = Object.values(UNREAD).reduce((sum, { count }) => sum + count, 0);
-        if (stalled !== unread) faults.add(`trawl_connections_cut_total tells ${stalled}`);
+        if (stalled !== unread) faults.add(`trawl_disconnects_total is ${stalled}`);
         await sleep(1_000);
         const after = await server.sample();
         return {
           counts: {
             ...Object.fromEntries(
-              [...cutAfter].map(([name, seconds]) => [`${name}, cut after s`, `${seconds.length}: ${span(seconds)}`]),
+              [...disconnectedAfterS].map(([name, seconds]) => [
+                `${name}, disconnected after s`,
+                `${seconds.length}: ${span(seconds)}`,
+              ]),
             ),
             handles: `${before.handles} → ${peak.handles} → ${after.handles}`,
             'resident MB': `${megabytes(before.rssBytes)} → ${megabytes(after.rssBytes)}`,

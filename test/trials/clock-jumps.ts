@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HttpConnection, type HttpReply } from '../../bench/http-connection.ts';
+import { HttpConnection, type HttpReply } from '../../bench/serve/http-connection.ts';
 import { soakQueries } from '../soak/expected-answers.ts';
 import { requestBytes } from '../soak/good-client.ts';
 import { metricOf, type SoakServer } from '../soak/soak-server.ts';
@@ -9,15 +9,15 @@ import { movingClock } from './moving-clock.ts';
 import { Faults, LOAD_CLIENTS, type Trial, underLoad } from './trial.ts';
 
 const QUERIES = 400;
-/** Of the wall clock, from the true time, in turn: an hour, a summer time, days, a year, a clock that was never set. */
+/** Offsets of the wall clock from the true time, one after another: summer time, a wrong day, a clock that was never set. */
 const JUMPS_H = [1, -1, 0, 26, -26, 0, 9_000, -9_000];
 const EVERY_MS = 1_000;
-/** Far more than an answer takes under this load, and less than any jump. */
+/** Far longer than an answer takes under this load, and shorter than any jump. */
 const DEADLINE_MS = 30_000;
-/** Of a refusal: seconds that make sense to a client. */
+/** A longer Retry-After would make no sense to a client. */
 const LONGEST_RETRY_AFTER_S = 60;
 
-/** The wall clock of the server is moved each second; what lasts is measured by another one and must not notice. */
+/** Moves the server's wall clock every second. Durations and time limits use the monotonic clock and must not change. */
 export const clockJumps: Trial = {
   name: 'the clock moved by hours, days and a year every second',
   async run(options) {
@@ -40,10 +40,10 @@ export const clockJumps: Trial = {
           let jumps = 0;
           let refusals = 0;
           try {
-            for (let turn = 0; !stopped(); turn++) {
+            for (let jump = 0; !stopped(); jump++) {
               const half = halfRequest(server.port);
               await half.begun;
-              clock.set(JUMPS_H[turn % JUMPS_H.length]!);
+              clock.set(JUMPS_H[jump % JUMPS_H.length]!);
               jumps++;
               const begun = performance.now();
               const reply = await half.finish();
@@ -51,7 +51,7 @@ export const clockJumps: Trial = {
               await idle.ask(faults);
               refusals += await impatient(server.port, faults);
               const wait = metricOf(await server.metrics(), 'trawl_queue_expected_wait_seconds');
-              if (!(wait >= 0 && wait < DEADLINE_MS / 1000)) faults.add(`an expected wait of ${wait} s`);
+              if (!(wait >= 0 && wait < DEADLINE_MS / 1000)) faults.add(`expected wait of ${wait} s`);
               await sleep(Math.max(0, EVERY_MS - (performance.now() - begun)));
               days.add((await dateOf(server.port)).toISOString().slice(0, 10));
             }
@@ -80,7 +80,7 @@ export const clockJumps: Trial = {
   },
 };
 
-/** A connection that rests between two jumps: it may be kept for an hour by the right clock. */
+/** A connection that is idle between jumps. The server must not close it because of a jump. */
 class IdleConnection {
   readonly #connection: HttpConnection;
   opened = 1;
@@ -105,13 +105,13 @@ class IdleConnection {
   }
 }
 
-/** A request whose second half comes after a jump. */
+/** Sends the first half of a request; `finish` sends the second half, after a jump. */
 function halfRequest(port: number): { begun: Promise<void>; finish(): Promise<HttpReply> } {
   const whole = requestBytes({ queries: ['longest river'], topk: 1 });
   const connection = new HttpConnection(port);
   const half = whole.length - 20;
   const reply = connection.send(whole.subarray(0, half), { keepAlive: false });
-  // It is awaited by `finish`; a failure before that is none unheard.
+  // `finish` reports a failure; without this line, an earlier failure would be an unhandled rejection.
   reply.catch(() => undefined);
   return {
     begun: sleep(20),
@@ -122,14 +122,14 @@ function halfRequest(port: number): { begun: Promise<void>; finish(): Promise<Ht
   };
 }
 
-/** Times that an answer tells have to be within those that its client saw. */
+/** Checks that the answer succeeded and that its Server-Timing is not longer than its client waited. */
 function checkAnswer({ status, head }: HttpReply, seenMs: number, faults: Faults): void {
-  if (status !== 200) faults.add(`status ${status} beside a jump`);
-  const told = Number(/\r\nserver-timing:.*\btotal;dur=([\d.e+-]+)/i.exec(head)?.[1]);
-  if (!(told >= 0 && told <= seenMs + 1)) faults.add(`server-timing tells ${told} ms of ${seenMs.toFixed(1)}`);
+  if (status !== 200) faults.add(`status ${status} during a jump`);
+  const total = Number(/\r\nserver-timing:.*\btotal;dur=([\d.e+-]+)/i.exec(head)?.[1]);
+  if (!(total >= 0 && total <= seenMs + 1)) faults.add(`server-timing ${total} ms of ${seenMs.toFixed(1)} ms`);
 }
 
-/** Gives a request a millisecond; 1 where it was given up. */
+/** Sends a request with a deadline of 1 ms. Returns 1 if the server gave it up, else 0. */
 async function impatient(port: number, faults: Faults): Promise<number> {
   const queries = Array.from({ length: 256 }, (_, i) => `${Math.random()} ${i}`);
   const connection = new HttpConnection(port);
@@ -137,7 +137,7 @@ async function impatient(port: number, faults: Faults): Promise<number> {
   const { status, head } = await connection.send(Buffer.from(request), { keepAlive: false });
   if (status === 200) return 0;
   const seconds = /\r\nretry-after: *(\S+)/i.exec(head)?.[1];
-  if (status !== 503) faults.add(`status ${status} for a deadline`);
+  if (status !== 503) faults.add(`status ${status} after a deadline`);
   if (seconds === undefined || !/^\d+$/.test(seconds) || Number(seconds) > LONGEST_RETRY_AFTER_S) {
     faults.add(`Retry-After: ${seconds}`);
   }
@@ -150,7 +150,7 @@ async function dateOf(port: number): Promise<Date> {
   return new Date(/\r\ndate: *([^\r]+)/i.exec(head)?.[1] ?? 0);
 }
 
-/** The sums of the stages: not negative, and not more than all clients together were there. */
+/** Checks that the time of each stage is not negative and not more than all clients together can have waited. */
 async function checkStages(server: SoakServer, seconds: number, faults: Faults): Promise<void> {
   const metrics = await server.metrics();
   for (const stage of ['parse', 'embed', 'search', 'fetch', 'reply', 'total']) {
@@ -161,14 +161,14 @@ async function checkStages(server: SoakServer, seconds: number, faults: Faults):
 }
 
 function checkLog(text: string, faults: Faults): number {
-  // Between them are lines for a person, as the one that says what it stops for.
+  // The other lines are messages for people.
   const lines = text.split('\n').filter((line) => line.startsWith('{'));
   for (const line of lines) {
     const fields = JSON.parse(line) as Record<string, unknown>;
-    if (Number.isNaN(Date.parse(String(fields.time)))) faults.add(`a log line of the time ${String(fields.time)}`);
+    if (Number.isNaN(Date.parse(String(fields.time)))) faults.add(`log line with the time ${String(fields.time)}`);
     for (const [name, value] of Object.entries(fields)) {
       if (!name.endsWith('Ms')) continue;
-      if (!(Number(value) >= 0 && Number(value) <= DEADLINE_MS)) faults.add(`a log line with ${name} ${String(value)}`);
+      if (!(Number(value) >= 0 && Number(value) <= DEADLINE_MS)) faults.add(`log line with ${name} ${String(value)}`);
     }
   }
   if (lines.length === 0) faults.add('no log line');

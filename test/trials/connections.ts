@@ -9,11 +9,11 @@ import { type Counts, Faults, LOAD_CLIENTS, megabytes, Skip, type Trial, underLo
 
 const QUERIES = 400;
 const AT_ONCE = 200;
-/** With TLS each costs the server a handshake, and us another. */
-const TLS_SHARE = 10;
-/** For the last sockets to close. */
+/** Divides the number of connections with TLS, because both sides need CPU time for each handshake. */
+const TLS_DIVISOR = 10;
+/** Pause for the last sockets to close. */
 const SETTLE_MS = 2_000;
-/** What the process may have grown by, whatever the number of connections: buffers of the allocator. */
+/** Allowed growth of the process, whatever the number of connections: buffers that the allocator keeps. */
 const GROWTH_MB = 150;
 const PROGRESS_MS = 10_000;
 
@@ -24,10 +24,10 @@ const SEARCH = requestBytes({ queries: ['a bridge'], topk: 3 });
 /** The beginning of a TLS handshake: a record that promises 512 bytes. */
 const HALF_HELLO = Buffer.from('16030102000100', 'hex');
 
-/** What a client does with its connection once it is there. `answered`: the first bytes have come. */
-type Kind = (socket: Socket, answered: Promise<void>) => void | Promise<void>;
+/** What a client does with its connection. `answered` resolves when the first bytes of an answer arrive. */
+type Behaviour = (socket: Socket, answered: Promise<void>) => void | Promise<void>;
 
-const KINDS: Readonly<Record<string, Kind>> = {
+const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'closed at once': (socket) => void socket.destroy(),
   'half a request, then closed': (socket) => void socket.end(HALF, () => socket.destroy()),
   'half a request, then reset': (socket) => void socket.write(HALF, () => socket.resetAndDestroy()),
@@ -44,7 +44,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   'a search, reset before its answer': (socket) => void socket.write(SEARCH, () => socket.resetAndDestroy()),
 };
 
-const TLS_KINDS: Readonly<Record<string, Kind>> = {
+const TLS_BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   'closed at once': (socket) => void socket.destroy(),
   'half a handshake, then closed': (socket) => void socket.write(HALF_HELLO, () => socket.destroy()),
   'plain HTTP, closed by the server': async (socket) => {
@@ -69,7 +69,7 @@ export const manyConnections: Trial = {
       async during(server) {
         await sleep(1_000);
         const before = await server.sample();
-        const counts = await openAndClose(server.port, KINDS, options.connections, options.onProgress);
+        const counts = await openAndClose(server.port, BEHAVIOURS, options.connections, options.onProgress);
         await sleep(SETTLE_MS);
         return found(counts, before, await server.sample(), LOAD_CLIENTS + 2);
       },
@@ -87,14 +87,14 @@ export const tlsConnections: Trial = {
     let result: ReturnType<typeof found>;
     let exit: unknown;
     try {
-      // What begins with the first connections is no growth.
-      await openAndClose(server.port, TLS_KINDS, 200);
+      // The first connections start threads and allocate buffers, which are no leak.
+      await openAndClose(server.port, TLS_BEHAVIOURS, 200);
       await sleep(SETTLE_MS);
       const before = await server.sample();
       const counts = await openAndClose(
         server.port,
-        TLS_KINDS,
-        Math.ceil(options.connections / TLS_SHARE),
+        TLS_BEHAVIOURS,
+        Math.ceil(options.connections / TLS_DIVISOR),
         options.onProgress,
       );
       await sleep(SETTLE_MS);
@@ -110,11 +110,11 @@ function found(
   counts: Readonly<Record<string, number>>,
   before: ProcessSample,
   after: Awaited<ReturnType<SoakServer['sample']>>,
-  /** The clients of the load may open or close theirs between the two looks, and /metrics is asked on one. */
-  handlesMore: number,
+  /** Allowed growth of the number of handles: connections of the load's clients and of the request for /metrics. */
+  moreHandles: number,
 ): { counts: Counts; faults: Readonly<Record<string, number>> } {
   const faults = new Faults();
-  if (after.handles > before.handles + handlesMore) faults.add('handles more', after.handles - before.handles);
+  if (after.handles > before.handles + moreHandles) faults.add('more handles', after.handles - before.handles);
   if (after.rssBytes > before.rssBytes + GROWTH_MB * 1e6) faults.add('more resident memory');
   for (const [what, count] of Object.entries(counts)) if (what.startsWith('not ')) faults.add(what, count);
   return {
@@ -127,14 +127,14 @@ function found(
   };
 }
 
-/** How many ended how. */
+/** Opens and closes connections; returns how many ended in each way. */
 async function openAndClose(
   port: number,
-  kinds: Readonly<Record<string, Kind>>,
+  behaviours: Readonly<Record<string, Behaviour>>,
   connections: number,
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Record<string, number>> {
-  const names = Object.keys(kinds);
+  const names = Object.keys(behaviours);
   const counts: Record<string, number> = Object.fromEntries(names.map((name) => [name, 0]));
   let next = 0;
   const progress = setInterval(() => onProgress(`${next} of ${connections} connections`), PROGRESS_MS);
@@ -142,8 +142,8 @@ async function openAndClose(
     while (next < connections) {
       const i = next++;
       const name = names[i % names.length]!;
-      const how = await connection(port, i, kinds[name]!);
-      const what = how === undefined ? name : `not ${name}: ${how}`;
+      const fault = await connection(port, i, behaviours[name]!);
+      const what = fault === undefined ? name : `not ${name}: ${fault}`;
       counts[what] = (counts[what] ?? 0) + 1;
     }
   };
@@ -152,37 +152,37 @@ async function openAndClose(
   return counts;
 }
 
-/** A server that says nothing for so long counts as failed. */
+/** A connection without any traffic for this time has failed. */
 const TIMEOUT_MS = 60_000;
 
-/** What went wrong; undefined: nothing. */
-async function connection(port: number, i: number, kind: Kind): Promise<string | undefined> {
-  // Ports of one address would run out: the side that closes keeps its own for a minute.
+/** Opens a connection and waits for its end; returns what went wrong, or undefined. */
+async function connection(port: number, i: number, behaviour: Behaviour): Promise<string | undefined> {
+  // Several addresses, because the ports of one would run out: the side that closes keeps its port for a minute.
   const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.${1 + (i % 200)}.1` });
-  let wrong: string | undefined = 'not connected';
-  const over = closed(socket);
+  let fault: string | undefined = 'not connected';
+  const ended = closed(socket);
   socket.on('error', () => undefined);
   socket.setTimeout(TIMEOUT_MS, () => {
-    wrong = 'no answer';
+    fault = 'no answer';
     socket.destroy();
   });
   socket.on('connect', () => {
-    wrong = 'no end';
+    fault = 'not closed';
     const answered = firstBytes(socket);
-    // Most kinds do not wait for it.
+    // Most behaviours do not wait for it, so a rejection would be unhandled.
     answered.catch(() => undefined);
-    Promise.resolve(kind(socket, answered)).then(
-      () => (wrong = undefined),
+    Promise.resolve(behaviour(socket, answered)).then(
+      () => (fault = undefined),
       (error: Error) => {
-        wrong = error.message;
+        fault = error.message;
         socket.destroy();
       },
     );
   });
-  await over;
-  // A kind that has seen the end itself says so in a later turn.
+  await ended;
+  // A behaviour that waits for the end of the connection completes after this promise.
   await sleep(0);
-  return wrong;
+  return fault;
 }
 
 const closed = (socket: Socket): Promise<void> => new Promise((resolve) => socket.once('close', () => resolve()));
@@ -196,7 +196,7 @@ function firstBytes(socket: Socket): Promise<void> {
 
 function secured(socket: Socket): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    // Bytes of the handshake are for TLS alone.
+    // Only the TLS socket may read the bytes of the handshake.
     socket.removeAllListeners('data');
     socket.pause();
     const secure = connectTls({ socket, rejectUnauthorized: false }, () => resolve(secure));

@@ -10,17 +10,17 @@ import { Faults, Skip, type Trial, underLoad } from './trial.ts';
 const QUERIES = 400;
 const FULL_DEVICE = '/dev/full';
 const DISK_KB = 1_024;
-/** Taken away when the disk has been full for a while. */
+/** A file that fills most of the disk; removing it makes space again. */
 const BALLAST_KB = 768;
 const FULL_FOR_MS = 1_000;
 const AGAIN_MS = 15_000;
-/** Not counted in `seconds`: as long as filling it takes. */
+/** The disk must be full within this time. */
 const FILL_MS = 60_000;
 
 export const logOnFullDevice: Trial = {
   name: 'no space for the log from the start',
   async run(options) {
-    if (!existsSync(FULL_DEVICE)) throw new Skip(`there is no ${FULL_DEVICE}`);
+    if (!existsSync(FULL_DEVICE)) throw new Skip(`${FULL_DEVICE} does not exist`);
     const log = openSync(FULL_DEVICE, 'w');
     try {
       return await underLoad(options.index, options, {
@@ -29,7 +29,7 @@ export const logOnFullDevice: Trial = {
         during: async () => ({ counts: {}, faults: {} }),
         async after(server, tally) {
           const lines = async () => metricOf(await server.metrics(), 'trawl_dropped_lines_total', 'log');
-          // Other lines than those of answers are among them; the last ones are tried a little after their answers.
+          // Other lines count too, and the last lines are written shortly after their answers.
           let dropped = await lines();
           const until = performance.now() + AGAIN_MS;
           for (; dropped < tally.answered && performance.now() < until; dropped = await lines()) await sleep(50);
@@ -43,9 +43,9 @@ export const logOnFullDevice: Trial = {
   },
 };
 
-/** A disk of a megabyte holds log and record until it is full, and later has room again. */
+/** Log and record are on a disk of 1 MiB, which fills up and later has space again. */
 export const fullDisk: Trial = {
-  name: 'the disk of the log and of --record runs full, and has room again',
+  name: 'the disk with the log and the --record file fills up, then has space again',
   async run(options) {
     const disk = join(options.folder, 'disk');
     await mkdir(disk);
@@ -59,7 +59,7 @@ export const fullDisk: Trial = {
     writeFileSync(ballast, Buffer.alloc(BALLAST_KB * 1024));
     const file = openSync(log, 'a');
     try {
-      let told = { answers: 0, queries: 0 };
+      let answered = { requests: 0, queries: 0 };
       let dropped = { log: Number.NaN, record: Number.NaN };
       const found = await underLoad(options.index, options, {
         server: { log: file, args: ['--record', record] },
@@ -72,7 +72,7 @@ export const fullDisk: Trial = {
           while (((await lines('log')) === 0 || (await lines('record')) === 0) && performance.now() < until) {
             await sleep(100);
           }
-          if (performance.now() >= until) faults.add('the disk never ran full');
+          if (performance.now() >= until) faults.add('the disk never filled up');
           await sleep(FULL_FOR_MS);
           while (!stopped()) await sleep(50);
           const sizes = [log, record].map((path) => readFileSync(path).length);
@@ -80,38 +80,38 @@ export const fullDisk: Trial = {
           const grown = (): boolean => [log, record].every((path, i) => readFileSync(path).length > sizes[i]!);
           const again = performance.now() + AGAIN_MS;
           while (!grown() && performance.now() < again) await sleep(50);
-          if (!grown()) faults.add('with room again nothing was written');
+          if (!grown()) faults.add('nothing was written when the disk had space again');
           return { counts: {}, faults: faults.counts };
         },
         async after(server, tally) {
-          // What was recorded or logged last is written behind its answer.
+          // The last lines of the log and the record are written after their answers.
           await sleep(2_000);
           const metrics = await server.metrics();
           const of = (what: string): number => metricOf(metrics, 'trawl_dropped_lines_total', what);
           dropped = { log: of('log'), record: of('record') };
-          told = { answers: tally.answered, queries: tally.queries };
+          answered = { requests: tally.answered, queries: tally.queries };
           return { counts: {}, faults: {} };
         },
       });
       const faults = new Faults();
       const logged = linesOf(log);
       const recorded = linesOf(record);
-      const answers = logged.whole.filter((line) => line.includes('"msg":"retrieved"')).length;
+      const loggedAnswers = logged.whole.filter((line) => line.includes('"msg":"retrieved"')).length;
       if (recorded.torn > 0) faults.add('torn lines in the record', recorded.torn);
-      // A line that the end of the disk has cut is one by itself.
-      if (logged.spoilt > 0) faults.add('lines of the log that another one has spoilt', logged.spoilt);
-      if (recorded.whole.length + dropped.record !== told.queries) {
+      // The disk may truncate a line of the log, but the next line must not continue it.
+      if (logged.mixed > 0) faults.add('truncated lines of the log that another line continues', logged.mixed);
+      if (recorded.whole.length + dropped.record !== answered.queries) {
         faults.add(
           'queries neither recorded nor counted',
-          Math.abs(recorded.whole.length + dropped.record - told.queries),
+          Math.abs(recorded.whole.length + dropped.record - answered.queries),
         );
       }
-      if (answers + dropped.log < told.answers) faults.add('log lines neither written nor counted');
+      if (loggedAnswers + dropped.log < answered.requests) faults.add('log lines neither written nor counted');
       return {
         counts: {
           ...found.counts,
           'log lines written': logged.whole.length,
-          'cut by the end of the disk': logged.torn,
+          'truncated by the full disk': logged.torn,
           'log lines dropped and counted': dropped.log,
           'queries recorded': recorded.whole.length,
           'queries dropped and counted': dropped.record,
@@ -125,14 +125,14 @@ export const fullDisk: Trial = {
   },
 };
 
-/** Of the lines that begin as JSON: the whole ones, how many have no end, and how many of these have another line behind them. */
-function linesOf(path: string): { whole: string[]; torn: number; spoilt: number } {
+/** Of the lines that begin as JSON: the whole ones, the number of torn ones, and how many of these another line continues. */
+function linesOf(path: string): { whole: string[]; torn: number; mixed: number } {
   const lines = readFileSync(path, 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('{'));
   const whole = lines.filter(isJson);
   const torn = lines.filter((line) => !isJson(line));
-  return { whole, torn: torn.length, spoilt: torn.filter((line) => line.lastIndexOf('{"level"') > 0).length };
+  return { whole, torn: torn.length, mixed: torn.filter((line) => line.lastIndexOf('{"level"') > 0).length };
 }
 
 function isJson(line: string): boolean {

@@ -3,57 +3,57 @@ import { rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Expected, expectedAnswers, faultOfLists, generationOf, soakQueries } from '../soak/expected-answers.ts';
-import { type Asking, requestBytes } from '../soak/good-client.ts';
+import { type MakeRequest, requestBytes } from '../soak/good-client.ts';
 import { metricOf, type SoakServer } from '../soak/soak-server.ts';
 import { Faults, megabytes, post, type Trial, underLoad } from './trial.ts';
 
 const QUERIES = 400;
 const EVERY_MS = 1_000;
-/** For the last request on an old generation, and for its threads to end. */
+/** Longest wait for the last request on an old generation. */
 const DRAIN_MS = 10_000;
 
-/** The generations that may answer, as one who asks for the swaps knows them. */
+/** The generations that may answer now, according to the reloads that the trial requested. */
 class Generations {
-  /** The one that answers; during a swap the next one too. */
+  /** The current generation; during a reload also the next one. */
   readonly serving = new Set<string>();
 
-  /** A snapshot. */
+  /** A copy of `serving`. */
   get now(): string[] {
     return [...this.serving];
   }
 }
 
-/** A link to an index is turned to another one and back, and reloaded each time. */
+/** Points a link at one index and then at the other, again and again, and reloads the server each time. */
 export const indexSwaps: Trial = {
   name: 'the index swapped every second under load',
   async run(options) {
     const link = join(options.folder, 'swapped');
-    await turn(link, options.index);
+    await pointLink(link, options.index);
     const queries = await soakQueries(QUERIES);
     const folders = [options.index, options.otherIndex];
-    const names = await Promise.all(folders.map(generationOf));
+    const ids = await Promise.all(folders.map(generationOf));
     const answers = new Map<string, ReadonlyMap<string, Expected>>();
-    for (const [i, folder] of folders.entries()) answers.set(names[i]!, await expectedAnswers(folder, queries));
+    for (const [i, folder] of folders.entries()) answers.set(ids[i]!, await expectedAnswers(folder, queries));
     const generations = new Generations();
-    generations.serving.add(names[0]!);
+    generations.serving.add(ids[0]!);
     const swaps = { done: 0, slowestMs: 0 };
-    let before: Held;
+    let before: Resources;
     return underLoad(link, options, {
       queries,
-      asking: askGenerations(answers, generations),
+      makeRequest: searchRequests(answers, generations),
       async during(server, stopped) {
         const faults = new Faults();
-        before = await held(server, folders);
-        // An even number, so that the first one serves in the end.
+        before = await resourcesOf(server, folders);
+        // An even number of swaps, so that the first index is served at the end.
         for (let next = 1; !stopped() || next === 0; next = 1 - next) {
           const begun = performance.now();
-          await turn(link, folders[next]!);
-          generations.serving.add(names[next]!);
+          await pointLink(link, folders[next]!);
+          generations.serving.add(ids[next]!);
           const { status, text } = await post(`${server.url}/admin/indexes/swapped/reload`);
-          generations.serving.delete(names[1 - next]!);
+          generations.serving.delete(ids[1 - next]!);
           if (status !== 200) faults.add(`a reload was answered with ${status} ${text}`);
-          else if ((JSON.parse(text) as { generation: string }).generation !== names[next]) {
-            faults.add('a reload tells another generation');
+          else if ((JSON.parse(text) as { generation: string }).generation !== ids[next]) {
+            faults.add('a reload returned the wrong generation');
           } else swaps.done++;
           const ms = performance.now() - begun;
           swaps.slowestMs = Math.max(swaps.slowestMs, ms);
@@ -68,15 +68,15 @@ export const indexSwaps: Trial = {
       async after(server) {
         const faults = new Faults();
         await drained(server);
-        const now = await held(server, folders);
+        const now = await resourcesOf(server, folders);
         if (now.draining !== 0) faults.add('generations still draining', now.draining);
         const [served, replaced] = now.folders;
         if (replaced!.files + replaced!.mappings > 0) faults.add('files or mappings of the index that was replaced');
-        // A reader of passages more holds a file more; generations that were kept would be one a swap.
+        // A new passage reader opens one more file; leaked generations would add files with every swap.
         const first = before.folders[0]!;
         if (served!.files > 4 * first.files || served!.mappings > 4 * first.mappings)
-          faults.add('old generations held');
-        if (now.threads > before.threads + 8) faults.add('threads more', now.threads - before.threads);
+          faults.add('old generations still open');
+        if (now.threads > before.threads + 8) faults.add('more threads', now.threads - before.threads);
         return {
           counts: {
             'files and mappings of the replaced index': replaced!.files + replaced!.mappings,
@@ -92,10 +92,13 @@ export const indexSwaps: Trial = {
   },
 };
 
-/** POST /v1/search, which tells its generation: the answer has to be that generation's, and that one has to be served then. */
-function askGenerations(answers: ReadonlyMap<string, ReadonlyMap<string, Expected>>, generations: Generations): Asking {
+/** Requests to POST /v1/search. The answer names its generation, which must be a served one; the hits must be its hits. */
+function searchRequests(
+  answers: ReadonlyMap<string, ReadonlyMap<string, Expected>>,
+  generations: Generations,
+): MakeRequest {
   return (queries, k) => {
-    const atFirst = generations.now;
+    const servedBefore = generations.now;
     return {
       request: requestBytes({ queries, k }, '/v1/search'),
       faultOf(body) {
@@ -104,8 +107,9 @@ function askGenerations(answers: ReadonlyMap<string, ReadonlyMap<string, Expecte
           results: { hits?: { id: unknown; score: number }[] }[];
         };
         const expected = answers.get(index.generation);
-        if (expected === undefined) return 'a generation that there is not';
-        if (![...atFirst, ...generations.now].includes(index.generation)) return 'a generation of before the request';
+        if (expected === undefined) return 'an unknown generation';
+        if (![...servedBefore, ...generations.now].includes(index.generation))
+          return 'a generation that was no longer served';
         return faultOfLists(
           results.map(({ hits }) => hits ?? []),
           queries,
@@ -117,7 +121,7 @@ function askGenerations(answers: ReadonlyMap<string, ReadonlyMap<string, Expecte
   };
 }
 
-interface Held {
+interface Resources {
   readonly folders: readonly { readonly files: number; readonly mappings: number }[];
   readonly handles: number;
   readonly threads: number;
@@ -125,8 +129,8 @@ interface Held {
   readonly draining: number;
 }
 
-/** What the process has open and mapped, below each folder. */
-async function held(server: SoakServer, folders: readonly string[]): Promise<Held> {
+/** The resources of the process, with the files that it has open and mapped in each folder. */
+async function resourcesOf(server: SoakServer, folders: readonly string[]): Promise<Resources> {
   const { handles, threads, rssBytes } = await server.sample();
   const draining = metricOf(await server.metrics(), 'trawl_index_draining');
   const proc = `/proc/${server.pid}`;
@@ -135,7 +139,7 @@ async function held(server: SoakServer, folders: readonly string[]): Promise<Hel
     try {
       return [readlinkSync(`${proc}/fd/${fd}`)];
     } catch {
-      // Closed since it was listed.
+      // It was closed after the folder was read.
       return [];
     }
   });
@@ -154,15 +158,16 @@ async function held(server: SoakServer, folders: readonly string[]): Promise<Hel
   };
 }
 
+/** Waits until the server has closed the old generations. */
 async function drained(server: SoakServer): Promise<void> {
   const until = performance.now() + DRAIN_MS;
   while (metricOf(await server.metrics(), 'trawl_index_draining') !== 0 && performance.now() < until) await sleep(100);
-  // Its threads end behind the last look at the files.
+  // The threads of a generation end after it stops counting as draining.
   await sleep(500);
 }
 
-/** Turns a link to another folder in one step. */
-async function turn(link: string, to: string): Promise<void> {
+/** Points a link at another folder, atomically. */
+async function pointLink(link: string, to: string): Promise<void> {
   await rm(`${link}.new`, { force: true });
   await symlink(to, `${link}.new`);
   await rename(`${link}.new`, link);

@@ -1,23 +1,23 @@
 import { existsSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A wall clock of another process that can be moved while it runs; its monotonic clock goes on as it is. */
+/** The wall clock of another process, which can be moved while it runs. Its monotonic clock does not change. */
 export interface MovingClock {
-  /** Environment of the process. */
+  /** Environment variables for the process. */
   readonly env: Readonly<Record<string, string>>;
-  /** What moves it. */
+  /** The means that moves the clock, for the report. */
   readonly how: string;
-  /** Whole hours from the true time. */
+  /** Sets the offset from the true time, in whole hours. */
   set(hours: number): void;
 }
 
-/** Where Debian's packages put it. */
+/** The paths of Debian's package. */
 const FAKETIME = [
   '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1',
   '/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1',
 ];
 
-/** libfaketime where it is installed (Debian: apt-get install libfaketime), else a module that is loaded first and moves Date. */
+/** Uses libfaketime if it is installed (Debian: apt-get install libfaketime), else a preloaded module that replaces Date. */
 export function movingClock(folder: string): MovingClock {
   const library = FAKETIME.find((path) => existsSync(path));
   return library === undefined ? movingDate(folder) : faketime(folder, library);
@@ -27,7 +27,7 @@ function faketime(folder: string, library: string): MovingClock {
   const file = join(folder, 'clock');
   const set = (hours: number): void => {
     writeFileSync(file, `${hours < 0 ? '-' : '+'}${Math.abs(hours)}h`);
-    // It reads the file again when its time has changed.
+    // libfaketime reads the file again when its modification time has changed.
     utimesSync(file, new Date(), new Date());
   };
   set(0);
@@ -45,9 +45,9 @@ function faketime(folder: string, library: string): MovingClock {
 
 const MODULE = `
 const { readFileSync } = require('node:fs');
-const True = Date;
-const now = () => True.now() + Number(readFileSync(process.env.TRIAL_CLOCK_FILE, 'utf8') || 0) * 3_600_000;
-globalThis.Date = class Date extends True {
+const RealDate = Date;
+const now = () => RealDate.now() + Number(readFileSync(process.env.TRIAL_CLOCK_FILE, 'utf8') || 0) * 3_600_000;
+globalThis.Date = class Date extends RealDate {
   constructor(...args) {
     if (args.length === 0) super(now());
     else super(...args);
@@ -58,8 +58,8 @@ globalThis.Date = class Date extends True {
 };
 `;
 
-/** Date alone, in all threads: what libraries in C ask for the time is told the true one. Exported for its test. */
-export function movingDate(folder: string): MovingClock {
+/** Moves only JavaScript's Date, in all threads; C libraries still see the true time. */
+function movingDate(folder: string): MovingClock {
   const [file, module] = [join(folder, 'clock-hours'), join(folder, 'moving-date.cjs')];
   const set = (hours: number): void => writeFileSync(file, String(hours));
   set(0);

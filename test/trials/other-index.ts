@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 
 /**
- * Options of `trawl index` for an index whose queries are embedded otherwise: an answer with the encoder of the one and
- * the vectors of the other would have neither's scores.
+ * Options of `trawl index` for an index whose queries have another prefix. An answer that mixed the encoder of one index with
+ * the vectors of the other would have the scores of neither.
  */
 export const otherPrefix: readonly string[] = ['--query-prefix', 'passages about: '];
 
-/** The passages of `from` with other ids, one a line: an index of them answers every query otherwise. */
+/** The JSONL rows of the file `from` with other ids, so that an index of them answers every query with other ids. */
 export async function otherPassages(from: string): Promise<string> {
   const lines = (await readFile(from, 'utf8')).split('\n').filter((line) => line !== '');
   return lines

@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { expectedAnswers } from '../soak/expected-answers.ts';
-import { type Asking, askRetrieve, GoodTally, goodClient } from '../soak/good-client.ts';
+import { GoodTally, goodClient, type MakeRequest, retrieveRequests } from '../soak/good-client.ts';
 import { type SoakServer, type SoakServerOptions, startSoakServer } from '../soak/soak-server.ts';
 
 export interface TrialOptions {
   readonly index: string;
-  /** Another one, whose answers to the same queries are others. */
+  /** An index with other answers to the same queries. */
   readonly otherIndex: string;
-  /** For links, copies and logs; it goes with the run. */
+  /** A scratch folder for links, copies and logs. */
   readonly folder: string;
-  /** Of each trial under load. */
+  /** Shortest duration of the load in each trial. */
   readonly seconds: number;
-  /** Opened and closed. */
+  /** Number of connections to open and close. */
   readonly connections: number;
-  /** Waits a minute and more until clients are cut that send too slowly. */
+  /** Also tests clients that send too slowly, which the server disconnects only after a minute. */
   readonly patient: boolean;
-  /** A line now and then, for a person. */
+  /** Called now and then with a line for people. */
   onProgress?(line: string): void;
 }
 
-/** What was done and seen, by name, in the order to be told. */
+/** What was done and seen, by name, in the order of the report. */
 export type Counts = Readonly<Record<string, number | string>>;
 
-/** What a trial found. Anything in `faults` is a failure. */
+/** The result of a trial, which failed if `faults` has an entry. */
 export interface Found {
   readonly counts: Counts;
   readonly faults: Readonly<Record<string, number>>;
@@ -32,11 +32,11 @@ export interface Found {
 export interface TrialResult extends Found {
   readonly name: string;
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** Why it was skipped, or what ended it. */
+  /** Why the trial was skipped, or the error that ended it. */
   readonly reason?: string;
 }
 
-/** One thing that a server is put through. It throws `Skip` where this machine cannot do it. */
+/** A trial of a server. It throws `Skip` if this machine cannot run it. */
 export interface Trial {
   readonly name: string;
   run(options: TrialOptions): Promise<Found>;
@@ -44,7 +44,7 @@ export interface Trial {
 
 export class Skip extends Error {}
 
-/** Runs trials one after another; none throws. */
+/** Runs trials one after another. Errors of a trial are part of its result. */
 export async function runTrials(
   trials: readonly Trial[],
   options: TrialOptions,
@@ -70,7 +70,7 @@ async function resultOf({ name, run }: Trial, options: TrialOptions): Promise<Tr
   }
 }
 
-/** Faults by name, with how often. */
+/** Counts faults by name. */
 export class Faults {
   readonly counts: Record<string, number> = {};
 
@@ -82,13 +82,13 @@ export class Faults {
 export interface LoadOptions {
   readonly server?: SoakServerOptions;
   readonly queries: readonly string[];
-  /** Default: POST /retrieve, with the answers that the index gives outside of a server. */
-  readonly asking?: Asking;
-  /** Whether refusals with 503 and Retry-After are right; else they are faults. */
+  /** Default: POST /retrieve, with the answers that the index gives without a server. */
+  readonly makeRequest?: MakeRequest;
+  /** Whether the server may refuse requests with 503 and Retry-After. Default: a refusal is a fault. */
   readonly mayRefuse?: boolean;
-  /** Runs beside the clients; the load lasts until it has ended, and `seconds` at least. */
+  /** Runs beside the clients. The load lasts until it has ended, and at least `seconds`. */
   during(server: SoakServer, stopped: () => boolean): Promise<Found>;
-  /** After the last answer, before the server is told to stop. */
+  /** Runs after the last answer, before the server is stopped. */
   after?(server: SoakServer, tally: GoodTally): Promise<Found>;
 }
 
@@ -96,10 +96,10 @@ export const LOAD_CLIENTS = 8;
 const SIZES = [1, 1, 2, 3, 16];
 const PROGRESS_MS = 10_000;
 
-/** A real server with clients whose every answer is checked, while something is done to it. */
+/** Starts a server under the load of good clients, whose every answer is checked, while `during` does something to it. */
 export async function underLoad(index: string, options: TrialOptions, load: LoadOptions): Promise<Found> {
   const { queries, during, after } = load;
-  const asking = load.asking ?? askRetrieve(await expectedAnswers(index, queries));
+  const makeRequest = load.makeRequest ?? retrieveRequests(await expectedAnswers(index, queries));
   const server = await startSoakServer(index, load.server ?? {});
   const tally = new GoodTally();
   const until = performance.now() + options.seconds * 1000;
@@ -112,7 +112,7 @@ export async function underLoad(index: string, options: TrialOptions, load: Load
   const clients = Array.from({ length: LOAD_CLIENTS }, (_, i) =>
     goodClient({
       port: server.port,
-      asking,
+      makeRequest,
       queries,
       tally,
       random: seededRandom(i + 1),
@@ -143,7 +143,7 @@ export async function underLoad(index: string, options: TrialOptions, load: Load
   };
 }
 
-/** POST of a JSON body, default none; the status and the body of the answer. */
+/** Posts a JSON body, by default {}; returns the status and the body of the answer. */
 export async function post(url: string, body: object = {}): Promise<{ status: number; text: string }> {
   const headers = { 'content-type': 'application/json' };
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });

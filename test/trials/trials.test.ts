@@ -7,7 +7,7 @@ import { otherPassages, otherPrefix } from './other-index.ts';
 import { runTrials } from './trial.ts';
 import { TRIALS } from './trials.ts';
 
-const skip = process.platform === 'linux' ? false : 'memory and handles are read in /proc, which this system has not';
+const skip = process.platform === 'linux' ? false : 'memory and handles are read from /proc, which only Linux has';
 
 const folder = await fileFolder();
 let index: string;

@@ -6,7 +6,7 @@ import { indexSwaps } from './index-swaps.ts';
 import { renamedFolder } from './renamed-folder.ts';
 import type { Trial } from './trial.ts';
 
-/** By the word that picks one. */
+/** The trials by the word that `--only` takes. */
 export const TRIALS: Readonly<Record<string, Trial>> = {
   swaps: indexSwaps,
   rename: renamedFolder,

@@ -36,7 +36,7 @@ test('the header has the bytes that faiss writes', () => {
   assert.equal(bytes.length, FAISS_HEADER_BYTES);
 });
 
-test('an L2 header differs in fourcc and metric type alone', () => {
+test('an L2 header differs only in fourcc and metric type', () => {
   const ip = encodeFlatHeader(HEADER);
   const l2 = encodeFlatHeader({ ...HEADER, metric: 'l2' });
   const changed = [...ip.keys()].filter((i) => ip[i] !== l2[i]);
@@ -53,7 +53,7 @@ test('cosine rows are stored in an inner-product file', () => {
   ]);
 });
 
-test('every header that is written is read back as it was', () => {
+test('every written header reads back unchanged', () => {
   const headers = fc.record({
     dimension: fc.integer({ min: 1, max: 2 ** 24 }),
     rows: fc.integer({ min: 0, max: 2 ** 39 }),
@@ -66,29 +66,29 @@ test('every header that is written is read back as it was', () => {
   );
 });
 
-test('a header may lie anywhere in a larger buffer', () => {
+test('a header may be anywhere in a larger buffer', () => {
   const buffer = new Uint8Array(200).fill(0xff);
   buffer.set(header(), 77);
   assert.deepEqual(decodeFlatHeader(buffer.subarray(77), 'x'), HEADER);
 });
 
-test('the size of the file is held against the header, to the byte', () => {
+test('a file must have exactly the size that its header gives', () => {
   const right = flatFileBytes(1000, 768);
   assert.equal(right, 45 + 1000 * 768 * 4);
   assert.deepEqual(decodeFlatHeader(header(), 'x', right), HEADER);
   for (const wrong of [right - 1, right + 1, 45, 0]) {
     assert.throws(
       () => decodeFlatHeader(header(), 'dir/v.faiss', wrong),
-      trawlError('INDEX_FILE_TRUNCATED', new RegExp(`^dir/v\\.faiss: ${wrong} bytes.* 3072045 bytes`)),
+      trawlError('INDEX_FILE_TRUNCATED', new RegExp(`^dir/v\\.faiss: has ${wrong} bytes.* 3072045 bytes`)),
     );
   }
 });
 
-test('a file shorter than the header is truncated at every length', () => {
+test('a file of any length below the header is refused as truncated', () => {
   for (let length = 0; length < FAISS_HEADER_BYTES; length++) {
     assert.throws(
       () => decodeFlatHeader(header().subarray(0, length), 'v.faiss'),
-      trawlError('INDEX_FILE_TRUNCATED', new RegExp(`^v\\.faiss: ${length} bytes`)),
+      trawlError('INDEX_FILE_TRUNCATED', new RegExp(`^v\\.faiss: has ${length} bytes`)),
     );
   }
 });
@@ -131,7 +131,7 @@ test('rows × dimension that wraps to a small number in 64 bits is refused', () 
   );
 });
 
-for (const [fourcc, kind] of [
+for (const [fourcc, type] of [
   ['IHNf', 'HNSW'],
   ['IwFl', 'IVF flat'],
   ['IwPQ', 'IVF-PQ'],
@@ -139,30 +139,30 @@ for (const [fourcc, kind] of [
   ['IxM2', 'ID-map'],
   ['IxFl', 'flat index of another metric'],
 ] as const) {
-  test(`a FAISS index of kind ${fourcc} is named as what it is`, () => {
+  test(`a FAISS index ${fourcc} is refused with the name of its type`, () => {
     const bytes = header();
     bytes.set(Buffer.from(fourcc), 0);
     assert.throws(
       () => decodeFlatHeader(bytes, 'v.faiss'),
-      trawlError('INDEX_FILE_FOREIGN', new RegExp(`${kind} .*\\(${fourcc}\\).*IxFI or IxF2`)),
+      trawlError('INDEX_FILE_FOREIGN', new RegExp(`${type} .*\\(${fourcc}\\).*IxFI or IxF2`)),
     );
   });
 }
 
-test('a file of another program is quoted by how it begins', () => {
+test('the refusal of another file quotes its first bytes', () => {
   const bytes = new Uint8Array(64);
   bytes.set(Buffer.from('SQLite format 3\0'));
   assert.throws(() => decodeFlatHeader(bytes, 'v'), trawlError('INDEX_FILE_FOREIGN', /begins with "SQLi"/));
 });
 
-test('a real IVF-PQ index is refused by its name', {
+test('a real IVF-PQ index is refused with the name of its type', {
   skip: withoutSharedData('flashrag_sample/wiki_sample.index'),
 }, () => {
   const bytes = readFileSync(sharedData('flashrag_sample/wiki_sample.index'));
   assert.throws(() => decodeFlatHeader(bytes, 'wiki', bytes.length), trawlError('INDEX_FILE_FOREIGN', /IVF-PQ/));
 });
 
-test('whatever the bytes, a header is read or refused with an error of ours', () => {
+test('any bytes are read as a header or refused with a TrawlError', () => {
   const seen = { read: 0, refused: 0 };
   const valid = fc.record({
     dimension: fc.integer({ min: 1, max: 4096 }),
@@ -182,7 +182,7 @@ test('whatever the bytes, a header is read or refused with an error of ours', ()
         const read = decodeFlatHeader(bytes, 'x');
         seen.read++;
         const again = encodeFlatHeader(read);
-        // All that matters is in the record: only the unused fields and the trained flag may differ.
+        // Only the unused fields and the trained flag may differ.
         for (const [i, byte] of again.entries()) if (i < 16 || i > 32) assert.equal(bytes[i], byte, `byte ${i}`);
       } catch (error) {
         if (!(error instanceof TrawlError)) throw error;

@@ -39,7 +39,7 @@ test('rows appended in blocks are in the file in order, and its size and checksu
   assert.deepEqual(read, values);
 });
 
-test('an index of no rows is a header alone', async (t) => {
+test('the file of an index without rows is only a header', async (t) => {
   const path = join(await tempFolder(t), 'v.faiss');
   const writer = await FlatIndexWriter.create(path, { ...SHAPE, rows: 0 });
   const { fileBytes } = await writer.finish();
@@ -48,7 +48,7 @@ test('an index of no rows is a header alone', async (t) => {
 });
 
 for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
-  test(`a row that holds ${bad} is refused by row and column, and nothing of its block is written`, async (t) => {
+  test(`a row that holds ${bad} is refused with row and column, and nothing of its block is written`, async (t) => {
     const path = join(await tempFolder(t), 'v.faiss');
     const writer = await FlatIndexWriter.create(path, SHAPE);
     t.after(() => writer.abandon());
@@ -57,14 +57,14 @@ for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINIT
     block[5 + 4] = bad;
     await assert.rejects(writer.append(block), (error: Error & { details?: unknown }) => {
       assert.deepEqual(error.details, { row: 4, column: 4 });
-      return trawlError('NON_FINITE_VECTOR', new RegExp(`row 4 holds ${bad} in column 4`))(error);
+      return trawlError('NON_FINITE_VECTOR', new RegExp(`row 4 has ${bad} in column 4`))(error);
     });
     assert.equal(writer.rowsWritten, 3);
     assert.equal(statSync(path).size, 45 + 60);
   });
 }
 
-test('denormals, zeros of both signs and the largest values are stored as they are', async (t) => {
+test('denormals, zeros of both signs and the largest values are stored unchanged', async (t) => {
   const path = join(await tempFolder(t), 'v.faiss');
   const values = Float32Array.of(2 ** -149, -(2 ** -149), -0, 0, 3.4028234663852886e38);
   const writer = await FlatIndexWriter.create(path, { ...SHAPE, rows: 1 });
@@ -73,7 +73,7 @@ test('denormals, zeros of both signs and the largest values are stored as they a
   assert.deepEqual(readFileSync(path).subarray(45), Buffer.from(values.buffer));
 });
 
-test('part of a row, and more rows than announced, are defects', async (t) => {
+test('a part of a row, and more rows than `create` was called with, are refused as bugs', async (t) => {
   const writer = await FlatIndexWriter.create(join(await tempFolder(t), 'v.faiss'), SHAPE);
   t.after(() => writer.abandon());
   await assert.rejects(writer.append(new Float32Array(6)), trawlError('INTERNAL', /This is a bug/));
@@ -81,7 +81,7 @@ test('part of a row, and more rows than announced, are defects', async (t) => {
   assert.equal(writer.rowsWritten, 0);
 });
 
-test('finishing early is a defect, and the writer can still be abandoned, twice', async (t) => {
+test('finishing early is refused as a bug, and the writer can still be abandoned, twice', async (t) => {
   const writer = await FlatIndexWriter.create(join(await tempFolder(t), 'v.faiss'), SHAPE);
   await writer.append(new Float32Array(30));
   await assert.rejects(writer.finish(), trawlError('INTERNAL', /6 of 7 rows written/));

@@ -2,11 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Metric } from '../../src/metric.ts';
+import type { RowBitmap } from '../../src/row-bitmap.ts';
+import { TopK } from '../../src/top-k.ts';
 import { FlatIndexWriter } from '../../src/vector-index/flat-index-writer.ts';
 import type { IndexSource, ShardSource } from '../../src/vector-index/index-source.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
-import { referenceTopK } from '../../src/vector-index/reference-search.ts';
-import type { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
+import { type ReferenceInput, referenceSearch } from '../../src/vector-index/reference-search.ts';
 import type { SearchResult } from '../../src/vector-index/vector-index.ts';
 import { seededNormal, seededRandom } from '../helpers/seeded-random.ts';
 
@@ -20,17 +21,17 @@ export function normalRows(count: number, dimension: number, seed: number): Rows
   return { values: Float32Array.from({ length: count * dimension }, () => normal()), dimension };
 }
 
-/** Values −1, 0 and 1: full of rows with equal scores. */
+/** Values −1, 0 and 1, which give many equal scores. */
 export function ternaryRows(count: number, dimension: number, seed: number): Rows {
   const random = seededRandom(seed);
   return { values: Float32Array.from({ length: count * dimension }, () => Math.floor(random() * 3) - 1), dimension };
 }
 
-/** The rows as FAISS flat files, one a shard, of as equal size as possible. */
+/** Writes the rows as FAISS flat files, one a shard, of about equal size. */
 export async function writeSource(
   folder: string,
   { values, dimension }: Rows,
-  { metric = 'inner-product', shards = 1, alive }: { metric?: Metric; shards?: number; alive?: RowBitmap } = {},
+  { metric = 'inner-product', shards = 1, liveRows }: { metric?: Metric; shards?: number; liveRows?: RowBitmap } = {},
 ): Promise<IndexSource> {
   const rows = values.length / dimension;
   const sources: ShardSource[] = [];
@@ -42,10 +43,10 @@ export async function writeSource(
     await writer.append(values.subarray(firstRow * dimension, end * dimension));
     sources.push({ firstRow, rows: end - firstRow, segments: [(await writer.finish()).segment] });
   }
-  return { dimension, metric, rows, shards: sources, ...(alive === undefined ? {} : { alive }) };
+  return { dimension, metric, rows, shards: sources, ...(liveRows === undefined ? {} : { liveRows }) };
 }
 
-/** The rows as a bare file of float32 that nothing has checked. */
+/** Writes the rows as a raw float32 file, without a check for NaN. */
 export async function writeUnchecked(folder: string, { values, dimension }: Rows): Promise<IndexSource> {
   const path = join(folder, 'unchecked.f32');
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
@@ -61,7 +62,7 @@ export async function openForTest(t: TestContext, source: IndexSource, threads?:
   return index;
 }
 
-/** What `referenceTopK` would return of the same search. */
+/** A search result in the form of `expectedHits`. */
 export function hitsOf(result: SearchResult, k: number): { rows: number[]; scores: number[] }[] {
   return Array.from(result.counts, (count, q) => ({
     rows: [...result.rows.subarray(q * k, q * k + count)],
@@ -87,4 +88,11 @@ export function expectedHits(
     },
     k,
   );
+}
+
+/** Row numbers and float64 scores of each query's k best rows, best first. */
+function referenceTopK(input: ReferenceInput, k: number): { rows: number[]; scores: number[] }[] {
+  const heaps = Array.from({ length: input.queryCount }, () => new TopK(k));
+  referenceSearch(input, heaps);
+  return heaps.map((heap) => heap.sorted());
 }

@@ -11,7 +11,7 @@ import { expectedHits, hitsOf, openForTest, type Rows, writeSource } from './ind
 const E5 = 'flashrag_sample/e5_flat_sample.index';
 const SCIFACT = 'scifact_tevatron_emb/faiss_golden_rank_top100.txt';
 
-test('the index of real E5 vectors that FAISS wrote is searched where it lies', {
+test('an index of real E5 vectors that FAISS wrote is searched in place', {
   skip: withoutSharedData(E5),
 }, async (t) => {
   const path = sharedData(E5);
@@ -26,11 +26,11 @@ test('the index of real E5 vectors that FAISS wrote is searched where it lies', 
   const result = await index.search({ queries: rows.values, count: 1000, k: 10 });
   const first = { values: rows.values.subarray(0, 100 * 768), dimension: 768 };
   assert.deepEqual(hitsOf(result, 10).slice(0, 100), expectedHits(rows, first, 10));
-  // Normalised vectors: nothing is nearer to a row than the row itself.
+  // Of normalised vectors the row itself is the nearest.
   for (let row = 0; row < 1000; row++) assert.equal(result.rows[row * 10], row);
 });
 
-test('the published FAISS top-100 of SciFact is ours but for near-ties', {
+test('the top 100 of SciFact equal those that FAISS published, except for near-ties', {
   skip: withoutSharedData(SCIFACT),
 }, async (t) => {
   const folder = 'scifact_tevatron_emb';

@@ -6,9 +6,9 @@ import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { METRICS } from '../../src/metric.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import type { IndexSource } from '../../src/vector-index/index-source.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
-import { RowBitmap } from '../../src/vector-index/row-bitmap.ts';
 import { runModule } from '../helpers/run-module.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -42,7 +42,7 @@ function both(a: RowBitmap, b: RowBitmap): RowBitmap {
   );
 }
 
-/** A search that takes some tenths of a second, for what happens meanwhile. */
+/** A search that takes some tenths of a second. */
 async function slowIndex(folder: string): Promise<{ source: IndexSource; queries: Rows }> {
   return { source: await writeSource(folder, normalRows(20_000, 32, 1)), queries: normalRows(300, 32, 2) };
 }
@@ -92,7 +92,7 @@ test('the same query gives the same bits in any batch, with any threads and shar
   );
 });
 
-test('an index wider than a block of rows is searched whole', async (t) => {
+test('an index larger than a block of rows is searched completely', async (t) => {
   // 4 MiB hold 1,024 rows of 1,024 dimensions: one thread reads three blocks, the last not full.
   const rows = normalRows(2500, 1024, 31);
   const queries = { values: rows.values.slice(2499 * 1024), dimension: 1024 };
@@ -102,7 +102,7 @@ test('an index wider than a block of rows is searched whole', async (t) => {
   assert.equal(result.rows[0], 2499);
 });
 
-test('equal rows come in the order of their numbers, across shards and threads', async (t) => {
+test('equal rows are ordered by row number, across shards and threads', async (t) => {
   const rows = { values: new Float32Array(3000 * 2).fill(1), dimension: 2 };
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows, { shards: 4 }), 3);
   const result = await index.search(request({ values: Float32Array.of(1, 2), dimension: 2 }, 2000));
@@ -112,7 +112,7 @@ test('equal rows come in the order of their numbers, across shards and threads',
   );
 });
 
-test('more than there are rows gives all rows and −1 behind them', async (t) => {
+test('with k above the number of rows all rows are returned, then −1', async (t) => {
   const rows = { values: Float32Array.of(1, 2, 3), dimension: 1 };
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows), 2);
   const result = await index.search({ queries: Float32Array.of(1, -1), count: 2, k: 5 });
@@ -121,22 +121,25 @@ test('more than there are rows gives all rows and −1 behind them', async (t) =
   assert.deepEqual([...result.scores.subarray(0, 3)], [3, 2, 1]);
 });
 
-test('only rows of the filter are found, and never a tombstone', async (t) => {
+test('only live rows of the filter are found', async (t) => {
   const folder = await tempFolder(t);
   const rows = ternaryRows(3100, 4, 41);
   const queries = normalRows(3, 4, 42);
-  const alive = bitmapOf(3100, 43, 0.7);
+  const liveRows = bitmapOf(3100, 43, 0.7);
   const filter = bitmapOf(3100, 44, 0.1);
   const whole = await openForTest(t, await writeSource(folder, rows, { shards: 3 }), 2);
-  const removed = await openForTest(t, await writeSource(folder, rows, { shards: 3, alive }), 2);
+  const withDeleted = await openForTest(t, await writeSource(folder, rows, { shards: 3, liveRows }), 2);
   const k = 600;
   const search = async (index: ReferenceIndex, bitmap?: RowBitmap): Promise<unknown> =>
     hitsOf(await index.search({ ...request(queries, k), ...(bitmap === undefined ? {} : { filter: bitmap }) }), k);
   assert.deepEqual(await search(whole, filter), expectedHits(rows, queries, k, { filter }));
-  assert.deepEqual(await search(removed), expectedHits(rows, queries, k, { filter: alive }));
-  assert.deepEqual(await search(removed, filter), expectedHits(rows, queries, k, { filter: both(alive, filter) }));
+  assert.deepEqual(await search(withDeleted), expectedHits(rows, queries, k, { filter: liveRows }));
+  assert.deepEqual(
+    await search(withDeleted, filter),
+    expectedHits(rows, queries, k, { filter: both(liveRows, filter) }),
+  );
   assert.deepEqual(await search(whole, new RowBitmap(3100)), Array(3).fill({ rows: [], scores: [] }));
-  assert.equal(removed.rows, 3100, 'tombstones keep their numbers');
+  assert.equal(withDeleted.rows, 3100, 'deleted rows keep their numbers');
 });
 
 test('a filter for another number of rows is refused', async (t) => {
@@ -163,7 +166,7 @@ test('a filter and queries may be changed as soon as the search is called', asyn
   assert.deepEqual(hitsOf(await running, 5), expected);
 });
 
-test('an index without rows answers every query with nothing', async (t) => {
+test('an index without rows has no hits', async (t) => {
   const folder = await tempFolder(t);
   for (const source of [
     await writeSource(folder, { values: new Float32Array(0), dimension: 3 }),
@@ -176,7 +179,7 @@ test('an index without rows answers every query with nothing', async (t) => {
   }
 });
 
-test('empty shards between others take no row number', async (t) => {
+test('an empty shard does not change the row numbers of later shards', async (t) => {
   const rows = normalRows(3, 2, 9);
   const source = await writeSource(await tempFolder(t), rows, { shards: 5 });
   assert.ok(source.shards.some((shard) => shard.rows === 0));
@@ -185,13 +188,13 @@ test('empty shards between others take no row number', async (t) => {
   assert.deepEqual(hitsOf(await index.search(request(queries, 3)), 3), expectedHits(rows, queries, 3));
 });
 
-test('no queries are answered with nothing', async (t) => {
+test('a search without queries has an empty result', async (t) => {
   const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 2, 1)));
   const result = await index.search({ queries: new Float32Array(0), count: 0, k: 3 });
   assert.deepEqual([result.counts.length, result.rows.length, result.scores.length], [0, 0, 0]);
 });
 
-test('float16 rows give the scores of the float32 they stand for', async (t) => {
+test('float16 rows have the scores of the equal float32 rows', async (t) => {
   const folder = await tempFolder(t);
   const halves = Uint16Array.of(0x3c00, 0xc000, 0x3800, 0x7bff, 0x0001, 0x4200);
   const path = join(folder, 'vectors.f16');
@@ -207,19 +210,19 @@ test('float16 rows give the scores of the float32 they stand for', async (t) => 
   );
 });
 
-test('a query that is not finite is refused by query and column before anything is scanned', async (t) => {
+test('a query that is not finite is refused with query and column before the scan', async (t) => {
   const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 3, 1)));
   for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
     const queries = new Float32Array(9);
     queries[5] = bad;
     await assert.rejects(index.search({ queries, count: 3, k: 1 }), (error: Error & { details?: unknown }) => {
       assert.deepEqual(error.details, { query: 1, column: 2 });
-      return trawlError('NON_FINITE_QUERY', new RegExp(`Query 1 holds ${bad} in column 2`))(error);
+      return trawlError('NON_FINITE_QUERY', new RegExp(`Query 1 has ${bad} in column 2`))(error);
     });
   }
 });
 
-test('a stored row that is not finite is refused by its number in the index and column', async (t) => {
+test('a stored row that is not finite is refused with its row number and column', async (t) => {
   for (const [metric, bad] of [
     ['inner-product', Number.NaN],
     ['l2', Number.NEGATIVE_INFINITY],
@@ -230,16 +233,16 @@ test('a stored row that is not finite is refused by its number in the index and 
     const index = await openForTest(t, { ...(await writeUnchecked(await tempFolder(t), rows)), metric }, 2);
     await assert.rejects(index.search(request(normalRows(1, 3, 2), 4)), (error: Error & { details?: unknown }) => {
       assert.deepEqual(error.details, { row: 2050, column: 2 });
-      return trawlError('NON_FINITE_VECTOR', /Row 2050 holds .* in column 2/)(error);
+      return trawlError('NON_FINITE_VECTOR', /Row 2050 has .* in column 2/)(error);
     });
     const filter = new RowBitmap(2100);
     filter.add(3);
     const result = await index.search({ ...request(normalRows(1, 3, 2), 4), filter });
-    assert.deepEqual([...result.rows], [3, -1, -1, -1], 'a row that is filtered out is not looked at');
+    assert.deepEqual([...result.rows], [3, -1, -1, -1], 'a row outside the filter is not scored');
   }
 });
 
-test('a score beyond float32 is refused with its query, one just within is returned', async (t) => {
+test('a score beyond float32 is refused with its query; the largest float32 is returned', async (t) => {
   const rows = { values: Float32Array.of(1, 1, 3e38, 3e38), dimension: 2 };
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows));
   const fits = await index.search({ queries: Float32Array.of(0.5, 0.5), count: 1, k: 1 });
@@ -268,7 +271,7 @@ test('queries of another length than count × dimension are refused', async (t) 
   }
 });
 
-test('a k or count that is no such number is refused', async (t) => {
+test('a k or count out of range is refused', async (t) => {
   const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 2, 1)));
   for (const k of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     await assert.rejects(index.search({ queries: new Float32Array(2), count: 1, k }), RangeError);
@@ -276,14 +279,14 @@ test('a k or count that is no such number is refused', async (t) => {
   await assert.rejects(index.search({ queries: new Float32Array(1), count: 0.5, k: 1 }), RangeError);
 });
 
-test('a number of threads that is none is refused', async (t) => {
+test('an invalid number of threads is refused', async (t) => {
   const source = await writeSource(await tempFolder(t), normalRows(5, 2, 1));
   for (const threads of [0, -1, 1.5, Number.NaN]) {
-    await assert.rejects(ReferenceIndex.open(source, { threads }), /threads is .*positive integer/);
+    await assert.rejects(ReferenceIndex.open(source, { threads }), /threads is .*whole number from 1/);
   }
 });
 
-test('a missing or short file is refused at opening, by name', async (t) => {
+test('a missing or short file is refused by name when the index opens', async (t) => {
   const folder = await tempFolder(t);
   const source = await writeSource(folder, normalRows(10, 4, 1), { shards: 2 });
   truncateSync(source.shards[1]!.segments[0]!.path, 100);
@@ -292,7 +295,7 @@ test('a missing or short file is refused at opening, by name', async (t) => {
   await assert.rejects(ReferenceIndex.open(source), trawlError('INDEX_FILE_MISSING', /vectors-0-of-2\.faiss/));
 });
 
-test('a file that is cut while the index is open fails the search by name and no other', async (t) => {
+test('a file that is truncated while the index is open fails the search by name and no other', async (t) => {
   const source = await writeSource(await tempFolder(t), normalRows(10, 4, 1));
   const index = await openForTest(t, source);
   truncateSync(source.shards[0]!.segments[0]!.path, 100);
@@ -304,7 +307,7 @@ test('a file that is cut while the index is open fails the search by name and no
   assert.equal(none.counts.length, 0);
 });
 
-test('searches at the same time get each its own answer', async (t) => {
+test('concurrent searches get their own answers', async (t) => {
   const rows = normalRows(3000, 8, 51);
   const index = await openForTest(t, await writeSource(await tempFolder(t), rows, { shards: 2 }), 2);
   await Promise.all(
@@ -334,7 +337,7 @@ test('aborting ends a running search, and the index answers the next', async (t)
   assert.equal(next.counts[0], 3);
 });
 
-test('a search that waits behind another is cancelled at once', async (t) => {
+test('a search that waits for another is cancelled at once', async (t) => {
   const { source, queries } = await slowIndex(await tempFolder(t));
   const index = await openForTest(t, source, 1);
   const controller = new AbortController();
@@ -370,12 +373,12 @@ test('closing waits for running searches, and refuses later ones', async (t) => 
   await assert.rejects(index.search(request(queries, 1)), trawlError('NOT_READY'));
 });
 
-test('closing twice at the same time is one closing', async (t) => {
+test('closing twice at the same time works', async (t) => {
   const index = await openForTest(t, await writeSource(await tempFolder(t), normalRows(5, 2, 1)), 2);
   await Promise.all([index.close(), index.close()]);
 });
 
-test('when a thread dies, running and later searches fail instead of waiting for ever', async (t) => {
+test('when a thread dies, running and later searches fail', async (t) => {
   const { source, queries } = await slowIndex(await tempFolder(t));
   const threads: Worker[] = [];
   const onWorker = (worker: Worker): number => threads.push(worker);
@@ -390,7 +393,7 @@ test('when a thread dies, running and later searches fail instead of waiting for
   await index.close();
 });
 
-test('an open index does not keep the process alive, a search and a close do', async (t) => {
+test('a search or a close keeps the process alive, an open index does not', async (t) => {
   const source = await writeSource(await tempFolder(t), normalRows(3000, 32, 1));
   const { status, stdout, stderr } = runModule(`
     const { ReferenceIndex } = await import('#root/src/vector-index/reference-index.js');

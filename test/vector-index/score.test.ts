@@ -21,7 +21,7 @@ const pairs = fc
   );
 
 test('an inner product is summed in float64 in index order', () => {
-  // In float64, 2^60 + 1 is 2^60: only the given order of summation gives these.
+  // In float64, 2^60 + 1 is 2^60: only this order of summation gives these values.
   assert.equal(score('inner-product', [1, 1, 1], [2 ** 60, 1, -(2 ** 60)]), 0);
   assert.equal(score('inner-product', [1, 1, 1], [2 ** 60, -(2 ** 60), 1]), 1);
   // Four running sums, as a vectorised loop has them, would give 1.
@@ -52,7 +52,7 @@ test('L2 of identical vectors is 0, never −0, and no score is positive', () =>
   );
 });
 
-test('near-duplicates are told apart by L2 where norms and a dot product would cancel', () => {
+test('L2 distinguishes near-duplicates for which norms and a dot product cancel', () => {
   const big = 2 ** 20;
   assert.equal(score('l2', [big, 0], [big, 2 ** -20]), -(2 ** -40));
 });
@@ -70,13 +70,13 @@ test('cosine is the dot product divided by one norm, then the other', () => {
   assert.equal(score('cosine', q, x), dot(q32, x32) / Math.sqrt(dot(q32, q32)) / Math.sqrt(dot(x32, x32)));
 });
 
-test('cosine is 0 where a norm is 0', () => {
+test('cosine is 0 if a norm is 0', () => {
   assert.ok(Object.is(score('cosine', [0, 0], [1, 2]), 0));
   assert.ok(Object.is(score('cosine', [1, 2], [0, -0]), 0));
   assert.ok(Object.is(score('cosine', [0, 0], [0, 0]), 0));
 });
 
-test('cosine of the smallest and of the largest vectors is neither lost nor infinite', () => {
+test('cosine of the smallest and of the largest vectors neither underflows nor overflows', () => {
   assert.equal(score('cosine', [TINY, 0], [TINY, 0]), 1);
   assert.equal(score('cosine', [FLT_MAX, FLT_MAX], [-FLT_MAX, -FLT_MAX]).toFixed(12), '-1.000000000000');
   assert.equal(score('cosine', [TINY], [FLT_MAX]), 1);
@@ -99,7 +99,7 @@ test('scores of finite vectors are finite and never −0, for every metric', () 
   }
 });
 
-test('vectors are taken from where they start', () => {
+test('vectors are read from their start positions', () => {
   const queries = Float32Array.of(9, 9, 1, 2);
   const rows = Float32Array.of(9, 3, 4, 9);
   assert.equal(scoreFunction('inner-product', 2)(queries, 2, rows, 1), 11);

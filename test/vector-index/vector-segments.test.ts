@@ -12,12 +12,12 @@ import { normalRows } from './index-files.ts';
 interface Cut {
   /** Byte at which the next segment begins. */
   readonly at: number;
-  /** Bytes of another kind before and after the segment in its file. */
+  /** Other bytes before and after the segment in its file. */
   readonly before: number;
   readonly after: number;
 }
 
-/** Spreads bytes over one file a cut. */
+/** Splits bytes into files, one for each cut. */
 async function writeSegments(
   folder: string,
   bytes: Uint8Array,
@@ -39,7 +39,7 @@ function bytesOf(values: Float32Array): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
 
-test('rows are the same wherever files are cut, inside a row or a number, at any offset', async (t) => {
+test('rows are read however they are split into files, even inside a row or a number, and at any offset', async (t) => {
   const folder = await tempFolder(t);
   const { values, dimension } = normalRows(23, 7, 5);
   const bytes = bytesOf(values);
@@ -100,7 +100,7 @@ test('a target that is part of a larger buffer is filled and nothing beside it',
   assert.deepEqual([...buffer.subarray(4)], [...values.subarray(4, 6), 9, 9], 'nothing was written past the view');
 });
 
-test('rows that are not there are a RangeError', async (t) => {
+test('rows out of range are a RangeError', async (t) => {
   const segments = await writeSegments(await tempFolder(t), new Uint8Array(24), [{ at: 0, before: 0, after: 8 }]);
   const reader = new SegmentReader(segments, 2);
   t.after(() => reader.close());
@@ -110,7 +110,7 @@ test('rows that are not there are a RangeError', async (t) => {
   reader.read(3, 0, new Float32Array(0));
 });
 
-test('no segments are no rows', () => {
+test('without segments there are no rows', () => {
   const reader = new SegmentReader([], 4);
   assert.equal(reader.rows, 0);
   reader.read(0, 0, new Float32Array(0));
@@ -124,7 +124,7 @@ test('a missing file is named', async (t) => {
   assert.throws(() => new SegmentReader(segments, 2), trawlError('INDEX_FILE_MISSING', /\/gone: cannot be opened/));
 });
 
-test('a file that ends before its rows do is named, be it one byte', async (t) => {
+test('a file that ends before its rows, even by one byte, is refused by name', async (t) => {
   const folder = await tempFolder(t);
   const segments = await writeSegments(folder, new Uint8Array(32), [
     { at: 0, before: 45, after: 0 },
@@ -138,7 +138,7 @@ test('a file that ends before its rows do is named, be it one byte', async (t) =
   );
 });
 
-test('a file that becomes shorter while it is open is truncated, not zeros', async (t) => {
+test('a file that becomes shorter while it is open is refused as truncated, not read as zeros', async (t) => {
   const folder = await tempFolder(t);
   const segments = await writeSegments(folder, new Uint8Array(64), [{ at: 0, before: 0, after: 0 }]);
   const reader = new SegmentReader(segments, 2);
@@ -147,14 +147,14 @@ test('a file that becomes shorter while it is open is truncated, not zeros', asy
   assert.throws(() => reader.read(0, 8, new Float32Array(16)), trawlError('INDEX_FILE_TRUNCATED', /part_0/));
 });
 
-test('a folder in place of a file is refused by name', async (t) => {
+test('a folder instead of a file is refused by name', async (t) => {
   const folder = await tempFolder(t);
   await mkdir(join(folder, 'vectors'));
   const segment = { path: join(folder, 'vectors'), offset: 0, bytes: 2 ** 20, dtype: 'float32' as const };
   assert.throws(() => new SegmentReader([segment], 4), trawlError('INDEX_FILE_TRUNCATED', /vectors/));
 });
 
-test('bytes that are no whole number of rows, and mixed types, are a bad manifest', async (t) => {
+test('a part of a row, and mixed types, are refused as a bad manifest', async (t) => {
   const folder = await tempFolder(t);
   const [whole] = await writeSegments(folder, new Uint8Array(24), [{ at: 0, before: 0, after: 0 }]);
   assert.throws(

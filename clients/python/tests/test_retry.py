@@ -1,4 +1,4 @@
-"""What is repeated, and what is not."""
+"""Which calls are repeated, and after what wait."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refusal(status: int, code: str, retry_after: str | None = None) -> Answer:
 
 
 class TestRetry(unittest.IsolatedAsyncioTestCase):
-    """Both clients, against answers written here."""
+    """Both clients against scripted answers."""
 
     async def both(self, answers: list[Answer], retry: Retry, requests: int, error: type[Exception] | None) -> None:
         with ScriptedServer(*answers) as server, TrawlClient(server.url, retry=retry) as client:
@@ -48,7 +48,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
                         await client_async.indexes()
             self.assertEqual(len(server.requests), requests)
 
-    async def test_a_503_is_repeated_until_there_is_an_answer(self) -> None:
+    async def test_a_503_is_repeated_until_an_answer_comes(self) -> None:
         await self.both([refusal(503, "NOT_READY"), refusal(503, "OVERLOADED", "0"), INDEXES], SHORT, 3, None)
 
     async def test_the_last_503_is_raised(self) -> None:
@@ -62,7 +62,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
         for status in (400, 404, 422, 429, 500, 501):
             await self.both([refusal(status, "INVALID_REQUEST")], SHORT, 1, TrawlResponseError)
 
-    async def test_retry_after_is_waited_for(self) -> None:
+    async def test_it_waits_as_long_as_retry_after_says(self) -> None:
         with (
             ScriptedServer(refusal(503, "NOT_READY", "1"), INDEXES) as server,
             TrawlClient(server.url, retry=SHORT) as client,
@@ -71,7 +71,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             client.indexes()
             self.assertGreaterEqual(time.monotonic() - start, 1.0)
 
-    def test_waits_are_those_asked_for_and_no_longer_than_allowed(self) -> None:
+    def test_waits_follow_retry_after_or_grow_up_to_the_maximum(self) -> None:
         retry = Retry(first_wait_s=0.5, max_wait_s=4)
         self.assertEqual(retry.wait_s(0, "3"), 3)
         self.assertEqual(retry.wait_s(0, "600"), 4)
@@ -85,14 +85,15 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             self.assertTrue(longest / 2 <= wait <= longest, wait)
         self.assertLessEqual(retry.wait_s(100_000, None), 4)
 
-    def test_settings_that_mean_nothing_are_refused(self) -> None:
+    def test_invalid_settings_are_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "attempts is 0"):
             Retry(attempts=0)
-        with self.assertRaises(ValueError):
-            Retry(max_wait_s=-1)
+        for name in ("first_wait_s", "max_wait_s", "cooldown_s"):
+            with self.assertRaisesRegex(ValueError, f"{name} is -1"):
+                Retry(**{name: -1})
 
-    def test_a_slow_answer_is_not_asked_for_twice(self) -> None:
-        # A socket that takes connections and never answers.
+    def test_a_read_that_timed_out_is_not_repeated(self) -> None:
+        # Accepts connections and never answers.
         with socket.create_server(("127.0.0.1", 0)) as silent:
             port = silent.getsockname()[1]
             with (
@@ -101,11 +102,11 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             ):
                 client.indexes()
 
-    def test_errors_of_strange_servers_are_told(self) -> None:
+    def test_a_reply_that_is_not_a_trawl_servers_raises_an_error(self) -> None:
         strange: tuple[tuple[Answer, str], ...] = (
             ((200, {}, b"<html>"), "not JSON"),
             ((200, {}, [1]), "JSON list"),
-            ((200, {}, {"ok": 1}), "not a Trawl"),
+            ((200, {}, {"ok": 1}), "not that of a Trawl server"),
         )
         for answer, text in strange:
             with (
@@ -122,7 +123,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             client.indexes()
         self.assertEqual((raised.exception.status, raised.exception.code), (502, "UNKNOWN"))
 
-    def test_the_key_and_large_ids_are_sent_as_they_are_meant(self) -> None:
+    def test_the_api_key_and_large_ids_are_sent_exactly(self) -> None:
         body = {
             "index": {"name": "i", "generation": "g"},
             "results": [{"ok": False, "error": {"code": "ENCODING_FAILED", "message": "No."}}],
@@ -139,7 +140,7 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
             response.raise_for_errors()
         self.assertEqual(raised.exception.code, "ENCODING_FAILED")
 
-    def test_starting_servers_are_waited_for(self) -> None:
+    def test_it_waits_for_a_server_that_starts(self) -> None:
         starting: Answer = (503, {"retry-after": "2"}, {"status": "starting", "progress": "mapping"})
         ready: Answer = (200, {}, {"status": "ready", "rows": 3})
         with ScriptedServer(starting, starting, ready) as server, TrawlClient(server.url) as client:
@@ -153,9 +154,9 @@ class TestRetry(unittest.IsolatedAsyncioTestCase):
 
 
 class TestBothClients(unittest.TestCase):
-    """One is the other with awaits."""
+    """The two clients have one interface."""
 
-    def test_they_have_the_same_methods_with_the_same_parameters(self) -> None:
+    def test_both_have_the_same_methods_with_the_same_parameters(self) -> None:
         def methods(client: type) -> dict[str, str]:
             functions = inspect.getmembers(client, inspect.isfunction)
             public = {name: str(inspect.signature(each)) for name, each in functions if not name.startswith("_")}

@@ -1,4 +1,6 @@
-"""Against a real Trawl server with the sample index, whose address is in SERVER_URL."""
+"""Against a real Trawl server with the sample index; SERVER_URL is its address. WORDS_URL is that of a server with an
+index of words alone.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,31 @@ from trawl_client import (
 )
 
 URL = os.environ["SERVER_URL"]
+WORDS_URL = os.environ["WORDS_URL"]
 BRIDGE = "who designed the Brooklyn Bridge"
 QUESTION = "Where was the designer of the Brooklyn Bridge born?"
+
+
+class TestWords(unittest.TestCase):
+    """A server whose index has words and no vectors."""
+
+    def setUp(self) -> None:
+        self.client = TrawlClient(WORDS_URL, retry=Retry(attempts=3))
+        self.addCleanup(self.client.close)
+
+    def test_its_index_has_no_model(self) -> None:
+        (index,) = self.client.indexes()
+        self.assertEqual((index.model, index.metric, index.modes), (None, None, ("bm25",)))
+
+    def test_a_search_ranks_by_words_with_the_given_parameters(self) -> None:
+        usual = self.client.search([BRIDGE], k=2)
+        self.assertEqual((usual.mode, usual.results[0].hits[0].title), ("bm25", "Brooklyn Bridge"))
+        other = self.client.search([BRIDGE], k=2, mode="bm25", bm25={"k1": 2.0, "b": 0.1})
+        self.assertNotEqual(other.results[0].hits[0].score, usual.results[0].hits[0].score)
+
+    def test_a_search_by_vectors_is_refused(self) -> None:
+        with self.assertRaisesRegex(TrawlResponseError, "no vectors"):
+            self.client.search([BRIDGE], mode="dense")
 
 
 class TestClient(unittest.TestCase):
@@ -47,12 +72,12 @@ class TestClient(unittest.TestCase):
         self.assertEqual(second.embedded.cut, "nothing")
         self.assertTrue(first.certificate.exact)
 
-    def test_half_a_surrogate_pair_is_a_text_like_any_other(self) -> None:
+    def test_a_text_may_contain_half_a_surrogate_pair(self) -> None:
         response = self.client.search([BRIDGE, "\ud83d bridge"], k=2)
         self.assertEqual([len(result.hits) for result in response], [2, 2])
         self.assertEqual([len(hits) for hits in self.client.retrieve(["\ud83d"], topk=1)], [1])
 
-    def test_queries_are_fused_without_what_was_seen(self) -> None:
+    def test_the_fused_list_leaves_out_excluded_passages(self) -> None:
         seen = self.client.search([BRIDGE], k=1).results[0].hits[0].id
         assert seen is not None
         queries = [BRIDGE, "John A. Roebling"]
@@ -68,12 +93,12 @@ class TestClient(unittest.TestCase):
         fused = [hit.fused for hit in response.hits]
         self.assertEqual(fused, sorted(fused, reverse=True))
 
-    def test_a_long_question_gives_way_to_its_query(self) -> None:
+    def test_a_long_question_is_truncated_before_its_query_if_asked(self) -> None:
         query = Query("its length", question="word " * 400)
         cuts = [self.client.search([query], truncate=side).results[0].embedded for side in ("tail", "question")]
         self.assertEqual([cut and cut.cut for cut in cuts], ["tail", "question"])
 
-    def test_scores_below_the_least_are_left_out(self) -> None:
+    def test_min_score_leaves_out_hits_below_it(self) -> None:
         hits = self.client.search([BRIDGE], k=5).results[0].hits
         fewer = self.client.search([BRIDGE], k=5, min_score=hits[1].score).results[0].hits
         self.assertEqual(fewer, hits[:2])
@@ -97,30 +122,33 @@ class TestClient(unittest.TestCase):
         self.assertIn("no/such id?", raised.exception.message)
         self.assertIsNotNone(raised.exception.request_id)
 
-    def test_the_index_tells_its_facts(self) -> None:
+    def test_indexes_and_ready_describe_the_index(self) -> None:
         (index,) = self.client.indexes()
+        assert index.model is not None
         self.assertEqual((index.name, index.rows, index.model.name), ("sample", 270, "token-average-256"))
         readiness = self.client.ready()
         self.assertTrue(readiness.ready)
         self.assertEqual(readiness.facts["rows"], 270)
 
-    def test_a_vector_is_the_one_that_a_search_uses(self) -> None:
+    def test_embed_gives_the_vectors_that_searches_use(self) -> None:
         (index,) = self.client.indexes()
+        assert index.model is not None
         hit = self.client.search([BRIDGE], k=1).results[0].hits[0]
         (query,) = self.client.embed([BRIDGE])
-        (passage,) = self.client.embed([hit.text], kind="passage", model=index.model.name)
+        (passage,) = self.client.embed([hit.text], input_type="passage", model=index.model.name)
         self.assertEqual(len(query), index.dimension)
         product = sum(a * b for a, b in zip(query, passage, strict=True))
         self.assertEqual(struct.unpack("f", struct.pack("f", product))[0], hit.score)
+        self.assertEqual(self.client.embed([hit.text], kind="passage"), [passage])
         self.assertEqual(self.client.embed([]), [])
 
-    def test_more_texts_than_one_call_takes_keep_their_order(self) -> None:
+    def test_embed_keeps_the_order_of_more_texts_than_one_request_takes(self) -> None:
         texts = [f"text {i}" for i in range(2_050)]
         vectors = self.client.embed(texts)
         self.assertEqual(len(vectors), 2_050)
         self.assertEqual([vectors[2_049]], self.client.embed([texts[2_049]]))
 
-    def test_what_the_server_refuses_is_raised_with_its_code_and_not_repeated(self) -> None:
+    def test_a_refusal_is_raised_with_its_code(self) -> None:
         calls: dict[str, Callable[[], object]] = {
             "K_TOO_LARGE": lambda: self.client.search([BRIDGE], k=100_000),
             "INVALID_REQUEST": lambda: self.client.search([BRIDGE], max_chars=1),
@@ -132,14 +160,14 @@ class TestClient(unittest.TestCase):
                 call()
             self.assertEqual(raised.exception.code, code)
 
-    def test_one_text_in_place_of_a_list_is_refused_before_it_is_sent(self) -> None:
-        with self.assertRaisesRegex(TypeError, "give a list"):
+    def test_a_string_in_place_of_a_list_is_refused_before_it_is_sent(self) -> None:
+        with self.assertRaisesRegex(TypeError, "pass a list"):
             self.client.search(BRIDGE)
-        with self.assertRaisesRegex(TypeError, "give a list"):
+        with self.assertRaisesRegex(TypeError, "pass a list"):
             self.client.retrieve(BRIDGE)
-        with self.assertRaisesRegex(TypeError, "give a list"):
+        with self.assertRaisesRegex(TypeError, "pass a list"):
             self.client.embed(BRIDGE)
-        with self.assertRaisesRegex(TypeError, "give a list"):
+        with self.assertRaisesRegex(TypeError, "pass a list"):
             self.client.search([BRIDGE], exclude="s-0001")
         with self.assertRaisesRegex(TypeError, "not int"):
             self.client.search([3])  # type: ignore[list-item]
@@ -150,7 +178,7 @@ class TestClient(unittest.TestCase):
             answers = list(threads.map(lambda _: self.client.search([BRIDGE], k=3).results[0].hits, range(128)))
         self.assertEqual(answers, [expected] * 128)
 
-    def test_a_server_that_is_not_there_is_told_as_that(self) -> None:
+    def test_a_server_that_cannot_be_reached_raises_a_connection_error(self) -> None:
         with (
             TrawlClient("http://127.0.0.1:9", retry=Retry(attempts=1)) as nowhere,
             self.assertRaisesRegex(TrawlConnectionError, "127.0.0.1:9.*ConnectError"),
@@ -163,7 +191,7 @@ class TestClient(unittest.TestCase):
 class TestAsyncClient(unittest.IsolatedAsyncioTestCase):
     """The client for asyncio."""
 
-    async def test_it_gives_what_the_other_one_gives(self) -> None:
+    async def test_it_gives_the_same_results_as_the_client_for_threads(self) -> None:
         with TrawlClient(URL) as plain:
             async with AsyncTrawlClient(URL) as client:
                 await client.wait_until_ready(10)
@@ -176,7 +204,7 @@ class TestAsyncClient(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(await client.embed([BRIDGE]), plain.embed([BRIDGE]))
                 self.assertEqual(await client.ready(), plain.ready())
 
-    async def test_many_calls_at_once_get_their_own_answers(self) -> None:
+    async def test_each_of_many_concurrent_calls_gets_its_own_answer(self) -> None:
         async with AsyncTrawlClient(URL, max_connections=16) as client:
             texts = [f"query number {i}" for i in range(100)]
             together = await asyncio.gather(*(client.search([text], k=2) for text in texts))
@@ -210,8 +238,8 @@ class TestFlashRAG(unittest.TestCase):
         self.assertEqual(self.retriever.batch_search(queries, 2), [each[:2] for each in documents])
         self.assertEqual(self.retriever.batch_search([]), [])
 
-    def test_one_query_is_searched_whole(self) -> None:
-        # FlashRAG's own dense retriever looks at the first 64 characters alone.
+    def test_search_uses_the_whole_query(self) -> None:
+        # FlashRAG's own dense retriever reads only the first 64 characters.
         query = "please tell me, if you happen to know it and are so kind, about the city: capital of Finland"
         documents, scores = self.retriever.search(query, num=1, return_score=True)
         self.assertEqual(documents, self.retriever.batch_search([query], 1)[0])
@@ -225,12 +253,12 @@ class TestFlashRAG(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "1 queries and 2 questions"):
             self.retriever.batch_search(["a"], questions=["b", "c"])
 
-    def test_row_numbers_come_with_documents(self) -> None:
+    def test_batch_search_return_ids_gives_row_numbers(self) -> None:
         documents, rows = self.retriever.batch_search_return_ids([BRIDGE], 2)
         self.assertEqual(rows[0][0], 0)
         self.assertEqual(len(documents[0]), 2)
 
-    def test_it_is_made_from_flashrags_configuration(self) -> None:
+    def test_from_config_reads_flashrags_configuration(self) -> None:
         config = {"retrieval_topk": 2, "retrieval_batch_size": 8, "remote_retriever_url": URL}
         retriever = FlashRAGRetriever.from_config(config)
         self.assertEqual(len(retriever.search(BRIDGE)), 2)

@@ -1,21 +1,20 @@
-// `codes.i8`: the rows a second time, as int8 around a mean, with the numbers that bound what was lost.
-// Reader and writer live side by side and nobody else knows a byte offset.
+// `codes.i8`: the rows as int8 codes around a mean, with the numbers that bound the quantisation error.
+// Only the reader and the writer below know byte offsets.
 //
-// Layout, little endian. R = rows a block (a multiple of 16), d = dimension, D = d rounded up to 64.
+// Layout, little endian. R = rows per block (a multiple of 16), d = dimension, D = d rounded up to a multiple of 64.
 //
 //   header      CodesHeader, 96 bytes; then mean: float32[d]; then zeros to a multiple of 4096 (header_bytes)
-//   block 0..   each exactly block_bytes long, a multiple of 64; all full but the last
-//     codes     int8[R][D]    row-major; each in [-127, 127]; columns d.. carry their share of the turned row
+//   block 0..   each exactly block_bytes long, a multiple of 64; all but the last are full
+//     codes     int8[R][D]    row-major; each in [-127, 127]; the rotation makes columns d to D-1 nonzero too
 //     scale     float32[R]    s: 0, or at least 2^-126
-//     residual  float32[R]    epsilon: upper bound of |turned row - s*codes|
+//     residual  float32[R]    epsilon: upper bound of |rotated row - s*codes|
 //     norm      float32[R]    n: upper bound of |row - mean|
 //     code_sum  int32[R]      r: sum of the row's codes (for instruction sets that offset the query by 128)
 //     bias      float64[R]    beta: inner product and cosine sum mean*(row-mean); L2: -1/2 sum (row-mean)^2
-//     tail      CodesBlockTail, 64 bytes: rows present, checksum of all that precedes it in the block
-//   footer      CodesFooter, 64 bytes: total rows and blocks. Written by finish(), so a file without it is unfinished.
+//     tail      CodesBlockTail, 64 bytes: rows in the block, checksum of all bytes before the tail
+//   footer      CodesFooter, 64 bytes: total rows and blocks. finish() writes it; a file without a footer is unfinished.
 //
-// Rows past the count in the last block are zero in every field; readers mask them by the count.
-// A writer that was killed leaves whole blocks and perhaps part of one; resume() cuts at a block boundary.
+// Unused rows of the last block are zero in every field; readers skip them.
 //
 // Version history
 //   1  first
@@ -37,9 +36,9 @@ constexpr uint32_t kCodesVersion = 1;
 constexpr char kCodesMagic[8] = {'T', 'R', 'A', 'W', 'L', 'I', '8', '\n'};
 constexpr char kCodesFooterMagic[8] = {'T', 'R', 'A', 'W', 'L', 'E', 'N', 'D'};
 
-// How a row is turned before it is quantised; part of the format. 1: Hadamard blocks of 256 (64 where 256 does not
-// divide D) after sign flips from splitmix64(sign_seed), see src/turn.hpp.
-constexpr uint32_t kTurnHadamardSigns = 1;
+// How a row is rotated before quantisation; part of the format. 1: sign flips from splitmix64(sign_seed), then Hadamard
+// blocks of 256 (of 64 if 256 does not divide D), see src/rotation.hpp.
+constexpr uint32_t kRotationHadamardSigns = 1;
 constexpr uint64_t kSignSeed = 0x5452415754524157ull;
 
 struct CodesHeader {
@@ -49,7 +48,7 @@ struct CodesHeader {
   uint32_t dimension;         // d
   uint32_t padded_dimension;  // D
   uint32_t rows_per_block;    // R
-  uint32_t turn;
+  uint32_t rotation;
   uint64_t sign_seed;
   uint64_t header_bytes;
   uint64_t block_bytes;
@@ -81,12 +80,12 @@ struct CodesBlockLayout {
 };
 
 int64_t padded_dimension(int64_t dimension);
-int64_t default_rows_per_block(int64_t dimension);  // about a megabyte of codes, 16 to 1,024 rows
+int64_t default_rows_per_block(int64_t dimension);  // 16 to 1,024 rows, about a megabyte of codes
 
-// A block where it lies in the mapping.
+// Pointers to one block inside the mapping.
 struct CodesBlock {
   int64_t first_row;         // local row number of codes_i8[0]
-  int64_t rows;              // present; the arrays hold rows_per_block
+  int64_t rows;              // rows in use; the arrays have rows_per_block entries
   const int8_t* codes_i8;    // [rows_per_block][D], 64-byte aligned
   const float* scale_f32;
   const float* residual_f32;
@@ -96,20 +95,18 @@ struct CodesBlock {
   const CodesBlockTail* tail;
 };
 
-enum class CodesPlacement {
-  kTouched,    // in the page cache as far as it is read: beside a screen, single rows and some blocks are
-  kMapped,     // in the page cache, shared with other processes that map the same file
-  kHugePages,  // copied into this process's own memory on huge pages: a quarter faster for one query at a time on
-               // machines whose page cache has only small pages; costs the reading of the file at the start
+// How searches read the file, as advice for the operating system.
+enum class CodesAccess {
+  kWhole,   // every search reads all blocks
+  kSparse,  // searches with a prefilter read some blocks and single rows
 };
 
-// A finished file, read-only; immutable, shared by threads.
+// A finished file, mapped read-only. Immutable, so threads may share it; processes that map the same file share its pages.
 class CodesFile {
  public:
-  // Checks magic, version, every size and count, and the header's checksum before anything is used.
-  // Block checksums are left to verify_codes(), which reads everything anyway. Throws kBadFile with the reason, kIo.
-  static std::shared_ptr<const CodesFile> open(const std::string& path,
-                                               CodesPlacement placement = CodesPlacement::kMapped);
+  // Checks magic, version, all sizes and counts, and the checksum of the header. verify_codes() checks those of the blocks,
+  // because it reads the whole file anyway. Throws kBadFile with the reason, kReadFailed.
+  static std::shared_ptr<const CodesFile> open(const std::string& path, CodesAccess access = CodesAccess::kWhole);
 
   Metric metric() const { return metric_; }
   int64_t dimension() const { return dimension_; }
@@ -120,7 +117,8 @@ class CodesFile {
   uint64_t sign_seed() const { return sign_seed_; }
   const std::vector<float>& mean() const { return mean_f32_; }  // [dimension]
   int64_t bytes() const;
-  // Of metric, shape, mean and the checksums of up to 64 blocks, evenly spread: what a screen made of them remembers.
+  // A checksum of metric, shape, mean and the tails of up to 64 evenly spread blocks. A prefilter stores the identity of its
+  // codes.
   uint64_t identity() const { return identity_; }
   CodesBlock block(int64_t index) const;
   bool block_checksum_holds(int64_t index) const;
@@ -137,35 +135,29 @@ class CodesFile {
 };
 
 struct CodesWriterOptions {
-  int64_t rows_per_block = 0;      // 0: default_rows_per_block; else a positive multiple of 16
-  std::vector<float> mean_f32;     // [dimension], finite; empty: the mean of the first block of rows.
-                                   // Any mean is valid; one for a whole index lets a query be packed once.
+  int64_t rows_per_block = 0;   // 0: default_rows_per_block; else a positive multiple of 16
+  std::vector<float> mean_f32;  // [dimension], finite; empty: the mean of the first block of rows.
+                                // Any mean is valid. If all shards have the same one, a query is packed once for all of them.
 };
 
-// Makes the file in one pass as rows arrive, appending only. The bytes depend on the rows, the metric and the options
-// alone: not on threads, instruction set or how the rows were cut into append() calls.
+// Writes the file from front to back as rows arrive. The bytes depend only on the rows, the metric and the options, not on
+// threads, instruction set or the division of rows into append() calls.
 class CodesWriter {
  public:
+  // Throws kBadArgument, kNotFinite if the mean is not finite, kWriteFailed.
   CodesWriter(const std::string& path, Metric metric, int64_t dimension, const CodesWriterOptions& options = {});
-  // Continues an unfinished (or finished) file: keeps at most `rows_known_good` rows, rounded down to whole blocks
-  // whose last one has the right checksum, and cuts the rest off. The next append() must begin with row rows().
-  // A missing file, or one killed before its header was whole, begins anew with rows() == 0.
-  // Throws kBadFile when the file was made for another metric, dimension or version.
-  static std::unique_ptr<CodesWriter> resume(const std::string& path, Metric metric, int64_t dimension,
-                                             int64_t rows_known_good, const CodesWriterOptions& options = {});
-  ~CodesWriter();  // closes without finishing: the file stays resumable
+  ~CodesWriter();  // without finish() the file remains, and readers refuse it
   CodesWriter(const CodesWriter&) = delete;
   CodesWriter& operator=(const CodesWriter&) = delete;
 
-  // rows_f32: row-major count x dimension. Throws kNotFinite with the global row and column; the file is then
-  // as it was before the call.
+  // rows_f32: row-major, count x dimension. Throws kNotFinite with the row's number in the file and the column, before the call
+  // writes anything; kWriteFailed.
   void append(const float* rows_f32, int64_t count, ThreadPool& pool);
-  int64_t rows() const;         // appended so far, including the block still in memory
-  int64_t rows_on_disk() const; // in whole blocks written
-  void finish(ThreadPool& pool);  // last block, footer, fsync; nothing may follow
+  int64_t dimension() const;
+  int64_t rows() const;           // rows appended so far, including the block still in memory
+  void finish(ThreadPool& pool);  // writes the last block and the footer, and syncs. No call may follow.
 
  private:
-  CodesWriter();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,5 +1,5 @@
-// Every refusal of the core is one exception type with a stable code; messages name the actual value,
-// the expected one and the way out. Nothing else is thrown on purpose (std::bad_alloc may pass through).
+// The exception type of the engine. Its messages name the actual value, the expected value and the remedy. The engine does not
+// catch std::bad_alloc and std::system_error of the standard library.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -8,24 +8,32 @@
 namespace trawl {
 
 enum class ErrorCode {
-  kBadArgument,        // a shape, option or combination that can never work
-  kNotFinite,          // NaN or infinity in a row or a query; `item` and `column` say where
-  kScoreOverflow,      // a score that was to be returned does not fit float32; `item` is the query
-  kBadFile,            // a file is truncated, corrupt, of another version, or disagrees with its shard
-  kIo,                 // the operating system refused; the message carries its reason
-  kIsaUnavailable,     // the instruction set asked for is unknown or this machine has it not
-  kCancelled,          // the caller's cancel flag was seen
+  kBadArgument,     // an invalid shape, option or combination
+  kNotFinite,       // NaN or infinity in a row or a query; `item` and `column` say where
+  kScoreOverflow,   // a score of the result does not fit float32; `item` is the query
+  kBadFile,         // a file is truncated, corrupt, of another version, or does not belong to its shard
+  kReadFailed,      // the operating system refused to open, map or read `path`; `os_error` says why
+  kWriteFailed,     // the operating system refused to create, write or sync `path`; `os_error` says why
+  kIsaUnavailable,  // the requested instruction set is unknown, or this machine lacks it
+  kNoThreads,       // the operating system refused to start a thread
+  kCancelled,       // the caller's cancel flag was set
 };
 
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message, int64_t item = -1, int64_t column = -1)
       : std::runtime_error(message), code(code), item(item), column(column) {}
+  // os_error: an errno value; its text is appended to the message.
+  Error(ErrorCode code, const std::string& path, const std::string& operation, int os_error);
+
   const ErrorCode code;
-  const int64_t item;    // row or query the message is about, -1 where none
-  const int64_t column;  // coordinate the message is about, -1 where none
+  const int64_t item = -1;    // row or query that the message names, or -1
+  const int64_t column = -1;  // column that the message names, or -1
+  const int os_error = 0;     // errno of the failed system call, or 0
+  const std::string path;     // file of the failed system call, or empty
 };
 
+// A stable name for other languages: "BAD_ARGUMENT", "WRITE_FAILED", ...
 const char* error_code_name(ErrorCode code);
 
 }  // namespace trawl

@@ -1,4 +1,4 @@
-// Which instruction set scans the codes. Results are the same bits for all of them; only the time differs.
+// The instruction sets that can scan the codes. All give the same answer, bit for bit; only the time differs.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,11 +13,11 @@ struct IsaStatus {
   std::string reason;  // what was found, or what is missing
 };
 
-// All instruction sets this library knows, fastest first. Probes the machine once, at the first call.
+// All instruction sets that the engine supports, fastest first. The first call probes the machine.
 std::vector<IsaStatus> list_isas();
 
-// The kernels named, or the fastest available for an empty name.
-// Throws kIsaUnavailable with the list of what is available.
+// The kernels with that name; for an empty name, the fastest available ones.
+// Throws kIsaUnavailable, with a list of the available names.
 const Kernels& select_kernels(const std::string& name = "");
 const char* kernels_name(const Kernels& kernels);
 

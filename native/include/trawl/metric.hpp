@@ -1,10 +1,10 @@
-// The three scores. For every one of them LARGER IS NEARER and ties go to the lower row.
+// The three scores. For all of them LARGER IS NEARER, and of equal scores the lower row comes first.
 #pragma once
 #include <cstdint>
 
 namespace trawl {
 
-// The values are those stored in files; the first two agree with FAISS's metric numbers.
+// Files store these values. The first two equal FAISS's metric numbers.
 enum class Metric : uint32_t {
   // float64 sum of q[j]*x[j] in index order. Products of float32 are exact in float64.
   kInnerProduct = 0,

@@ -1,4 +1,4 @@
-// The exact vectors, mapped from the files they already lie in.
+// The exact vectors, mapped from their files.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,22 +14,22 @@ class MappedFile;
 enum class RowType { kFloat32, kFloat16 };
 inline int64_t row_type_bytes(RowType type) { return type == RowType::kFloat32 ? 4 : 2; }
 
-// A run of bytes of one file. Rows lie one after the other over the segments of a shard, little endian,
-// without padding; a row may begin in one segment and end in the next (files made by `split`),
-// and no alignment is assumed (a FAISS flat header is 45 bytes).
+// A byte range of one file. The segments of a shard in order contain its rows, little endian, without padding. A row may begin in
+// one segment and end in the next, as in files cut by `split`. Offsets need not be aligned: the header of a FAISS flat index
+// has 45 bytes.
 struct RowSegment {
   std::string path;
   int64_t offset_bytes = 0;
   int64_t bytes = 0;
 };
 
-// Read-only view of `rows` x `dimension` values. Immutable after construction, safe to share by threads.
-// Truncating a mapped file while it is open is outside the contract (replace files by rename).
+// Read-only view of `rows` x `dimension` values. Immutable after construction, so threads may share it.
+// Do not truncate a mapped file while it is open: the process would get SIGBUS. Replace files by rename.
 class Rows {
  public:
-  // Throws kBadFile when a segment does not lie inside its file or the bytes are not rows*dimension*size.
+  // Throws kBadFile if a segment does not lie inside its file, or the segments do not have rows*dimension*size bytes together.
   Rows(const std::vector<RowSegment>& segments, RowType type, int64_t rows, int64_t dimension);
-  // A view of memory that the caller keeps alive; for tests and small in-memory indexes.
+  // A view of memory that must outlive the object; for tests and small in-memory indexes.
   Rows(const void* data, RowType type, int64_t rows, int64_t dimension);
 
   int64_t rows() const { return rows_; }
@@ -37,30 +37,30 @@ class Rows {
   RowType type() const { return type_; }
   int64_t bytes() const { return rows_ * row_bytes_; }
 
-  // The row's bytes where they lie (unaligned), or gathered into scratch[row_bytes()] when a boundary splits them.
+  // The row's bytes in the mapping (unaligned), or copied to scratch[row_bytes()] if the row spans two segments.
   const uint8_t* bytes_of(int64_t row, uint8_t* scratch) const;
-  // The row's bytes where they lie, null when a boundary splits them.
+  // The row's bytes in the mapping; null if the row spans two segments.
   const uint8_t* bytes_in_place(int64_t row) const;
   int64_t row_bytes() const { return row_bytes_; }
 
-  // The row as float32 into out[dimension]; float16 is widened exactly.
+  // Copies the row to out[dimension] as float32. The conversion from float16 is exact.
   void copy_row(int64_t row, float* out_f32) const;
 
-  // Tells the kernel how the mapping is about to be read: a whole scan, or single rows (the default).
+  // Advises the operating system how the rows will be read: in order, or single rows (the default).
   void advise_sequential() const;
   void advise_random() const;
-  // Takes rows that have been read out of this process's memory; they stay in the page cache, and can be read again.
+  // Removes the pages of these rows from the process's resident memory. They stay in the page cache and can be read again.
   void release(int64_t first, int64_t count) const;
 
  private:
-  struct Piece {
-    int64_t first_byte;    // position of data[0] in the shard's byte sequence
+  struct MappedSegment {
+    int64_t first_byte;    // position of data[0] in the bytes of all rows
     int64_t bytes;
     const uint8_t* data;
     std::shared_ptr<const MappedFile> file;
   };
-  const Piece* piece_of(int64_t position) const;
-  std::vector<Piece> pieces_;
+  const MappedSegment* segment_at(int64_t position) const;
+  std::vector<MappedSegment> segments_;
   RowType type_;
   int64_t rows_, dimension_, row_bytes_;
 };

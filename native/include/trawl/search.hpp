@@ -1,5 +1,5 @@
-// Exact top-k. The answer for a query has the same bits whatever batch it came in, whatever the threads, shards
-// and instruction set: codes only decide which rows need not be scored, and docs/certificate.md proves they decide right.
+// Exact top-k search. The answer to a query has the same bits in every batch, with any number of threads and shards and any
+// instruction set. Codes only exclude rows, and docs/certificate.md proves that no excluded row is in the answer.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,44 +11,45 @@
 
 namespace trawl {
 
-// When a query that has a screen goes without it: the answer is the same, only the time differs.
-struct ScreenPolicy {
+// When a query uses the codes instead of the prefilter. The answer is the same, only the time differs.
+struct PrefilterPolicy {
   bool use = true;
-  // Rows that are looked at by their codes first, for a threshold to begin with; a 128th of all where that is more. Shards
-  // of fewer than four times as many are searched without their screen.
+  // The search first scans the codes of this many rows, or of 1/128 of the shard if that is more, to raise the threshold.
+  // Shards with less than four times as many rows do not use their prefilter.
   int64_t sample_rows = 4096;
-  // The screen is tried on a part of those rows: a query for which it keeps more than this share does not use it.
+  // The prefilter is tried on some of these rows. If it keeps more than this share for a query, the query does not use it.
   double trial_share = 0.125;
-  // A query that leaves more than this share of all rows to be settled one by one goes on without the screen; the share
-  // grows where fewer than 16 queries are asked together, whose pass is bound by memory.
-  double settled_share = 1.0 / 512;
+  // A query that defers more than this share of the shard's rows switches to the codes. The share is larger for fewer than 16
+  // queries at once, because memory limits the speed of their pass.
+  double refined_share = 1.0 / 512;
 };
 
 struct SearchOptions {
-  int64_t k = 10;                              // >= 1; more than the rows there are returns them all
-  const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows
-  const std::atomic<bool>* cancel = nullptr;   // set to true from any thread: the search throws kCancelled soon after
+  int64_t k = 10;                              // >= 1; above the index's number of rows: all rows are returned
+  const uint64_t* filter_bits = nullptr;       // bit (row & 63) of word (row >> 6), per global row; null: all rows.
+                                               // Deleted rows are never returned.
+  const std::atomic<bool>* cancel = nullptr;   // any thread may set it to true: the search then throws kCancelled soon
   const Kernels* kernels = nullptr;            // null: select_kernels()
-  // Candidates kept per query before those below the threshold are dropped and the buffer grows (16 bytes each) ...
+  // At this many candidates (16 bytes each), a query drops those below the threshold or grows its buffer ...
   int64_t candidate_capacity = 1024;
-  // ... and the size past which the query gives the certificate up and scans the exact rows: never wrong, only slower.
+  // ... and at this many it scores every exact row instead: slower, with the same answer.
   int64_t candidate_limit = 65536;
-  // Queries that share one pass over the codes. More: fewer passes, more memory (8*dimension bytes each and up).
+  // Queries that share one pass over the codes. More need fewer passes and more memory (at least 8*dimension bytes each).
   int64_t batch_queries = 512;
-  ScreenPolicy screen;
+  PrefilterPolicy prefilter;
 };
 
 struct QueryStats {
-  int64_t survivors = 0;      // rows that the codes could not drop
-  int64_t settled = 0;        // rows that a screen left to the codes once the threshold had risen
+  int64_t survivors = 0;      // rows that the codes kept
+  int64_t refined = 0;        // rows that the prefilter deferred and whose codes were read later
   int64_t rescored = 0;       // exact rows read and scored
   int64_t buffer_growths = 0;
-  bool full_scan = false;     // the certificate was given up (too many candidates) or there were no codes
+  bool full_scan = false;     // every exact row was scored: too many candidates, or no codes
 };
 
 struct SearchResult {
-  int64_t queries = 0, k = 0;       // k as asked for: the row length of the arrays
-  std::vector<int64_t> counts;      // [queries] results present: min(k, rows that pass the filter)
+  int64_t queries = 0, k = 0;       // k as requested: the row length of the arrays
+  std::vector<int64_t> counts;      // [queries] number of results: min(k, rows that pass the filter)
   std::vector<int64_t> rows;        // [queries * k] global rows, nearest first; -1 past counts
   std::vector<double> scores;       // [queries * k] LARGER IS NEARER (squared L2 negated); 0 past counts.
                                     // Each fits float32: round it once for output.
@@ -59,9 +60,5 @@ struct SearchResult {
 // Throws kNotFinite (query and column), kScoreOverflow (query), kBadArgument, kCancelled.
 SearchResult search(const Index& index, const float* queries_f32, int64_t query_count,
                     const SearchOptions& options, ThreadPool& pool);
-
-// The same answer without codes, from every exact row. Reads rows*dimension*4 bytes a batch.
-SearchResult exact_search(const Index& index, const float* queries_f32, int64_t query_count,
-                          const SearchOptions& options, ThreadPool& pool);
 
 }  // namespace trawl

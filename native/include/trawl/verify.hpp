@@ -1,4 +1,4 @@
-// Does a codes file still certify these rows? Everything is derived again from the row and compared.
+// Checks that codes and prefilters certify their rows: computes every number from the rows again and compares.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,23 +6,23 @@
 
 #include "trawl/codes_file.hpp"
 #include "trawl/rows.hpp"
-#include "trawl/screen_file.hpp"
+#include "trawl/prefilter_file.hpp"
 #include "trawl/thread_pool.hpp"
 
 namespace trawl {
 
 struct VerifyResult {
   int64_t rows_checked = 0;
-  int64_t bad_row = -1;   // lowest local row whose codes or bounds are not valid, -1 when all are
-  std::string reason;     // why, with the stored and the needed value
+  int64_t bad_row = -1;   // lowest local row with invalid codes or bounds; -1: none
+  std::string reason;     // why it is invalid, with the stored and the needed value
 };
 
-// Throws kBadFile when shapes disagree, kCancelled, kIo.
+// Throws kBadFile if the shapes differ, kCancelled.
 VerifyResult verify_codes(const CodesFile& codes, const Rows& rows, ThreadPool& pool,
                           const std::atomic<bool>* cancel = nullptr);
 
-// The same for a screen; `codes` are those it was made with.
-VerifyResult verify_screen(const ScreenFile& screen, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
+// Checks a prefilter that belongs to `codes` in the same way.
+VerifyResult verify_prefilter(const PrefilterFile& prefilter, const CodesFile& codes, const Rows& rows, ThreadPool& pool,
                            const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace trawl

@@ -8,20 +8,20 @@ import { defineDialect } from './dialect.ts';
 import { separated } from './search-plan.ts';
 
 /**
- * ASearcher and RLinf: whole pages by their URL. A page here is what the corpus has of it: the passages of that URL, or
- * of that title, in the order of the corpus. The title is what is asked for, or what a wiki's URL says.
+ * ASearcher and RLinf: whole pages by URL. A page consists of the passages with that URL, or with the title in a wiki's URL, in the
+ * order of the corpus. A text that is not a URL is looked up as a title.
  */
 export const asearcherAccess = defineDialect({
   name: 'asearcher-access',
   path: '/access',
   summary: 'Pages of the corpus by URL or title (ASearcher, RLinf)',
-  request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs, or titles.' }) }),
+  request: Type.Object({ urls: Type.Array(Type.String(), { description: 'URLs or titles.' }) }),
   reply: Type.Object({
     result: Type.Array(
       Type.Union([
         Type.Object(
           { url: Type.Optional(Type.String()), contents: Contents },
-          { additionalProperties: true, description: 'The row where a page is one passage.' },
+          { additionalProperties: true, description: 'The row of the corpus if the page is one passage.' },
         ),
         Type.Null({ description: 'No passage has that URL or title.' }),
       ]),
@@ -36,7 +36,7 @@ export const asearcherAccess = defineDialect({
       k: limit,
       async run(retriever, signal) {
         const { pages, timings } = await findPages(retriever, urls, limit, signal);
-        return { timings, truncated: 0, pieces: reply(urls, pages) };
+        return { timings, search: null, truncated: 0, pieces: reply(urls, pages) };
       },
     };
   },
@@ -44,7 +44,7 @@ export const asearcherAccess = defineDialect({
 
 type Passages = readonly FoundPassage[];
 
-/** For each URL the passages found by the first of its keys that finds some. */
+/** The passages of each URL, by the first of its keys that any passage has. */
 async function findPages(
   retriever: Retriever,
   urls: readonly string[],
@@ -57,22 +57,22 @@ async function findPages(
     ['url', urlKeys],
     ['title', titleKeys],
   ] as const) {
-    const wanted = urls.flatMap((url, i) => (pages[i]!.length > 0 ? [] : keysOf(url).map((key) => ({ i, key }))));
-    if (wanted.length === 0) continue;
-    const result = await retriever.find({ by, keys: wanted.map(({ key }) => key), limit, signal });
-    for (const [at, { i }] of wanted.entries()) if (pages[i]!.length === 0) pages[i] = result.found[at]!;
+    const missing = urls.flatMap((url, i) => (pages[i]!.length > 0 ? [] : keysOf(url).map((key) => ({ i, key }))));
+    if (missing.length === 0) continue;
+    const result = await retriever.find({ by, keys: missing.map(({ key }) => key), limit, signal });
+    for (const [at, { i }] of missing.entries()) if (pages[i]!.length === 0) pages[i] = result.found[at]!;
     timings = addTimings(timings, result.timings);
   }
   return { pages, timings };
 }
 
-/** As given, and by ASearcher's rule for wikis: `index.php/X` is `index.php?title=X`. */
+/** The URL itself and, by ASearcher's rule for wikis, with `index.php/X` as `index.php?title=X`. */
 export function urlKeys(url: string): string[] {
   const byRule = url.replace('index.php/', 'index.php?title=');
   return byRule === url ? [url] : [url, byRule];
 }
 
-/** The title that a wiki's URL names, or the text itself where it is no URL; plain and in the quotes corpora put. */
+/** The title in a wiki's URL, or the text itself if it is not a URL; without and with the quotes of the published corpora. */
 export function titleKeys(url: string): string[] {
   const [, inUrl] = /^https?:\/\/[^?#]*?(?:\/wiki\/|\/index\.php(?:\/|\?(?:[^#]*&)?title=))([^?#&]+)/.exec(url) ?? [];
   if (inUrl === undefined && /^https?:\/\//.test(url)) return [];
@@ -104,7 +104,7 @@ function pageText(url: string, passages: Passages): string {
   return `${JSON.stringify(page).slice(0, -1)},"passages":[${ids}]}`;
 }
 
-/** The passages' texts under one title; where they do not share it, each with its own. */
+/** The texts of the passages under their common title, or each with its own title if the titles differ. */
 function joined(fields: readonly DocumentFields[]): string {
   const { title, contents } = fields[0]!;
   if (title === undefined || fields.some((each) => each.title !== title)) {

@@ -9,8 +9,8 @@ import { searchPlan } from './search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 /**
- * ASearcher and RLinf over a corpus without URLs, such as wiki-18: Search-R1's batch, but every document has the `url` that
- * their clients insist on. Where the corpus has none it is the title, by which `/access` finds the page.
+ * ASearcher and RLinf: Search-R1's batch, in which every document has a `url`, because their clients require one. In a corpus
+ * without URLs, such as wiki-18, `url` is the title, by which `/access` finds the page.
  */
 export const asearcher = defineDialect({
   name: 'asearcher',

@@ -1,45 +1,45 @@
 import { type TSchema, Type } from 'typebox';
 
-/** Fields and replies that several dialects share. A field with a default need not be sent. */
+/** Fields and replies that several dialects share. Clients may omit a field with a default. */
 
 export function nullable<Schema extends TSchema>(schema: Schema, description: string) {
   return Type.Union([schema, Type.Null()], { default: null, description });
 }
 
-export const Queries = Type.Array(Type.String(), { description: 'The queries; any text is one, the empty one too.' });
-export const Query = Type.String({ description: 'The query; any text is one.' });
+export const Queries = Type.Array(Type.String(), { description: 'The queries. An empty text is a query too.' });
+export const Query = Type.String({ description: 'The query. It may be empty.' });
 
 export const Topk = nullable(
   Type.Integer({ minimum: 0 }),
-  "Passages per query. Absent, null and 0 mean the server's default.",
+  "Passages per query. Absent, null or 0: the server's default.",
 );
 
-export const ReturnScores = Type.Boolean({ default: false, description: 'Whether hits carry scores.' });
+export const ReturnScores = Type.Boolean({ default: false, description: 'Whether hits have scores.' });
 
-export const Score = Type.Number({ description: 'Larger is nearer, whatever the metric; rounded once to float32.' });
+export const Score = Type.Number({ description: 'Similarity; larger is better for every metric. A float32.' });
 
-export const Contents = Type.String({ description: 'The title in double quotes, a newline and the text.' });
+export const Contents = Type.String({ description: 'Title in double quotes, newline, text.' });
 
-/** A row of the corpus; `contents` is added where it is missing. */
+/** A row of the corpus, with `contents` added if it is missing. */
 export const Document = Type.Object(
   {
-    id: Type.Optional(Type.Unknown({ description: 'As the corpus has it: a string or an integer.' })),
+    id: Type.Optional(Type.Unknown({ description: 'As in the corpus: a string or an integer.' })),
     contents: Type.Optional(Contents),
   },
-  { additionalProperties: true, description: 'The row of the corpus, all columns.' },
+  { additionalProperties: true, description: 'The row of the corpus with all columns.' },
 );
 
 export const ScoredDocument = Type.Object({ document: Document, score: Score });
 
 export const Truncated = Type.Optional(
   Type.Array(Type.Integer({ minimum: 0 }), {
-    description: 'Positions of queries that had more tokens than the model takes; only where there are some.',
+    description: "Positions of queries that were truncated to the model's token limit. Absent if there are none.",
   }),
 );
 
 export const ResultLists = Type.Object({
   result: Type.Array(Type.Array(Type.Union([ScoredDocument, Document])), {
-    description: 'One list per query, best first; bare documents without return_scores.',
+    description: 'One list per query, best first. Without return_scores the entries are documents.',
   }),
   truncated: Truncated,
 });

@@ -1,59 +1,66 @@
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode, TrawlError } from '../../errors.ts';
-import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RecordedSearch, Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type JsonObject, readRequest } from './read-request.ts';
 
-/** What a dialect must know of the server's configuration to read a request. */
-export type RequestLimits = Pick<ServerConfig, 'topk' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'>;
+/** The part of the server's configuration that a dialect needs to parse a request. */
+export type RequestLimits = Pick<
+  ServerConfig,
+  'topk' | 'truncate' | 'mode' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'
+>;
 
-/** A request understood: what to ask the retriever, and how to say the answer. */
+/** A parsed request: how to run it and how to write its reply. */
 export interface Plan {
-  /** For the log: texts of the request, and hits asked for each. */
+  /** Number of queries or texts, and hits per query, for the log. */
   readonly queries: number;
   readonly k: number;
-  /** Name of the index, where the request's body can say it; absent, what the URL says, else the default. */
+  /** Name of the index in the body, if the dialect has that field. */
   readonly index?: string | null;
+  /** Encoder names that the request may mean, most likely first. They choose the index if the request does not name one. */
+  readonly models?: readonly string[];
   run(retriever: Retriever, signal: AbortSignal): Promise<Answer>;
 }
 
 export interface Answer {
   readonly timings: StageTimings;
-  /** Texts that were cut to the model's limit. */
+  /** The search of the request, to be counted and recorded once; null if nothing was searched. */
+  readonly search: RecordedSearch | null;
+  /** Number of truncated queries. */
   readonly truncated: number;
-  /** Of queries that failed alone: for the log, since a reply tells no details. */
+  /** Errors of single queries with details, for the log. */
   readonly failures?: readonly TrawlError[];
   /**
-   * The reply as JSON text in pieces, so that whoever sends it can give the event loop its turn between them. Throws the
-   * error of a failed query where the dialect has no error per query.
+   * The reply's JSON text in pieces; the writer may yield to the event loop between two pieces. The iterator throws the error of a
+   * failed query, unless the dialect has errors per query.
    */
   readonly pieces: Iterable<string>;
 }
 
 /**
- * The requests and replies of one family of clients. Several share a path and are told apart by the body, so the list in
- * `dispatch.ts` has an order.
+ * The request and reply format of a family of clients. Dialects that share a path are recognised by the body, in the order of the
+ * list in `dispatch.ts`.
  */
 export interface Dialect {
   readonly name: string;
   /** Path of its POST route. */
   readonly path: string;
-  /** For the API's description: one line. */
+  /** One line for the API's description. */
   readonly summary: string;
   readonly request: TSchema;
   readonly reply: TSchema;
-  /** A request to try. */
+  /** An example of a request. */
   readonly example: JsonObject;
-  /** True where it shares requests with another dialect and has to be asked for by name. */
+  /** Whether its requests look like those of another dialect, so that it must be configured by name. */
   readonly onlyIfNamed: boolean;
-  /** Whether a body sent to its path is this dialect's. `named`: the server was told to prefer it. */
+  /** Whether a body sent to its path is in this dialect. `named`: the server is configured to prefer it. */
   claims(body: unknown, named: boolean): boolean;
-  /** Throws RequestError for what its original server would refuse, and for what is over the limits. */
+  /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
   parse(body: unknown, limits: RequestLimits): Plan;
-  /** Where its clients know another status for an error than the table has. */
+  /** Statuses that differ from the table in error-status.ts, because its clients expect them. */
   readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>;
-  /** The JSON text that tells its clients of an error; undefined for the usual form. */
+  /** The JSON text of an error; undefined for the usual format. */
   errorBody?(error: TrawlError, status: number): string | undefined;
 }
 
@@ -64,20 +71,20 @@ type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Partial<Pick<Dialect, 'onlyIfNamed' | 'claims' | 'statuses' | 'errorBody'>> & {
     readonly request: Request;
     readonly reply: Reply;
-    /** Most entries of any list, where that is less than the server's limit. */
+    /** Largest length of any list, in addition to the server's limit. */
     readonly maxItems?: number;
-    /** Refuses what the schema cannot say, before it is read. */
+    /** Refuses bodies that the schema cannot describe, before they are parsed. */
     check?(body: unknown): void;
     plan(request: Static<Request>, limits: RequestLimits): Plan;
   };
 
-/** A dialect that keeps the types of its schemas, for clients of ours. */
+/** A dialect with the types of its schemas, for the TypeScript client. */
 export type TypedDialect<Request extends TSchema, Reply extends TSchema> = Dialect & {
   readonly request: Request;
   readonly reply: Reply;
 };
 
-/** A dialect from its parts: alone on its path, and with the usual errors, unless they say otherwise. */
+/** Defines a dialect. By default it is alone on its path and has the usual errors. */
 export function defineDialect<Request extends TSchema, Reply extends TSchema>(
   parts: DialectParts<Request, Reply>,
 ): TypedDialect<Request, Reply> {

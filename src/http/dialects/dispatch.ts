@@ -17,12 +17,12 @@ import { zeroSearch } from './zero-search.ts';
 
 const SHARED_PATH = '/retrieve';
 
-/** Not there yet. */
+/** Dialects whose requests are refused with 501. */
 const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
 
 /**
- * On a shared path the first that claims a body gets it, those named for this server before the others; the last one of
- * a path claims everything.
+ * On a shared path, the first dialect that claims a body parses it. Dialects that the server is configured to prefer come first.
+ * The last dialect of a path claims every body.
  */
 export const DIALECTS: readonly Dialect[] = [
   searchR1Rerank,
@@ -47,15 +47,12 @@ export const DIALECTS: readonly Dialect[] = [
 
 export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialect) => dialect.path))];
 
-/** Those that share a path, so that naming one has a meaning. */
+/** Dialects that can be preferred: those that share a path. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
   (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
 
-/**
- * What is preferred on an address for the clients of the dialect of that name, if it has one. One that is alone on its path
- * is there anyway.
- */
+/** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
   const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
   const alone = dialect !== undefined && dialect.path !== SHARED_PATH;
@@ -63,23 +60,25 @@ export function preferredFor(name: string | undefined, others: readonly string[]
   return [name, ...others.filter((each) => each !== name)];
 }
 
-/** @throws TrawlError CONFIG_INVALID for a name that is none, or named twice. */
+/** @throws TrawlError CONFIG_INVALID for a name that cannot be preferred or appears twice. */
 export function checkDialectNames(names: readonly string[]): void {
   for (const [i, name] of names.entries()) {
-    if (NAMEABLE_DIALECTS.includes(name) && names.indexOf(name) === i) continue;
+    if (names.indexOf(name) < i)
+      throw new TrawlError('CONFIG_INVALID', `Dialect ${JSON.stringify(name)} is given twice.`);
+    if (NAMEABLE_DIALECTS.includes(name)) continue;
     throw new TrawlError(
       'CONFIG_INVALID',
-      `${JSON.stringify(name)} is no dialect that can be preferred${names.indexOf(name) < i ? ' twice' : ''}; ` +
-        `there are ${NAMEABLE_DIALECTS.join(', ')}. All others have a path of their own and are always there.`,
+      `Dialect ${JSON.stringify(name)} cannot be preferred. Expected one of ${NAMEABLE_DIALECTS.join(', ')}. ` +
+        'Other dialects have their own path and are always served.',
     );
   }
 }
 
-/** The dialects of one path, in the order they are asked. */
+/** The dialects of one path, in the order in which they are tried. */
 export class PathDialects {
   readonly #named: readonly Dialect[];
   readonly #others: readonly Dialect[];
-  /** The only one of its path, which words every error there; null where the body decides. */
+  /** The only dialect of the path; null if the body decides. */
   readonly only: Dialect | null;
 
   constructor(path: string, names: readonly string[]) {
@@ -93,7 +92,7 @@ export class PathDialects {
     const dialect =
       this.#named.find((candidate) => candidate.claims(body, true)) ??
       this.#others.find((candidate) => candidate.claims(body, false)) ??
-      // A named dialect has left the list of the others, where it would have claimed the rest.
+      // The dialect that claims every body may be a preferred one.
       this.#named.at(-1);
     if (dialect === undefined) throw bug('No dialect claims a body');
     return dialect;

@@ -1,11 +1,17 @@
 import { Type } from 'typebox';
-import { TRUNCATE_SIDES } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
-import type { QueryOutcome, Retriever } from '../../retrieval/retriever.ts';
-import { addTimings, NO_TIMINGS, STAGES, type StageTimings } from '../../retrieval/timings.ts';
-import { ERROR_STATUS } from '../error-status.ts';
-import { EventLoopTurn } from '../event-loop-turn.ts';
-import { excerpt } from '../excerpt.ts';
+import { BM25_PROFILES, type Bm25Parameters, DEFAULT_BM25 } from '../../lexical-index/bm25.ts';
+import { retrieveDeepening } from '../../retrieval/deepening.ts';
+import {
+  type QueryOutcome,
+  type Retriever,
+  type RetrieverInfo,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../../retrieval/retriever.ts';
+import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
+import { excerpt, wordsOf } from '../excerpt.ts';
 import {
   type Candidate,
   DEDUPLICATIONS,
@@ -16,37 +22,46 @@ import {
   type Selection,
   select,
 } from '../fusion.ts';
+import { TimeSlice } from '../time-slice.ts';
 import { Contents, Document, nullable, Score } from './common-fields.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
+import { Truncate } from './questions.ts';
 import { refuseTooLargeK, separated } from './search-plan.ts';
 
-const Cuts = Type.String({ description: 'nothing, tail, question or question-and-tail.' });
+const Cut = Type.String({
+  description:
+    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
+});
 
 const HitFields = {
-  row: Type.Integer({ description: 'Number of the passage in the index.' }),
-  id: Type.Optional(Type.Unknown({ description: 'As the corpus has it; absent where it has none.' })),
+  row: Type.Integer({ description: "The passage's row in the index, from 0." }),
+  id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
   text: Contents,
-  whole: Type.Boolean({ description: 'False where text is an excerpt.' }),
+  whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
   document: Type.Optional(Document),
 };
 
 const QueryResult = Type.Object({
   ok: Type.Literal(true),
   embedded: Type.Object({
-    text: Type.String({ description: 'What was embedded, prefix included, before the limit cut it.' }),
-    tokens: Type.Integer({ description: 'Tokens embedded, special tokens included.' }),
-    cut: Cuts,
+    text: Type.String({
+      description: 'The embedded text with its prefix, before truncation; for bm25 the text that is analysed.',
+    }),
+    tokens: Type.Integer({
+      description: 'Tokens embedded, special tokens included; for bm25 the distinct terms of the text.',
+    }),
+    cut: Cut,
   }),
   certificate: Type.Object({
-    exact: Type.Boolean({ description: 'No other passage belongs among the hits.' }),
+    exact: Type.Boolean({ description: 'True if the hits are proved to be the best passages.' }),
     rescored: Type.Union([Type.Integer(), Type.Null()], {
       description:
-        'Rows scored exactly beside the scan of the codes, which depends on the batch; null where every row is.',
+        'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
     }),
   }),
-  hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first; absent with fuse.' })),
+  hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
 });
 
 const FailedQuery = Type.Object({
@@ -55,8 +70,8 @@ const FailedQuery = Type.Object({
 });
 
 /**
- * Our own search, with what an agent's loop needs: questions beside queries, passages it has seen left out, several
- * queries fused into one list, excerpts. Unlike in the others' dialects an unknown field is refused.
+ * Trawl's own search, for agents: queries with their question, exclusion of passages already seen, fusion of several queries, and
+ * excerpts. Unlike the other dialects, it refuses unknown fields.
  */
 export const nativeSearch = defineDialect({
   name: 'native',
@@ -68,48 +83,82 @@ export const nativeSearch = defineDialect({
         Type.Union([
           Type.String(),
           Type.Object(
-            { question: nullable(Type.String(), 'The question that the query serves.'), query: Type.String() },
+            { question: nullable(Type.String(), 'The question that the query helps to answer.'), query: Type.String() },
             { additionalProperties: false },
           ),
         ]),
-        { description: 'Texts, or sub-queries with the question they serve.' },
+        { description: 'Texts, or sub-queries with their question.' },
       ),
-      index: nullable(Type.String(), 'Name of the index; absent, the one in the URL, else the default.'),
-      k: nullable(Type.Integer({ minimum: 1 }), "Hits per list; absent, the server's default."),
-      minScore: nullable(Type.Number(), 'Hits below it are left out.'),
+      index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
+      k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
+      mode: nullable(
+        Type.Enum([...SEARCH_MODES]),
+        'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
+      ),
+      bm25: nullable(
+        Type.Object(
+          {
+            k1: Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+            b: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+            profile: Type.Optional(
+              Type.Enum(['lucene', 'elasticsearch'], {
+                description:
+                  'The parameters of another system: lucene (k1 0.9, b 0.4, as in Anserini and Pyserini) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.',
+              }),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+        'Parameters of bm25. Absent: the parameters of the index.',
+      ),
+      minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
       exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
         default: [],
-        description: 'Ids of passages to leave out; integers beyond 2^53 as strings.',
+        description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
       }),
-      fuse: Type.Enum([...FUSIONS], { default: 'none', description: 'One list from the lists of all queries.' }),
+      fuse: Type.Enum([...FUSIONS], {
+        default: 'none',
+        description:
+          'How the lists of the queries are merged into one: none (one list per query), rrf (reciprocal rank fusion) or max (the best score of each passage).',
+      }),
       deduplicate: nullable(
         Type.Enum([...DEDUPLICATIONS]),
-        'What comes once in all lists of the reply. Absent: passage with fuse, none without.',
+        'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage) or title (passages with the same title). Absent: none if fuse is none, else passage.',
       ),
       candidates: nullable(
         Type.Integer({ minimum: 1 }),
-        'Hits of each query that fusion looks at, besides those left out; at least k. Absent: the greater of 10 and 2 k.',
+        'Hits per query that fusion or deduplication considers, excluded ones not counted; at least k. Absent: the larger of 10 and 2 k.',
       ),
-      maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit; absent, the whole passage.'),
-      documents: Type.Boolean({ default: false, description: 'Whether hits carry their whole row.' }),
-      truncate: Type.Enum([...TRUNCATE_SIDES], {
-        default: 'tail',
-        description: 'What gives way where question and query together have more tokens than the model takes.',
+      maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit. Absent: the whole passage.'),
+      documents: Type.Boolean({
+        default: false,
+        description: 'Whether each hit has the whole corpus row (JSON) as document.',
       }),
+      truncate: Truncate,
     },
     { additionalProperties: false },
   ),
   reply: Type.Object({
     index: Type.Object({ name: Type.String(), generation: Type.String() }),
-    results: Type.Array(Type.Union([QueryResult, FailedQuery]), { description: 'One per query, in their order.' }),
+    mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
+    results: Type.Array(Type.Union([QueryResult, FailedQuery]), {
+      description: 'One per query, in the order of the queries.',
+    }),
     hits: Type.Optional(
       Type.Array(
         Type.Object({
           ...HitFields,
-          fused: Type.Number({ description: 'What the list is ordered by.' }),
-          from: Type.Array(Type.Object({ query: Type.Integer(), rank: Type.Integer(), score: Score })),
+          fused: Type.Number({ description: 'The fused score, by which the list is ordered.' }),
+          from: Type.Array(
+            Type.Object({
+              query: Type.Integer({ description: 'Position of the query in the request, from 0.' }),
+              rank: Type.Integer({ description: 'Rank in the list of this query, from 1.' }),
+              score: Score,
+            }),
+            { description: 'The queries that found the passage, best score first.' },
+          ),
         }),
-        { description: 'The fused list, best first.' },
+        { description: 'The fused list, best first. Absent without fuse.' },
       ),
     ),
     timings: Type.Object({
@@ -130,7 +179,8 @@ export const nativeSearch = defineDialect({
     maxChars: 200,
   },
   plan(request, limits) {
-    const { queries, maxChars, documents, truncate } = request;
+    const { queries, maxChars, documents } = request;
+    const truncate = request.truncate ?? limits.truncate;
     const k = request.k ?? limits.topk;
     refuseTooLargeK(k, 'k', queries.length, limits);
     const selection: Selection = {
@@ -142,44 +192,60 @@ export const nativeSearch = defineDialect({
     const inputs = queries.map((query) =>
       typeof query === 'string' ? query : { question: query.question ?? '', query: query.query },
     );
-    const words = queries.map((query) => (typeof query === 'string' ? query : query.query));
     return {
       queries: queries.length,
       k,
       index: request.index,
       async run(retriever, signal) {
-        const turn = new EventLoopTurn(signal);
+        const slice = new TimeSlice(signal);
+        const mode = request.mode ?? limits.mode ?? retriever.info.modes[0]!;
+        const bm25 = mode === 'bm25' ? parametersOf(request.bm25, retriever.info) : undefined;
+        const call = { queries: inputs, truncate, mode, ...(bm25 === undefined ? {} : { bm25 }) };
         const wanted = wantedHits(selection, request);
-        let depth = Math.min(wanted + selection.excluded.size, deepestDepth(queries.length, k, limits));
-        const deepest = deepestDepth(queries.length, k, limits);
-        let timings = NO_TIMINGS;
-        let outcomes: readonly QueryOutcome[];
-        let lists: readonly Selected[];
-        for (;;) {
-          const result = await retriever.retrieve({ queries: inputs, k: depth, truncate, signal });
-          timings = addTimings(timings, result.timings);
-          outcomes = result.outcomes;
-          const separate = request.fuse === 'none';
-          lists = await select(outcomes, selection, { length: separate ? k : wanted, acrossLists: separate }, turn);
-          // Where what was left out has left a list short, there may be more further down.
-          const short = lists.some(({ full }, i) => !full && hasMore(outcomes[i]!, depth));
-          if (!short || depth >= deepest) break;
-          depth = Math.min(deepest, depth * 4);
-        }
-        const fused = request.fuse === 'none' ? undefined : await fuse(lists, request.fuse, selection, turn);
-        const text = (hit: Candidate, query: number): string => hitText(hit, words[query]!, maxChars, documents);
+        const separate = request.fuse === 'none';
+        const maxK = maxDepth(queries.length, k, limits);
+        const depth = Math.min(wanted + selection.excluded.size, maxK);
+        let lists: readonly Selected[] = [];
+        const { outcomes, timings } = await retrieveDeepening(
+          retriever,
+          { ...call, k: depth, signal },
+          {
+            maxK,
+            // A list is short when exclusion and deduplication left too few hits.
+            async needMore(found) {
+              lists = await select(found, selection, { length: separate ? k : wanted, acrossLists: separate }, slice);
+              return lists.flatMap(({ full }, i) => (full ? [] : [i]));
+            },
+          },
+        );
+        const fused = request.fuse === 'none' ? undefined : await fuse(lists, request.fuse, selection, slice);
+        const words =
+          maxChars === null ? [] : queries.map((query) => wordsOf(typeof query === 'string' ? query : query.query));
+        const toJson = (hit: Candidate, query: number): string => hitJson(hit, words[query], maxChars, documents);
         return {
           timings,
+          search: { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) },
           truncated: outcomes.filter((outcome) => outcome.ok && outcome.truncated).length,
           failures: outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error])),
-          pieces: reply(retriever, outcomes, fused === undefined ? lists : undefined, fused, timings, text),
+          pieces: reply(retriever, mode, outcomes, fused === undefined ? lists : undefined, fused, timings, toJson),
         };
       },
     };
   },
 });
 
-/** Hits of each query that are looked at, besides those that are left out. */
+/** Returns the BM25 parameters of a request; undefined: use the parameters of the index. */
+function parametersOf(
+  given: { readonly k1?: number; readonly b?: number; readonly profile?: keyof typeof BM25_PROFILES } | null,
+  { bm25 }: RetrieverInfo,
+): Bm25Parameters | undefined {
+  if (given === null) return undefined;
+  const { profile, ...values } = given;
+  const ofIndex = bm25 === null ? DEFAULT_BM25 : { ...DEFAULT_BM25, k1: bm25.k1, b: bm25.b };
+  return { ...(profile === undefined ? ofIndex : BM25_PROFILES[profile]), ...values };
+}
+
+/** Number of hits to consider per query, without excluded ones. */
 function wantedHits(
   { k, deduplicate }: Selection,
   request: { readonly fuse: string; readonly candidates: number | null },
@@ -188,34 +254,44 @@ function wantedHits(
   return Math.max(k, request.candidates ?? Math.max(10, 2 * k));
 }
 
-function deepestDepth(queries: number, k: number, limits: RequestLimits): number {
+/** Largest number of hits per query that a search may go through. */
+function maxDepth(queries: number, k: number, limits: RequestLimits): number {
   return Math.max(k, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, queries))));
 }
 
-function hasMore(outcome: QueryOutcome, depth: number): boolean {
-  return outcome.ok && outcome.hits.length >= depth;
+/** The outcomes with the selected hits only, at most k per query. */
+function selectedOutcomes(
+  outcomes: readonly QueryOutcome[],
+  lists: readonly Selected[],
+  k: number,
+): readonly QueryOutcome[] {
+  return outcomes.map((outcome, i) =>
+    outcome.ok ? { ...outcome, hits: lists[i]!.candidates.slice(0, k).map(({ hit }) => hit) } : outcome,
+  );
 }
 
+/** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. */
 function* reply(
   { info }: Retriever,
+  mode: SearchMode,
   outcomes: readonly QueryOutcome[],
   lists: readonly Selected[] | undefined,
   fused: readonly Fused[] | undefined,
   timings: StageTimings,
-  text: (hit: Candidate, query: number) => string,
+  toJson: (hit: Candidate, query: number) => string,
 ): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })},"results":[`;
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })},"mode":${JSON.stringify(mode)},"results":[`;
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {
-      yield JSON.stringify({ ok: false, error: told(outcome.error) });
+      yield JSON.stringify({ ok: false, error: publicError(outcome.error) });
       continue;
     }
     const { text: embedded, tokens, cut, certificate } = outcome;
     yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';
-      yield* separated(lists[i]!.candidates, (hit) => `${text(hit, i)}}`);
+      yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
       yield ']';
     }
     yield '}';
@@ -226,27 +302,35 @@ function* reply(
     yield* separated(
       fused,
       ({ best, score, from }) =>
-        `${text(best, from[0]!.query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
+        `${toJson(best, from[0]!.query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
     );
     yield ']';
   }
-  const rounds = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
-  yield `,"timings":${JSON.stringify(Object.fromEntries(rounds))}}`;
+  const roundedTimings = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
+  yield `,"timings":${JSON.stringify(Object.fromEntries(roundedTimings))}}`;
 }
 
-/** A hit without its closing brace. */
-function hitText({ hit, fields }: Candidate, words: string, maxChars: number | null, documents: boolean): string {
+/** A hit's JSON without its closing brace. */
+function hitJson(
+  { hit, fields }: Candidate,
+  words: ReadonlySet<string> | undefined,
+  maxChars: number | null,
+  documents: boolean,
+): string {
   const { text, whole } =
-    maxChars === null ? { text: fields.contents, whole: true } : excerpt(fields.contents, words, maxChars);
+    maxChars === null || words === undefined
+      ? { text: fields.contents, whole: true }
+      : excerpt(fields.contents, words, maxChars);
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
   const rest = `,"score":${JSON.stringify(hit.score)},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }
 
-function told({ code, message }: TrawlError): { code: string; message: string } {
+/** The error as the client sees it, without the details of a server error. */
+function publicError({ code, message }: TrawlError): { code: string; message: string } {
   return ERROR_STATUS[code] === 500
-    ? { code, message: 'The server failed on this query. Its log has the details.' }
+    ? { code, message: 'The server failed. Its log has the details.' }
     : { code, message };
 }
 

@@ -1,34 +1,41 @@
 import { Type } from 'typebox';
-import type { TextKind } from '../../embedding/text-encoder.ts';
+import type { InputType } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbedResult, RetrieverInfo } from '../../retrieval/retriever.ts';
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../errors/request-error.ts';
 import { nullable, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { field, isJsonObject } from './read-request.ts';
 import { separated } from './search-plan.ts';
 
-/** OpenAI's own limit of texts in one request. */
+/** OpenAI's limit of texts per request. */
 const MAX_INPUTS = 2_048;
-const KIND_SUFFIX = /-(query|passage)$/;
+
+/** Input types, each a suffix that a model's name may have. */
+const INPUT_TYPES = ['query', 'passage'] as const satisfies readonly InputType[];
 
 /**
- * OpenAI's embeddings with the index's encoder. Whether a text is a query or a passage, which E5 and its kin must know,
- * is said by `input_type` or by a suffix of the model's name, as in NVIDIA's NIM; without either it is a query.
+ * OpenAI's embeddings with the index's encoder. `input_type`, or a suffix of the model's name as in NVIDIA's NIM, says whether the
+ * texts are queries or passages, because models such as E5 have different prefixes for them. Default: query.
  */
 export const openaiEmbeddings = defineDialect({
   name: 'openai-embeddings',
   path: '/v1/embeddings',
-  summary: "Vectors of texts, as OpenAI's API gives them",
+  summary: "Embeddings in the format of OpenAI's API",
   maxItems: MAX_INPUTS,
   request: Type.Object({
     input: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })], {
-      description: `A text or a list of up to ${MAX_INPUTS.toLocaleString('en')}. Token ids are refused.`,
+      description: `One text, or a list of at most ${MAX_INPUTS.toLocaleString('en')}. Token ids are refused.`,
     }),
-    model: Type.String({ description: "The encoder's name, or that with -query or -passage behind it." }),
+    model: Type.String({
+      description: "The encoder's name, optionally followed by -query or -passage. GET /v1/models lists all.",
+    }),
     encoding_format: Type.Enum(['float', 'base64'], { default: 'float' }),
-    dimensions: nullable(Type.Integer({ minimum: 1 }), "The encoder's own dimension, or absent."),
-    input_type: nullable(Type.Enum(['query', 'passage']), 'Our addition: which prefix the texts get.'),
+    dimensions: nullable(Type.Integer({ minimum: 1 }), "Absent, or the encoder's own dimension."),
+    input_type: nullable(
+      Type.Enum([...INPUT_TYPES]),
+      'An addition of Trawl: whether the texts are queries or passages.',
+    ),
     user: nullable(Type.String(), 'Ignored.'),
   }),
   reply: Type.Object({
@@ -39,7 +46,7 @@ export const openaiEmbeddings = defineDialect({
         index: Type.Integer(),
         embedding: Type.Union([
           Type.Array(Type.Number()),
-          Type.String({ description: 'Base64 of the float32 values, little-endian.' }),
+          Type.String({ description: 'Little-endian float32 values in base64.' }),
         ]),
       }),
     ),
@@ -48,7 +55,7 @@ export const openaiEmbeddings = defineDialect({
     truncated: Truncated,
   }),
   example: { input: ['who designed the Brooklyn Bridge'], model: 'token-average-256', encoding_format: 'float' },
-  // OpenAI has no 422.
+  // OpenAI's API has no 422.
   statuses: { INVALID_JSON: 400, INVALID_REQUEST: 400, TOO_MANY_QUERIES: 400 },
   errorBody: openaiError,
   check: refuseTokens,
@@ -57,45 +64,68 @@ export const openaiEmbeddings = defineDialect({
     return {
       queries: inputs.length,
       k: 0,
+      models: [model, readModel(model).bare],
       async run(retriever, signal) {
-        const kind = kindOf(model, input_type, retriever.info);
+        const inputType = inputTypeOf(model, input_type, retriever.info);
         if (dimensions !== null && dimensions !== retriever.info.dimension) {
           throw refusal(
             'dimensions',
-            `${retriever.info.model.name} has ${retriever.info.dimension} dimensions and was not trained to be cut to ` +
-              `${dimensions}. Leave dimensions out.`,
+            `${retriever.info.model?.name} has ${retriever.info.dimension} dimensions and cannot be shortened to ` +
+              `${dimensions}. Omit dimensions.`,
           );
         }
-        const result = await retriever.embed({ inputs, kind, signal });
+        const result = await retriever.embed({ inputs, inputType, signal });
         const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-        return { timings: result.timings, truncated, pieces: reply(result, retriever.info, model, encoding_format) };
+        return {
+          timings: result.timings,
+          search: null,
+          truncated,
+          pieces: reply(result, retriever.info, model, encoding_format),
+        };
       },
     };
   },
 });
 
-function kindOf(model: string, inputType: TextKind | null, info: RetrieverInfo): TextKind {
+/** The values of `model` that select an encoder. */
+export function modelIds(encoder: string): string[] {
+  return [encoder, ...INPUT_TYPES.map((inputType) => `${encoder}-${inputType}`)];
+}
+
+/** Splits a model's name into the bare name and the input type of its suffix; null if it has no such suffix. */
+function readModel(model: string): { readonly bare: string; readonly inputType: InputType | null } {
+  const inputType = INPUT_TYPES.find((each) => model.endsWith(`-${each}`));
+  return inputType === undefined
+    ? { bare: model, inputType: null }
+    : { bare: model.slice(0, -inputType.length - 1), inputType };
+}
+
+function inputTypeOf(model: string, requested: InputType | null, info: RetrieverInfo): InputType {
+  // An index without vectors refuses to embed, whatever the model.
+  if (info.model === null) return 'query';
   const { name } = info.model;
-  const suffix = model === name ? undefined : (KIND_SUFFIX.exec(model)?.[1] as TextKind | undefined);
-  const bare = suffix === undefined ? model : model.slice(0, -suffix.length - 1);
-  if (bare !== name) {
-    throw new TrawlError(
-      'NOT_FOUND',
-      `The model ${JSON.stringify(model)} does not exist here; this server has ${name}, ${name}-query and ${name}-passage.`,
-      { details: { param: 'model' } },
-    );
+  if (model === name) return requested ?? 'query';
+  const { bare, inputType } = readModel(model);
+  if (bare !== name || inputType === null) throw modelNotFound(model, modelIds(name));
+  if (requested !== null && requested !== inputType) {
+    throw refusal('input_type', `The model ${model} is for input_type ${inputType}, but input_type is ${requested}.`);
   }
-  if (suffix !== undefined && inputType !== null && suffix !== inputType) {
-    throw refusal('input_type', `The model's name says ${suffix} and input_type says ${inputType}.`);
-  }
-  return suffix ?? inputType ?? 'query';
+  return inputType;
+}
+
+export function modelNotFound(model: string, known: readonly string[]): TrawlError {
+  return new TrawlError(
+    'NOT_FOUND',
+    `Model ${JSON.stringify(model.slice(0, 100))} not found. Expected ${known.slice(0, 20).join(', ')}.`,
+    { details: { param: 'model' } },
+  );
 }
 
 function refuseTokens(body: unknown): void {
   const input = isJsonObject(body) ? field(body, 'input') : undefined;
   const first: unknown = Array.isArray(input) ? input[0] : undefined;
   if (typeof first !== 'number' && !Array.isArray(first)) return;
-  throw refusal('input', "Token ids are another tokenizer's and would be other words here. Send texts.");
+  throw refusal('input', 'Token ids are not supported, because they belong to another tokenizer. Send texts.');
 }
 
 function refusal(param: string, message: string): RequestError {
@@ -119,8 +149,8 @@ function* reply(
     const embedding = format === 'base64' ? `"${base64(vector)}"` : `[${vector.join(',')}]`;
     return `{"object":"embedding","index":${index},"embedding":${embedding}}`;
   });
-  const cut = truncated.length === 0 ? '' : `,"truncated":[${truncated.join(',')}]`;
-  yield `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}${cut}}`;
+  const truncatedMember = truncated.length === 0 ? '' : `,"truncated":[${truncated.join(',')}]`;
+  yield `],"model":${JSON.stringify(model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}${truncatedMember}}`;
 }
 
 function base64(vector: Float32Array): string {
@@ -129,11 +159,11 @@ function base64(vector: Float32Array): string {
   return bytes.toString('base64');
 }
 
-/** `param` is the first field that is wrong; `code` is ours, but for a model that is not there. */
+/** `param` is the first wrong field. `code` is Trawl's code, except for OpenAI's `model_not_found`. */
 function openaiError(error: TrawlError, status: number): string {
   const param = error instanceof RequestError ? (error.issues[0]?.loc[1] ?? null) : (error.details.param ?? null);
   const code = error.code === 'NOT_FOUND' && param === 'model' ? 'model_not_found' : error.code;
   const type = status >= 500 ? 'server_error' : 'invalid_request_error';
-  const message = status === 500 ? 'The server failed on this request. Its log has the details.' : error.message;
+  const message = status === 500 ? 'The server failed. Its log has the details.' : error.message;
   return JSON.stringify({ error: { message, type, param: typeof param === 'string' ? param : null, code } });
 }

@@ -3,12 +3,12 @@ import { TrawlError } from '../../errors.ts';
 import { type Dialect, defineDialect } from './dialect.ts';
 import { field, isJsonObject } from './read-request.ts';
 
-/** Requests that are known and cannot be answered yet: told so rather than misread or a 404. */
+/** Known requests that the server does not support yet. It answers 501 instead of 404 or a wrong result. */
 export const searchR1Rerank = planned({
   name: 'search-r1-rerank',
   path: '/retrieve',
-  summary: 'Retrieval with reranking (Search-R1): not there yet',
-  what: 'topk_retrieval and topk_rerank ask for reranking',
+  summary: 'Retrieval with reranking (Search-R1): not supported yet',
+  reason: 'topk_retrieval and topk_rerank request reranking',
   claims: (body) =>
     isJsonObject(body) &&
     field(body, 'queries') !== undefined &&
@@ -18,28 +18,28 @@ export const searchR1Rerank = planned({
 export const stepSearchRerank = planned({
   name: 'stepsearch-rerank',
   path: '/retrieve/rerank',
-  summary: 'Retrieval with reranking (StepSearch): not there yet',
-  what: '/retrieve/rerank is reranking',
+  summary: 'Retrieval with reranking (StepSearch): not supported yet',
+  reason: '/retrieve/rerank is reranking',
 });
 
 export const rerank = planned({
   name: 'rerank',
   path: '/rerank',
-  summary: 'Reranking of given documents (Search-R1): not there yet',
-  what: '/rerank is reranking',
+  summary: 'Reranking of given documents (Search-R1): not supported yet',
+  reason: '/rerank is reranking',
 });
 
 export const elasticsearch = planned({
   name: 'elasticsearch',
   path: '/:index/_search',
-  summary: 'Elasticsearch queries (ArtSearch): not there yet',
-  what: '_search is a BM25 query to Elasticsearch',
+  summary: 'Elasticsearch queries (ArtSearch): not supported yet',
+  reason: '_search is a BM25 query to Elasticsearch',
 });
 
 function planned({
-  what,
+  reason,
   ...parts
-}: Pick<Dialect, 'name' | 'path' | 'summary'> & Partial<Pick<Dialect, 'claims'>> & { what: string }): Dialect {
+}: Pick<Dialect, 'name' | 'path' | 'summary'> & Partial<Pick<Dialect, 'claims'>> & { reason: string }): Dialect {
   return defineDialect({
     ...parts,
     request: Type.Object({}),
@@ -47,7 +47,10 @@ function planned({
     example: {},
     statuses: { NOT_SUPPORTED: 501 },
     check() {
-      throw new TrawlError('NOT_SUPPORTED', `${what}, which this server cannot do yet. POST /retrieve searches.`);
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `${reason}, which this server does not support yet. To search, use POST /retrieve.`,
+      );
     },
     plan() {
       throw new Error('unreachable');

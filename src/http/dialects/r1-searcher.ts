@@ -6,8 +6,8 @@ import { defineDialect } from './dialect.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
 
 /**
- * R1-Searcher: a batch in, for each query the lines of its TSV corpus out. The client cuts the digits and the white space
- * that a line begins with, so the id always stands there.
+ * R1-Searcher: a batch of queries, each answered with lines of a TSV corpus. Every line starts with an id, because the client
+ * removes leading digits and white space from it.
  */
 export const r1Searcher = defineDialect({
   name: 'r1-searcher',
@@ -15,14 +15,14 @@ export const r1Searcher = defineDialect({
   summary: 'A batch of queries, answered with TSV lines (R1-Searcher)',
   request: Type.Object({
     queries: Queries,
-    k: Type.Integer({ minimum: 0, default: 3, description: 'Passages per query; 0 gets none.' }),
+    k: Type.Integer({ minimum: 0, default: 3, description: 'Passages per query; 0 returns none.' }),
   }),
   reply: Type.Object({
     answers: Type.Array(Type.Array(Type.String({ description: 'id, tab, title, three spaces, text.' }))),
-    queries: Type.Array(Type.String(), { description: 'The queries again.' }),
+    queries: Type.Array(Type.String(), { description: 'The queries of the request.' }),
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], k: 3 },
-  // Its server is Flask: a body that is no JSON is a 400 there.
+  // The original server, written with Flask, answers 400.
   statuses: { INVALID_JSON: 400 },
   plan({ queries, k }, limits) {
     return searchPlan({ queries, k, kField: 'k', limits }, function* ({ outcomes }) {
@@ -40,8 +40,8 @@ export const r1Searcher = defineDialect({
 });
 
 /**
- * The line of an R1-Searcher corpus. A row read from such a file is that line, character for character; any other
- * becomes one: its title, three spaces and its text, newlines as spaces; the row number where it has no id.
+ * The line of an R1-Searcher corpus: id (or row number), tab, title, three spaces, text, with newlines replaced by spaces. A row
+ * that was read from such a file gives exactly its line.
  */
 export function tsvLine({ row, document }: Hit): string {
   const { id, title, text, contents } = documentFields(document);

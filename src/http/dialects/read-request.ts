@@ -1,11 +1,11 @@
 import type { Static, TSchema } from 'typebox';
-import { Issues, RequestError } from '../request-error.ts';
+import { Issues, RequestError } from '../errors/request-error.ts';
 import { type LaxResult, laxBoolean, laxInteger, laxNumber } from './lax-values.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 type Place = readonly (string | number)[];
 
-/** The keywords of JSON Schema that the requests use. */
+/** The keywords of JSON Schema that the request schemas use. */
 interface Node {
   readonly type?: string;
   readonly anyOf?: readonly Node[];
@@ -16,10 +16,14 @@ interface Node {
   readonly additionalProperties?: unknown;
   readonly default?: unknown;
   readonly minimum?: number;
+  readonly maximum?: number;
   readonly minItems?: number;
 }
 
-/** A member of the body itself: undefined for what is only inherited, such as `constructor`. */
+/** Unknown field names are shortened to this length in messages and in the log. */
+const MAX_NAME_CHARACTERS = 100;
+
+/** An own property of the body; undefined for inherited ones such as `constructor`. */
 export function field(body: JsonObject, name: string): unknown {
   return Object.hasOwn(body, name) ? body[name] : undefined;
 }
@@ -29,20 +33,20 @@ export function isJsonObject(body: unknown): body is JsonObject {
 }
 
 export interface ReadLimits {
-  /** Entries of any list. */
+  /** Largest length of any list. */
   readonly items: number;
-  /** UTF-16 units of any text. */
+  /** Largest length of any text, in UTF-16 units. */
   readonly characters: number;
-  /** What is read, in the messages; default: `body`. */
+  /** Name of the parsed part of the request, for messages. Default: `body`. */
   readonly what?: string;
 }
 
 /**
- * Reads a body by the schema of its dialect, as laxly as pydantic reads it ("2" is an integer), and tells all that is
- * wrong at once in FastAPI's words. A field that is absent takes the schema's `default`; unknown fields are ignored
- * unless the schema says `additionalProperties: false`.
+ * Parses a body by a schema as leniently as pydantic does ("2" is an integer), and reports all faults at once with FastAPI's
+ * messages. An absent field gets the schema's `default`. Unknown fields are ignored unless the schema has
+ * `additionalProperties: false`.
  *
- * @throws RequestError INVALID_REQUEST, or TOO_MANY_QUERIES and QUERY_TOO_LONG for a list or a text over the limits.
+ * @throws RequestError INVALID_REQUEST; TOO_MANY_QUERIES or QUERY_TOO_LONG for a list or text over the limits.
  */
 export function readRequest<Schema extends TSchema>(schema: Schema, body: unknown, most: ReadLimits): Static<Schema> {
   if (!isJsonObject(body)) {
@@ -112,10 +116,11 @@ class Reader {
       }
     }
     if (node.additionalProperties === false) {
+      const known = Object.keys(properties);
+      const msg = `Unknown field; expected ${known.join(', ')}`;
       for (const name of Object.keys(value)) {
         if (Object.hasOwn(properties, name)) continue;
-        const known = Object.keys(properties).join(', ');
-        this.#issues.add('extra_forbidden', [...place, name], `There is no such field; known are ${known}`, undefined);
+        this.#issues.add('extra_forbidden', [...place, name.slice(0, MAX_NAME_CHARACTERS)], msg, undefined);
       }
     }
     return result;
@@ -129,7 +134,7 @@ class Reader {
     }
     const { items } = node;
     if (items === undefined) return value;
-    // Lists of ten thousand texts are usual: they are looked at and not copied.
+    // Lists of texts are checked without copying, because lists of ten thousand texts are common.
     if (items.type === 'string') {
       const { characters } = this.#most;
       for (let i = 0; i < value.length; i++) {
@@ -150,6 +155,9 @@ class Reader {
     if (read.ok && node.minimum !== undefined && read.value < node.minimum) {
       return this.#issue('greater_than_equal', `greater than or equal to ${node.minimum}`, value, place);
     }
+    if (read.ok && node.maximum !== undefined && read.value > node.maximum) {
+      return this.#issue('less_than_equal', `less than or equal to ${node.maximum}`, value, place);
+    }
     return this.#lax(read, value, place);
   }
 
@@ -164,7 +172,7 @@ class Reader {
   }
 }
 
-/** Of several forms the one that a value looks like; where it looks like none, the first says what is wrong. */
+/** The alternative that matches a value's type. Without a match, the first one that is not null, which reports the fault. */
 function fitting(nodes: readonly Node[], value: unknown): Node {
   const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
   const fits = (node: Node): boolean => node.type === type || (type === 'number' && node.type === 'integer');
@@ -172,7 +180,7 @@ function fitting(nodes: readonly Node[], value: unknown): Node {
 }
 
 function tooLong(length: number, most: number, place: Place): RequestError {
-  const reason = `${place.join('.')} has ${length} characters; this server takes at most ${most} in a text.`;
+  const reason = `${place.join('.')} has ${length} characters; the limit of this server is ${most}.`;
   return new RequestError('QUERY_TOO_LONG', `${reason} Shorten it.`, [
     { type: 'string_too_long', loc: ['body', ...place], msg: reason },
   ]);
@@ -180,7 +188,7 @@ function tooLong(length: number, most: number, place: Place): RequestError {
 
 function tooMany(count: number, most: number, place: Place): RequestError {
   const name = place.at(-1) === 'queries' ? 'queries' : `entries in ${place.join('.')}`;
-  const reason = `The request has ${count} ${name}; this server takes at most ${most} at a time.`;
+  const reason = `The request has ${count} ${name}; the limit of this server is ${most}.`;
   return new RequestError('TOO_MANY_QUERIES', `${reason} Send them in several requests.`, [
     { type: 'too_long', loc: ['body', ...place], msg: reason },
   ]);

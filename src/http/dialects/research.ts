@@ -6,14 +6,14 @@ import { Contents, Queries, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
 
-const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 gets none.' });
-const ReturnScore = Type.Boolean({ default: false, description: 'Whether to answer with [documents, scores].' });
+const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
+const ReturnScore = Type.Boolean({ default: false, description: 'Whether the reply is [documents, scores].' });
 const Documents = Type.Array(Type.Object({ id: Type.String(), contents: Contents }));
 const Scores = Type.Array(Score);
 
 /**
- * ReSearch and ReCall: a bare list of `{id, contents}`, ids always strings, other columns left out; with scores an array
- * of the list and the list of scores. The original looks at the first 64 characters of a query only; this does not.
+ * ReSearch and ReCall: a list of `{id, contents}` with ids as strings and without other columns; with `return_score`, an array of
+ * that list and a list of scores. The original server uses only the first 64 characters of a query; Trawl uses the whole query.
  */
 export const research = defineDialect({
   name: 'research',
@@ -54,14 +54,14 @@ export const researchBatch = defineDialect({
   },
 });
 
-/** An array of two, in JSON Schema's words of 2020. */
+/** An array of two values, in JSON Schema 2020-12. */
 function pair(first: TSchema, second: TSchema): TSchema {
   return Type.Unsafe({ type: 'array', prefixItems: [first, second], minItems: 2, maxItems: 2 });
 }
 
 const BLANK = 'Query content cannot be empty';
 
-/** Its `detail` is a sentence there, for this fault alone. */
+/** The original server has a sentence as `detail` only for this error. */
 function blankQueryBody(error: TrawlError, _status: number): string | undefined {
   if (error.code !== 'EMPTY_QUERY') return undefined;
   return JSON.stringify({ detail: BLANK, error: { code: error.code, message: error.message } });

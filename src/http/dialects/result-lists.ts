@@ -3,9 +3,10 @@ import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
 import { hitsOf, separated } from './search-plan.ts';
 
 /**
- * `{"result":[[…],…]}` in pieces, one list per query in the order of the queries. Passages are put in as the text they
- * are stored as. Where a query was cut to the model's limit, `truncated` lists the positions of such queries; clients
- * ignore keys they do not know. `head` is members that go before, each with its comma.
+ * `{"result":[[…],…]}` in pieces, one list per query. Passages are inserted as they are stored, without being parsed. If
+ * queries were truncated, `truncated` has their positions; clients ignore unknown keys.
+ *
+ * @param head members before `result`, each followed by a comma.
  */
 export function* resultLists(
   outcomes: readonly QueryOutcome[],
@@ -30,7 +31,7 @@ export function bareHit(hit: Hit): string {
   return withContents(hit.document);
 }
 
-/** `,"truncated":[…]` where some queries were cut. */
+/** `,"truncated":[…]`, or nothing if no query was truncated. */
 export function truncatedMember(outcomes: readonly QueryOutcome[]): string {
   const positions = outcomes.flatMap((outcome, i) => (outcome.ok && outcome.truncated ? [i] : []));
   return positions.length === 0 ? '' : `,"truncated":[${positions.join(',')}]`;

@@ -9,8 +9,8 @@ import { hitsOf, searchPlan, separated } from './search-plan.ts';
 const METHOD = 'dense_exact';
 
 /**
- * rLLM's server before May 2026: one query or a batch, always with scores. Faults told with status 200 there have their
- * usual status here, and an empty batch gets an empty answer.
+ * rLLM's server before May 2026: one query or a batch, always with scores. Unlike that server, Trawl does not answer errors with
+ * status 200, and answers an empty batch with an empty list.
  */
 export const rllmLegacy = defineDialect({
   name: 'rllm-legacy',
@@ -18,8 +18,8 @@ export const rllmLegacy = defineDialect({
   summary: "A single query or a batch, always with scores (rLLM's older server)",
   onlyIfNamed: true,
   request: Type.Object({
-    query: nullable(Type.String(), 'The query; counts before queries.'),
-    queries: nullable(Type.Array(Type.String()), 'A batch.'),
+    query: nullable(Type.String(), 'The query. It takes precedence over queries.'),
+    queries: nullable(Type.Array(Type.String()), 'A batch of queries.'),
     topk: Topk,
     top_k: Topk,
     k: Topk,

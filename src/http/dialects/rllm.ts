@@ -11,8 +11,8 @@ import { skyrl } from './skyrl.ts';
 const METHOD = 'dense_exact';
 
 /**
- * rLLM (deepresearch example): one query, told from SkyRL's by `top_k` or `k`. A hit's `id` is its rank ("doc_1"), and
- * `content` is the whole row, in which the client reads `contents`.
+ * rLLM (deepresearch example): one query with `top_k` or `k`, by which it differs from SkyRL's request. A hit's `id` is its rank
+ * ("doc_1"), and `content` is the whole row, of which the client uses `contents`.
  */
 export const rllm = defineDialect({
   name: 'rllm',
@@ -20,14 +20,18 @@ export const rllm = defineDialect({
   summary: 'A single query with top_k or k (rLLM)',
   request: Type.Object({
     query: Query,
-    top_k: Type.Integer({ minimum: 0, default: 10, description: 'Passages; 0 gets none.' }),
-    k: nullable(Type.Integer({ minimum: 0 }), 'The same; counts before top_k.'),
+    top_k: Type.Integer({ minimum: 0, default: 10, description: 'Number of passages; 0 returns none.' }),
+    k: nullable(Type.Integer({ minimum: 0 }), 'The same. It takes precedence over top_k.'),
   }),
   reply: Type.Object({
     query: Type.String(),
     method: Type.String(),
     results: Type.Array(
-      Type.Object({ id: Type.String({ description: 'The rank, not the id.' }), content: Document, score: Score }),
+      Type.Object({
+        id: Type.String({ description: 'The rank, not the id of the passage.' }),
+        content: Document,
+        score: Score,
+      }),
     ),
     num_results: Type.Integer(),
     truncated: Truncated,
@@ -40,12 +44,12 @@ export const rllm = defineDialect({
   },
 });
 
-/** A single query that says its number as rLLM and ZeroSearch do; of one that says none, a dialect named by its name. */
+/** A single query with `top_k` or `k`, as rLLM and ZeroSearch send it. A preferred dialect also claims one without them. */
 export function isSingleByTopK(body: unknown, named: boolean): boolean {
   if (!isJsonObject(body) || !skyrl.claims(body, false)) return false;
-  const says = (name: string): boolean => field(body, name) !== undefined;
-  if (says('topk') || says('return_scores')) return false;
-  return named || says('top_k') || says('k');
+  const has = (name: string): boolean => field(body, name) !== undefined;
+  if (has('topk') || has('return_scores')) return false;
+  return named || has('top_k') || has('k');
 }
 
 function* reply(query: string, { outcomes }: RetrieveResult): Generator<string> {

@@ -7,8 +7,8 @@ import { hitsOf, searchPlan, separated } from './search-plan.ts';
 const Seconds = Type.Number({ description: 'Seconds.' });
 
 /**
- * SearchAgent-X: texts alone come back. Its two numbers for the approximate search are read and mean nothing here: every
- * answer is exact, and no search is stopped early.
+ * SearchAgent-X: the reply has only texts. Its parameters of the approximate search are accepted and ignored, because Trawl's
+ * search is exact.
  */
 export const searchAgentX = defineDialect({
   name: 'searchagent-x',
@@ -16,9 +16,9 @@ export const searchAgentX = defineDialect({
   summary: 'A batch of queries, answered with texts and timings (SearchAgent-X)',
   request: Type.Object({
     prompts: Type.Array(Type.String(), { description: 'The queries.' }),
-    top_k: Type.Integer({ minimum: 0, description: 'Passages per query; 0 gets none.' }),
-    anns_search_range: Type.Integer({ default: -1, description: 'Without meaning here: the search is exact.' }),
-    request_id: Type.Integer({ default: -1, description: 'Without meaning here.' }),
+    top_k: Type.Integer({ minimum: 0, description: 'Passages per query; 0 returns none.' }),
+    anns_search_range: Type.Integer({ default: -1, description: 'Ignored: the search is exact.' }),
+    request_id: Type.Integer({ default: -1, description: 'Ignored.' }),
   }),
   reply: Type.Object({
     neighbor_texts: Type.Array(Type.Array(Contents)),

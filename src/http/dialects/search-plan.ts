@@ -1,48 +1,62 @@
+import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome, RetrieveResult } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../errors/request-error.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
 
 export interface SearchPart {
-  readonly queries: RetrieveCall['queries'];
-  /** Hits per query; 0 asks for none and gets none. */
+  readonly queries: readonly EncoderInput[];
+  /** Hits per query; may be 0. */
   readonly k: number;
-  /** The field that k came from, for messages. */
+  /** Name of the field that has k, for messages. */
   readonly kField: string;
   readonly limits: RequestLimits;
+  /** Only for queries that may have a question; others are always truncated at the end. */
+  readonly truncate?: TruncateSide;
 }
 
-/** The plan of most dialects: one search, and its outcomes in the dialect's words. */
+/** The plan of most dialects: one search, and a reply from its result. */
 export function searchPlan(
-  { queries, k, kField, limits }: SearchPart,
+  { queries, k, kField, limits, truncate }: SearchPart,
   reply: (result: RetrieveResult) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
+  const request = {
+    queries,
+    k,
+    ...(truncate === undefined ? {} : { truncate }),
+    ...(limits.mode === null ? {} : { mode: limits.mode }),
+  };
   return {
     queries: queries.length,
     k,
     async run(retriever, signal) {
-      const result = k === 0 ? nothingFor(queries.length) : await retriever.retrieve({ queries, k, signal });
+      const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
+      const search = k === 0 ? null : { ...request, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-      return { timings: result.timings, truncated, pieces: reply(result) };
+      return { timings: result.timings, search, truncated, pieces: reply(result) };
     },
   };
 }
 
-/** Checked after the values are known to be good, so that a wrong value is told as that. */
+/** @throws RequestError K_TOO_LARGE. */
 export function refuseTooLargeK(k: number, kField: string, queries: number, limits: RequestLimits): void {
   if (k > limits.maxK) {
-    const reason = `${kField} is ${k}; this server gives at most ${limits.maxK} passages per query.`;
-    throw tooLarge(kField, reason, 'Ask for fewer.');
+    const reason = `${kField} is ${k}; the limit of this server is ${limits.maxK} passages per query.`;
+    throw tooLarge(kField, reason, `Lower ${kField}.`);
   }
   if (k * queries > limits.maxHits) {
-    const reason = `${queries} queries with ${k} passages each are more than the ${limits.maxHits} passages of one reply.`;
-    throw tooLarge(kField, reason, 'Send fewer queries at a time.');
+    const reason = `${queries} queries with ${k} passages each exceed the limit of ${limits.maxHits} passages per reply.`;
+    throw tooLarge(kField, reason, 'Send fewer queries per request.');
   }
 }
 
-/** The hits of a query that went well; these dialects have no error per query, so one failing query fails the request. */
+/**
+ * The hits of a query, for dialects without errors per query.
+ *
+ * @throws the query's error with its position; it fails the request.
+ */
 export function hitsOf(outcome: QueryOutcome, position: number): readonly Hit[] {
   if (outcome.ok) return outcome.hits;
   const { error } = outcome;
@@ -52,27 +66,28 @@ export function hitsOf(outcome: QueryOutcome, position: number): readonly Hit[] 
   });
 }
 
-/** Texts with commas between them. */
+/** The texts of items, with commas in between. */
 export function* separated<T>(items: Iterable<T>, text: (item: T, i: number) => string): Generator<string> {
   let i = 0;
   for (const item of items) yield `${i === 0 ? '' : ','}${text(item, i++)}`;
 }
 
-function nothingFor(queries: number): RetrieveResult {
-  const nothing: QueryOutcome = {
+function emptyResult(queries: number): RetrieveResult {
+  const empty: QueryOutcome = {
     ok: true,
     hits: [],
     tokens: 0,
     truncated: false,
     text: '',
     cut: 'nothing',
+    vector: null,
     certificate: { exact: true, rescored: 0 },
   };
-  return { outcomes: new Array<QueryOutcome>(queries).fill(nothing), timings: NO_TIMINGS };
+  return { outcomes: new Array<QueryOutcome>(queries).fill(empty), timings: NO_TIMINGS };
 }
 
-function tooLarge(kField: string, reason: string, wayOut: string): RequestError {
-  return new RequestError('K_TOO_LARGE', `${reason} ${wayOut}`, [
+function tooLarge(kField: string, reason: string, advice: string): RequestError {
+  return new RequestError('K_TOO_LARGE', `${reason} ${advice}`, [
     { type: 'less_than_equal', loc: ['body', kField], msg: reason },
   ]);
 }

@@ -2,30 +2,37 @@ import { Type } from 'typebox';
 import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { searchR1Rerank } from './planned.ts';
-import { Questions, withQuestions } from './questions.ts';
+import { Questions, Truncate, withQuestions } from './questions.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 /**
- * Search-R1 and the many that copied its server: a batch of queries in, one list of passages per query out. Two of the
- * original's faults are not copied: `return_scores: false` fails there or drops queries, and a `topk` beyond the corpus
- * repeats the last passage.
+ * Search-R1 and the projects that copied its server: a batch of queries, answered with one list of passages per query. Trawl does
+ * not have two bugs of the original: `return_scores: false` fails or drops queries, and a `topk` larger than the corpus repeats the
+ * last passage.
  */
 export const searchR1 = defineDialect({
   name: 'search-r1',
   path: '/retrieve',
   summary: 'A batch of queries (Search-R1, verl, slime, Agentic-R, RAG-R1 and others)',
-  request: Type.Object({ queries: Queries, topk: Topk, return_scores: ReturnScores, questions: Questions }),
+  request: Type.Object({
+    queries: Queries,
+    topk: Topk,
+    return_scores: ReturnScores,
+    questions: Questions,
+    truncate: Truncate,
+  }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge', 'capital of Finland'], topk: 3, return_scores: true },
   claims: (body, named) => !named || !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
-  plan({ queries, topk, return_scores, questions }, limits) {
+  plan({ queries, topk, return_scores, questions, truncate }, limits) {
     const search = {
       queries: withQuestions(queries, questions),
       k: topk || limits.topk,
       kField: 'topk',
       limits,
+      truncate: truncate ?? limits.truncate,
     };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredHit : bareHit));
   },

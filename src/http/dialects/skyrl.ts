@@ -2,16 +2,16 @@ import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import { nullable, Query, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { Questions, refuse, withQuestions } from './questions.ts';
+import { Questions, refuse, Truncate, withQuestions } from './questions.ts';
 import { field, isJsonObject } from './read-request.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
 
 /**
- * SkyRL (skyrl-gym): one query in, an outer list of length 1 out, on Search-R1's path. A string `query` makes a body
- * SkyRL's even beside `queries`, which SkyRL's server ignores and rLLM's older one ranks second.
+ * SkyRL (skyrl-gym): one query, answered with an outer list of length 1, on Search-R1's path. A body with a string `query` is
+ * SkyRL's even if it also has `queries`, which SkyRL's server ignores.
  *
- * `question` (or `questions` with one entry) is our own addition, as `questions` is for batches.
+ * `question` (or `questions` with one entry) is an addition of Trawl, like `questions` for batches.
  */
 export const skyrl = defineDialect({
   name: 'skyrl',
@@ -21,8 +21,9 @@ export const skyrl = defineDialect({
     query: Query,
     topk: Topk,
     return_scores: ReturnScores,
-    question: nullable(Type.String(), 'The question that the query serves.'),
+    question: nullable(Type.String(), 'The question that the query helps to answer.'),
     questions: Questions,
+    truncate: Truncate,
   }),
   reply: ResultLists,
   example: { query: 'who designed the Brooklyn Bridge', topk: 3, return_scores: true },
@@ -31,12 +32,13 @@ export const skyrl = defineDialect({
     const query = field(body, 'query');
     return typeof query === 'string' || (query !== undefined && field(body, 'queries') === undefined);
   },
-  plan({ query, topk, return_scores, question, questions }, limits) {
+  plan({ query, topk, return_scores, question, questions, truncate }, limits) {
     const search = {
       queries: withQuestion(query, question, questions),
       k: topk || limits.topk,
       kField: 'topk',
       limits,
+      truncate: truncate ?? limits.truncate,
     };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredHit : bareHit));
   },
@@ -48,6 +50,6 @@ function withQuestion(
   questions: readonly (string | null)[] | null,
 ): readonly EncoderInput[] {
   if (question === null) return withQuestions([query], questions);
-  if (questions !== null) refuse(['question'], 'A query takes question or questions, not both');
+  if (questions !== null) refuse(['question'], 'Expected question or questions, not both');
   return withQuestions([query], [question]);
 }

@@ -7,7 +7,7 @@ import { skyrl } from './skyrl.ts';
 
 const TOPK = 5;
 
-/** StepSearch's plain `/retrieve`: Search-R1's batch, but five passages where none are asked for, and always scores. */
+/** StepSearch's `/retrieve` without reranking: Search-R1's batch, with five passages by default and always with scores. */
 export const stepSearch = defineDialect({
   name: 'stepsearch',
   path: '/retrieve',
@@ -16,7 +16,7 @@ export const stepSearch = defineDialect({
   request: Type.Object({
     queries: Queries,
     topk: {
-      ...nullable(Type.Integer({ minimum: 0 }), "Passages per query. null and 0 mean the server's default."),
+      ...nullable(Type.Integer({ minimum: 0 }), "Passages per query. null or 0: the server's default."),
       default: TOPK as number | null,
     },
   }),

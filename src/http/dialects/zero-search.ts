@@ -6,16 +6,16 @@ import { defineDialect } from './dialect.ts';
 import { isSingleByTopK } from './rllm.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
 
-/** ZeroSearch's wiki mode: rLLM's request, but the answer is a bare list, and the client prints each item's `text`. */
+/** ZeroSearch's wiki mode: rLLM's request, answered with a list; the client uses each item's `text`. */
 export const zeroSearch = defineDialect({
   name: 'zerosearch',
   path: '/retrieve',
-  summary: 'A single query, answered with a bare list (ZeroSearch)',
+  summary: 'A single query, answered with a list (ZeroSearch)',
   onlyIfNamed: true,
   request: Type.Object({
     query: Query,
-    top_k: nullable(Type.Integer({ minimum: 0 }), "Passages; absent or null, the server's default."),
-    k: nullable(Type.Integer({ minimum: 0 }), 'The same; counts before top_k.'),
+    top_k: nullable(Type.Integer({ minimum: 0 }), "Number of passages. Absent or null: the server's default."),
+    k: nullable(Type.Integer({ minimum: 0 }), 'The same. It takes precedence over top_k.'),
   }),
   reply: Type.Array(
     Type.Object({

@@ -3,31 +3,38 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
-import type { Retriever } from '../../retrieval/retriever.ts';
-import { ERROR_STATUS } from '../error-status.ts';
+import type { RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
 import { TOOLS } from './tools.ts';
 
 export interface McpOptions {
-  /** Asked at each call, so that a server can be connected while its index is being opened. */
+  /** Called for each tool call, so that an assistant can connect while the index is being opened. */
   retriever(): Retriever | Promise<Retriever>;
-  /** What a tool failed with, for the log: an assistant is told no details of a defect. */
+  /** Called once for each search of a tool. */
+  onSearch?(search: RecordedSearch): void;
+  /** Called with the error of a failed tool, for the log; the assistant does not get the details of a bug. */
   onFailure(tool: string, error: TrawlError): void;
+  /** What to shorten if a question and its query together exceed the model's token limit. */
+  readonly truncate: TruncateSide;
+  /** How passages are ranked. Null: the default of the index. */
+  readonly mode: SearchMode | null;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
 }
 
-/** Making one compiles nothing, but costs more than a request; it holds no state. */
+/** Shared by all servers, because it has no state and creating one takes longer than a request. */
 const validator = new AjvJsonSchemaValidator();
 
 const INSTRUCTIONS =
-  'A collection of passages that can be searched by meaning. Search with short queries, one for each thing that is looked ' +
-  'for; fetch gives the whole text of a passage; cite passages by title and url.';
+  'A collection of passages, searched by meaning. Use short queries, one for each fact you need. Use fetch to read a whole ' +
+  'passage. Cite passages by title and url.';
 
 /**
- * The MCP server over one index: tools `search` and `fetch`. A tool that fails answers with `isError` and a message that
- * begins with the error's code, which the assistant reads, as the protocol wants it.
+ * An MCP server with the tools `search` and `fetch` for one index. As the protocol requires, a failing tool returns `isError` with a
+ * message for the assistant, which begins with the error's code.
  */
 function mcpServer(options: McpOptions): Server {
   const server = new Server(
@@ -54,15 +61,15 @@ async function callTool(
   name: string,
   args: unknown,
   signal: AbortSignal,
-  { retriever, onFailure, maxChars }: McpOptions,
+  { retriever, onSearch = () => undefined, onFailure, truncate, mode, maxChars }: McpOptions,
 ): Promise<CallToolResult> {
   const tool = TOOLS.find((each) => each.name === name);
   if (tool === undefined) {
-    const known = TOOLS.map((each) => each.name).join(' and ');
-    return failed(`There is no tool ${JSON.stringify(name)}; there are ${known}.`);
+    const known = TOOLS.map((each) => each.name).join(' or ');
+    return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
   try {
-    const result = await tool.call(await retriever(), args, { signal, maxChars });
+    const result = await tool.call(await retriever(), args, { signal, truncate, mode, maxChars, onSearch });
     return {
       content: [{ type: 'text', text: JSON.stringify(result) }],
       structuredContent: result as Record<string, unknown>,
@@ -70,7 +77,7 @@ async function callTool(
   } catch (thrown) {
     const error = asTrawlError(thrown);
     onFailure(name, error);
-    const detail = ERROR_STATUS[error.code] === 500 ? 'The server failed; its log has the details.' : error.message;
+    const detail = ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : error.message;
     return failed(`${error.code}: ${detail}`);
   }
 }
@@ -79,43 +86,51 @@ function failed(text: string): CallToolResult {
   return { isError: true, content: [{ type: 'text', text }] };
 }
 
-/** As plain JSON Schema, without what the schema library keeps beside it. */
+/** Plain JSON Schema, without the library's own properties. */
 function objectSchema(schema: object): { type: 'object' } & Record<string, unknown> {
   return JSON.parse(JSON.stringify(schema)) as { type: 'object' };
 }
 
 /**
- * Answers one POST of the streamable HTTP transport. Without sessions: any replica can answer any request, and a server
- * that is started again disturbs nobody. Rejects with the reason of
- * `signal` as soon as that is aborted, and ends the tool that runs.
+ * Answers one POST of the streamable HTTP transport. There are no sessions, so that any replica can answer any request, even after a
+ * restart. Aborting `signal` rejects with the signal's reason and cancels the running tool.
  */
 export async function answerMcp(request: Request, body: unknown, signal: AbortSignal, options: McpOptions) {
   const server = mcpServer(options);
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
   let end = (): void => undefined;
-  // Closing the server ends its tools, but answers nobody.
-  const ended = new Promise<never>((_resolve, reject) => {
+  // Closing the server cancels its tools but does not end the request, hence this promise.
+  const aborted = new Promise<never>((_resolve, reject) => {
     end = () => reject(signal.reason);
   });
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
   try {
-    return await Promise.race([transport.handleRequest(request, { parsedBody: body }), ended]);
+    return await Promise.race([transport.handleRequest(request, { parsedBody: withoutCancellations(body) }), aborted]);
   } finally {
     signal.removeEventListener('abort', end);
     await server.close();
   }
 }
 
-/** Serves the process's standard input and output until the input ends or `signal` is aborted. */
+/**
+ * Removes cancellations from a batch. Without sessions they can only cancel calls of the same batch, and the transport would wait
+ * forever for the results of cancelled calls.
+ */
+function withoutCancellations(body: unknown): unknown {
+  if (!Array.isArray(body)) return body;
+  return body.filter((message: { method?: unknown } | null) => message?.method !== 'notifications/cancelled');
+}
+
+/** Serves standard input and output until the input ends or `signal` is aborted. */
 export async function serveStdio(options: McpOptions, signal: AbortSignal): Promise<void> {
   const server = mcpServer(options);
   const closed = new Promise<void>((resolve) => {
     server.onclose = resolve;
   });
   const end = (): void => void server.close();
-  // The transport does not listen for it: an assistant that ends closes the pipe.
+  // The transport does not notice that an assistant has exited and closed the pipe.
   process.stdin.once('end', end).once('close', end);
   signal.addEventListener('abort', end, { once: true });
   try {

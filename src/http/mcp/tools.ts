@@ -1,42 +1,49 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import type { FoundPassage, Retriever } from '../../retrieval/retriever.ts';
+import type { FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
 import { readRequest } from '../dialects/read-request.ts';
-import { excerpt } from '../excerpt.ts';
+import { excerpt, wordsOf } from '../excerpt.ts';
 
-/** A tool as an assistant sees it, and what it does. */
+/** A tool for assistants. */
 export interface Tool {
   readonly name: string;
   readonly title: string;
   readonly description: string;
   readonly input: TSchema;
   readonly output: TSchema;
-  /** Throws TrawlError; INVALID_REQUEST for arguments that do not fit `input`. */
+  /** @throws TrawlError; INVALID_REQUEST for arguments that do not match `input`. */
   call(retriever: Retriever, args: unknown, options: ToolCallOptions): Promise<object>;
 }
 
-export interface ToolCallOptions {
+interface ToolCallOptions {
   readonly signal: AbortSignal;
+  /** What to shorten if a question and its query together exceed the model's token limit. */
+  readonly truncate: TruncateSide;
+  /** How passages are ranked. Null: the default of the index. */
+  readonly mode: SearchMode | null;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
+  /** Called once for each search. */
+  onSearch(search: RecordedSearch): void;
 }
 
-/** Hits of a search that names no number: what assistants look through before they fetch. */
+/** Default number of hits of a search. */
 const DEFAULT_HITS = 10;
 const MAX_HITS = 100;
-/** Of a hit's text, around the words of the query; the whole passage is what `fetch` is for. */
-const SNIPPET_CHARACTERS = 400;
-/** Passages of one page, where a URL or a title is fetched. */
+/** Length of a hit's excerpt; `fetch` returns the whole passage. */
+const EXCERPT_CHARACTERS = 400;
+/** Largest number of passages of a page that is fetched by URL or title. */
 const MAX_PASSAGES = 200;
 
 const Result = Type.Object({
-  id: Type.String({ description: 'What fetch takes.' }),
+  id: Type.String({ description: 'Argument for fetch.' }),
   title: Type.String(),
-  url: Type.String({ description: "The passage's own URL, else one that names index and passage." }),
-  text: Type.String({ description: 'The part of the passage where the words of the query stand together.' }),
-  score: Type.Number({ description: 'Larger is nearer.' }),
+  url: Type.String({ description: "The passage's own URL, or trawl://INDEX/ID." }),
+  text: Type.String({ description: 'An excerpt: the part of the passage with the most words of the query.' }),
+  score: Type.Number({ description: 'Similarity; larger is better.' }),
 });
 
 const Fetched = Type.Object({
@@ -44,48 +51,51 @@ const Fetched = Type.Object({
   title: Type.String(),
   text: Type.String(),
   url: Type.String(),
-  metadata: Type.Object({}, { additionalProperties: Type.String(), description: 'Index, row and text columns.' }),
+  metadata: Type.Object(
+    {},
+    { additionalProperties: Type.String(), description: 'Index, rows and the text columns of the corpus.' },
+  ),
 });
 
 /**
- * `search` and `fetch` with the names, arguments and results that OpenAI's connectors and deep research expect of an MCP
- * server (platform.openai.com/docs/mcp); `question` and `k` are our addition.
+ * `search` and `fetch` with the names, arguments and results that OpenAI's connectors and deep research require of an MCP server
+ * (platform.openai.com/docs/mcp). `question` and `k` are additions of Trawl.
  */
 export const TOOLS: readonly Tool[] = [
   defineTool({
     name: 'search',
     title: 'Search passages',
     description:
-      'Finds the passages nearest in meaning to a query, best first, with their ids. Use fetch for the whole text of one. ' +
-      'A short query naming what is looked for works better than a list of keywords.',
+      'Finds passages by meaning, best first, each with its id and an excerpt. Use fetch to read a whole passage. A short ' +
+      'query in natural language works better than a list of keywords.',
     input: Type.Object(
       {
-        query: Type.String({ description: 'What is looked for.' }),
-        question: Type.Optional(
-          Type.String({ description: 'The question that the query is a step of, if there is one.' }),
-        ),
+        query: Type.String({ description: 'What to search for.' }),
+        question: Type.Optional(Type.String({ description: 'The question that this query helps to answer, if any.' })),
         k: Type.Optional(
           Type.Integer({
             minimum: 1,
             maximum: MAX_HITS,
             default: DEFAULT_HITS,
-            description: `Passages, at most ${MAX_HITS}.`,
+            description: `Number of passages, at most ${MAX_HITS}.`,
           }),
         ),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
-    async run(retriever, { query, question, k = DEFAULT_HITS }, signal) {
-      if (k > MAX_HITS) throw new TrawlError('K_TOO_LARGE', `k is ${k}; at most ${MAX_HITS} passages are given.`);
+    async run(retriever, { query, question, k = DEFAULT_HITS }, { signal, truncate, mode, onSearch }) {
       const input = question === undefined ? query : { question, query };
-      const { outcomes } = await retriever.retrieve({ queries: [input], k, signal });
+      const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }) };
+      const { outcomes } = await retriever.retrieve({ ...call, signal });
+      onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;
       if (!outcome.ok) throw outcome.error;
+      const words = wordsOf(query);
       const results = outcome.hits.map(({ row, score, document }) => {
         const fields = documentFields(document);
         const { id, title, url } = named(retriever, row, fields);
-        return { id, title, url, text: excerpt(bodyOf(fields), query, SNIPPET_CHARACTERS).text, score };
+        return { id, title, url, text: excerpt(bodyOf(fields), words, EXCERPT_CHARACTERS).text, score };
       });
       return { results };
     },
@@ -94,18 +104,18 @@ export const TOOLS: readonly Tool[] = [
     name: 'fetch',
     title: 'Read a passage',
     description:
-      'Gives the whole text of a passage by its id from search. A URL or a title of the corpus gives all its passages.',
+      'Returns the whole text of a passage by its id from search. A URL or a title of the corpus returns all its passages.',
     input: Type.Object(
-      { id: Type.String({ description: 'An id from search; or a URL or a title.' }) },
+      { id: Type.String({ description: 'An id from search, or a URL or a title.' }) },
       { additionalProperties: false },
     ),
     output: Fetched,
-    async run(retriever, { id }, signal) {
+    async run(retriever, { id }, { signal }) {
       const passages = await passagesOf(retriever, id, signal);
       const [first] = passages;
       if (first === undefined) {
         const shown = JSON.stringify(id.slice(0, 100));
-        throw new TrawlError('NOT_FOUND', `No passage has the id, URL or title ${shown}. Take an id from search.`);
+        throw new TrawlError('NOT_FOUND', `No passage has the id, URL or title ${shown}. Use an id from search.`);
       }
       const all = passages.map(({ document }) => documentFields(document));
       const { title, url } = named(retriever, first.row, all[0]!);
@@ -126,22 +136,22 @@ interface ToolParts<Input extends TSchema> {
   readonly description: string;
   readonly input: Input;
   readonly output: TSchema;
-  run(retriever: Retriever, args: Static<Input>, signal: AbortSignal): Promise<object>;
+  run(retriever: Retriever, args: Static<Input>, options: ToolCallOptions): Promise<object>;
 }
 
 function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>): Tool {
   return {
     ...parts,
-    call: (retriever, args, { signal, maxChars }) =>
+    call: (retriever, args, options) =>
       run(
         retriever,
-        readRequest(parts.input, args, { items: MAX_PASSAGES, characters: maxChars, what: 'arguments' }),
-        signal,
+        readRequest(parts.input, args, { items: MAX_PASSAGES, characters: options.maxChars, what: 'arguments' }),
+        options,
       ),
   };
 }
 
-/** A passage without an id of its own is found again by its URL, else by its title, else by its row. */
+/** The result's id is the passage's own id, or its URL, title or row: `fetch` accepts all of them. */
 function named(
   { info }: Retriever,
   row: number,
@@ -151,15 +161,20 @@ function named(
   return {
     id: handle,
     title: title ?? handle,
-    url: url ?? `trawl://${encodeURIComponent(info.index)}/${encodeURIComponent(handle)}`,
+    url: url ?? `trawl://${encodeURIComponent(info.index)}/${encodeURIComponent(wellFormed(handle))}`,
   };
+}
+
+/** Replaces lone surrogates, which a corpus may contain as JSON escapes and which encodeURIComponent does not accept. */
+function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function bodyOf({ text, contents }: DocumentFields): string {
   return text === '' ? contents : text;
 }
 
-/** The handle in a URL that `named` made, which assistants fetch too; any other text as it is. */
+/** The handle in a URL that `named` made, because assistants fetch by URL too; any other text unchanged. */
 function handleIn(text: string, index: string): string {
   const start = `trawl://${encodeURIComponent(index)}/`;
   if (!text.startsWith(start)) return text;
@@ -170,8 +185,8 @@ function handleIn(text: string, index: string): string {
   }
 }
 
-async function passagesOf(retriever: Retriever, asked: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
-  const handle = handleIn(asked, retriever.info.index);
+async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
+  const handle = handleIn(id, retriever.info.index);
   for (const [by, keys] of [
     ['id', [handle]],
     ['url', urlKeys(handle)],
@@ -184,18 +199,18 @@ async function passagesOf(retriever: Retriever, asked: string, signal: AbortSign
       const passages = found.find((each) => each.length > 0);
       if (passages !== undefined) return passages;
     } catch (error) {
-      // An index of the first format has the look-up by id alone.
+      // Indexes of the first format support look-ups by id only.
       if (!(error instanceof TrawlError && error.code === 'NOT_SUPPORTED')) throw error;
     }
   }
   return [];
 }
 
-/** Columns of the corpus that are text, but for those that are told by name. */
+/** Text columns of the corpus that are not fields of the result. */
 function textColumns(documentJson: string): Record<string, string> {
   const row: unknown = JSON.parse(documentJson);
   if (typeof row !== 'object' || row === null) return {};
-  const told = new Set(['id', '_id', 'title', 'text', 'contents', 'url']);
-  const columns = Object.entries(row).filter(([name, value]) => typeof value === 'string' && !told.has(name));
+  const fields = new Set(['id', '_id', 'title', 'text', 'contents', 'url']);
+  const columns = Object.entries(row).filter(([name, value]) => typeof value === 'string' && !fields.has(name));
   return Object.fromEntries(columns) as Record<string, string>;
 }

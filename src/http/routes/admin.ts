@@ -1,25 +1,29 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { asTrawlError, ERROR_CODES, type ErrorCode, TrawlError } from '../../errors.ts';
+import type { Operation } from '../api-docs/openapi.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import { readRequest } from '../dialects/read-request.ts';
-import type { IndexSlot, IndexTarget } from '../index-slot.ts';
+import { Issues } from '../errors/request-error.ts';
+import type { IndexSlot, IndexTarget } from '../indexes/index-slot.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
-import type { Operation } from '../openapi.ts';
-import type { RetrieverHolder } from '../retriever-holder.ts';
-import type { ServerMetrics } from '../server-metrics.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 
-/** The longest path of Linux. */
+/** Longest path on Linux. */
 const MAX_PATH_CHARACTERS = 4_096;
 
 export const RELOAD_ROUTE = '/admin/indexes/:name/reload';
 
 const ReloadRequest = Type.Object(
   {
-    folder: nullable(Type.String(), 'Directory of the new index on the server; absent, the one it has.'),
+    folder: nullable(
+      Type.String(),
+      'Directory of the new index, on the server. Absent: the current directory of the index.',
+    ),
     model: nullable(
       Type.String(),
-      "Query encoder; absent, with a folder the one the new index's manifest remembers, or --model, else the one it has.",
+      "Folder or name of the query encoder. Absent: with a folder, --model or the encoder recorded in the new index's manifest; otherwise the current encoder.",
     ),
   },
   { additionalProperties: false },
@@ -27,11 +31,11 @@ const ReloadRequest = Type.Object(
 
 const ReloadReply = Type.Object({
   name: Type.String(),
-  generation: Type.String({ description: 'Of the index that answers from now on.' }),
-  previous: Type.Union([Type.String(), Type.Null()], { description: 'Generation that it replaced.' }),
+  generation: Type.String({ description: 'Generation of the new index.' }),
+  previous: Type.Union([Type.String(), Type.Null()], { description: 'Generation of the replaced index.' }),
   rows: Type.Integer(),
-  model: Type.String(),
-  seconds: Type.Number({ description: 'From the request to the swap.' }),
+  model: Type.Union([Type.String(), Type.Null()], { description: 'Null for an index without vectors.' }),
+  seconds: Type.Number({ description: 'Time from the request to the replacement.' }),
 });
 
 export const ADMIN_OPERATIONS: readonly Operation[] = [
@@ -39,17 +43,16 @@ export const ADMIN_OPERATIONS: readonly Operation[] = [
     method: 'post',
     path: '/admin/indexes/{name}/reload',
     name: 'reload',
-    summary:
-      'Opens an index anew, with its query encoder, and puts it in the place of the old without losing a request',
+    summary: 'Reloads an index and its query encoder from disk, without losing a request',
     access: 'admin',
     parameters: [{ name: 'name', description: 'Name of the index.', example: 'sample' }],
     request: { schema: ReloadRequest, required: false, example: { folder: '/indexes/next' } },
     reply: ReloadReply,
-    errors: { 409: 'The new index could not be opened; the old one goes on.' },
+    errors: { 409: 'The new index could not be opened; the old one still answers.' },
   },
 ];
 
-/** What steers a running server. */
+/** Routes that change a running server. */
 export function registerAdmin(app: FastifyInstance, holder: RetrieverHolder, metrics: ServerMetrics): void {
   app.route<{ Params: { name: string } }>({
     method: 'POST',
@@ -72,7 +75,17 @@ function readTarget({ body }: FastifyRequest): Partial<IndexTarget> {
     items: 0,
     characters: MAX_PATH_CHARACTERS,
   });
+  refuseNul({ folder, model });
   return { ...(folder === null ? {} : { folder }), ...(model === null ? {} : { model }) };
+}
+
+/** Refuses NUL in paths, for which Node's file functions would throw a TypeError. */
+function refuseNul(paths: Readonly<Record<string, string | null>>): void {
+  const issues = new Issues();
+  for (const [name, path] of Object.entries(paths)) {
+    if (path?.includes('\0') === true) issues.add('value_error', [name], 'A path cannot contain NUL', undefined);
+  }
+  issues.throwIfAny();
 }
 
 async function reload(
@@ -88,22 +101,22 @@ async function reload(
     const { generation, rows, model } = info;
     metrics.reloaded(slot.name, 'done');
     const seconds = Number(((performance.now() - start) / 1000).toFixed(3));
-    request.log.info({ index: slot.name, generation, previous, rows, model: model.name, seconds }, 'index reloaded');
-    return { name: slot.name, generation, previous, rows, model: model.name, seconds };
+    request.log.info({ index: slot.name, generation, previous, rows, model: model?.name, seconds }, 'index reloaded');
+    return { name: slot.name, generation, previous, rows, model: model?.name ?? null, seconds };
   } catch (error) {
     metrics.reloaded(slot.name, 'failed');
     throw reloadFailed(slot.name, asTrawlError(error));
   }
 }
 
-/** The reply tells the kind of failure; what it names of the machine stays in the log. */
+/** The reply has the error's code; the message, which may contain paths, is only logged. */
 function reloadFailed(name: string, cause: TrawlError): TrawlError {
   if (cause.code === 'NOT_READY' || cause.code === 'NOT_SUPPORTED') return cause;
   const code: ErrorCode = cause.code;
   return new TrawlError(
     'RELOAD_FAILED',
-    `The index ${name} could not be opened anew: ${code}: ${ERROR_CODES[code]} The old one goes on answering; the ` +
-      "server's log has the details under the request id.",
+    `Index ${name} could not be reloaded: ${code}: ${ERROR_CODES[code]} The old index still answers. The server's log ` +
+      'has the details under the request id.',
     { details: { index: name, reason: code, message: cause.message }, cause },
   );
 }

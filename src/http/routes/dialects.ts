@@ -1,35 +1,35 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { BodyBudget } from '../body-budget.ts';
-import { clientSignal, whenAnswerIsOver } from '../client-signal.ts';
-import { asDeadline, deadlineOf } from '../deadline.ts';
+import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
-import { bodyTooLarge } from '../error-reply.ts';
-import { chosenIndex } from '../index-choice.ts';
+import { bodyTooLarge } from '../errors/error-reply.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
-import { observed } from '../observed-retriever.ts';
-import type { ReplyBudget } from '../reply-budget.ts';
-import type { RetrieverHolder } from '../retriever-holder.ts';
+import type { BodyBudget } from '../limits/body-budget.ts';
+import { asDeadline, deadlineOf } from '../limits/deadline.ts';
+import type { ReplyBudget } from '../limits/reply-budget.ts';
+import { shedding } from '../limits/shedding.ts';
+import { recordSearch } from '../metrics/query-record.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
+import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
-import type { ServerMetrics } from '../server-metrics.ts';
-import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../server-timing.ts';
-import { shedding } from '../shedding.ts';
 
-/** Of one request; they are usually all the same. */
+/** Failed queries logged per request; they usually have the same cause. */
 const LOGGED_FAILURES = 3;
-/** In the counts, the status of a client that left before its answer was sent; nobody receives it. */
-const HUNG_UP = 499;
+/** Status in the metrics for a client that disconnected before its response was sent, as in nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The dialect of a request, once its path or its body tells: it words the errors too. */
+    /** Set as soon as the path or the body determines it; errors have its format. */
     dialect: Dialect | null;
   }
 }
 
-/** What the routes share. */
+/** The objects that the search routes share. */
 export interface SearchRoutes {
   readonly holder: RetrieverHolder;
   readonly config: ServerConfig;
@@ -38,21 +38,21 @@ export interface SearchRoutes {
   readonly bodies: BodyBudget;
 }
 
-/** The POST routes of all dialects: body → dialect → retriever → dialect → reply. */
+/** Adds the POST routes of all dialects: the dialect parses the body, the retriever searches, the dialect writes the reply. */
 export function registerDialects(app: FastifyInstance, routes: SearchRoutes): void {
   const { holder, config, metrics, replies, bodies } = routes;
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
-  const log = answerLog(config.logEvery);
+  const log = responseLog(config.logEvery);
   for (const path of DIALECT_PATHS) {
     const dialects = new PathDialects(path, config.dialects);
     app.route({
       method: 'POST',
       url: path,
       config: { onlyDialect: dialects.only },
-      // Refused before the body is read. Node reads the rest away, so that the client can hear the answer.
+      // These checks run before the body is read. Node discards the body, so that the client can receive the response.
       onRequest: async (request, reply) => {
-        count(request, reply, metrics);
+        countRequest(request, reply, metrics);
         refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
         replies.require();
@@ -67,18 +67,26 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
 }
 
 /**
- * While stopping, a request is refused by its handler, once its body has come: an answer that closes its connection before
- * would reset a client that still sends.
+ * Refuses requests while the server starts. While it stops, the handler refuses them after the body has arrived: an earlier response
+ * with `connection: close` would reset the connection of a client that is still sending.
  */
 export function refuseIfNotReady(holder: RetrieverHolder): void {
   if (holder.state !== 'stopping') holder.requireReady();
 }
 
-/** `name`: of the route's requests, where they are no dialect's. */
-export function count(request: FastifyRequest, reply: FastifyReply, metrics: ServerMetrics, name = 'unknown'): void {
-  metrics.begun();
-  whenAnswerIsOver(request.raw, reply.raw, () => {
-    metrics.ended(request.dialect?.name ?? name, reply.raw.writableFinished ? reply.statusCode : HUNG_UP);
+/** @param name label in the metrics for requests without a dialect. */
+export function countRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  metrics: ServerMetrics,
+  name = 'unknown',
+): void {
+  metrics.requestStarted();
+  onResponseEnd(request.raw, reply.raw, () => {
+    metrics.requestEnded(
+      request.dialect?.name ?? name,
+      reply.raw.writableFinished ? reply.statusCode : CLIENT_CLOSED_REQUEST,
+    );
   });
 }
 
@@ -87,7 +95,7 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
   routes: SearchRoutes,
-  log: AnswerLog,
+  log: ResponseLog,
 ): Promise<FastifyReply> {
   const { holder, config, metrics, replies, bodies } = routes;
   const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
@@ -99,17 +107,18 @@ async function answer(
   request.dialect = dialect;
   const plan = dialect.parse(body, config);
   const parse = performance.now() - parseStart;
-  const lease = holder.lease(chosenIndex(request, plan.index ?? undefined));
+  const index = chosenIndex(request, plan.index ?? undefined) ?? holder.indexWithModel(plan.models ?? []);
+  const lease = holder.lease(index);
   try {
-    const { index } = lease.retriever.info;
-    const result = await plan.run(
-      observed(shedding(lease.retriever, config), { requestId: request.id, dialect: dialect.name }, routes),
-      signal,
-    );
-    // Others may have been answered meanwhile.
+    const { info } = lease.retriever;
+    const result = await plan.run(shedding(lease.retriever, config), signal);
+    if (result.search !== null) {
+      recordSearch(result.search, { requestId: request.id, dialect: dialect.name }, info, routes);
+    }
+    // Other replies may have used up the budget since the first check.
     replies.require();
     const replyStart = performance.now();
-    const slices = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
+    const chunks = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
     const timings: AnswerTimings = {
       parse,
       ...result.timings,
@@ -118,26 +127,26 @@ async function answer(
     };
     const { truncated, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
-    log(request, index, dialect, plan, result, timings);
-    return send(reply, slices, timings);
+    log(request, info.index, dialect, plan, result, timings);
+    return send(reply, chunks, timings);
   } catch (error) {
     throw asDeadline(error, signal);
   } finally {
-    // The answer is written by now; a retriever that was replaced meanwhile may close.
+    // The reply no longer needs the retriever, which closes now if a reload has replaced it.
     lease.release();
   }
 }
 
-function send(reply: FastifyReply, slices: readonly Buffer[], timings: AnswerTimings): FastifyReply {
+function send(reply: FastifyReply, chunks: readonly Buffer[], timings: AnswerTimings): FastifyReply {
   return reply
     .header('content-type', 'application/json; charset=utf-8')
-    .header('content-length', byteLength(slices))
+    .header('content-length', byteLength(chunks))
     .header('cache-control', 'no-store')
     .header('server-timing', serverTiming(timings))
-    .send(slices.length === 1 ? slices[0] : Readable.from(slices));
+    .send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
 }
 
-type AnswerLog = (
+type ResponseLog = (
   request: FastifyRequest,
   index: string,
   dialect: Dialect,
@@ -146,11 +155,11 @@ type AnswerLog = (
   timings: AnswerTimings,
 ) => void;
 
-/** Figures only: queries and passages stay out of the log. One of `every` answers gets a line, and all with failures. */
-function answerLog(every: number): AnswerLog {
-  let answers = 0;
+/** Logs numbers, never texts, for one of `every` responses and for all responses with failed queries. */
+function responseLog(every: number): ResponseLog {
+  let responses = 0;
   return (request, index, dialect, { queries, k }, { truncated, failures = [] }, timings) => {
-    if (answers++ % every !== 0 && failures.length === 0) return;
+    if (responses++ % every !== 0 && failures.length === 0) return;
     for (const error of failures.slice(0, LOGGED_FAILURES)) {
       request.log.error({ err: error, code: error.code, details: error.details }, 'query failed');
     }

@@ -1,19 +1,21 @@
 import type { FastifyInstance } from 'fastify';
+import { docsPage } from '../api-docs/docs-page.ts';
+import { openApiDocument } from '../api-docs/openapi.ts';
 import { DIALECTS } from '../dialects/dispatch.ts';
-import { docsPage } from '../docs-page.ts';
-import { openApiDocument } from '../openapi.ts';
 import { ADMIN_OPERATIONS } from './admin.ts';
 import { HEALTH_OPERATIONS } from './health.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
+import { MODELS_OPERATIONS } from './models.ts';
 import { NATIVE_OPERATIONS } from './native.ts';
 import { CONTENT_SECURITY_POLICY } from './page.ts';
 
-/** `/docs`: the API's description, for a person and as OpenAPI. It needs no index. */
+/** `/docs` and `/docs/openapi.json`: the description of the API as a page and as OpenAPI. */
 export function registerDocs(app: FastifyInstance): void {
   const document = openApiDocument(DIALECTS, [
     ...HEALTH_OPERATIONS,
     ...METRICS_OPERATIONS,
     ...NATIVE_OPERATIONS,
+    ...MODELS_OPERATIONS,
     ...ADMIN_OPERATIONS,
   ]);
   const json = JSON.stringify(document);

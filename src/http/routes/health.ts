@@ -2,20 +2,20 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
-import { chosenIndex } from '../index-choice.ts';
-import { OPEN_STAGES } from '../index-slot.ts';
-import type { Operation } from '../openapi.ts';
-import type { RetrieverHolder } from '../retriever-holder.ts';
+import type { Operation } from '../api-docs/openapi.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import { OPEN_STAGES } from '../indexes/index-slot.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import type { ServerConfig } from '../server-config.ts';
 
-/** An index whose threads have died and could not be replaced. */
-const FAILED = { stage: 'failed', doing: 'no request can be answered until the index is opened anew' } as const;
+/** The progress of an index whose threads died and could not be restarted. */
+const FAILED = { stage: 'failed', doing: 'the index cannot answer until it is reloaded' } as const;
 
 export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/livez',
     name: 'livez',
-    summary: '200 while the process answers',
+    summary: '200 while the process runs',
     access: 'open',
     always: true,
     reply: Type.Object({ status: Type.String() }),
@@ -23,20 +23,21 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/readyz',
     name: 'readyz',
-    summary: 'The facts of the index, or 503 with the progress of the start',
+    summary: 'Facts about the index, or 503 with the progress of the start',
     access: 'open',
     reply: Type.Object({
       status: Type.String(),
-      index: Type.String({ description: 'That of the URL, else the default.' }),
+      index: Type.String({ description: 'The index in the URL, or the default index.' }),
       rows: Type.Integer(),
-      removed_rows: Type.Integer(),
+      deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
+      removed_rows: Type.Integer({ description: 'Former name of deleted_rows.' }),
       indexes: Type.Array(
         Type.Object({
           name: Type.String(),
           stage: Type.String({ description: [...OPEN_STAGES, FAILED.stage].join(', ') }),
-          doing: Type.String({ description: 'The same for a person.' }),
-          done: Type.Optional(Type.Integer({ description: 'Bytes.' })),
-          total: Type.Optional(Type.Integer({ description: 'Bytes.' })),
+          doing: Type.String({ description: 'The stage in words.' }),
+          done: Type.Optional(Type.Integer({ description: 'Progress in bytes.' })),
+          total: Type.Optional(Type.Integer({ description: 'Progress in bytes.' })),
         }),
       ),
     }),
@@ -44,10 +45,10 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/health',
     name: 'health',
-    summary: 'Health in one object for the clients of ReSearch, rLLM and SearchAgent-X',
+    summary: 'Health check of ReSearch, rLLM and SearchAgent-X',
     access: 'open',
     reply: Type.Object({
-      status: Type.String({ description: 'healthy, else starting, stopping or failed with status 503.' }),
+      status: Type.String({ description: 'healthy; with HTTP status 503: starting, stopping or failed.' }),
       retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
       corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
       index_loaded: Type.Boolean(),
@@ -56,7 +57,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
   },
 ];
 
-/** `/livez`: the process answers. `/readyz`: it has an index, and which. `/health`: what other servers' clients look at. */
+/** `/livez`: the process runs. `/readyz`: requests are answered, and facts about the index. `/health`: for other clients. */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
@@ -77,8 +78,8 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       ...(retriever === undefined
         ? {}
         : {
-            corpus_size: retriever.info.rows - (retriever.info.removedRows ?? 0),
-            retrieval_method: retriever.info.model.name,
+            corpus_size: retriever.info.rows - retriever.info.deletedRows,
+            retrieval_method: retriever.info.model?.name ?? 'bm25',
           }),
     };
   });
@@ -105,13 +106,15 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       status: 'ready',
       index: info.index,
       rows: info.rows,
-      removed_rows: info.removedRows ?? 0,
+      deleted_rows: info.deletedRows,
+      removed_rows: info.deletedRows,
       dimension: info.dimension,
       metric: info.metric,
       generation: info.generation,
-      model: info.model.name,
-      model_sha256: info.model.sha256,
-      max_query_tokens: info.model.maxTokens.query,
+      model: info.model?.name ?? null,
+      model_sha256: info.model?.sha256 ?? null,
+      max_query_tokens: info.model?.maxTokens.query ?? null,
+      modes: info.modes,
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
@@ -120,7 +123,11 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
   });
 }
 
-/** That of the index which the request names, else the default; undefined before it is open. NOT_FOUND. */
+/**
+ * The retriever of the index that the request names, or of the default; undefined before it is open.
+ *
+ * @throws TrawlError NOT_FOUND.
+ */
 function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
   const name = chosenIndex(request);
   return name === undefined ? holder.retriever : holder.slot(name).retriever;

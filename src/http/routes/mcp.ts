@@ -1,43 +1,43 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { isLoopback } from '../access.ts';
-import { clientSignal } from '../client-signal.ts';
-import { deadlineOf } from '../deadline.ts';
-import { ERROR_STATUS } from '../error-status.ts';
-import { chosenIndex } from '../index-choice.ts';
+import { isLoopback } from '../access/access.ts';
+import { clientSignal } from '../connections/client-signal.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
-import { observed } from '../observed-retriever.ts';
-import { elapsedMs } from '../server-timing.ts';
-import { shedding } from '../shedding.ts';
-import { count, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
+import { deadlineOf } from '../limits/deadline.ts';
+import { shedding } from '../limits/shedding.ts';
+import { recordSearch } from '../metrics/query-record.ts';
+import { elapsedMs } from '../metrics/server-timing.ts';
+import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 
-export const MCP_ROUTE = '/mcp';
+const MCP_ROUTE = '/mcp';
 
-/** JSON-RPC's range for errors of a server. */
+/** JSON-RPC error code, in the range that is reserved for servers. */
 const FORBIDDEN = -32_000;
 
 /**
- * `POST /mcp`, the streamable HTTP transport of the Model Context Protocol, where the server was told to have it. There
- * are no sessions and no stream of the server's own, so GET and DELETE are 405, as the protocol allows.
+ * `POST /mcp`, the streamable HTTP transport of the Model Context Protocol, if configured. There are neither sessions nor
+ * server-initiated streams, so GET and DELETE are 405, as the protocol allows.
  */
 export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
   const { holder, config, metrics, replies, bodies } = routes;
   if (config.mcp === null) return;
   const { hosts } = config.mcp;
-  // The library is loaded by servers that have the route, not by all.
+  // Loads the MCP library only if the route is configured.
   app.register(async (scope) => {
     const { answerMcp } = await import('../mcp/server.ts');
     scope.route({
       method: 'POST',
       url: MCP_ROUTE,
       onRequest: async (request, reply) => {
-        count(request, reply, metrics, 'mcp');
-        const stranger = foreignName(request, hosts);
-        if (stranger !== undefined) {
-          request.log.info({ status: 403, reason: stranger }, 'request refused');
+        countRequest(request, reply, metrics, 'mcp');
+        const refusal = refusalOf(request, hosts);
+        if (refusal !== undefined) {
+          request.log.info({ status: 403, reason: refusal }, 'request refused');
           return reply
             .code(403)
             .header('cache-control', 'no-store')
-            .send({ jsonrpc: '2.0', id: null, error: { code: FORBIDDEN, message: stranger } });
+            .send({ jsonrpc: '2.0', id: null, error: { code: FORBIDDEN, message: refusal } });
         }
         refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
@@ -54,10 +54,14 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         let answer: Response;
         try {
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => observed(shedding(retriever, config), { requestId: request.id, dialect: 'mcp' }, routes),
+            retriever: () => shedding(retriever, config),
+            onSearch: (search) =>
+              recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
+            truncate: config.truncate,
+            mode: config.mode,
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
-              // The message of what an assistant did wrong may repeat what it asked for, which stays out of the log.
+              // Messages of refused calls may repeat arguments, which must not be logged.
               if (ERROR_STATUS[error.code] !== 500) request.log.info({ tool, code: error.code }, 'tool refused');
               else request.log.error({ tool, code: error.code, err: error, details: error.details }, 'tool failed');
             },
@@ -80,7 +84,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
   });
 }
 
-/** The transport reads headers alone; the body is given to it parsed. */
+/** The request as the transport expects it: only headers, because it gets the parsed body separately. */
 function webRequest(request: FastifyRequest): Request {
   const headers = new Headers();
   for (const name of ['accept', 'content-type', 'mcp-protocol-version', 'mcp-session-id']) {
@@ -91,20 +95,20 @@ function webRequest(request: FastifyRequest): Request {
   return new Request(`http://server${MCP_ROUTE}`, { method: 'POST', headers });
 }
 
-/** What is wrong with where a request says it comes from or goes to; undefined where nothing is. */
-function foreignName(request: FastifyRequest, hosts: readonly string[]): string | undefined {
-  const known = (name: string | undefined): boolean =>
+/** Why a request's `origin` or `host` is refused; undefined if both are accepted. */
+function refusalOf(request: FastifyRequest, hosts: readonly string[]): string | undefined {
+  const isAccepted = (name: string | undefined): boolean =>
     name !== undefined && (isLoopbackName(name) || hosts.includes(name.toLowerCase()));
   const { origin, host } = request.headers;
-  // Sent by browsers alone: a page of another site has no business here.
-  if (origin !== undefined && !known(hostName(origin))) {
-    return `Requests of pages of ${origin.slice(0, 200)} are not answered; --mcp-host names sites that may ask.`;
+  // Only browsers send `origin`: the request comes from a page of another site.
+  if (origin !== undefined && !isAccepted(hostName(origin))) {
+    return `Pages of ${origin.slice(0, 200)} may not call this server. Allow them with --mcp-host.`;
   }
-  // A name that was made to lead to this machine (DNS rebinding) is the one way for a page to get here as its own origin.
+  // DNS rebinding: if a site's host name resolves to loopback, its pages can reach this server as their own origin.
   const { localAddress } = request.raw.socket;
   const local = localAddress === undefined || isLoopback(localAddress);
-  if (local && !known(hostName(`http://${host ?? ''}`))) {
-    return `This server is asked for as ${String(host).slice(0, 200)}; on loopback it answers to localhost and to what --mcp-host names.`;
+  if (local && !isAccepted(hostName(`http://${host ?? ''}`))) {
+    return `The host name ${String(host).slice(0, 200)} is not accepted on loopback. Use localhost, or allow the name with --mcp-host.`;
   }
   return undefined;
 }
@@ -121,16 +125,15 @@ function isLoopbackName(name: string): boolean {
   return name === 'localhost' || name === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(name);
 }
 
-/** Methods and tools alone: arguments are queries and stay out of the log. */
+/** Methods and tool names for the log, without arguments, which contain queries. */
 function callOf(body: unknown): string {
-  const calls = Array.isArray(body) ? body : [body];
-  return calls
-    .map((call: { method?: unknown; params?: { name?: unknown } } | null) =>
+  const calls: readonly unknown[] = Array.isArray(body) ? body : [body];
+  return (calls.slice(0, 5) as ({ method?: unknown; params?: { name?: unknown } } | null)[])
+    .map((call) =>
       [call?.method, call?.params?.name]
         .filter((part) => typeof part === 'string')
         .join(' ')
         .slice(0, 100),
     )
-    .slice(0, 5)
     .join(', ');
 }

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import type { Operation } from '../openapi.ts';
-import type { ServerMetrics } from '../server-metrics.ts';
+import type { Operation } from '../api-docs/openapi.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
 
 export const METRICS_OPERATIONS: readonly Operation[] = [
   {
     path: '/metrics',
     name: 'metrics',
-    summary: 'What the server counts, for Prometheus',
+    summary: 'Metrics for Prometheus',
     access: 'read',
     reply: 'text',
   },

@@ -2,46 +2,59 @@ import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { withContents } from '../../passages/contents.ts';
-import { clientSignal } from '../client-signal.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { Operation } from '../api-docs/openapi.ts';
+import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/common-fields.ts';
-import { chosenIndex } from '../index-choice.ts';
-import type { Operation } from '../openapi.ts';
-import type { RetrieverHolder } from '../retriever-holder.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 
-/** Rows told of an id that several passages have. */
+/** Largest number of rows returned for an id that several passages share. */
 const MAX_SAME_ID = 100;
 
 export const PASSAGE_ROUTE = '/v1/passages/:id';
 
 const IndexFacts = Type.Object({
   name: Type.String(),
-  default: Type.Boolean({ description: 'Whether requests that name none get this one.' }),
-  rows: Type.Integer({ description: 'Row numbers are below this.' }),
-  removedRows: Type.Integer({ description: 'Rows whose passages were removed: the others are the passages.' }),
+  default: Type.Boolean({ description: 'Whether requests that name no index use this one.' }),
+  rows: Type.Integer({ description: 'Number of rows, deleted ones included.' }),
+  deletedRows: Type.Integer({ description: 'Rows that searches no longer return.' }),
+  removedRows: Type.Integer({ description: 'Former name of deletedRows.' }),
   dimension: Type.Integer(),
-  metric: Type.String({ description: 'inner-product, cosine or l2.' }),
-  generation: Type.String({ description: 'Changes whenever the index is built anew.' }),
-  model: Type.Object({
-    name: Type.String(),
-    sha256: Type.String(),
-    prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
-    maxTokens: Type.Object({ query: Type.Integer(), passage: Type.Integer() }),
+  metric: Type.Union([Type.String(), Type.Null()], {
+    description: 'inner-product, cosine or l2; null for an index without vectors.',
   }),
+  modes: Type.Array(Type.String(), {
+    description: 'How the index can be searched: dense, bm25. The first is the default.',
+  }),
+  generation: Type.String({ description: 'Hash that identifies the content of the index.' }),
+  model: Type.Union(
+    [
+      Type.Object({
+        name: Type.String(),
+        sha256: Type.String(),
+        prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
+        maxTokens: Type.Object({ query: Type.Integer(), passage: Type.Integer() }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'The encoder; null for an index without vectors.' },
+  ),
 });
 
 export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
 
 export const PassageReply = Type.Object({
-  row: Type.Integer({ description: 'Number of the passage in the index.' }),
+  row: Type.Integer({ description: "The passage's row in the index." }),
   document: Document,
-  sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with this id, if there are.' })),
+  sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with the same id, if any.' })),
 });
 
 export const NATIVE_OPERATIONS: readonly Operation[] = [
   {
     path: '/v1/indexes',
     name: 'indexes',
-    summary: 'The indexes served',
+    summary: 'The served indexes',
     access: 'read',
     reply: IndexesReply,
   },
@@ -50,10 +63,19 @@ export const NATIVE_OPERATIONS: readonly Operation[] = [
     name: 'passage',
     summary: 'A passage by its id',
     access: 'read',
-    parameters: [{ name: 'id', description: 'The id as text; a slash in it is %2F.', example: 's-0001' }],
+    parameters: [{ name: 'id', description: 'The id as text, percent-encoded (a slash is %2F).', example: 's-0001' }],
     reply: PassageReply,
   },
 ];
+
+function modelFacts({
+  name,
+  sha256,
+  prefixes,
+  maxTokens,
+}: NonNullable<RetrieverInfo['model']>): Static<typeof IndexFacts>['model'] {
+  return { name, sha256, prefixes, maxTokens };
+}
 
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
   app.get('/v1/indexes', async (_request, reply): Promise<{ indexes: Static<typeof IndexFacts>[] }> => {
@@ -61,15 +83,16 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, removedRows = 0, dimension, metric, generation, model } = retriever.info;
-      const { sha256, prefixes, maxTokens } = model;
+      const { rows, deletedRows, dimension, metric, generation, model, modes } = retriever.info;
       const facts = {
         rows,
-        removedRows,
+        deletedRows,
+        removedRows: deletedRows,
         dimension,
         metric,
         generation,
-        model: { name: model.name, sha256, prefixes, maxTokens },
+        modes: [...modes],
+        model: model && modelFacts(model),
       };
       return [{ name, default: i === 0, ...facts }];
     });
@@ -83,7 +106,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     const { found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }).finally(release);
     const [first, ...others] = found[0]!;
     if (first === undefined) {
-      throw new TrawlError('NOT_FOUND', `No passage has the id ${JSON.stringify(id.slice(0, 100))}.`);
+      throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);
     }
     const sameId = others.length === 0 ? '' : `,"sameId":[${others.map(({ row }) => row).join(',')}]`;
     return reply

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { packageRoot } from '../../package-root.ts';
 
-/** The search page's files by route. A browser that ignores the page's icon link asks for /favicon.ico. */
+/** Files of the search page by route. Some browsers request /favicon.ico even if the page links another icon. */
 const PAGE_FILES = [
   { route: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
   { route: '/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
@@ -13,11 +13,11 @@ const PAGE_FILES = [
   { route: '/favicon.ico', file: 'favicon.svg', type: 'image/svg+xml' },
 ] as const;
 
-/** Nothing but the page's own files runs or loads, and no other site may frame it. */
+/** Allows only the page's own files, and no framing by other sites. */
 export const CONTENT_SECURITY_POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** Serves src/web from memory: four small files, read once at the start. */
+/** Serves src/web, which is read into memory at the start. */
 export function registerPage(app: FastifyInstance): void {
   for (const { route, file, type } of PAGE_FILES) {
     const content = readFileSync(join(packageRoot, 'src', 'web', file));
@@ -25,7 +25,7 @@ export function registerPage(app: FastifyInstance): void {
     app.get(route, { config: { access: 'open' } }, async (request, reply) => {
       reply
         .header('etag', etag)
-        // Kept, but asked for again each time: after an upgrade nobody sees an old page with a new server.
+        // Browsers revalidate each time, so that they never show an old page with an upgraded server.
         .header('cache-control', 'no-cache')
         .header('content-security-policy', CONTENT_SECURITY_POLICY)
         .header('referrer-policy', 'no-referrer');

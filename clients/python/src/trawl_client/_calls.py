@@ -1,4 +1,4 @@
-"""What both clients share of a call: what is sent, what is repeated, how it ends. Nothing here touches the network."""
+"""The parts of a call that both clients share: request, retries and result. Nothing here uses the network."""
 
 from __future__ import annotations
 
@@ -12,73 +12,153 @@ import httpx
 from . import _protocol
 from ._errors import TrawlConnectionError, TrawlError
 from ._protocol import Json
-from ._retry import REPEATABLE, Retry
+from ._retry import REPEATABLE, UNREACHABLE, Retry
+from ._servers import Servers
+from ._types import Readiness
 
 Result = TypeVar("Result")
-# An answer, or why there is none.
+# A response, or the error of a request without a response.
 Outcome: TypeAlias = httpx.Response | httpx.TransportError
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Result]):
-    """A request, and what is made of the reply's JSON. Without a body it is a GET."""
+    """A request, and the function that reads the JSON of the response. A request without a body is a GET."""
 
     path: str
     read: Callable[[Json], Result]
     body: Json | None = None
 
-    @property
-    def request(self) -> dict[str, Any]:
-        """The arguments of httpx's ``request``."""
+    def request(self, url: str) -> dict[str, Any]:
+        """The arguments of httpx's ``request`` for the server at ``url``."""
         if self.body is None:
-            return {"method": "GET", "url": self.path}
-        # In ASCII, unlike httpx's own ``json``: half a surrogate pair, which a model may write, has no UTF-8.
+            return {"method": "GET", "url": url + self.path}
+        # Escaped as ASCII, unlike httpx's own ``json``: a lone surrogate, which a model may write, has no UTF-8.
         content = json.dumps(self.body, allow_nan=False).encode("ascii")
-        return {"method": "POST", "url": self.path, "content": content, "headers": {"content-type": "application/json"}}
+        headers = {"content-type": "application/json"}
+        return {"method": "POST", "url": url + self.path, "content": content, "headers": headers}
 
-    def result(self, outcome: Outcome) -> Result:
-        """What the call gives, or its error."""
-        if isinstance(outcome, httpx.TransportError):
-            raise no_answer(outcome) from outcome
-        _protocol.raise_for_error(outcome)
-        body = _protocol.json_object(outcome)
+    def result(self, response: httpx.Response, url: str) -> Result:
+        """The call's result, or its error."""
+        _protocol.raise_for_error(response, url)
+        body = _protocol.json_object(response)
         try:
             return self.read(body)
         except (KeyError, TypeError, AttributeError) as error:
             raise TrawlError(
-                f"{outcome.url} answers in a form that is not a Trawl server's: {type(error).__name__} {error}"
+                f"The response of {response.url} is not that of a Trawl server: {type(error).__name__} {error}"
             ) from error
 
 
-class Tries:
-    """The tries of one call."""
+class Tries(Generic[Result]):
+    """The tries of one call. A round tries each server once, except those that are set aside; then the call waits."""
 
-    def __init__(self, retry: Retry) -> None:
+    def __init__(self, call: Call[Result], servers: Servers, retry: Retry) -> None:
+        self._call = call
+        self._servers = servers
         self._retry = retry
-        self._made = 0
+        self._rounds = 0
+        self._next: str | None = None
+        self._outcomes: dict[str, Outcome] = {}
 
-    def wait_s(self, outcome: Outcome) -> float | None:
-        """Seconds until the next try; None where the outcome stands."""
-        attempt = self._made
-        self._made += 1
-        if self._made == self._retry.attempts:
+    def next_url(self) -> str:
+        """The server of the next try."""
+        url = self._next
+        if url is None:
+            url = self._servers.next()
+            self._outcomes = {}
+        # The first try of a round always has a server.
+        assert url is not None
+        return url
+
+    def wait_s(self, url: str, outcome: Outcome) -> float | None:
+        """Seconds until the next try, or None after the last one. Call it once with each outcome."""
+        self._outcomes[url] = outcome
+        note_outcome(self._servers, url, outcome)
+        if not _repeatable(outcome):
+            self._outcomes = {url: outcome}
             return None
-        if isinstance(outcome, httpx.TransportError):
-            return self._retry.wait_s(attempt, None) if isinstance(outcome, REPEATABLE) else None
-        if outcome.status_code != 503:
+        self._next = self._servers.next(self._outcomes)
+        if self._next is not None:
+            return 0.0
+        self._rounds += 1
+        if self._rounds == self._retry.attempts:
             return None
-        return self._retry.wait_s(attempt, outcome.headers.get("retry-after"))
+        answers = [each for each in self._outcomes.values() if isinstance(each, httpx.Response)]
+        headers = [each.headers.get("retry-after") for each in answers if "retry-after" in each.headers]
+        return min(self._retry.wait_s(self._rounds - 1, retry_after) for retry_after in headers or [None])
+
+    def result(self) -> Result:
+        """The call's result, or its error. A server's response takes precedence over failed connections."""
+        for url, outcome in self._outcomes.items():
+            if isinstance(outcome, httpx.Response):
+                return self._call.result(outcome, url)
+        raise no_answer(self._servers, self._outcomes)
 
 
-def no_answer(error: httpx.TransportError) -> TrawlConnectionError:
-    """What a request without an answer raises."""
-    return TrawlConnectionError(f"No answer from {error.request.url}: {type(error).__name__} {error}".rstrip())
+class ReadyCheck:
+    """Checks one server after the other until one is ready."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._outcomes: dict[str, Outcome] = {}
+        self.urls = servers.in_order()
+
+    def is_ready(self, url: str, outcome: Outcome) -> bool:
+        """Whether the server with this outcome is ready."""
+        self._outcomes[url] = outcome
+        note_outcome(self._servers, url, outcome)
+        return isinstance(outcome, httpx.Response) and outcome.status_code == 200
+
+    def result(self) -> Readiness:
+        """The last response, which is that of the ready server if one is ready."""
+        for url, outcome in reversed(self._outcomes.items()):
+            if isinstance(outcome, httpx.Response):
+                return _protocol.readiness(outcome, url)
+        raise no_answer(self._servers, self._outcomes)
 
 
-def http_options(url: str, api_key: str | None, timeout_s: float | None, max_connections: int) -> dict[str, Any]:
+def note_outcome(servers: Servers, url: str, outcome: Outcome) -> None:
+    """Sets a server aside that is unreachable, too slow or not ready; ends this for a server that answers.
+
+    A lost connection changes nothing, because the server may only have closed an idle connection.
+    """
+    if isinstance(outcome, httpx.Response):
+        reason = _protocol.not_ready(outcome)
+        if reason is None:
+            servers.answered(url)
+        else:
+            servers.failed(url, reason)
+    elif isinstance(outcome, UNREACHABLE):
+        servers.failed(url, _reason(outcome))
+
+
+def no_answer(servers: Servers, outcomes: dict[str, Outcome]) -> TrawlConnectionError:
+    """The error of a call that no server answered, with the reason of each server."""
+    errors = {url: outcome for url, outcome in outcomes.items() if isinstance(outcome, httpx.TransportError)}
+    (url, last) = list(errors.items())[-1]
+    if len(servers.urls) == 1 or (len(errors) == 1 and not isinstance(last, REPEATABLE)):
+        message = f"No answer from {url}: {_reason(last)}"
+    else:
+        reasons = {other: f"{reason} (set aside)" for other, reason in servers.reasons().items()}
+        reasons |= {tried: _reason(error) for tried, error in errors.items()}
+        message = "No answer from any server. " + "; ".join(f"{each}: {reason}" for each, reason in reasons.items())
+    error = TrawlConnectionError(message, url)
+    error.__cause__ = last
+    return error
+
+
+def _reason(error: httpx.TransportError) -> str:
+    return f"{type(error).__name__} {error}".rstrip()
+
+
+def _repeatable(outcome: Outcome) -> bool:
+    return outcome.status_code == 503 if isinstance(outcome, httpx.Response) else isinstance(outcome, REPEATABLE)
+
+
+def http_options(api_key: str | None, timeout_s: float | None, max_connections: int) -> dict[str, Any]:
     """The arguments of httpx's clients."""
     return {
-        "base_url": url.rstrip("/"),
         "headers": _protocol.headers(api_key),
         "timeout": httpx.Timeout(timeout_s, connect=10.0, pool=None),
         "limits": httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),

@@ -1,43 +1,49 @@
-"""The client."""
+"""The client for threads. `_async_client.py` equals it line by line, with awaits."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import httpx
 
 from . import _protocol
-from ._calls import Call, Outcome, Result, Tries, http_options, no_answer
+from ._calls import Call, Outcome, ReadyCheck, Result, Tries, http_options
 from ._errors import TrawlConnectionError
 from ._protocol import QueryLike
 from ._retry import Retry
+from ._servers import Servers
 from ._types import (
     Deduplication,
     Fusion,
     IndexInfo,
+    InputType,
     Passage,
     PassageId,
     Readiness,
+    SearchMode,
     SearchResponse,
-    TextKind,
     TruncateSide,
 )
 
 
 class TrawlClient:
-    """A client with a pool of connections; one serves any number of threads.
+    """A client with a connection pool, for any number of threads.
 
-    ``timeout_s`` is the longest wait for a part of an answer (None: for ever); connecting has ten seconds. A busy
-    server lets requests wait rather than refuse them, so it should be generous. 503 and lost connections are repeated
-    as ``retry`` says. Errors are ``TrawlResponseError`` (the server refused) and ``TrawlConnectionError`` (no answer).
+    ``url`` is the base URL of a server, or those of several servers with the same index, as a list or separated by
+    commas. Calls go to the servers in round-robin order, and a server that fails is set aside for a while (``Retry``).
+
+    ``timeout_s`` is the longest wait for the next bytes of a response (None: no limit). Set a high limit, because a
+    busy server lets requests wait. The limit for connecting is ten seconds. ``retry`` sets how a call is repeated after
+    a 503 or a lost connection. Errors: ``TrawlResponseError`` if the server refuses the request,
+    ``TrawlConnectionError`` if no server answers.
     """
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str | Sequence[str] = "http://127.0.0.1:8000",
         *,
         api_key: str | None = None,
         timeout_s: float | None = 120.0,
@@ -46,7 +52,8 @@ class TrawlClient:
         verify: Any = True,
     ) -> None:
         self._retry = retry if retry is not None else Retry()
-        self._http = httpx.Client(verify=verify, **http_options(url, api_key, timeout_s, max_connections))
+        self._servers = Servers(url, self._retry.cooldown_s)
+        self._http = httpx.Client(verify=verify, **http_options(api_key, timeout_s, max_connections))
         self._model: str | None = None
 
     def search(
@@ -62,13 +69,17 @@ class TrawlClient:
         candidates: int | None = None,
         max_chars: int | None = None,
         documents: bool = False,
-        truncate: TruncateSide = "tail",
+        truncate: TruncateSide | None = None,
+        mode: SearchMode | None = None,
+        bm25: Mapping[str, float | str] | None = None,
     ) -> SearchResponse:
-        """Searches for several queries at once; each a text, or a ``Query`` with the question it serves.
+        """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
 
-        ``exclude`` leaves out passages by id, such as those an agent has seen; the lists are filled from further down.
-        ``fuse`` makes one list of all queries'. ``max_chars`` cuts each text to the part around the query's words. A
-        query that fails does so alone, in its result. docs/http-api.md of the server has every field.
+        ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
+        places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
+        the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
+        ``b`` or ``profile``). A query that fails does not fail the others: its result has the error. docs/http-api.md
+        of the server describes every field.
         """
         body = _protocol.search_body(
             queries,
@@ -82,42 +93,55 @@ class TrawlClient:
             max_chars=max_chars,
             documents=documents,
             truncate=truncate,
+            mode=mode,
+            bm25=bm25,
         )
         return self._result(Call("/v1/search", _protocol.search_response, body))
 
     def retrieve(
         self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
     ) -> list[list[dict[str, Any]]]:
-        """Search-R1's request: for each query its ``{"document", "score"}``, best first."""
+        """Sends Search-R1's request. Returns a list of ``{"document", "score"}`` for each query, best first."""
         body = _protocol.retrieve_body(queries, topk, questions)
         return self._result(Call("/retrieve", _protocol.result_lists, body))
 
     def passage(self, passage_id: PassageId) -> Passage:
-        """A passage by its id; ``TrawlResponseError`` with ``NOT_FOUND`` where there is none."""
+        """The passage with this id; ``TrawlResponseError`` with the code ``NOT_FOUND`` if no passage has it."""
         return self._result(Call(_protocol.passage_path(passage_id), _protocol.passage))
 
     def indexes(self) -> list[IndexInfo]:
-        """The indexes that the server has."""
+        """The server's indexes."""
         return self._result(Call("/v1/indexes", _protocol.indexes))
 
-    def embed(self, texts: Sequence[str], *, kind: TextKind = "query", model: str | None = None) -> list[list[float]]:
-        """Vectors of texts, with the prefix and the limit of queries or of passages. ``model``: the only one."""
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        input_type: InputType = "query",
+        model: str | None = None,
+        kind: InputType | None = None,
+    ) -> list[list[float]]:
+        """Embeds texts with the prefix and the token limit of queries or of passages.
+
+        ``model`` may be omitted if the server has one encoder. ``kind`` is the former name of ``input_type``.
+        """
         vectors: list[list[float]] = []
         for batch in _protocol.embedding_batches(texts):
             name = model if model is not None else self._only_model()
-            body = _protocol.embeddings_body(batch, name, kind)
+            body = _protocol.embeddings_body(batch, name, kind if kind is not None else input_type)
             vectors += self._result(Call("/v1/embeddings", _protocol.vectors, body))
         return vectors
 
     def ready(self) -> Readiness:
-        """Whether the server answers requests, asked once."""
-        try:
-            return _protocol.readiness(self._http.get("/readyz"))
-        except httpx.TransportError as error:
-            raise no_answer(error) from error
+        """Whether a server is ready, without retries. The facts are those of the first ready server."""
+        check = ReadyCheck(self._servers)
+        for url in check.urls:
+            if check.is_ready(url, self._get(f"{url}/readyz")):
+                break
+        return check.result()
 
     def wait_until_ready(self, timeout_s: float = 600.0, *, poll_s: float = 0.5) -> Readiness:
-        """Waits until the server is ready, also for one that does not listen yet, or ``TrawlConnectionError``."""
+        """Waits until a server is ready, even if none listens yet; ``TrawlConnectionError`` after ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -128,7 +152,9 @@ class TrawlClient:
             except TrawlConnectionError as error:
                 last = str(error)
             if time.monotonic() + poll_s > deadline:
-                raise TrawlConnectionError(f"{self._http.base_url} is not ready after {timeout_s:g} s: {last}")
+                raise TrawlConnectionError(
+                    f"{self._servers} is not ready after {timeout_s:g} s: {last}", self._servers.urls[-1]
+                )
             time.sleep(poll_s)
 
     def close(self) -> None:
@@ -136,11 +162,11 @@ class TrawlClient:
         self._http.close()
 
     def __enter__(self) -> TrawlClient:
-        """The client, closed at the end of the block."""
+        """Returns the client, which is closed at the end of the block."""
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Closes the connections."""
         self.close()
@@ -150,15 +176,22 @@ class TrawlClient:
             self._model = _protocol.the_only_model(self.indexes())
         return self._model
 
+    def _get(self, url: str) -> Outcome:
+        try:
+            return self._http.get(url)
+        except httpx.TransportError as error:
+            return error
+
     def _result(self, call: Call[Result]) -> Result:
-        tries = Tries(self._retry)
+        tries = Tries(call, self._servers, self._retry)
         while True:
+            url = tries.next_url()
             outcome: Outcome
             try:
-                outcome = self._http.request(**call.request)
+                outcome = self._http.request(**call.request(url))
             except httpx.TransportError as error:
                 outcome = error
-            wait_s = tries.wait_s(outcome)
+            wait_s = tries.wait_s(url, outcome)
             if wait_s is None:
-                return call.result(outcome)
+                return tries.result()
             time.sleep(wait_s)

@@ -20,25 +20,31 @@ class _Config(Protocol):
 
 
 class FlashRAGRetriever:
-    """What FlashRAG's pipelines call on a retriever, answered by a Trawl server.
+    """The retriever interface of FlashRAG's pipelines, backed by a Trawl server.
 
-    Give it to a pipeline as ``retriever``. Documents are rows of the corpus with ``contents``; scores are larger for
-    nearer passages. ``num`` None means ``topk``. A query that fails raises its ``TrawlQueryError``.
+    Pass it to a pipeline as ``retriever``. ``client`` is a client, or the URL or URLs for one. Documents are rows of
+    the corpus with ``contents``; a larger score is nearer. If ``num`` is None, it is ``topk``. A query that fails
+    raises its ``TrawlQueryError``.
     """
 
     def __init__(
-        self, client: TrawlClient | str, *, topk: int = 5, batch_size: int = 256, index: str | None = None
+        self,
+        client: TrawlClient | str | Sequence[str],
+        *,
+        topk: int = 5,
+        batch_size: int = 256,
+        index: str | None = None,
     ) -> None:
         if topk < 1 or batch_size < 1:
             raise ValueError("topk and batch_size must be at least 1.")
-        self.client = TrawlClient(client) if isinstance(client, str) else client
+        self.client = client if isinstance(client, TrawlClient) else TrawlClient(client)
         self.topk = topk
         self.batch_size = batch_size
         self.index = index
 
     @classmethod
-    def from_config(cls, config: _Config, client: TrawlClient | str | None = None) -> FlashRAGRetriever:
-        """From FlashRAG's configuration: ``retrieval_topk``, ``retrieval_batch_size``, ``remote_retriever_url``."""
+    def from_config(cls, config: _Config, client: TrawlClient | str | Sequence[str] | None = None) -> FlashRAGRetriever:
+        """Reads FlashRAG's ``retrieval_topk``, ``retrieval_batch_size`` and ``remote_retriever_url``."""
         target = client if client is not None else _value(config, "remote_retriever_url")
         if target is None:
             raise ValueError("The configuration has no remote_retriever_url; set it to the server's URL.")
@@ -66,7 +72,7 @@ class FlashRAGRetriever:
     def search(
         self, query: str, num: int | None = None, return_score: bool = False, *, question: str | None = None
     ) -> list[Document] | tuple[list[Document], list[float]]:
-        """Documents of one query, and their scores if asked for."""
+        """The documents of one query, with their scores if ``return_score``."""
         (hits,) = self._hits([query], num, None if question is None else [question])
         documents = [_document(hit) for hit in hits]
         return (documents, [hit.score for hit in hits]) if return_score else documents
@@ -109,7 +115,7 @@ class FlashRAGRetriever:
         *,
         questions: Sequence[str | None] | None = None,
     ) -> list[list[Document]] | tuple[list[list[Document]], list[list[float]]]:
-        """Documents of each query, and their scores if asked for; ``questions`` has the question each one serves."""
+        """The documents of each query, with scores if ``return_score``. ``questions``: the question of each query."""
         lists = self._hits(query, num, questions)
         documents = [[_document(hit) for hit in hits] for hits in lists]
         return (documents, [[hit.score for hit in hits] for hits in lists]) if return_score else documents
@@ -117,22 +123,24 @@ class FlashRAGRetriever:
     def batch_search_return_ids(
         self, query: Sequence[str] | str, num: int | None = None
     ) -> tuple[list[list[Document]], list[list[int]]]:
-        """Documents of each query and their row numbers, as Agentic-R's training data is made."""
+        """The documents of each query and their row numbers. Agentic-R makes training data with it."""
         lists = self._hits(query, num, None)
         return [[_document(hit) for hit in hits] for hits in lists], [[hit.row for hit in hits] for hits in lists]
 
     def _save_cache(self) -> None:
-        """Pipelines call it where the configuration asks for a cache; the server has its own."""
+        """Does nothing, because the server has a cache. Pipelines call it if the configuration enables a cache."""
 
     def _hits(
         self, query: Sequence[str] | str, num: int | None, questions: Sequence[str | None] | None
     ) -> list[tuple[Hit, ...]]:
         texts = [query] if isinstance(query, str) else list(query)
         if questions is not None and len(questions) != len(texts):
-            raise ValueError(f"There are {len(texts)} queries and {len(questions)} questions; there must be as many.")
-        served: Iterable[str | None] = [None] * len(texts) if questions is None else questions
+            raise ValueError(
+                f"Expected one question (or None) per query, got {len(texts)} queries and {len(questions)} questions."
+            )
+        per_query: Iterable[str | None] = [None] * len(texts) if questions is None else questions
         wanted = [
-            text if question is None else Query(text, question) for text, question in zip(texts, served, strict=True)
+            text if question is None else Query(text, question) for text, question in zip(texts, per_query, strict=True)
         ]
         lists: list[tuple[Hit, ...]] = []
         for start in range(0, len(wanted), self.batch_size):
@@ -147,7 +155,7 @@ def _document(hit: Hit) -> Document:
 
 
 def _value(config: _Config, key: str) -> Any:
-    # FlashRAG's Config gives None for a key it does not have, a dict raises.
+    # FlashRAG's Config returns None for a missing key; a dict raises.
     if isinstance(config, Mapping):
         return config.get(key)
     return config[key]

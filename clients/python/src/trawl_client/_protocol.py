@@ -1,4 +1,4 @@
-"""Requests and replies of the server, shared by both clients. Nothing here touches the network."""
+"""Requests to the server and its responses, for both clients. Nothing here uses the network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import httpx
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
 from ._types import (
     Certificate,
-    Cut,
     Deduplication,
     Embedded,
     Found,
@@ -22,23 +21,25 @@ from ._types import (
     Fusion,
     Hit,
     IndexInfo,
+    InputType,
     ModelInfo,
     Passage,
     PassageId,
     Query,
     QueryResult,
     Readiness,
+    SearchMode,
     SearchResponse,
-    TextKind,
     Timings,
     TruncateSide,
+    Truncation,
 )
 
 Json = dict[str, Any]
 QueryLike = str | Query | Mapping[str, str | None]
-# More texts in one call are refused by the server, as by OpenAI's.
+# The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
-# IDs beyond this are sent as text: other JSON readers would round them.
+# Larger ids are sent as text, because JSON readers may round them.
 _LARGEST_SAFE = 2**53 - 1
 
 
@@ -54,13 +55,15 @@ def search_body(
     candidates: int | None,
     max_chars: int | None,
     documents: bool,
-    truncate: TruncateSide,
+    truncate: TruncateSide | None,
+    mode: SearchMode | None,
+    bm25: Mapping[str, float | str] | None,
 ) -> Json:
-    """The body of POST /v1/search; what is left to the server's default is left out."""
+    """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
-        raise TypeError("queries is one query; give a list of queries.")
+        raise TypeError("queries is a single query; pass a list of queries.")
     if isinstance(exclude, (str, bytes)):
-        raise TypeError("exclude is one id; give a list of ids.")
+        raise TypeError("exclude is a single id; pass a list of ids.")
     body: Json = {"queries": [_query(query) for query in queries]}
     optional: Json = {
         "index": index,
@@ -69,6 +72,9 @@ def search_body(
         "deduplicate": deduplicate,
         "candidates": candidates,
         "maxChars": max_chars,
+        "truncate": truncate,
+        "mode": mode,
+        "bm25": None if bm25 is None else dict(bm25),
     }
     body.update({name: value for name, value in optional.items() if value is not None})
     excluded = [_exact_id(passage) for passage in exclude]
@@ -78,8 +84,6 @@ def search_body(
         body["fuse"] = fuse
     if documents:
         body["documents"] = True
-    if truncate != "tail":
-        body["truncate"] = truncate
     return body
 
 
@@ -90,7 +94,8 @@ def _query(query: QueryLike) -> str | Json:
         return {"query": query.query, "question": query.question}
     if isinstance(query, Mapping):
         return dict(query)
-    raise TypeError(f"A query is a string, a Query or a mapping with query and question, not {type(query).__name__}.")
+    expected = "a string, a Query or a mapping with query and question"
+    raise TypeError(f"A query must be {expected}, not {type(query).__name__}.")
 
 
 def _exact_id(passage: PassageId) -> PassageId:
@@ -107,6 +112,7 @@ def search_response(body: Json) -> SearchResponse:
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
         timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"]),
+        mode=cast(SearchMode, body.get("mode", "dense")),
     )
 
 
@@ -117,7 +123,7 @@ def _result(result: Json) -> QueryResult:
     certificate = result["certificate"]
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
-        embedded=Embedded(embedded["text"], embedded["tokens"], cast(Cut, embedded["cut"])),
+        embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
         certificate=Certificate(certificate["exact"], certificate["rescored"]),
     )
 
@@ -143,9 +149,9 @@ def _fused_hit(hit: Json) -> FusedHit:
 
 
 def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[str | None] | None) -> Json:
-    """The body of POST /retrieve as Search-R1's clients send it, with scores."""
+    """The body of POST /retrieve as Search-R1's clients send it, with scores requested."""
     if isinstance(queries, str):
-        raise TypeError("queries is one string; give a list of strings.")
+        raise TypeError("queries is a single string; pass a list of strings.")
     body: Json = {"queries": list(queries), "return_scores": True}
     if topk is not None:
         body["topk"] = topk
@@ -161,7 +167,7 @@ def result_lists(body: Json) -> list[list[dict[str, Any]]]:
 
 
 def passage_path(passage_id: PassageId) -> str:
-    """The path of a passage; an id may hold anything."""
+    """The path of a passage, whose id may contain any character."""
     return f"/v1/passages/{quote(str(passage_id), safe='')}"
 
 
@@ -179,39 +185,41 @@ def indexes(body: Json) -> list[IndexInfo]:
             dimension=index["dimension"],
             metric=index["metric"],
             generation=index["generation"],
-            model=ModelInfo(
-                index["model"]["name"],
-                index["model"]["sha256"],
-                index["model"]["prefixes"],
-                index["model"]["maxTokens"],
-            ),
+            model=_model(index["model"]),
+            modes=tuple(index.get("modes", ("dense",))),
         )
         for index in body["indexes"]
     ]
 
 
+def _model(model: Json | None) -> ModelInfo | None:
+    if model is None:
+        return None
+    return ModelInfo(model["name"], model["sha256"], model["prefixes"], model["maxTokens"])
+
+
 def the_only_model(found: Sequence[IndexInfo]) -> str:
-    """The encoder that texts can only be meant for."""
-    names = {index.model.name for index in found}
+    """The name of the server's encoder, or ``TrawlError`` if it has several."""
+    names = {index.model.name for index in found if index.model is not None}
     if len(names) != 1:
-        raise TrawlError(f"The server has the encoders {', '.join(sorted(names)) or '(none)'}; say which as model=.")
+        raise TrawlError(f"The server has the encoders {', '.join(sorted(names)) or '(none)'}; choose one with model=.")
     return names.pop()
 
 
 def embedding_batches(texts: Sequence[str]) -> list[list[str]]:
-    """The texts in calls that the server takes."""
+    """The texts in batches that the server accepts."""
     if isinstance(texts, str):
-        raise TypeError("texts is one string; give a list of strings.")
+        raise TypeError("texts is a single string; pass a list of strings.")
     return [list(texts[i : i + MAX_EMBEDDED_TEXTS]) for i in range(0, len(texts), MAX_EMBEDDED_TEXTS)]
 
 
-def embeddings_body(texts: list[str], model: str, kind: TextKind) -> Json:
-    """The body of POST /v1/embeddings; base64 is a quarter of the bytes and exact."""
-    return {"input": texts, "model": model, "input_type": kind, "encoding_format": "base64"}
+def embeddings_body(texts: list[str], model: str, input_type: InputType) -> Json:
+    """The body of POST /v1/embeddings, with base64, which is exact and has a quarter of the bytes of JSON numbers."""
+    return {"input": texts, "model": model, "input_type": input_type, "encoding_format": "base64"}
 
 
 def vectors(body: Json) -> list[list[float]]:
-    """The reply of POST /v1/embeddings: float32 values, little-endian, in base64."""
+    """The reply of POST /v1/embeddings: little-endian float32 values in base64."""
     rows = sorted(body["data"], key=lambda item: cast(int, item["index"]))
     return [_floats(base64.b64decode(item["embedding"])) for item in rows]
 
@@ -220,16 +228,30 @@ def _floats(raw: bytes) -> list[float]:
     return list(struct.unpack(f"<{len(raw) // 4}f", raw))
 
 
-def readiness(response: httpx.Response) -> Readiness:
-    """The reply of GET /readyz, which says 503 while starting and stopping."""
+def not_ready(response: httpx.Response) -> str | None:
+    """Why the server is not ready: it is starting or stopping, or a proxy could not reach it. None if it is ready."""
+    if response.status_code != 503:
+        return None
+    try:
+        body = response.json()
+        if response.request.url.path.endswith("/readyz"):
+            return f"503, {body['status']}"
+        code = body["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return "503 without the error format of a Trawl server"
+    return f"503, {code}" if code == "NOT_READY" else None
+
+
+def readiness(response: httpx.Response, url: str) -> Readiness:
+    """The reply of GET /readyz, which has status 503 while the server starts or stops."""
     if response.status_code not in (200, 503):
-        raise_for_error(response)
+        raise_for_error(response, url)
     facts = json_object(response)
     return Readiness(response.status_code == 200, str(facts.get("status", "")), facts)
 
 
-def raise_for_error(response: httpx.Response) -> None:
-    """Raises what an answer other than 2xx says."""
+def raise_for_error(response: httpx.Response, url: str) -> None:
+    """Raises ``TrawlResponseError`` if the status is not 2xx."""
     if response.is_success:
         return
     code, message = "UNKNOWN", response.reason_phrase or "The server refused the request."
@@ -238,20 +260,22 @@ def raise_for_error(response: httpx.Response) -> None:
         code, message = str(error["code"]), str(error["message"])
     except (ValueError, KeyError, TypeError):
         pass
-    raise TrawlResponseError(response.status_code, code, message, response.headers.get("x-request-id"))
+    raise TrawlResponseError(response.status_code, code, message, response.headers.get("x-request-id"), url)
 
 
 def json_object(response: httpx.Response) -> Json:
-    """The body as a JSON object; something else is no Trawl server."""
+    """The body as a JSON object; ``TrawlError`` if it is not one."""
     try:
         body = response.json()
     except (ValueError, json.JSONDecodeError) as error:
-        raise TrawlError(f"{response.url} answers with something that is not JSON; is it a Trawl server?") from error
+        raise TrawlError(f"The response of {response.url} is not JSON. Check that it is a Trawl server.") from error
     if not isinstance(body, dict):
-        raise TrawlError(f"{response.url} answers with a JSON {type(body).__name__}; a Trawl server sends an object.")
+        raise TrawlError(
+            f"The response of {response.url} is a JSON {type(body).__name__}, but a Trawl server sends an object."
+        )
     return body
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Headers of every request."""
+    """The headers of every request."""
     return {"accept": "application/json"} | ({} if api_key is None else {"authorization": f"Bearer {api_key}"})

@@ -1,4 +1,4 @@
-"""What calls take and give. Field names are the server's, in Python's spelling."""
+"""Arguments and results of calls. Fields have the server's names in Python's spelling."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from ._errors import TrawlQueryError
 
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
+SearchMode: TypeAlias = Literal["dense", "bm25"]
 Deduplication: TypeAlias = Literal["none", "passage", "title"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
-TextKind: TypeAlias = Literal["query", "passage"]
-Cut: TypeAlias = Literal["nothing", "tail", "question", "question-and-tail"]
+InputType: TypeAlias = Literal["query", "passage"]
+Truncation: TypeAlias = Literal["nothing", "tail", "question", "question-and-tail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A sub-query and the question it serves: embedded as ``{question} [SEP] {query}``."""
+    """A sub-query and the question that it helps to answer, embedded as ``{question} [SEP] {query}``."""
 
     query: str
     question: str | None = None
@@ -26,7 +27,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Which query found a passage: its position in the call, its rank there from 1, and the score."""
+    """A query that found a passage: its position in the call, and the passage's rank (from 1) and score in its list."""
 
     query: int
     rank: int
@@ -35,7 +36,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found. ``score`` is larger for nearer passages, whatever the metric."""
+    """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text."""
 
     row: int
     score: float
@@ -48,7 +49,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class FusedHit(Hit):
-    """A passage of a list ordered by ``fused``; ``found_by`` has the queries that found it, best first."""
+    """A passage of the fused list, which is ordered by ``fused``. ``found_by``: its queries, best first."""
 
     fused: float = 0.0
     found_by: tuple[Found, ...] = ()
@@ -56,16 +57,16 @@ class FusedHit(Hit):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What was embedded for a query: the text with its prefix, before the limit cut it, and what was cut."""
+    """The embedded text of a query with its prefix, before truncation; its tokens; and what truncation removed."""
 
     text: str
     tokens: int
-    cut: Cut
+    cut: Truncation
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored for that; None where all are."""
+    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row."""
 
     exact: bool
     rescored: int | None
@@ -73,7 +74,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The outcome of one query: ``error`` where it failed, else ``hits`` best first (empty in a fused search)."""
+    """The outcome of one query: ``error`` if it failed, else ``hits``, best first (empty in a fused search)."""
 
     hits: tuple[Hit, ...] = ()
     embedded: Embedded | None = None
@@ -82,13 +83,13 @@ class QueryResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the query was answered."""
+        """Whether the query succeeded."""
         return self.error is None
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Milliseconds of the call's stages on the server."""
+    """Time of each stage on the server, in milliseconds."""
 
     embed_ms: float
     search_ms: float
@@ -97,16 +98,18 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class SearchResponse:
-    """``results`` has one entry per query, in their order; ``hits`` is the fused list, or None without fusion."""
+    """``results`` has one entry per query, in order. ``hits`` is the fused list, or None without ``fuse``."""
 
     index: str
     generation: str
     results: tuple[QueryResult, ...]
     hits: tuple[FusedHit, ...] | None
     timings: Timings
+    mode: SearchMode = "dense"
+    """How the passages were ranked."""
 
     def raise_for_errors(self) -> SearchResponse:
-        """Raises the error of the first query that failed; else gives the response itself."""
+        """Raises the error of the first query that failed; otherwise returns the response itself."""
         for result in self.results:
             if result.error is not None:
                 raise result.error
@@ -119,7 +122,7 @@ class SearchResponse:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A row of the corpus, ``contents`` added where it has none; ``same_id`` has further rows with its id."""
+    """A row of the corpus, with ``contents`` added if it has none. ``same_id`` lists other rows with the same id."""
 
     row: int
     document: dict[str, Any]
@@ -128,7 +131,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """The encoder of an index. Prefixes and limits are those of queries and of passages."""
+    """The encoder of an index. The keys of ``prefixes`` and ``max_tokens`` are ``query`` and ``passage``."""
 
     name: str
     sha256: str
@@ -138,19 +141,23 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """An index that the server has; ``generation`` changes whenever it is built anew."""
+    """An index of the server. ``generation`` changes whenever the index is rebuilt.
+
+    ``modes`` are the ways to search it, the default first. ``model`` and ``metric`` are None without vectors.
+    """
 
     name: str
     rows: int
     dimension: int
-    metric: str
+    metric: str | None
     generation: str
-    model: ModelInfo
+    model: ModelInfo | None
+    modes: tuple[SearchMode, ...] = ("dense",)
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """``facts`` is the server's whole answer: of the index when ready, else the progress of the start."""
+    """``facts`` is the whole response: facts about the index if the server is ready, else the progress of its start."""
 
     ready: bool
     status: str

@@ -1,0 +1,69 @@
+import { TrawlError } from '../../src/errors.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { FlatIndex } from '../../src/vector-index/flat-index.ts';
+import type { IndexSource } from '../../src/vector-index/index-source.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
+import type { Matrix } from '../vectors/npy.ts';
+import { type CacheContext, codesOf, prefilterOf } from '../vectors/vector-cache.ts';
+import type { VectorFile } from '../vectors/vector-file.ts';
+import type { FlatEngine } from './flat-engine.ts';
+
+/** Opens Trawl's engine over a file of vectors in this process, as the server does. */
+export async function openTrawlEngine(
+  file: VectorFile,
+  queries: Matrix,
+  threads: number,
+  withPrefilter: boolean,
+  context: CacheContext,
+): Promise<FlatEngine> {
+  const index = await openIndex(file, threads, withPrefilter, context);
+  const { dimension } = file;
+  return {
+    name: 'trawl',
+    version: `trawl ${packageVersion} ${index instanceof FlatIndex ? context.kernel?.isa : 'reference'}`,
+    async search(first, count, k) {
+      const batch = queries.values.subarray(first * dimension, (first + count) * dimension);
+      const started = performance.now();
+      const { rows, scores, certificate } = await index.search({ queries: batch, count, k });
+      const ms = performance.now() - started;
+      if (certificate === null) return { ms, rows, scores };
+      return { ms, rows, scores, candidates: certificate.rescored, fullScans: certificate.fullScans };
+    },
+    async residentBytes() {
+      return index instanceof FlatIndex ? index.residentBytes : file.segment.bytes;
+    },
+    close: () => index.close(),
+  };
+}
+
+async function openIndex(
+  file: VectorFile,
+  threads: number,
+  withPrefilter: boolean,
+  context: CacheContext,
+): Promise<VectorIndex> {
+  const options = { threads, onWarning: context.note };
+  const open = async (codes: string | undefined): Promise<VectorIndex> => {
+    const prefilter = withPrefilter ? await prefilterOf(file, codes, context) : undefined;
+    return openEngine(sourceOf(file, codes, prefilter), options);
+  };
+  try {
+    return await open(await codesOf(file, context));
+  } catch (error) {
+    if (!(error instanceof TrawlError) || error.code !== 'INDEX_FILE_FOREIGN') throw error;
+    context.note(`The cached codes have another format version, so they are computed again (${error.message})`);
+    return open(await codesOf(file, context, { again: true }));
+  }
+}
+
+function sourceOf({ rows, dimension, segment }: VectorFile, codes?: string, prefilter?: string): IndexSource {
+  const shard = {
+    firstRow: 0,
+    rows,
+    segments: [segment],
+    ...(codes === undefined ? {} : { codes }),
+    ...(prefilter === undefined ? {} : { prefilter }),
+  };
+  return { rows, dimension, metric: 'inner-product', shards: [shard] };
+}

@@ -1,0 +1,162 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
+import { baselinePython } from '../baselines.ts';
+import { type Environment, environment, loadNow } from '../environment.ts';
+import { EngineUnavailable } from '../script-process.ts';
+import { openBaseline } from './baseline-engine.ts';
+import { type LexicalRecord, runLexicalCase } from './lexical-case.ts';
+import { type CorporaOptions, generatedCorpus, givenCorpus, queryLists } from './lexical-corpora.ts';
+import type { Bm25Baseline, BuildFigures, CorpusFiles, LexicalEngine } from './lexical-engine.ts';
+import { openTrawlEngine } from './trawl-engine.ts';
+
+export interface BenchBm25Options extends Omit<CorporaOptions, 'kernel' | 'withTerms'> {
+  readonly queryTexts: string | undefined;
+  readonly calls: string | undefined;
+  readonly against: readonly Bm25Baseline[];
+  /** Most threads. The figures of one thread are measured too. */
+  readonly threads: number;
+  readonly runs: number;
+  /** Longest pass over the queries. */
+  readonly seconds: number;
+  readonly python: string | undefined;
+}
+
+/** The figures of an engine's index; bench/README.md defines the fields. Null: does not apply to this engine. */
+export interface Bm25IndexRecord {
+  readonly case: string;
+  readonly engine: string;
+  readonly version: string;
+  readonly rows: number;
+  readonly textBytes: number;
+  readonly indexBytes: number;
+  readonly bitsPerPosting: number;
+  readonly buildSeconds: number;
+  readonly buildMbPerS: number;
+  readonly analysisMbPerS: number | null;
+  readonly openMs: number;
+}
+
+export type Bm25Record = Bm25IndexRecord | LexicalRecord;
+
+export interface BenchBm25Result {
+  readonly environment: Environment;
+  readonly records: readonly Bm25Record[];
+  readonly skipped: readonly { readonly engine: string; readonly reason: string }[];
+}
+
+const KS = [10, 1_000];
+
+/**
+ * Builds each corpus with every engine, then measures the searches.
+ *
+ * @throws TrawlError ENGINE_MISSING without the native engine, USAGE if a corpus or the queries are missing.
+ */
+export async function benchBm25(options: BenchBm25Options): Promise<BenchBm25Result> {
+  const { threads, against, note } = options;
+  const loadBefore = loadNow();
+  const kernel = requiredKernel();
+  const threadsBefore = kernel.threads;
+  const skipped: { engine: string; reason: string }[] = [];
+  const skip = (engine: string, reason: string): void => {
+    skipped.push({ engine, reason });
+    note(`${engine} is left out: ${reason}`);
+  };
+  const withTerms = against.some((name) => name !== 'lucene');
+  const corpora = { ...options, kernel, withTerms };
+  const records: Bm25Record[] = [];
+  const versions = new Map<string, { version: string }>();
+  try {
+    const queries = await queryLists({ ...options, kernel });
+    for (const make of [givenCorpus, generatedCorpus]) {
+      const corpus = await make(corpora);
+      const folder = join(options.scratch, corpus.name);
+      await mkdir(folder);
+      const engines: LexicalEngine[] = [];
+      try {
+        const path = join(folder, 'trawl.bm25');
+        engines.push(await openTrawlEngine(corpus, { kernel, threads, path, signal: options.signal }));
+        engines.push(...(await openBaselines(corpus, folder, options, skip)));
+        records.push(...indexRecords(corpus, engines));
+        for (const { name, version } of engines) versions.set(name, { version });
+        let running: readonly LexicalEngine[] = engines;
+        for (const list of queries) {
+          for (const k of KS) {
+            for (const count of new Set([1, threads])) {
+              const { runs, seconds, signal } = options;
+              const found = await runLexicalCase(
+                { corpus: corpus.name, queries: list, k, threads: count, runs, limitMs: 1_000 * seconds },
+                running,
+                { signal, onLost: skip },
+              );
+              running = running.filter(({ name }) => found.some(({ engine }) => engine === name));
+              records.push(...found);
+            }
+          }
+        }
+      } finally {
+        await Promise.all(engines.map((engine) => engine.close()));
+        await rm(folder, { recursive: true, force: true });
+      }
+    }
+  } finally {
+    kernel.setThreads(threadsBefore);
+  }
+  const facts = { kernel, engines: [...versions.values()], loadBefore, bandwidthGbPerS: null };
+  return { environment: environment(facts), records, skipped };
+}
+
+function requiredKernel(): Kernel {
+  const loaded = loadKernel();
+  if (loaded.ok) return loaded.kernel;
+  throw new TrawlError(
+    'ENGINE_MISSING',
+    `\`trawl bench bm25\` needs the native engine, which is missing (${loaded.reason}). Install a C++ compiler and run npm run setup.`,
+  );
+}
+
+async function openBaselines(
+  corpus: CorpusFiles,
+  folder: string,
+  { against, python, cache, threads, signal }: BenchBm25Options,
+  skip: (engine: string, reason: string) => void,
+): Promise<LexicalEngine[]> {
+  const interpreter = python ?? baselinePython(cache, 'bm25');
+  const opened: LexicalEngine[] = [];
+  for (const name of against) {
+    if (signal.aborted) break;
+    if (name !== 'lucene' && interpreter === undefined) {
+      skip(name, 'no Python environment: run trawl bench baselines bm25');
+      continue;
+    }
+    try {
+      opened.push(await openBaseline(name, corpus, { cache, python: interpreter ?? '', threads, folder }));
+    } catch (error) {
+      if (!(error instanceof EngineUnavailable)) throw error;
+      skip(name, error.message);
+    }
+  }
+  return opened;
+}
+
+function indexRecords({ name, rows, textBytes }: CorpusFiles, engines: readonly LexicalEngine[]): Bm25IndexRecord[] {
+  const postings = engines[0]!.build.postings!;
+  return engines.map(({ name: engine, version, build }) => ({
+    case: `bm25/${name}/index`,
+    engine,
+    version,
+    rows,
+    textBytes,
+    indexBytes: build.bytes,
+    bitsPerPosting: (8 * build.bytes) / postings,
+    buildSeconds: build.seconds,
+    buildMbPerS: textBytes / 1e6 / build.seconds,
+    analysisMbPerS: analysisSpeed(textBytes, build),
+    openMs: build.openMs,
+  }));
+}
+
+function analysisSpeed(textBytes: number, { analysisMs }: BuildFigures): number | null {
+  return analysisMs === null ? null : textBytes / 1e3 / analysisMs;
+}

@@ -1,0 +1,29 @@
+import { buildApp } from '../../src/http/app.ts';
+import { listen } from '../../src/http/connections/listen.ts';
+import { requireVectors } from '../../src/manifest/vector-space.ts';
+import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
+import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { NoOpEncoder } from '../no-op-encoder.ts';
+
+/**
+ * `node no-op-encoder-server.js INDEX`: like `trawl serve`, but without a log and with an encoder that takes almost no time. It
+ * does not coalesce equal queries. It writes {"url": …} when it is ready.
+ */
+const folder = process.argv[2]!;
+const { manifest, source, liveRows, passages } = openIndexDirectory(folder);
+const { rows, generation } = manifest;
+const { dimension, metric, model } = requireVectors(folder, manifest);
+const memory = { residentBytes: 0, touchedBytes: 0, lexicalBytes: 0, mappedBytes: 0 };
+const retriever = assembleRetriever(
+  { index: 'free', rows, deletedRows: 0, modes: ['dense'], bm25: null, dimension, metric, generation, model, memory },
+  {
+    dense: { encoder: new NoOpEncoder(dimension), index: await openEngine(source!) },
+    passages: await SqlitePassageStore.open(passages),
+    liveRows,
+  },
+  { singleFlight: false },
+);
+const url = await listen(buildApp(retriever), { host: '127.0.0.1', port: 0 });
+process.stdout.write(`${JSON.stringify({ url })}\n`);

@@ -1,0 +1,192 @@
+import { baselinePython } from '../../bench/baselines.ts';
+import { benchEmbed } from '../../bench/embed/bench-embed.ts';
+import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
+import { embedReport } from '../../bench/embed/embed-report.ts';
+import { benchFlat } from '../../bench/flat/bench-flat.ts';
+import { BASELINES } from '../../bench/flat/flat-engine.ts';
+import { flatReport } from '../../bench/flat/flat-report.ts';
+import { benchIndex } from '../../bench/index/bench-index.ts';
+import { INDEX_BASELINES, type IndexBaseline } from '../../bench/index/index-baseline.ts';
+import { indexReport } from '../../bench/index/index-report.ts';
+import { benchBm25 } from '../../bench/lexical/bench-bm25.ts';
+import { bm25Report } from '../../bench/lexical/bm25-report.ts';
+import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
+import { benchServe } from '../../bench/serve/bench-serve.ts';
+import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
+import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
+import { serveReport } from '../../bench/serve/serve-report.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { PRECISIONS } from '../../src/manifest/model-identity.ts';
+import type { OptionValues } from '../../src/options/option-spec.ts';
+import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
+import type { BENCH_OPTIONS } from './bench-options.ts';
+import { parseBandwidth, parseCounts, parseNames } from './bench-values.ts';
+
+type Options = OptionValues<typeof BENCH_OPTIONS>;
+
+/** Options of synthetic vectors; they cannot be combined with --vectors. */
+const SYNTHETIC_OPTIONS = ['rows', 'dimension', 'dtype', 'like'] as const;
+
+/** Options that only some cases have. */
+const OPTIONS_OF = {
+  flat: [
+    ...SYNTHETIC_OPTIONS,
+    'runs',
+    'queries',
+    'k',
+    'vectors',
+    'query-vectors',
+    'prefilter',
+    'screen',
+    'bandwidth-gb',
+  ],
+  embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
+  index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
+  serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
+  bm25: ['runs', 'corpus', 'rows', 'query-texts', 'calls', 'seconds'],
+} as const satisfies Record<string, readonly (keyof Options)[]>;
+
+type BenchCase = keyof typeof OPTIONS_OF;
+
+export interface BenchCommon {
+  readonly threads: number;
+  readonly runs: number;
+  readonly seed: number;
+  readonly cache: string;
+  readonly scratch: string;
+  readonly python: string | undefined;
+  readonly signal: AbortSignal;
+  note(text: string): void;
+}
+
+export interface BenchOutcome {
+  /** Environment, records and omitted baselines, for `--out`. */
+  readonly result: object;
+  readonly records: readonly object[];
+  /** The report for a terminal. */
+  text(): string;
+}
+
+/** @throws TrawlError USAGE for an unknown case, or an option that belongs to another case. */
+export function checkBenchOptions(
+  name: string,
+  second: string | undefined,
+  options: Options,
+  given: ReadonlySet<string>,
+): asserts name is BenchCase {
+  const cases = Object.entries(OPTIONS_OF) as [BenchCase, readonly string[]][];
+  const own = cases.find(([known]) => known === name)?.[1];
+  if (own === undefined) {
+    throw new TrawlError(
+      'USAGE',
+      `Unknown case ${JSON.stringify(name)}; expected one of ${Object.keys(OPTIONS_OF).join(', ')} or baselines.`,
+    );
+  }
+  const foreign = cases.flatMap(([, theirs]) => theirs).find((option) => given.has(option) && !own.includes(option));
+  if (second !== undefined || foreign !== undefined) {
+    const argument = second !== undefined ? `The second word, ${JSON.stringify(second)},` : `--${foreign}`;
+    const places = cases.flatMap(([known, theirs]) => (theirs.includes(foreign ?? '') ? [known] : []));
+    const owners = second !== undefined ? 'baselines' : places.join(' and ');
+    throw new TrawlError('USAGE', `${argument} belongs to \`trawl bench ${owners}\`. Omit it.`);
+  }
+  const clash = SYNTHETIC_OPTIONS.find((option) => given.has(option));
+  if (options.vectors !== undefined && clash !== undefined) {
+    throw new TrawlError('USAGE', `--${clash} is for synthetic vectors, --vectors for a file. Omit one of them.`);
+  }
+}
+
+const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) => Promise<BenchOutcome>>> = {
+  async flat(options, common) {
+    const { rows, dimension, like, vectors: path } = options;
+    const result = await benchFlat({
+      ...common,
+      vectors:
+        path === undefined
+          ? { source: 'synthetic', rows, dimension, dtype: options.dtype as VectorDtype, like }
+          : { source: 'file', path },
+      queryVectors: options['query-vectors'],
+      queryCounts: parseCounts(options.queries),
+      k: options.k,
+      against: parseNames('--against', options.against, BASELINES, { none: true }),
+      prefilter: (options.screen ?? options.prefilter) === 'auto',
+      bandwidthGbPerS: parseBandwidth(options['bandwidth-gb']),
+    });
+    return { result, records: result.records, text: () => flatReport(result.records, result.environment) };
+  },
+
+  async embed(options, common) {
+    const { precision } = options;
+    const result = await benchEmbed({
+      ...common,
+      model: required('model', options.model),
+      texts: required('texts', options.texts),
+      sample: options.sample,
+      queryTexts: options['query-texts'],
+      precisions: precision === undefined ? undefined : parseNames('--precision', precision, PRECISIONS),
+      against: parseNames('--against', options.against, EMBED_BASELINES, { none: true }),
+      baselineModel: options['baseline-model'],
+      batch: options.batch,
+    });
+    const { records, environment, model } = result;
+    return { result, records, text: () => embedReport(records, environment, model) };
+  },
+
+  async index(options, common) {
+    const { corpus, rows, dimension, model } = options;
+    const baseline = indexBaseline(options, common);
+    const result = await benchIndex({ ...common, corpus, rows, dimension, model, baseline });
+    return { result, records: result.records, text: () => indexReport(result.records, result.environment) };
+  },
+
+  async serve(options, common) {
+    const result = await benchServe({
+      ...common,
+      loads: parseNames('--loads', options.loads, SERVE_LOADS),
+      seconds: options.seconds,
+      model: options.model,
+      baselineModel: options['baseline-model'],
+      index: options.index,
+      corpus: options.corpus[0],
+      calls: options.calls,
+      against: parseNames('--against', options.against, SERVE_BASELINES, { none: true }),
+    });
+    return { result, records: result.records, text: () => serveReport(result) };
+  },
+
+  async bm25(options, common) {
+    const result = await benchBm25({
+      ...common,
+      corpus: options.corpus,
+      rows: options.rows,
+      queryTexts: options['query-texts'],
+      calls: options.calls,
+      seconds: options.seconds,
+      against: parseNames('--against', options.against, BM25_BASELINES, { none: true }),
+    });
+    return { result, records: result.records, text: () => bm25Report(result) };
+  },
+};
+
+export function runBench(name: BenchCase, options: Options, common: BenchCommon): Promise<BenchOutcome> {
+  return CASES[name](options, common);
+}
+
+/** The baseline of `bench index`. Undefined, with a remark, if its checkpoint or Python environment is missing. */
+function indexBaseline(options: Options, { python, cache, note }: BenchCommon): IndexBaseline | undefined {
+  const [wanted] = parseNames('--against', options.against, INDEX_BASELINES, { none: true });
+  const model = options['baseline-model'];
+  if (wanted === undefined || options.model === undefined) return undefined;
+  const interpreter = python ?? baselinePython(cache, 'serve');
+  if (model !== undefined && interpreter !== undefined) return { python: interpreter, model };
+  const missing = model === undefined ? '--baseline-model is not given' : '`trawl bench baselines serve` was not run';
+  note(`${wanted} is omitted: ${missing}`);
+  return undefined;
+}
+
+function required(option: 'model' | 'texts', value: string | undefined): string {
+  if (value !== undefined && value !== '') return value;
+  throw new TrawlError(
+    'USAGE',
+    `--${option} is missing: ${option === 'model' ? 'a model folder' : 'a corpus file'} for \`trawl bench embed\`.`,
+  );
+}

@@ -1,0 +1,42 @@
+import { TrawlError } from '../../src/errors.ts';
+
+/** Parses whole numbers from 1, such as `1,16,64`; drops repetitions. */
+export function parseCounts(text: string): number[] {
+  const counts = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (counts.every((count) => count >= 1 && Number.isSafeInteger(count))) return [...new Set(counts)];
+  throw new TrawlError(
+    'USAGE',
+    `--queries is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,16,64.`,
+  );
+}
+
+/**
+ * Parses names separated by commas. Undefined gives all `known` names; `none`, if allowed, gives no name.
+ *
+ * @throws TrawlError USAGE with the option and the known names.
+ */
+export function parseNames<Name extends string>(
+  option: string,
+  text: string | undefined,
+  known: readonly Name[],
+  { none = false }: { none?: boolean } = {},
+): Name[] {
+  if (text === undefined) return [...known];
+  if (none && text === 'none') return [];
+  return [...new Set(text.split(',').map((part) => part.trim()))].map((part) => {
+    const found = known.find((name) => name === part);
+    if (found !== undefined) return found;
+    throw new TrawlError(
+      'USAGE',
+      `${option} is ${JSON.stringify(part)}; expected ${none ? 'none, or ' : ''}some of ${known.join(', ')}.`,
+    );
+  });
+}
+
+/** Parses a number of 10^9 bytes per second; null if not given. */
+export function parseBandwidth(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : 0;
+  if (value > 0) return value;
+  throw new TrawlError('USAGE', `--bandwidth-gb is ${JSON.stringify(text)}; expected a number above 0, such as 36.5.`);
+}

@@ -1,0 +1,25 @@
+import { existsSync } from 'node:fs';
+import { corpusPaths } from '../../bench/lexical/lexical-corpora.ts';
+import { readSentences, writeCorpusFile } from '../../bench/lexical/make-corpus.ts';
+import { TrawlError } from '../../src/errors.ts';
+
+/**
+ * Writes generated passages (bench/README.md, "Generated passages") to a new file.
+ *
+ * @throws TrawlError USAGE if the file is missing or exists, or the corpus has no sentences.
+ */
+export async function makeCorpus(
+  path: string | undefined,
+  options: {
+    readonly corpus: readonly string[];
+    readonly rows: number;
+    readonly seed: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  if (path === undefined)
+    throw new TrawlError('USAGE', '`trawl bench make-corpus` needs the file to write as second word.');
+  if (existsSync(path)) throw new TrawlError('USAGE', `${path} exists already. Remove it or name another file.`);
+  const source = await readSentences(corpusPaths(options), options.signal);
+  await writeCorpusFile(path, source, options);
+}

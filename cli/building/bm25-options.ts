@@ -1,0 +1,54 @@
+import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
+import { ANALYSERS, type Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import { numberFrom } from '../number-from.ts';
+
+/** Options of the commands that build inverted indexes. */
+export const BM25_OPTIONS = {
+  bm25: {
+    type: 'flag',
+    help: "Build inverted indexes of the passages' words, for --mode bm25. Their size is about a fifth of the texts.",
+  },
+  analyser: {
+    type: 'choice',
+    choices: ANALYSERS,
+    default: 'english',
+    help: "With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean.",
+  },
+  k1: {
+    type: 'string',
+    value: 'NUMBER',
+    default: String(DEFAULT_BM25.k1),
+    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is Pyserini's default, 1.2 Lucene's.",
+  },
+  b: {
+    type: 'string',
+    value: 'NUMBER',
+    default: String(DEFAULT_BM25.b),
+    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is Pyserini's default, 0.75 Lucene's.",
+  },
+} as const satisfies OptionTable;
+
+/**
+ * Returns the settings of the inverted indexes; undefined without --bm25.
+ *
+ * @throws TrawlError USAGE if a value is out of range or an option has no effect.
+ */
+export function givenBm25(
+  options: OptionValues<typeof BM25_OPTIONS>,
+  given: ReadonlySet<string>,
+): Bm25Settings | undefined {
+  if (!options.bm25) {
+    const useless = ['analyser', 'k1', 'b'].find((name) => given.has(name));
+    if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --bm25.`);
+    return undefined;
+  }
+  return bm25Settings({
+    analyser: options.analyser,
+    k1: numberFrom('k1', options.k1, { max: 1_000_000 }),
+    b: numberFrom('b', options.b, { max: 1 }),
+    fields: ['contents'],
+  });
+}

@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import type { CorpusOptions } from '../../corpus/open-corpus.ts';
+import type { TsvIdType } from '../../corpus/read-tsv.ts';
+import type { TsvLayout } from '../../corpus/tsv-layout.ts';
+import { planUpdate } from '../../indexer/update/plan-update.ts';
+import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { UpdateType } from '../../src/manifest/build-records.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
+import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import type { OptionValues } from '../../src/options/option-spec.ts';
+import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
+import { EXIT } from '../command.ts';
+import { asUsage, modelOverrides, type OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
+import type { BUILD_OPTIONS } from './build-options.ts';
+import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
+import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
+
+export interface UpdateRun {
+  readonly type: UpdateType;
+  readonly folder: string;
+  readonly corpus: readonly string[];
+  readonly corpusOptions: CorpusOptions;
+  readonly options: OptionValues<typeof BUILD_OPTIONS & typeof OVERRIDE_OPTIONS> & {
+    readonly model: string;
+    readonly precision: Precision | undefined;
+    readonly device: string;
+    readonly 'share-weights': 'auto' | 'yes' | 'no';
+    readonly workers: number | undefined;
+    readonly 'passage-template': string;
+    readonly 'unique-ids': boolean;
+    readonly json: boolean;
+    readonly quiet: boolean;
+  };
+  readonly given: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  readonly out: (text: string) => void;
+  readonly note: (text: string) => void;
+}
+
+/** Runs `trawl index --update` or `--append`. Options that are not given have the values of the index. */
+export async function runUpdate(run: UpdateRun): Promise<number> {
+  const { type, folder, corpus, options, given, out, note } = run;
+  const manifest = readIndexManifest(folder);
+  checkTemplate(manifest, options['passage-template'], given);
+  const encoder = await encoderFor(manifest, run);
+  try {
+    return await withProgress(options, async (progress) => {
+      const update: UpdateOptions = {
+        ...sharedBuildOptions(options, progress, run),
+        type,
+        corpus,
+        corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
+        encoder,
+        out: folder,
+      };
+      if (options.plan) return printPlan(await planUpdate(update), options, progress, out);
+      const summary = await updateIndex(update);
+      progress.stop();
+      if (options.json) out(JSON.stringify(jsonUpdateSummary(summary)));
+      else for (const line of textUpdateSummary(summary)) note(line);
+      return EXIT.ok;
+    });
+  } finally {
+    await encoder?.close();
+  }
+}
+
+/** Undefined for an index without vectors. */
+function encoderFor(manifest: IndexManifest, { folder, options, given }: UpdateRun): Promise<TextEncoder | undefined> {
+  const { model } = manifest;
+  if (model === null) return Promise.resolve(undefined);
+  return asUsage(
+    openEncoder(given.has('model') ? options.model : recordedModel([folder], { ...manifest, model }), {
+      workers: options.workers,
+      device: options.device,
+      shareWeights: shareWeights(options['share-weights']),
+      precision: options.precision ?? model.precision,
+      overrides: { ...recordedOverrides(model), ...onlyGiven(modelOverrides(options)) },
+    }),
+  );
+}
+
+function checkTemplate({ corpus }: IndexManifest, template: string, given: ReadonlySet<string>): void {
+  if (!given.has('passage-template') || template === corpus.passageTemplate) return;
+  throw new TrawlError(
+    'USAGE',
+    `--passage-template is ${JSON.stringify(template)}, but the index was built with ` +
+      `${JSON.stringify(corpus.passageTemplate)}. Omit the option, or build the index again.`,
+  );
+}
+
+/** The TSV options of the last build or update, unless they are given. The stored documents depend on them. */
+function recordedReading(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
+  const [first] = manifest.shards;
+  const reading =
+    manifest.lastUpdate?.reading ??
+    (first === undefined ? undefined : readShardManifest(join(folder, first.path)).input?.reading);
+  return {
+    ...(reading === undefined || given.has('tsv-layout') ? {} : { tsvLayout: reading.tsvLayout as TsvLayout }),
+    ...(reading === undefined || given.has('tsv-id-type') ? {} : { tsvIdType: reading.tsvIdType as TsvIdType }),
+  };
+}
+
+function onlyGiven<T extends object>(values: T): Partial<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

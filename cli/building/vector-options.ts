@@ -1,0 +1,65 @@
+import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { METRICS } from '../../src/metric.ts';
+import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
+import { EMBEDDING_FORMATS } from '../../vector-files/embedding-set.ts';
+import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+
+/** Options for vectors from files. */
+export const VECTOR_FILE_OPTIONS = {
+  'vectors-format': {
+    type: 'choice',
+    choices: EMBEDDING_FORMATS,
+    help: 'Format of the vector files; memmap: raw values without a header. Default: recognised by the first bytes.',
+  },
+  dtype: {
+    type: 'choice',
+    choices: VECTOR_DTYPES,
+    default: 'float32',
+    help: 'Type of the values in raw vector files. Other formats record it.',
+  },
+  metric: {
+    type: 'choice',
+    choices: METRICS,
+    help: "Metric of vectors from files. Default: the model's metric. The files must not record a different one.",
+  },
+  'check-model': {
+    type: 'integer',
+    value: 'N',
+    default: 32,
+    min: 0,
+    max: 100_000,
+    help: 'Embed N random passages and compare them with their vectors from files, to check model, prefix, pooling and template. If other settings match better, the error names them. 0: no check.',
+  },
+} as const satisfies OptionTable;
+
+/** @throws TrawlError USAGE for options that apply only to vectors from files. */
+export function refuseWithoutVectors(given: ReadonlySet<string>): void {
+  const other = ['vectors-format', 'dtype', 'metric'].find((name) => given.has(name));
+  if (other === undefined) return;
+  throw new TrawlError('USAGE', `--${other} is only for vectors from files (--from-embeddings).`);
+}
+
+/** @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID, VECTORS_UNSUPPORTED, VECTORS_MISMATCH. */
+export function givenVectors(
+  paths: readonly string[],
+  options: OptionValues<typeof VECTOR_FILE_OPTIONS>,
+  how: {
+    use: PrecomputedVectors['use'];
+    relativePaths?: boolean;
+    encoder: TextEncoder;
+    reopen: (changed: ModelOverrides) => Promise<TextEncoder>;
+  },
+): PrecomputedVectors {
+  const { use, relativePaths, encoder, reopen } = how;
+  const set = openEmbeddings(paths, {
+    dimension: encoder.dimension,
+    dtype: options.dtype,
+    format: options['vectors-format'],
+  });
+  const metric = checkFits(set, encoder.identity, options.metric);
+  return { set, use, metric, relativePaths, check: { rows: options['check-model'], reopen } };
+}

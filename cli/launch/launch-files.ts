@@ -1,0 +1,141 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import { TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { parseModelSource } from '../model/model-source.ts';
+
+/** The files found for a path in a launch line. */
+export interface FoundFiles {
+  /** In the order of their rows. The path itself if no file was found. */
+  readonly paths: readonly string[];
+  /** A sentence for the user if the files differ from the path. */
+  readonly remark: string | undefined;
+}
+
+/**
+ * Finds the file, ignoring case (FlashRAG's builder lower-cases names, its scripts do not), or else the pieces of a published index
+ * in the same folder: part_aa, part_ab, ….
+ */
+export function findVectors(path: string): FoundFiles {
+  const found = ignoringCase(path);
+  if (found !== undefined) return found;
+  const folder = dirname(resolve(path));
+  const parts = listFolder(folder)
+    .filter((name) => /^part_[a-z]{2}$/.test(name))
+    .sort();
+  if (parts.length === 0) return { paths: [path], remark: undefined };
+  return {
+    paths: parts.map((name) => join(folder, name)),
+    remark: `${path} does not exist; using its pieces ${parts.join(', ')}, which need not be joined.`,
+  };
+}
+
+/** Finds the file, ignoring case, or else the same name with `.gz` or `.zst` appended. */
+export function findCorpus(path: string): FoundFiles {
+  const found = ignoringCase(path);
+  if (found !== undefined) return found;
+  const packed = ['.gz', '.zst'].map((ending) => `${path}${ending}`).find((each) => existsSync(each));
+  if (packed === undefined) return { paths: [path], remark: undefined };
+  return { paths: [packed], remark: `${path} does not exist; using ${basename(packed)}, which need not be unpacked.` };
+}
+
+function ignoringCase(path: string): FoundFiles | undefined {
+  if (existsSync(path)) return { paths: [path], remark: undefined };
+  const folder = dirname(resolve(path));
+  const wanted = basename(path).toLowerCase();
+  const others = listFolder(folder).filter((name) => name.toLowerCase() === wanted);
+  if (others.length !== 1) return undefined;
+  return { paths: [join(folder, others[0]!)], remark: `${path} does not exist; using ${others[0]}.` };
+}
+
+function listFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Default folder for the index of a vector file: `e5_Flat.trawl` beside `e5_Flat.index`. */
+export function indexFolderOf(vectors: string): string {
+  const file = basename(vectors).replace(/\.(?:index|bin|faiss|npy|memmap)$/, '');
+  return join(dirname(vectors), `${file}.trawl`);
+}
+
+/** Default folder for the index of a corpus's words: `wiki-18.bm25.trawl` beside `wiki-18.jsonl.gz`. */
+export function wordIndexFolderOf(corpus: string): string {
+  const file = basename(corpus).replace(/(?:\.(?:jsonl?|tsv|parquet|gz|zst))+$/, '');
+  return join(dirname(corpus), `${file}.bm25.trawl`);
+}
+
+/** Whether an index exists that is newer than all its sources. */
+export function isImported(folder: string, sources: readonly string[]): boolean {
+  const made = modified(join(folder, INDEX_MANIFEST_FILE));
+  return made !== undefined && sources.every((path) => (modified(path) ?? 0) <= made);
+}
+
+function modified(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+/** A model for `trawl import`, and the arguments of the `trawl model add` that must come first, if any. */
+export interface LaunchModel {
+  readonly model: string;
+  readonly add: { readonly source: string; readonly name: string } | undefined;
+  /** The model's token limit, if known. */
+  readonly positions?: number;
+}
+
+/**
+ * Resolves `--retriever_model`. A Trawl model folder or its name is used unchanged. A hub id gets the name of its repository. A
+ * checkpoint gets the name of its folder and part of its weights' checksum, so that the name changes with further training.
+ *
+ * @throws TrawlError MODEL_INVALID for a folder without weights, USAGE for anything else.
+ */
+export async function findModel(text: string): Promise<LaunchModel> {
+  if (!/[/\\]/.test(text) && known(text)) return existingModel(text);
+  const source = parseModelSource(text);
+  if (source.type === 'hub') {
+    return known(source.name)
+      ? existingModel(source.name)
+      : { model: source.name, add: { source: text, name: source.name } };
+  }
+  if (existsSync(join(source.folder, TRAWL_MODEL_FILE))) return existingModel(source.folder);
+  const name = `${source.name.replaceAll(/[^\w.-]/g, '-')}-${(await weightsChecksum(source.folder)).slice(0, 12)}`;
+  return known(name) ? existingModel(name) : { model: name, add: { source: source.folder, name } };
+}
+
+/** Ignores an error in the model's description; the command that opens the model reports it. */
+function existingModel(model: string): LaunchModel {
+  try {
+    const description: unknown = JSON.parse(readFileSync(join(locateModelFolder(model), TRAWL_MODEL_FILE), 'utf8'));
+    const { maxPositions: positions } = description as { maxPositions?: unknown };
+    return { model, add: undefined, ...(typeof positions === 'number' ? { positions } : {}) };
+  } catch {
+    return { model, add: undefined };
+  }
+}
+
+function known(name: string): boolean {
+  try {
+    return existsSync(join(locateModelFolder(name), TRAWL_MODEL_FILE));
+  } catch {
+    return false;
+  }
+}
+
+/** SHA-256 of the largest weights file, which is enough because training changes all weights. */
+async function weightsChecksum(folder: string): Promise<string> {
+  const weights = listFolder(folder)
+    .filter((name) => /\.(?:safetensors|onnx)$/.test(name))
+    .map((name) => join(folder, name))
+    .concat(listFolder(join(folder, 'onnx')).map((name) => join(folder, 'onnx', name)))
+    .sort((a, b) => statSync(b).size - statSync(a).size || (a < b ? -1 : 1));
+  if (weights[0] === undefined) {
+    throw new TrawlError('MODEL_INVALID', `${folder} has no weights: expected a .safetensors or .onnx file.`);
+  }
+  return sha256OfFile(weights[0]);
+}

@@ -1,0 +1,58 @@
+import { findCorpus, findModel, findVectors, indexFolderOf, isImported, wordIndexFolderOf } from './launch-files.ts';
+import { type Bm25Line, type DenseLine, translateLaunchLine } from './launch-lines.ts';
+
+/** The `trawl` commands that replace another server's command line. */
+export interface LaunchPlan {
+  /** Arguments of each command, to be run one after the other. */
+  readonly steps: readonly (readonly string[])[];
+  /** Sentences for the user. */
+  readonly remarks: readonly string[];
+}
+
+/**
+ * Plans a launch line on this machine: add its model and import its index unless they exist, then serve. With
+ * `--retriever_name bm25`, make an index of words from the corpus instead. A stopped import is
+ * planned again and resumes.
+ *
+ * @throws TrawlError as translateLaunchLine and findModel do.
+ */
+export async function planLaunchLine(argv: readonly string[]): Promise<LaunchPlan> {
+  const line = translateLaunchLine(argv);
+  return line.mode === 'bm25' ? planBm25(line) : planDense(line);
+}
+
+function planBm25(line: Bm25Line): LaunchPlan {
+  const corpus = findCorpus(line.corpus);
+  const out = line.out ?? wordIndexFolderOf(line.corpus);
+  return {
+    steps: [
+      ...(isImported(out, corpus.paths)
+        ? []
+        : [['index', '--bm25', '--out', out, '--overwrite', '--', ...corpus.paths]]),
+      ['serve', ...line.serveOptions, '--', out],
+    ],
+    remarks: [...line.remarks, ...(corpus.remark === undefined ? [] : [corpus.remark])],
+  };
+}
+
+async function planDense(line: DenseLine): Promise<LaunchPlan> {
+  const vectors = findVectors(line.vectors);
+  const corpus = findCorpus(line.corpus);
+  const { model, add, positions = line.maxQueryTokens } = await findModel(line.model);
+  const out = line.out ?? indexFolderOf(line.vectors);
+  const steps: string[][] = [];
+  if (add !== undefined) steps.push(['model', 'add', add.source, '--name', add.name]);
+  if (!isImported(out, [...vectors.paths, ...corpus.paths])) {
+    const inputs = ['--corpus', corpus.paths[0]!, '--model', model, '--out', out, '--overwrite'];
+    const limit = `--max-query-tokens=${Math.min(line.maxQueryTokens, positions)}`;
+    steps.push(['import', ...inputs, ...line.importOptions, limit, '--', ...vectors.paths]);
+  }
+  steps.push(['serve', '--model', model, ...line.serveOptions, '--', out]);
+  return { steps, remarks: [...line.remarks, ...[vectors.remark, corpus.remark].filter((each) => each !== undefined)] };
+}
+
+/** A command as a user would type it in a shell. */
+export function shownCommand([command, ...argv]: readonly string[]): string {
+  const quoted = argv.map((text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`));
+  return ['trawl', command, ...quoted].join(' ');
+}

@@ -1,0 +1,175 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { checkpointFiles, weightBytes } from '../../hub/checkpoint-files.ts';
+import { downloadRepository } from '../../hub/download-repository.ts';
+import { type ImportedModel, importModel, type ModelSource } from '../../model-import/import-model.ts';
+import { readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
+import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import type { Precision } from '../../src/manifest/model-identity.ts';
+import { syncFolder } from '../../src/system/durable-file.ts';
+import type { ModelProgress } from '../progress/model-progress.ts';
+import { ModelLock } from './model-lock.ts';
+import { type ModelSourceArgument, parseModelSource } from './model-source.ts';
+
+export interface AddOptions {
+  readonly source: string;
+  readonly name: string | undefined;
+  readonly out: string | undefined;
+  readonly precisions: readonly Precision[] | undefined;
+  readonly force: boolean;
+  readonly keepSource: boolean;
+  readonly signal: AbortSignal;
+  readonly progress: ModelProgress;
+}
+
+export interface AddedModel extends ImportedModel {
+  readonly source: ModelSource;
+  /** Folder of the downloaded checkpoint; undefined unless it was kept. */
+  readonly keptSource: string | undefined;
+  readonly transferredBytes: number;
+}
+
+/**
+ * Imports a checkpoint into a model folder, and downloads the checkpoint first if it is on the hub.
+ *
+ * @throws TrawlError MODEL_LOCKED while another process adds the same model or downloads the same checkpoint.
+ */
+export async function addModel(options: AddOptions): Promise<AddedModel> {
+  const source = parseModelSource(options.source);
+  const name = checkedName(options.name ?? (options.out === undefined ? source.name : basename(resolve(options.out))));
+  const out = resolve(options.out ?? join('models', name));
+  // In a subfolder, because a folder with a config.json directly in models/ would count as a model.
+  const work = join(dirname(out), '.download');
+  const locks: ModelLock[] = [];
+  try {
+    locks.push(await ModelLock.acquire(join(work, `${basename(out)}.model.lock`), out));
+    if (source.type === 'hub') {
+      const folder = sourceFolder(work, source.id);
+      locks.push(await ModelLock.acquire(`${folder}.source.lock`, folder));
+    }
+    return await addLocked(options, source, { name, out, work });
+  } finally {
+    for (const lock of locks) await lock.release();
+  }
+}
+
+async function addLocked(
+  options: AddOptions,
+  source: ModelSourceArgument,
+  { name, out, work }: { readonly name: string; readonly out: string; readonly work: string },
+): Promise<AddedModel> {
+  const { force, signal, progress } = options;
+  const set = { next: join(work, `${basename(out)}.next`), replaced: join(work, `${basename(out)}.replaced`) };
+  await recover(out, set.replaced);
+  await checkFree(out, source, force);
+
+  const fetched = source.type === 'hub' ? await fetchSource(source, work, options) : undefined;
+  const made = force && existsSync(out) ? set.next : out;
+  await rm(set.next, { recursive: true, force: true });
+  const from: ModelSource =
+    source.type === 'hub'
+      ? { kind: 'hub', id: source.id, revision: fetched!.commit }
+      : { kind: 'folder', id: basename(source.folder) };
+  await mkdir(dirname(made), { recursive: true });
+  const imported = await importModel(source.type === 'hub' ? fetched!.folder : source.folder, {
+    out: made,
+    name,
+    ...(options.precisions === undefined ? {} : { precisions: options.precisions }),
+    source: from,
+    signal,
+    onProgress: progress.step,
+  });
+  if (made !== out) await replace(out, set);
+  if (fetched !== undefined && !options.keepSource) await rm(fetched.folder, { recursive: true, force: true });
+  return {
+    folder: out,
+    description: imported.description,
+    source: from,
+    keptSource: fetched !== undefined && options.keepSource ? fetched.folder : undefined,
+    transferredBytes: fetched?.transferredBytes ?? 0,
+  };
+}
+
+function sourceFolder(work: string, id: string): string {
+  return join(work, id.replace('/', '--'));
+}
+
+function fetchSource(source: ModelSourceArgument & { type: 'hub' }, work: string, { signal, progress }: AddOptions) {
+  return downloadRepository({
+    repository: { type: 'model', name: source.id },
+    revision: source.revision,
+    into: sourceFolder(work, source.id),
+    select: checkpointFiles,
+    prune: true,
+    // Room for the model, which is about as large as the checkpoint.
+    reserveBytes: weightBytes,
+    signal,
+    onProgress: progress.download,
+    onNotice: progress.note,
+  });
+}
+
+/** Checks a model name, which becomes the name of a folder that `--model NAME` must find. */
+function checkedName(name: string): string {
+  if (/^[A-Za-z0-9_][\w.-]*$/.test(name) && name.length <= 128) return name;
+  throw new TrawlError(
+    'USAGE',
+    `${JSON.stringify(name)} cannot be the name of a model: expected letters, digits, dots, hyphens and underscores, without a ` +
+      'dot or hyphen at the beginning. Choose another name with --name.',
+  );
+}
+
+async function checkFree(out: string, source: ModelSourceArgument, force: boolean): Promise<void> {
+  if (source.type === 'folder' && source.folder === out) {
+    throw new TrawlError(
+      'MODEL_EXISTS',
+      `${out} is the checkpoint itself. Choose another name with --name, or another folder with --out.`,
+    );
+  }
+  if (!existsSync(out)) return;
+  if (!force) {
+    throw new TrawlError(
+      'MODEL_EXISTS',
+      `${out} already exists. Choose another name with --name, or replace it with --force.`,
+    );
+  }
+  const reason = await reasonToKeep(out);
+  if (reason === null) return;
+  throw new TrawlError(
+    'MODEL_EXISTS',
+    `${out} was not made by this command, so it is not replaced: ${reason}. Choose another name with --name.`,
+  );
+}
+
+/** Why a folder must not be replaced: it is not a model folder, or has other files. Null if it has only a model. */
+async function reasonToKeep(folder: string): Promise<string | null> {
+  if (!existsSync(join(folder, TRAWL_MODEL_FILE))) return `it has no ${TRAWL_MODEL_FILE}`;
+  try {
+    const { files } = await readTrawlModelFile(folder);
+    const own = new Set([TRAWL_MODEL_FILE, ...files.map(({ path }) => path.split('/')[0]!)]);
+    const other = (await readdir(folder)).find((name) => !own.has(name));
+    return other === undefined ? null : `${other} is not one of its model's files`;
+  } catch (error) {
+    return asTrawlError(error).message;
+  }
+}
+
+/** Replaces a model that may be in use; processes that have the old model open keep reading it. */
+async function replace(out: string, { next, replaced }: { next: string; replaced: string }): Promise<void> {
+  await rm(replaced, { recursive: true, force: true });
+  await rename(out, replaced);
+  try {
+    await rename(next, out);
+  } catch (error) {
+    await rename(replaced, out);
+    throw error;
+  }
+  await syncFolder(dirname(out));
+  await rm(replaced, { recursive: true, force: true });
+}
+
+/** Moves the old model back if a process died between the two renames of `replace`. */
+async function recover(out: string, replaced: string): Promise<void> {
+  if (!existsSync(out) && existsSync(join(replaced, TRAWL_MODEL_FILE))) await rename(replaced, out);
+}

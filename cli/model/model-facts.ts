@@ -1,0 +1,78 @@
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import { type ModelKind, readTrawlModelFile, TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { formatBytes } from '../format.ts';
+
+/** A model folder as `trawl model show` reports it. */
+export interface ModelFacts {
+  readonly name: string;
+  /** Absolute path. */
+  readonly folder: string;
+  readonly kind: ModelKind;
+  readonly architecture: string;
+  readonly dimension: number;
+  readonly pooling: ModelIdentity['pooling'];
+  readonly normalize: boolean;
+  readonly similarity: ModelIdentity['similarity'];
+  readonly prefixes: { readonly query: string; readonly passage: string };
+  readonly maxTokens: { readonly query: number; readonly passage: number };
+  /** The default precision first. */
+  readonly precisions: readonly string[];
+  /** Bytes of all files. */
+  readonly bytes: number;
+  /** The source that `trawl model add` read; null for a folder that it did not make. */
+  readonly source: { readonly kind: string; readonly id: string; readonly revision?: string } | null;
+}
+
+/** The facts about a model folder. `checksums`: as in `readModelFolder`. */
+export async function factsOf(folder: string, { checksums = true } = {}): Promise<ModelFacts> {
+  const described = existsSync(join(folder, TRAWL_MODEL_FILE)) ? await readTrawlModelFile(folder) : undefined;
+  const model = await readModelFolder(folder, {}, { kind: 'any', checksums });
+  const { name, architecture, dimension, pooling, normalize, similarity, prefixes, maxTokens } = model.identity;
+  const files =
+    model.files.length > 0
+      ? model.files.map(({ path }) => path)
+      : [model.graphPath, model.tokenizerPath, ...model.externalData];
+  return {
+    name,
+    folder,
+    kind: model.kind,
+    architecture,
+    dimension,
+    pooling,
+    normalize,
+    similarity,
+    prefixes,
+    maxTokens,
+    precisions: model.precisions,
+    bytes: files.reduce((sum, path) => sum + statSync(path).size, 0),
+    source: sourceOf((described as { source?: unknown } | undefined)?.source),
+  };
+}
+
+/** Reads the source that `trawl model add` wrote; null for any other value, such as a text. */
+function sourceOf(value: unknown): ModelFacts['source'] {
+  const source = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  const { kind, id, revision } = source;
+  if ((kind !== 'hub' && kind !== 'folder') || typeof id !== 'string') return null;
+  return { kind, id, ...(typeof revision === 'string' ? { revision } : {}) };
+}
+
+export function factsText(facts: ModelFacts): string {
+  const { source, prefixes, maxTokens } = facts;
+  const revision = source?.revision === undefined ? '' : `@${source.revision}`;
+  return [
+    facts.folder,
+    `  name          ${facts.name}`,
+    ...(source === null ? [] : [`  source        ${source.kind === 'hub' ? 'hub' : 'folder'} ${source.id}${revision}`]),
+    `  kind          ${facts.kind}, ${facts.architecture}`,
+    `  dimension     ${facts.dimension}, ${facts.similarity}`,
+    `  pooling       ${facts.pooling}${facts.normalize ? ', normalised' : ', not normalised'}`,
+    `  prefixes      query ${JSON.stringify(prefixes.query)}, passage ${JSON.stringify(prefixes.passage)}`,
+    `  max tokens    query ${maxTokens.query}, passage ${maxTokens.passage}`,
+    `  precisions    ${facts.precisions.join(', ')}`,
+    `  size          ${formatBytes(facts.bytes)}`,
+  ].join('\n');
+}

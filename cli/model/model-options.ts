@@ -1,0 +1,96 @@
+import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { POOLINGS, PRECISIONS } from '../../src/manifest/model-identity.ts';
+import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+
+export const DEVICE_OPTION = {
+  type: 'string',
+  value: 'DEVICE',
+  default: 'cpu',
+  help: 'Where the encoder runs: cpu, cuda, or CUDA devices such as cuda:1 or cuda:0,cuda:1. `trawl doctor` lists the libraries that CUDA needs.',
+} as const;
+
+export const PRECISION_OPTION = {
+  type: 'choice',
+  choices: PRECISIONS,
+} as const;
+
+export const SHARE_WEIGHTS_OPTION = {
+  type: 'choice',
+  choices: ['auto', 'yes', 'no'],
+  default: 'auto',
+  help: 'Let encoder threads share one copy of the weights. It takes less memory, but is 10 to 15 % slower, and vectors may differ in the last bits. auto: only if copies would fill more than half of the memory.',
+} as const;
+
+export function shareWeights(option: 'auto' | 'yes' | 'no'): boolean | undefined {
+  return option === 'auto' ? undefined : option === 'yes';
+}
+
+/** Options that override a model's own description. */
+export const OVERRIDE_OPTIONS = {
+  pooling: {
+    type: 'choice',
+    choices: POOLINGS,
+    help: "How token vectors become one vector: mean, cls, pooler (DPR), last, or none if the graph pools. Default: the model's.",
+  },
+  normalize: {
+    type: 'choice',
+    choices: ['yes', 'no'],
+    help: "Whether vectors are divided by their length. Default: the model's.",
+  },
+  'query-prefix': {
+    type: 'string',
+    value: 'TEXT',
+    help: "Prefix of every query; '' for none. Default: the model's.",
+  },
+  'passage-prefix': {
+    type: 'string',
+    value: 'TEXT',
+    help: "Prefix of every passage; '' for none. Default: the model's.",
+  },
+  'max-query-tokens': {
+    type: 'integer',
+    min: 3,
+    help: 'Token limit of queries, prefix and special tokens included; longer queries are truncated. Other servers use 128, 256 or 512.',
+  },
+  'max-passage-tokens': {
+    type: 'integer',
+    min: 3,
+    help: 'Token limit of passages, prefix and special tokens included; longer passages are truncated.',
+  },
+  dimension: {
+    type: 'integer',
+    min: 1,
+    help: 'Keep only the first N values of every vector, then normalise. For models that were trained for it (Matryoshka).',
+  },
+} as const satisfies OptionTable;
+
+export function modelOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): ModelOverrides {
+  return {
+    pooling: options.pooling,
+    normalize: options.normalize === undefined ? undefined : options.normalize === 'yes',
+    queryPrefix: options['query-prefix'],
+    passagePrefix: options['passage-prefix'],
+    maxQueryTokens: options['max-query-tokens'],
+    maxPassageTokens: options['max-passage-tokens'],
+    dimension: options.dimension,
+  };
+}
+
+/** The folder of a model that is given by its path; undefined for a name. */
+export function folderOfPath(nameOrPath: string): string | undefined {
+  return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;
+}
+
+/** Turns CONFIG_INVALID into USAGE, because the model settings come from the command line. */
+export async function asUsage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') {
+      throw new TrawlError('USAGE', error.message, { details: error.details, cause: error });
+    }
+    throw error;
+  }
+}

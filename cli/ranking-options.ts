@@ -1,0 +1,58 @@
+import { TrawlError } from '../src/errors.ts';
+import { BM25_PROFILES, DEFAULT_BM25 } from '../src/lexical-index/bm25.ts';
+import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
+import { type RetrieveCall, type RetrieverInfo, SEARCH_MODES, type SearchMode } from '../src/retrieval/retriever.ts';
+import { numberFrom } from './number-from.ts';
+
+/** How passages are ranked. */
+export const MODE_OPTION = {
+  type: 'choice',
+  choices: SEARCH_MODES,
+  help: 'How passages are ranked: dense (by their vectors) or bm25 (by their words; needs an index made with --bm25, and no encoder). Default: dense where the index has vectors.',
+} as const;
+
+/** The options of search commands that set how passages are ranked. */
+export const RANKING_OPTIONS = {
+  mode: MODE_OPTION,
+  k1: {
+    type: 'string',
+    value: 'NUMBER',
+    help: 'With --mode bm25: k1, 0 or larger. Default: the k1 of the index.',
+  },
+  b: {
+    type: 'string',
+    value: 'NUMBER',
+    help: 'With --mode bm25: b, from 0 to 1. Default: the b of the index.',
+  },
+  'bm25-profile': {
+    type: 'choice',
+    choices: Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
+    help: "With --mode bm25: use the parameters of another system. lucene: k1 0.9, b 0.4; elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
+  },
+} as const satisfies OptionTable;
+
+type Values = OptionValues<typeof RANKING_OPTIONS>;
+
+/** Returns the modes to open; undefined: all modes of the index. @throws TrawlError USAGE. */
+export function modesOption({ mode }: Values, given: ReadonlySet<string>): readonly SearchMode[] | undefined {
+  const useless = ['k1', 'b', 'bm25-profile'].find((name) => given.has(name));
+  if (useless !== undefined && mode !== 'bm25')
+    throw new TrawlError('USAGE', `--${useless} has no effect without --mode bm25.`);
+  return mode === undefined ? undefined : [mode];
+}
+
+/** Returns the mode and the BM25 parameters for searches. @throws TrawlError USAGE. */
+export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25'> {
+  const { mode, k1, b } = options;
+  if (mode !== 'bm25') return mode === undefined ? {} : { mode };
+  const profile = options['bm25-profile'];
+  const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: bm25!.k1, b: bm25!.b } : BM25_PROFILES[profile];
+  return {
+    mode,
+    bm25: {
+      ...defaults,
+      ...(k1 === undefined ? {} : { k1: numberFrom('k1', k1, { max: 1_000_000 }) }),
+      ...(b === undefined ? {} : { b: numberFrom('b', b, { max: 1 }) }),
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import { resolve } from 'node:path';
+import type { Server as TlsServer } from 'node:tls';
+import { buildApp } from '../../src/http/app.ts';
+import type { ListenAddress } from '../../src/http/connections/listen.ts';
+import { preferredFor } from '../../src/http/dialects/dispatch.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
+import type { ServerConfig } from '../../src/http/server-config.ts';
+import type { OptionTable } from '../../src/options/option-spec.ts';
+import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
+import type { CommandContext } from '../command.ts';
+import { retrieverOptions } from '../retriever-options.ts';
+import { MIB } from './serve-options.ts';
+import type { ServeOptions, ServeSettings } from './serve-settings.ts';
+import { indexOpener } from './served-indexes.ts';
+import { readKeys, readTls } from './server-files.ts';
+import { type ServerLog, serverLog } from './server-log.ts';
+
+/** The parts of a running `trawl serve`. */
+export interface TrawlServer {
+  readonly holder: RetrieverHolder;
+  /** The main address is first. */
+  readonly listeners: readonly { readonly app: ReturnType<typeof buildApp>; readonly address: ListenAddress }[];
+  readonly metrics: ServerMetrics;
+  /** Undefined with --quiet. */
+  readonly log: ServerLog | undefined;
+  readonly recorder: QueryRecorder | undefined;
+  /** What a reload reads again in addition to the indexes. */
+  readonly files: readonly ReloadedFile[];
+}
+
+/** A file that a reload reads or opens again, such as the keys file. */
+interface ReloadedFile {
+  /** For messages, such as `keys`. */
+  readonly name: string;
+  /** If it throws, the old content stays in use. */
+  reload(): void | Promise<void>;
+}
+
+/** Creates the parts of the server, which does not listen yet and has no open index. */
+export async function makeServer(
+  settings: ServeSettings,
+  { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
+): Promise<TrawlServer> {
+  const { options, indexes } = settings;
+  const holder = RetrieverHolder.over(indexes, openerFor(settings, { signal, note }));
+  const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
+  const recorder = await openRecorder(options, note);
+  const metrics = new ServerMetrics({ process: true });
+  if (log !== undefined) metrics.dropped('log', log.dropped);
+  if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
+  const listeners = listenersFor(holder, settings, { metrics, logger: log?.logger ?? null, record: recorder ?? null });
+  return { holder, listeners, metrics, log, recorder, files: reloadedFiles(settings, { listeners, recorder }) };
+}
+
+function openerFor(
+  { options, extraListeners }: ServeSettings,
+  { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
+) {
+  // Do not load an encoder that no address uses.
+  const onlyBm25 = options.mode === 'bm25' && extraListeners.every(({ settings }) => settings.mode !== 'dense');
+  const retrieving = {
+    ...retrieverOptions(options),
+    ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
+    longLived: true,
+    // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
+    answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
+    singleFlight: options['single-flight'],
+    maxWaitingBytes: options['max-waiting-mib'] * MIB,
+    onWarning: note,
+  };
+  return indexOpener(retrieving, { warm: options.warm, signal });
+}
+
+/** One app per address. The apps share the indexes, but have their own preferred dialects and time limits. */
+function listenersFor(
+  holder: RetrieverHolder,
+  { options, extraListeners, keys, tls }: ServeSettings,
+  sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record'>,
+): TrawlServer['listeners'] {
+  const config = {
+    topk: options.topk,
+    truncate: options.truncate,
+    mode: options.mode ?? null,
+    maxK: options['max-k'],
+    maxQueries: options['max-queries'],
+    maxQueryChars: options['max-query-chars'],
+    maxBodyBytes: options['max-body-mib'] * MIB,
+    mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
+    shedAfterMs: options['shed-after-ms'],
+    deadlineMs: options['deadline-ms'],
+    logEvery: options['log-every'],
+    keys,
+    tls,
+    corsOrigins: options['cors-origin'],
+    maxConnections: options['max-connections'],
+    writeStallMs: options['stall-s'] * 1000,
+    ...sinks,
+  };
+  return [
+    { app: buildApp(holder, { ...config, dialects: options.dialect }), address: options },
+    ...extraListeners.map((address) => {
+      const dialects = preferredFor(address.dialect, options.dialect);
+      return { app: buildApp(holder, { ...config, ...address.settings, dialects }), address };
+    }),
+  ];
+}
+
+async function openRecorder(options: ServeOptions, note: (text: string) => void): Promise<QueryRecorder | undefined> {
+  if (options.record === undefined) return undefined;
+  return QueryRecorder.open({
+    path: resolve(options.record),
+    maxFileBytes: options['record-mib'] * MIB,
+    keep: options['record-files'],
+    onRemoved: () => note(`--record: ${options.record} was removed; recording continues in a new file`),
+    onFailure: (error) =>
+      note(`--record: ${(error as Error).message}; queries are not recorded until the file can be written again`),
+  });
+}
+
+function reloadedFiles(
+  { options, keys }: ServeSettings,
+  { listeners, recorder }: Pick<TrawlServer, 'listeners' | 'recorder'>,
+): ReloadedFile[] {
+  return [
+    {
+      name: 'keys',
+      reload() {
+        if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
+      },
+    },
+    {
+      name: 'certificate',
+      reload() {
+        const tls = readTls(options['tls-cert'], options['tls-key']);
+        if (tls === null) return;
+        for (const { app } of listeners) (app.server as unknown as TlsServer).setSecureContext(tls);
+      },
+    },
+    { name: '--record', reload: () => recorder?.reopen() },
+  ];
+}

@@ -1,0 +1,194 @@
+import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
+import type { OptionTable } from '../../src/options/option-spec.ts';
+import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
+import { SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
+
+export const MIB = 1024 * 1024;
+
+/** Options of `trawl serve`. */
+export const SERVE_OPTIONS = {
+  index: {
+    type: 'list',
+    value: 'NAME=DIR',
+    help: 'A further index directory and its name in requests. Without NAME=, the name is that of the folder.',
+  },
+  warm: {
+    type: 'flag',
+    help: 'Read the index files into memory before the server answers requests, at the start and at each reload. Without it, the first queries are slow.',
+  },
+  host: {
+    type: 'string',
+    default: '127.0.0.1',
+    help: 'Address to listen on. 0.0.0.0 listens on every network of this machine.',
+  },
+  port: {
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: 8000,
+    help: 'Port to listen on; 0 lets the system choose one.',
+  },
+  listen: {
+    type: 'list',
+    value: '[HOST:]PORT[=DIALECT]',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE and :mode=MODE set these options for this address only (8001=search-r1:deadline-ms=25000).',
+  },
+  'address-dir': {
+    type: 'string',
+    value: 'DIR',
+    help: 'Write the address to DIR/Host…_IP….txt when the server is ready, and remove the file when the server stops. The clients of ASearcher and RLinf read it from $RAG_SERVER_ADDR_DIR.',
+  },
+  dialect: {
+    type: 'list',
+    value: 'NAME',
+    help: 'Preferred dialect for POST /retrieve requests that match several dialects: zerosearch, rllm, rllm-legacy, stepsearch, asearcher, skyrl or search-r1. Repeat it for a second choice. docs/dialects.md describes the dialects.',
+  },
+  mcp: {
+    type: 'flag',
+    help: 'Also serve the tools search and fetch to assistants at /mcp (Model Context Protocol, streamable HTTP).',
+  },
+  'mcp-host': {
+    type: 'list',
+    value: 'NAME',
+    help: 'With --mcp: a host name, in addition to localhost, that requests to /mcp may use, such as the name of a proxy. Web pages of that host may call /mcp too.',
+  },
+  topk: {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.topk,
+    help: 'Passages per query if the request does not set it (topk absent, null or 0).',
+  },
+  truncate: {
+    type: 'choice',
+    choices: TRUNCATE_SIDES,
+    default: DEFAULT_SERVER_CONFIG.truncate,
+    help: "What to shorten if a question and its query together exceed the model's token limit: tail (the end of the query) or question. Requests can set it themselves.",
+  },
+  mode: {
+    type: 'choice',
+    choices: SEARCH_MODES,
+    help: 'How passages are ranked: dense (by their vectors) or bm25 (by their words; needs an index with --bm25). Requests can set it themselves. With bm25 no encoder is loaded, unless a --listen address has mode=dense. Default: dense if the index has vectors.',
+  },
+  'max-k': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.maxK,
+    help: 'Largest number of passages that a request can ask for per query. A request for more is refused with 422. The limit bounds the size of responses.',
+  },
+  'max-queries': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.maxQueries,
+    help: 'Largest number of queries in one request. A request with more is refused with 413.',
+  },
+  'max-query-chars': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.maxQueryChars,
+    help: "Longest query in characters. A request with a longer query is refused with 413. A query that exceeds only the model's token limit is truncated, not refused.",
+  },
+  'max-body-mib': {
+    type: 'integer',
+    min: 1,
+    // A body becomes one string, and Node's longest string is just under 512 MiB.
+    max: 511,
+    default: DEFAULT_SERVER_CONFIG.maxBodyBytes / MIB,
+    help: 'Largest request body in MiB. A larger body is refused with 413.',
+  },
+  'max-waiting-mib': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_MAX_WAITING_BYTES / MIB,
+    help: 'Memory for waiting queries and their expected answers, in MiB. While they need more, further requests are refused with 503 and Retry-After. A lower limit refuses bursts that the server could answer within seconds; a higher limit allows bursts to use more memory.',
+  },
+  'shed-after-ms': {
+    type: 'integer',
+    min: 0,
+    max: 999_999_999,
+    default: DEFAULT_SERVER_CONFIG.shedAfterMs,
+    help: 'Refuse a request with 503 and Retry-After if it would wait longer than N milliseconds; with 0, every request waits. Only for clients that retry: the clients of Search-R1 and RAG-R1 stop on any error.',
+  },
+  'deadline-ms': {
+    type: 'integer',
+    min: 0,
+    max: 999_999_999,
+    default: DEFAULT_SERVER_CONFIG.deadlineMs,
+    help: 'Time limit of a request in milliseconds, after which the server answers 503; the header x-request-timeout-ms of a request sets another limit. With 0, a request waits until its client disconnects.',
+  },
+  'cache-bytes': {
+    type: 'integer',
+    min: 0,
+    default: 128 * MIB,
+    help: 'Size in bytes of the answer cache, which answers repeated queries without a search. A character counts 2 bytes. 0: no cache.',
+  },
+  // A flag with the default true is shown as --no-single-flight, so the help describes the negated option.
+  'single-flight': {
+    type: 'flag',
+    default: true,
+    help: 'Compute equal queries separately, even if they are in flight at the same time. By default they are computed once.',
+  },
+  'keys-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'File of API keys, one per line: read:KEY (search and metrics) or admin:KEY (also /admin), with at least 16 characters each. Clients send "authorization: Bearer KEY". Default: the comma-separated keys in the environment variable TRAWL_API_KEYS. Without keys, every client that reaches the port may search.',
+  },
+  'tls-cert': {
+    type: 'string',
+    value: 'FILE',
+    help: 'Certificate chain in PEM. Every address then serves HTTPS instead of HTTP.',
+  },
+  'tls-key': { type: 'string', value: 'FILE', help: 'Private key of --tls-cert in PEM, without a passphrase.' },
+  'cors-origin': {
+    type: 'list',
+    value: 'ORIGIN',
+    help: 'Origin whose web pages may read responses, such as https://example.org; * allows every origin. Default: none.',
+  },
+  'max-connections': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.maxConnections,
+    help: 'Largest number of open connections; further ones are closed immediately. Each needs a file descriptor (ulimit -n).',
+  },
+  'stall-s': {
+    type: 'integer',
+    min: 1,
+    max: 86_400,
+    default: DEFAULT_SERVER_CONFIG.writeStallMs / 1000,
+    help: 'Disconnect a client that reads no byte of its response for N seconds. Waiting for a response is not limited.',
+  },
+  'grace-s': {
+    type: 'integer',
+    min: 0,
+    max: 3600,
+    default: 30,
+    help: 'Seconds that running requests have to finish after SIGTERM or Ctrl-C; then the server disconnects their clients. A second signal stops the server immediately.',
+  },
+  'log-every': {
+    type: 'integer',
+    min: 1,
+    default: DEFAULT_SERVER_CONFIG.logEvery,
+    help: 'Log one of N responses. Errors and responses with failed queries are always logged.',
+  },
+  record: {
+    type: 'string',
+    value: 'FILE',
+    help: 'Append every query and the ids of its hits to FILE as JSON lines, for replay or for mining training data. Only its owner can read the file. Lines that cannot be written fast enough are dropped and counted (/metrics).',
+  },
+  'record-mib': {
+    type: 'integer',
+    min: 1,
+    max: 1_048_576,
+    default: 256,
+    help: 'Size in MiB at which --record renames the file to FILE.1 (FILE.1 to FILE.2, …) and starts a new one.',
+  },
+  'record-files': {
+    type: 'integer',
+    min: 0,
+    max: 10_000,
+    default: 8,
+    help: 'Number of renamed files that --record keeps; older files are overwritten.',
+  },
+  ...RETRIEVER_OPTIONS,
+} as const satisfies OptionTable;

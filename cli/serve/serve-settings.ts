@@ -1,0 +1,49 @@
+import { TrawlError } from '../../src/errors.ts';
+import type { AccessKeys } from '../../src/http/access/access-keys.ts';
+import type { TlsFiles } from '../../src/http/server-config.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import type { CommandContext } from '../command.ts';
+import { makeAddressFolder } from './address-file.ts';
+import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
+import type { SERVE_OPTIONS } from './serve-options.ts';
+import { parseServedIndexes, type ServedIndex } from './served-indexes.ts';
+import { readKeys, readTls } from './server-files.ts';
+
+export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
+
+/** The options of `trawl serve`, after all files that they name were read and checked. */
+export interface ServeSettings {
+  readonly options: ServeOptions;
+  /** At least one; the first is the default. */
+  readonly indexes: readonly ServedIndex[];
+  readonly extraListeners: readonly ExtraListener[];
+  readonly keys: AccessKeys | null;
+  readonly tls: TlsFiles | null;
+  /** An existing, writable folder. */
+  readonly addressFolder: string | undefined;
+}
+
+/**
+ * Reads and checks the settings, so that mistakes are found before a port is used or an index is opened.
+ *
+ * @throws TrawlError USAGE, CONFIG_INVALID, OUTPUT_NOT_WRITABLE, DISK_FULL, or why an index folder cannot be read.
+ */
+export function readServeSettings(options: ServeOptions, positionals: readonly string[]): ServeSettings {
+  if (options.topk > options['max-k']) {
+    throw new TrawlError(
+      'USAGE',
+      `--topk is ${options.topk}, but --max-k is ${options['max-k']}. Lower --topk or raise --max-k.`,
+    );
+  }
+  const keys = readKeys(options['keys-file']);
+  const tls = readTls(options['tls-cert'], options['tls-key']);
+  const addressDir = options['address-dir'];
+  const addressFolder = addressDir === undefined ? undefined : makeAddressFolder(addressDir);
+  const indexes = parseServedIndexes([...positionals, ...options.index]);
+  if (indexes.length === 0) {
+    throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+  }
+  for (const { folder } of indexes) openIndexDirectory(folder);
+  const extraListeners = options.listen.map((text) => parseExtraListener(text, options.host));
+  return { options, indexes, extraListeners, keys, tls, addressFolder };
+}

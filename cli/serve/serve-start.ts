@@ -1,0 +1,47 @@
+import { isLoopback } from '../../src/http/access/access.ts';
+import type { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { formatCount } from '../format.ts';
+
+/** The line that `--json` prints when the server is ready, for scripts that wait for it. */
+export function startFacts(url: string, { slots }: RetrieverHolder): object {
+  const indexes = slots.map((slot) => {
+    const { index, rows, deletedRows, dimension, metric, generation, model } = slot.retriever!.info;
+    return { index, rows, removedRows: deletedRows, dimension, metric, generation, model: model?.name ?? null };
+  });
+  return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
+}
+
+/** The lines that the server prints for a person when it is ready. */
+export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): string[] {
+  const key = keys ? " -H 'authorization: Bearer KEY'" : '';
+  const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
+  const names = slots.map(({ retriever }) => {
+    const { index, rows, deletedRows, model } = retriever!.info;
+    return `${index} (${formatCount(rows - deletedRows)} passages, ${model?.name ?? 'BM25'})`;
+  });
+  return [
+    '',
+    `Serving ${names.join(', ')} on ${url}`,
+    '',
+    `  search page   ${url}/`,
+    `  try it        ${curl}`,
+    '  stop          Ctrl-C',
+    '',
+  ];
+}
+
+/** Warnings about listening on `host`; none for a loopback address. */
+export function exposureNotes(
+  host: string,
+  { keys, tls }: { readonly keys: boolean; readonly tls: boolean },
+): string[] {
+  if (host === 'localhost' || isLoopback(host)) return [];
+  const where = host === '0.0.0.0' || host === '::' ? 'every network of this machine' : host;
+  if (!keys)
+    return [
+      `listening on ${where} without keys: every client that reaches the port can search. Set keys with --keys-file.`,
+    ];
+  return tls
+    ? []
+    : [`listening on ${where} without TLS: keys and queries can be read on the network. Use --tls-cert and --tls-key.`];
+}

@@ -1,0 +1,67 @@
+import { basename, resolve } from 'node:path';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { readAhead } from '../../src/retrieval/read-ahead.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+
+export interface ServedIndex {
+  readonly name: string;
+  /** Absolute path with unresolved symbolic links, so that a reload follows a link to its new target. */
+  readonly folder: string;
+}
+
+/** Names that need no escaping in a URL path, a metric label or a log line. */
+const NAME = /^[\w.-]{1,64}$/;
+
+/**
+ * Parses `NAME=DIR` and `DIR`. Without a name, the index has the name of its folder.
+ *
+ * @throws TrawlError USAGE.
+ */
+export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
+  return texts.map((text) => {
+    const [, given, folder] = /^([^=/\\]+)=(.+)$/.exec(text) ?? [];
+    const path = resolve(folder ?? text);
+    const name = given ?? basename(path);
+    if (NAME.test(name)) return { name, folder: path };
+    throw new TrawlError(
+      'USAGE',
+      `${JSON.stringify(name)} cannot be the name of an index: expected 1 to 64 letters, digits, dots, dashes and ` +
+        'underscores. Choose another name with --index NAME=DIR.',
+    );
+  });
+}
+
+/**
+ * Returns a function that opens an index with its encoder; with `warm`, it first reads the files into the page cache. Indexes with
+ * the same model share encoder threads and weights.
+ */
+export function indexOpener(
+  options: Omit<OpenRetrieverOptions, 'name' | 'onProgress'>,
+  { warm, signal }: { readonly warm: boolean; readonly signal: AbortSignal },
+): OpenIndex {
+  const encoderPools = options.encoderPools ?? new EncoderPools();
+  return async (name, { folder, model }, report): Promise<Retriever> => {
+    if (warm) {
+      await readAhead(openIndexDirectory(folder), {
+        signal,
+        onProgress: (done, total) =>
+          report({ stage: 'reading', doing: `reading the index: ${percent(done, total)}`, done, total }),
+      });
+    }
+    return openRetriever(folder, {
+      ...options,
+      encoderPools,
+      ...(model === undefined ? {} : { model }),
+      name,
+      onProgress: (doing, stage) => report({ stage, doing }),
+    });
+  };
+}
+
+function percent(done: number, total: number): string {
+  return total === 0 ? '100 %' : `${Math.floor((100 * done) / total)} %`;
+}

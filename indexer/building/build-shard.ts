@@ -1,0 +1,168 @@
+import { join } from 'node:path';
+import type { PassageTemplate } from '../../corpus/passage-template.ts';
+import { throwIfCancelled } from '../../src/abort.ts';
+import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { bug } from '../../src/errors.ts';
+import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../../src/manifest/build-records.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { Metric } from '../../src/metric.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { PASSAGES_FILE } from '../index-files.ts';
+import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
+import { checkFinite } from '../vectors/check-finite.ts';
+import type { PrecomputedVectors, ShardRows } from '../vectors/precomputed-vectors.ts';
+import { readSegments } from '../vectors/read-segments.ts';
+import { type EncodedBatch, encodePassages } from './encode-passages.ts';
+import { writeShardManifest } from './shard-manifest.ts';
+import { storedPassages } from './shard-place.ts';
+import { ShardVectors } from './shard-vectors.ts';
+
+/** Milliseconds between checkpoints. A killed build repeats the work since its last checkpoint. */
+export const DEFAULT_CHECKPOINT_MS = 5_000;
+
+/** Record of a corpus file in a manifest. */
+export interface CorpusFileRecord {
+  readonly name: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Settings shared by all shards of a build. */
+export interface ShardContext {
+  readonly kernel: Kernel | undefined;
+  /** Settings of the inverted indexes. Undefined: none are made. */
+  readonly bm25: Bm25Settings | undefined;
+  readonly template: PassageTemplate;
+  readonly passageTemplate: string;
+  readonly corpusFiles: readonly CorpusFileRecord[];
+  /** Milliseconds between checkpoints. 0: after every batch. */
+  readonly checkpointMs: number;
+  readonly onNote: (text: string) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Settings of shards with vectors. */
+export interface VectorContext extends ShardContext {
+  readonly encoder: TextEncoder;
+  /** Metric of embedded vectors. Precomputed vectors have their own. */
+  readonly metric: Metric;
+}
+
+export interface ShardProgress {
+  /** What the build does: it makes the vectors, then the inverted indexes, then completes the files. */
+  readonly doing: 'vectors' | 'words' | 'finish';
+  /** Rows that have passed this step. */
+  readonly rows: number;
+  /** Tokens that this call embedded. */
+  readonly tokens: number;
+}
+
+export interface BuiltShard {
+  readonly manifest: ShardManifest;
+  /** Tokens that this call embedded. */
+  readonly tokens: number;
+  /** Rows whose vectors come from an earlier run. */
+  readonly resumedRows: number;
+}
+
+/**
+ * Embeds the stored passages of a shard, or copies precomputed vectors, and completes the shard. Each checkpoint syncs the
+ * vectors to the disk, so that another process can resume. Writing the manifest completes the shard; it is immutable from
+ * then on.
+ *
+ * @param source vectors to copy instead of embedding.
+ */
+export async function buildShard(
+  folder: string,
+  input: ShardManifest['input'],
+  context: VectorContext,
+  onProgress: (progress: ShardProgress) => void,
+  source?: { readonly vectors: PrecomputedVectors; readonly rows: ShardRows },
+): Promise<BuiltShard> {
+  const { encoder, kernel, template, checkpointMs, signal } = context;
+  const stored = storedPassages(folder);
+  if (stored === undefined) throw bug(`${folder} has no passages`);
+  const checkpoint = readRecord(CheckpointRecord, join(folder, CHECKPOINT_FILE)) ?? undefined;
+  const { dimension } = encoder.identity;
+  const metric = source?.vectors.metric ?? context.metric;
+  const shape = { rows: stored.rows, dimension, metric };
+  const passages = new PassageFile(join(folder, PASSAGES_FILE), { mapped: false });
+  let vectors: ShardVectors | undefined;
+  try {
+    const opened = await ShardVectors.open(folder, shape, { kernel, checkpoint, signal });
+    vectors = opened;
+    const resumedRows = opened.rowsWritten;
+    let { tokens, truncatedPassages } = resumedRows > 0 ? checkpoint! : { tokens: 0, truncatedPassages: 0 };
+    if (checkpoint !== undefined && checkpoint.rows > 0 && resumedRows === 0) {
+      context.onNote(`${folder}: the vectors do not match their checkpoint; the build computes them again.`);
+    }
+    const tokensBefore = tokens;
+    let savedAt = performance.now();
+    let savedRows = resumedRows;
+    const save = async (): Promise<void> => {
+      const at = await opened.checkpoint();
+      await writeJsonDurably(join(folder, CHECKPOINT_FILE), { ...at, tokens, truncatedPassages });
+      savedAt = performance.now();
+      savedRows = at.rows;
+    };
+    onProgress({ doing: 'vectors', rows: resumedRows, tokens: 0 });
+    const onBatch = async (batch: { vectors: Float32Array; tokens: number; truncatedPassages: number }) => {
+      await opened.append(batch.vectors);
+      tokens += batch.tokens;
+      truncatedPassages += batch.truncatedPassages;
+      onProgress({ doing: 'vectors', rows: opened.rowsWritten, tokens: tokens - tokensBefore });
+      if (performance.now() - savedAt >= checkpointMs) await save();
+    };
+    try {
+      const rows = { from: resumedRows, rows: shape.rows };
+      if (source !== undefined) await copyVectors(source.rows, dimension, { from: resumedRows, onBatch, signal });
+      else await encodePassages(passages, rows, template, encoder, { onBatch, signal });
+    } catch (error) {
+      // Keep the embedded rows. If the disk failed, this fails as well.
+      if (opened.rowsWritten > savedRows) await save().catch(() => undefined);
+      throw error;
+    }
+    onProgress({ doing: 'finish', rows: shape.rows, tokens: tokens - tokensBefore });
+    if (shape.rows > savedRows) await save();
+    throwIfCancelled(signal);
+    const written = await opened.finish(signal);
+    const lexical = await makeLexicalIfWanted(folder, context, (rows) =>
+      onProgress({ doing: 'words', rows, tokens: tokens - tokensBefore }),
+    );
+    const manifest = await writeShardManifest(folder, {
+      rows: shape.rows,
+      vectors: { space: { model: encoder.identity, metric, dimension }, written },
+      stored,
+      truncatedPassages,
+      lexical,
+      input,
+      context,
+    });
+    return { manifest, tokens: tokens - tokensBefore, resumedRows };
+  } catch (error) {
+    await vectors?.abandon();
+    throw error;
+  } finally {
+    passages.close();
+  }
+}
+
+/**
+ * Passes the vectors of a shard, starting with row `from`, to `onBatch`. Widens float16 to float32, which is exact.
+ *
+ * @throws TrawlError NON_FINITE_VECTOR with file, row and column; VECTORS_INVALID, CANCELLED, errors of `onBatch`.
+ */
+async function copyVectors(
+  { segments, firstRow }: ShardRows,
+  dimension: number,
+  options: { from: number; onBatch: (batch: EncodedBatch) => Promise<void>; signal: AbortSignal | undefined },
+): Promise<void> {
+  const { from, onBatch, signal } = options;
+  for await (const { first, values } of readSegments(segments, dimension, { first: from, signal })) {
+    checkFinite({ values, first, segments, dimension }, firstRow);
+    await onBatch({ vectors: values, tokens: 0, truncatedPassages: 0 });
+  }
+}

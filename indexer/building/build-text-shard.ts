@@ -1,0 +1,32 @@
+import { throwIfCancelled } from '../../src/abort.ts';
+import { bug } from '../../src/errors.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
+import type { BuiltShard, ShardContext, ShardProgress } from './build-shard.ts';
+import { writeShardManifest } from './shard-manifest.ts';
+import { storedPassages } from './shard-place.ts';
+
+/** Completes a shard that has inverted indexes and no vectors. */
+export async function buildTextShard(
+  folder: string,
+  input: ShardManifest['input'],
+  context: ShardContext,
+  onProgress: (progress: ShardProgress) => void,
+): Promise<BuiltShard> {
+  const stored = storedPassages(folder);
+  if (stored === undefined) throw bug(`${folder} has no passages`);
+  onProgress({ doing: 'words', rows: 0, tokens: 0 });
+  const lexical = await makeLexicalIfWanted(folder, context, (rows) => onProgress({ doing: 'words', rows, tokens: 0 }));
+  onProgress({ doing: 'finish', rows: stored.rows, tokens: 0 });
+  throwIfCancelled(context.signal);
+  const manifest = await writeShardManifest(folder, {
+    rows: stored.rows,
+    vectors: undefined,
+    stored,
+    truncatedPassages: 0,
+    lexical,
+    input,
+    context,
+  });
+  return { manifest, tokens: 0, resumedRows: 0 };
+}

@@ -1,0 +1,87 @@
+import { basename } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
+import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
+import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { readingRecord } from './build-settings.ts';
+
+export interface WantedIndex {
+  readonly corpus: readonly string[];
+  readonly corpusOptions: CorpusOptions;
+  readonly uniqueIds: boolean;
+  /** Null for an index without vectors. */
+  readonly model: ModelIdentity | null;
+  readonly passageTemplate: string;
+  readonly bm25?: Bm25Settings | undefined;
+}
+
+/** Returns the manifest of the index in `folder` if a build of `wanted` would produce the same index, else undefined. */
+export async function currentIndex(folder: string, wanted: WantedIndex): Promise<IndexManifest | undefined> {
+  let directory: IndexDirectory;
+  try {
+    directory = openIndexDirectory(folder);
+  } catch (error) {
+    if (error instanceof TrawlError) return undefined;
+    throw error;
+  }
+  return (await isCurrent(directory, wanted)) ? directory.manifest : undefined;
+}
+
+async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promise<boolean> {
+  const recorded = directory.manifest;
+  if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
+  if (!isDeepStrictEqual(recorded.model, wanted.model)) return false;
+  if (!isDeepStrictEqual(recorded.bm25?.made, wanted.bm25)) return false;
+  // The build would fail with an error message.
+  if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
+  if (recorded.corpus.duplicateIds > 0 && wanted.uniqueIds) return false;
+  // After `--append` or `trawl remove`, the index does not correspond to a corpus.
+  if (recorded.lastUpdate === undefined ? recorded.tombstones !== null : recorded.lastUpdate.kind !== 'update')
+    return false;
+  const files = listCorpusFiles(wanted.corpus, wanted.corpusOptions.format);
+  if (files.length !== recorded.corpus.files.length) return false;
+  for (const [i, file] of files.entries()) {
+    const record = recorded.corpus.files[i]!;
+    if (record.name !== basename(file.path) || record.bytes !== file.sizeBytes) return false;
+    if (record.sha256 !== (await sha256OfFile(file.path))) return false;
+  }
+  // The rows of an updated index are not in corpus order, but its manifest records the reading options.
+  const reading = recorded.lastUpdate?.reading;
+  if (reading != null) return isDeepStrictEqual(reading, readingRecord(wanted.corpusOptions));
+  return hasSameFirstPassages(directory, wanted);
+}
+
+/**
+ * Whether the corpus was read with the same options (TSV layout, type of ids), by the first passage of each file.
+ */
+async function hasSameFirstPassages(
+  directory: IndexDirectory,
+  { corpus, corpusOptions }: WantedIndex,
+): Promise<boolean> {
+  const store = await SqlitePassageStore.open(directory.passages);
+  try {
+    let row = 0;
+    for (const [i, { path }] of listCorpusFiles(corpus, corpusOptions.format).entries()) {
+      const { passages } = directory.manifest.corpus.files[i]!;
+      if (passages > 0) {
+        const [stored] = await store.getMany(Float64Array.of(row));
+        if (stored !== (await firstDocument(path, corpusOptions))) return false;
+      }
+      row += passages;
+    }
+    return true;
+  } finally {
+    await store.close();
+  }
+}
+
+async function firstDocument(path: string, options: CorpusOptions): Promise<string | undefined> {
+  for await (const { document } of openCorpus([path], { ...options, checksums: false })) return document;
+  return undefined;
+}

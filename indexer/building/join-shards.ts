@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import { generationOf } from '../../src/manifest/generation.ts';
+import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSIONS, type IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
+import type { CorpusRecord } from '../../src/manifest/schemas.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { removeLockFiles } from './build-lock.ts';
+import { type FinishedShard, finishedShards } from './finished-shards.ts';
+import { removeBuildRecords } from './shard-manifest.ts';
+
+/**
+ * Joins the shards in a folder to an index by writing its manifest. Does not move or copy vectors or passages.
+ *
+ * @throws TrawlError SHARDS_INCOMPLETE, SHARDS_DIFFER, CORPUS_EMPTY, CORPUS_DUPLICATE_ID, CANCELLED; errors of the shards'
+ * files.
+ */
+export async function joinShards(
+  folder: string,
+  {
+    uniqueIds,
+    modelLocation,
+    signal,
+  }: { uniqueIds: boolean; modelLocation?: string | undefined; signal?: AbortSignal | undefined },
+): Promise<{ manifest: IndexManifest; duplicates: Duplicates; passagesWithoutId: number }> {
+  const shards = finishedShards(folder);
+  const passageFiles = shards.map(({ name, manifest }) => join(folder, name, manifest.passages.path));
+  const duplicates = duplicateIds(passageFiles, { signal });
+  if (uniqueIds && duplicates.count > 0) throw repeatedIds(duplicates);
+  const manifest = indexManifest(shards, duplicates.count, modelLocation);
+  if (manifest.rows === 0) throw emptyCorpus();
+  await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
+  for (const { name } of shards) {
+    // A process killed right after it completed the shard leaves these files.
+    await removeBuildRecords(join(folder, name));
+    removeLockFiles(join(folder, name));
+  }
+  openIndexDirectory(folder);
+  return { manifest, duplicates, passagesWithoutId: passageFiles.reduce((sum, path) => sum + withoutId(path), 0) };
+}
+
+export function emptyCorpus(): TrawlError {
+  return new TrawlError('CORPUS_EMPTY', 'The corpus has no passages. Check the corpus files and the skipped lines.');
+}
+
+export function repeatedIds({ count, examples }: Duplicates): TrawlError {
+  const lines = examples.map(({ id, lines }) => `${JSON.stringify(id)} on lines ${lines.join(', ')}`);
+  return new TrawlError(
+    'CORPUS_DUPLICATE_ID',
+    `${count} passages have the id of an earlier passage: ${lines.join('; ')}. Make the ids unique, or leave out --unique-ids.`,
+    { details: { count } },
+  );
+}
+
+function withoutId(path: string): number {
+  const file = new PassageFile(path, { mapped: false });
+  try {
+    return file.rows - file.rowsWithId();
+  } finally {
+    file.close();
+  }
+}
+
+function indexManifest(
+  shards: readonly FinishedShard[],
+  duplicates: number,
+  modelLocation = shards[0]!.manifest.input?.modelLocation,
+): IndexManifest {
+  const { dimension, metric, model, bm25 } = shards[0]!.manifest;
+  let rows = 0;
+  const entries = shards.map(({ name, manifest }) => {
+    const entry = { path: name, firstRow: rows, rows: manifest.rows, generation: manifest.generation };
+    rows += manifest.rows;
+    return entry;
+  });
+  return {
+    format: 'trawl-index',
+    version: INDEX_MANIFEST_VERSIONS[model === null ? 'withoutVectors' : 'withVectors'],
+    generation: generationOf(['index', ...shards.map(({ manifest }) => manifest.generation)]),
+    rows,
+    dimension,
+    metric,
+    model,
+    ...(modelLocation === undefined ? {} : { modelLocation }),
+    corpus: joinedCorpus(
+      shards.map(({ manifest }) => manifest.corpus),
+      duplicates,
+    ),
+    shards: entries,
+    tombstones: null,
+    ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
+    writer: `trawl ${packageVersion}`,
+  };
+}
+
+function joinedCorpus(records: readonly CorpusRecord[], duplicateIds: number): CorpusRecord {
+  const total = (count: (record: CorpusRecord) => number): number =>
+    records.reduce((sum, record) => sum + count(record), 0);
+  return {
+    files: records[0]!.files.map((file, i) => ({ ...file, passages: total(({ files }) => files[i]!.passages) })),
+    skippedLines: total(({ skippedLines }) => skippedLines),
+    duplicateIds,
+    truncatedPassages: total(({ truncatedPassages }) => truncatedPassages),
+    passageTemplate: records[0]!.passageTemplate,
+  };
+}

@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { basename, resolve } from 'node:path';
+import { parseTemplate } from '../../corpus/passage-template.ts';
+import type { CorpusScan } from '../../corpus/scan-corpus.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { formatBytes } from '../../src/system/format-bytes.ts';
+import { freeBytes } from '../../src/system/free-bytes.ts';
+import { memoryLimit } from '../../src/system/memory.ts';
+import {
+  type CorpusSample,
+  type ExpectedResident,
+  expectedBytes,
+  expectedResident,
+  sampleCorpus,
+} from '../expected-size.ts';
+import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
+import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
+import { readSegments } from '../vectors/read-segments.ts';
+import type { BuildOptions } from './build-options.ts';
+import { BuildRun } from './build-run.ts';
+import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
+
+/** Duration of the encoder's trial, in milliseconds. */
+const TRIAL_MS = 4_000;
+/** Passages per trial call. */
+const TRIAL_BATCH = 32;
+
+/** Expected size, time and memory of a build. For a job, `rows` and `bytes` are those of its shard. */
+export interface BuildPlan {
+  readonly folder: string;
+  /** Estimated from the number of lines and the share of blank lines among the first. */
+  readonly rows: number;
+  readonly dimension: number;
+  readonly shards: number;
+  readonly corpus: readonly { readonly name: string; readonly bytes: number; readonly lines: number }[];
+  readonly bytes: {
+    readonly vectors: number;
+    readonly codes: number;
+    /** Upper limit: whether a shard gets a prefilter, and its size, depend on the vectors. */
+    readonly prefilter: number;
+    /** Inverted indexes. */
+    readonly words: number;
+    readonly passages: number;
+    readonly total: number;
+  };
+  /** File names within a shard. */
+  readonly files: { readonly vectors: string; readonly codes: string | null; readonly passages: string };
+  /** Precomputed vectors: their number and size in their files. Null if passages are embedded. */
+  readonly vectors: { readonly rows: number; readonly bytes: number; readonly use: 'adopt' | 'copy' } | null;
+  readonly freeBytes: number;
+  /** Resident memory of this process after the trial. A build needs about as much, regardless of the corpus size. */
+  readonly buildMemoryBytes: number;
+  /** Memory for fast searches of the whole index, if each shard that can have a prefilter gets one. */
+  readonly searchMemoryBytes: number;
+  /** Memory for fast searches if no shard gets a prefilter. */
+  readonly searchMemoryBytesWithoutPrefilter: number;
+  /** Memory of the machine, or the limit of the container. */
+  readonly memoryLimitBytes: number;
+  readonly passagesPerS: number;
+  readonly tokensPerPassage: number;
+  /** Measured for the scan, estimated from a sample for reading and encoding. */
+  readonly seconds: { readonly scan: number; readonly read: number; readonly encode: number };
+  /** Sentences about what does not fit. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Plans a build: scans the corpus and runs the encoder for a few seconds. Writes nothing.
+ *
+ * @param shard set for a job that builds one shard.
+ */
+export async function planBuild(
+  options: BuildOptions,
+  shard: { readonly index: number; readonly of: number } | undefined,
+  memoryLimitBytes: number = memoryLimit(),
+): Promise<BuildPlan> {
+  const { encoder, kernel, vectors } = options;
+  const run = new BuildRun(options);
+  const scan = await run.scan();
+  if (scan === undefined) {
+    throw new TrawlError('USAGE', 'A build from a pipe cannot be planned. Write the corpus to a file.');
+  }
+  const { positions } = scan;
+  const shards = shard?.of ?? shardCount(positions, options.shardRows ?? DEFAULT_SHARD_ROWS);
+  const range = shard === undefined ? { first: 0, end: positions } : cutPositions(positions, shards)[shard.index]!;
+  const sample = await sampleCorpus(options.corpus, options.corpusOptions, { scan, ...range });
+  const dimension = encoder?.dimension ?? 0;
+  const shape = {
+    dimension,
+    codes: kernel !== undefined,
+    shards,
+    dtype: vectors?.use === 'adopt' ? vectors.set.dtype : 'float32',
+  } as const;
+  const speed = vectors === undefined ? await tryEncoder(sample, options) : await tryReading(vectors, options.signal);
+  const plan = await assemblePlan(options, {
+    folder: resolve(options.out),
+    rows: Math.round((range.end - range.first) * sample.passagesPerPosition),
+    dimension,
+    shards,
+    scan,
+    sample,
+    resident: expectedResident(Math.round(positions * sample.passagesPerPosition), shape),
+    memoryLimitBytes,
+    speed,
+    seconds: { scan: run.clock.stop().scan / 1000, read: 0 },
+  });
+  return { ...plan, problems: problemsOf(plan) };
+}
+
+interface Speed {
+  readonly passagesPerS: number;
+  readonly tokensPerPassage: number;
+}
+
+interface PlanFacts extends Pick<BuildPlan, 'folder' | 'rows' | 'dimension' | 'shards' | 'memoryLimitBytes'> {
+  readonly scan: CorpusScan;
+  readonly sample: CorpusSample;
+  readonly resident: ExpectedResident;
+  readonly speed: Speed;
+  /** Seconds already spent. */
+  readonly seconds: { readonly scan: number; readonly read: number };
+}
+
+/** The plan of a build or an update that adds `rows` rows. */
+export async function assemblePlan(
+  { kernel, bm25, vectors }: BuildOptions,
+  { scan, sample, resident, speed, seconds, ...facts }: PlanFacts,
+): Promise<Omit<BuildPlan, 'problems'>> {
+  const { rows, dimension } = facts;
+  const expected = expectedBytes(rows, { dimension, codes: kernel !== undefined, words: bm25 !== undefined, sample });
+  const bytes = vectors?.use === 'adopt' ? { ...expected, vectors: 0 } : expected;
+  return {
+    ...facts,
+    corpus: scan.files.map(({ path, sizeBytes, positions }) => ({
+      name: basename(path),
+      bytes: sizeBytes,
+      lines: positions,
+    })),
+    bytes: { ...bytes, total: bytes.vectors + bytes.codes + bytes.prefilter + bytes.words + bytes.passages },
+    files: { vectors: VECTORS_FILE, codes: kernel === undefined ? null : CODES_FILE, passages: PASSAGES_FILE },
+    vectors:
+      vectors === undefined
+        ? null
+        : {
+            rows: vectors.set.rows,
+            bytes: vectors.set.segments.reduce((sum, segment) => sum + segment.bytes, 0),
+            use: vectors.use,
+          },
+    freeBytes: await freeBytes(facts.folder),
+    buildMemoryBytes: process.memoryUsage().rss,
+    searchMemoryBytes: resident.withPrefilters,
+    searchMemoryBytesWithoutPrefilter: resident.withoutPrefilters,
+    ...speed,
+    seconds: {
+      scan: seconds.scan,
+      read: seconds.read + (sample.ms / 1000 / Math.max(1, sample.documents.length)) * rows,
+      encode: rows === 0 || speed.passagesPerS === 0 ? 0 : rows / speed.passagesPerS,
+    },
+  };
+}
+
+/** @returns sentences about what does not fit. */
+export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
+  const { bytes, freeBytes: free, searchMemoryBytes, memoryLimitBytes, rows, vectors } = plan;
+  const lines = plan.corpus.reduce((sum, file) => sum + file.lines, 0);
+  const problems: string[] = [];
+  if (rows === 0) problems.push('The corpus has no passages.');
+  // The number of passages is only an estimate, but there cannot be more vectors than lines.
+  if (vectors !== null && vectors.rows > lines) {
+    problems.push(`There are ${vectors.rows} vectors, but the corpus has only ${lines} lines.`);
+  }
+  if (bytes.total > free) {
+    problems.push(`The index needs ${formatBytes(bytes.total)} of disk space, but only ${formatBytes(free)} are free.`);
+  }
+  if (searchMemoryBytes > memoryLimitBytes) {
+    problems.push(
+      `Fast searches need ${formatBytes(searchMemoryBytes)} of memory, but this process may only use ` +
+        `${formatBytes(memoryLimitBytes)}: each search would read the rest from the disk.`,
+    );
+  }
+  return problems;
+}
+
+/** Embeds passages of the sample for a few seconds. Ignores the first call, unless it is the only one. */
+export async function tryEncoder(
+  sample: CorpusSample,
+  { encoder, passageTemplate, signal }: BuildOptions,
+): Promise<Speed> {
+  const template = parseTemplate(passageTemplate);
+  const texts = sample.documents.map(({ row }, i) => template(row, { file: 'sample', line: i + 1 }));
+  if (encoder === undefined || texts.length === 0) return { passagesPerS: 0, tokensPerPassage: 0 };
+  let [count, tokens, ms] = [0, 0, 0];
+  for (let first = 0; ms < TRIAL_MS && (first === 0 || first + TRIAL_BATCH <= texts.length); first += TRIAL_BATCH) {
+    const begun = performance.now();
+    const { outcomes } = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
+      inputType: 'passage',
+      ...(signal === undefined ? {} : { signal }),
+    });
+    if (first === 0 && texts.length >= 2 * TRIAL_BATCH) continue;
+    ms += performance.now() - begun;
+    count += outcomes.length;
+    for (const outcome of outcomes) if (outcome.ok) tokens += outcome.tokens;
+  }
+  return { passagesPerS: count / (ms / 1000), tokensPerPassage: tokens / count };
+}
+
+/** Reads and hashes vectors for a second. In a build, the engine makes the codes meanwhile, without additional time. */
+async function tryReading({ set }: PrecomputedVectors, signal: AbortSignal | undefined): Promise<Speed> {
+  const begun = performance.now();
+  let rows = 0;
+  for await (const { count, parts } of readSegments(set.segments, set.dimension, { signal })) {
+    for (const { bytes } of parts) createHash('sha256').update(bytes);
+    rows += count;
+    if (performance.now() - begun > TRIAL_MS / 4) break;
+  }
+  return { passagesPerS: rows / ((performance.now() - begun) / 1000), tokensPerPassage: 0 };
+}

@@ -1,0 +1,124 @@
+import { join } from 'node:path';
+import type { FileRecord } from '../../src/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
+import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import { FlatIndexWriter, type FlatShape, type VectorCheckpoint } from '../../src/vector-index/flat-index-writer.ts';
+import { CODES_FILE, fileRecord, VECTORS_FILE } from '../index-files.ts';
+import { makePrefilter } from '../optimize/make-prefilter.ts';
+import { nativeRows } from '../vectors/shard-segments.ts';
+
+/** The fields of a shard's manifest that describe its vectors. */
+export interface WrittenShardVectors {
+  readonly vectors: ShardManifest['vectors'];
+  readonly codes: ShardManifest['codes'];
+  /** Absent without codes. */
+  readonly prefilter?: ShardManifest['prefilter'];
+  readonly files: readonly FileRecord[];
+  /** SHA-256 of the vectors. Identifies the content of all files, because the others are derived from the vectors. */
+  readonly sha256: string;
+}
+
+export interface OpenShardVectors {
+  /** Makes the codes. Without it, `trawl optimize` can make them later. */
+  readonly kernel: Kernel | undefined;
+  /** The checkpoint of an earlier run. */
+  readonly checkpoint?: VectorCheckpoint | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Writes the vector files of a shard: the vectors and, with a kernel, the codes. A resumed build keeps the vectors of its
+ * checkpoint and makes the codes again from them.
+ */
+export class ShardVectors {
+  readonly #folder: string;
+  readonly #rows: FlatIndexWriter;
+  readonly #codes: CodesWriter | undefined;
+  readonly #dimension: number;
+  readonly #kernel: Kernel | undefined;
+
+  private constructor(
+    folder: string,
+    rows: FlatIndexWriter,
+    codes: CodesWriter | undefined,
+    dimension: number,
+    kernel: Kernel | undefined,
+  ) {
+    this.#folder = folder;
+    this.#rows = rows;
+    this.#codes = codes;
+    this.#dimension = dimension;
+    this.#kernel = kernel;
+  }
+
+  /** Resumes at the checkpoint, or starts at row 0 if there is no checkpoint or the files do not match it. */
+  static async open(folder: string, shape: FlatShape, options: OpenShardVectors): Promise<ShardVectors> {
+    const { kernel, checkpoint, signal } = options;
+    const path = join(folder, VECTORS_FILE);
+    const newCodes = (): CodesWriter | undefined =>
+      kernel === undefined ? undefined : new CodesWriter(join(folder, CODES_FILE), shape, kernel);
+    let codes = newCodes();
+    try {
+      if (checkpoint !== undefined && checkpoint.rows > 0) {
+        const onRows = async (block: Float32Array): Promise<void> => codes?.append(block);
+        const rows = await FlatIndexWriter.resume(path, shape, checkpoint, { onRows, signal });
+        if (rows !== undefined) return new ShardVectors(folder, rows, codes, shape.dimension, kernel);
+        codes?.abandon();
+        codes = newCodes();
+      }
+      return new ShardVectors(folder, await FlatIndexWriter.create(path, shape), codes, shape.dimension, kernel);
+    } catch (error) {
+      codes?.abandon();
+      throw error;
+    }
+  }
+
+  get rowsWritten(): number {
+    return this.#rows.rowsWritten;
+  }
+
+  /** @param rows row-major, any number of rows. Await each call before the next. */
+  async append(rows: Float32Array): Promise<void> {
+    // First, because its error names the row and column of a value that is not finite.
+    await this.#rows.append(rows);
+    await this.#codes?.append(rows);
+  }
+
+  /** Syncs the rows to the disk. */
+  checkpoint(): Promise<VectorCheckpoint> {
+    return this.#rows.checkpoint();
+  }
+
+  async finish(signal?: AbortSignal): Promise<WrittenShardVectors> {
+    const rowsWritten = this.#rows.rowsWritten;
+    const written = await this.#rows.finish();
+    const vectorFile: FileRecord = { path: VECTORS_FILE, bytes: written.fileBytes, sha256: written.sha256 };
+    const vectors = [{ ...written.segment, path: VECTORS_FILE }];
+    const { sha256 } = written;
+    if (this.#codes === undefined || this.#kernel === undefined) {
+      return { vectors, codes: null, files: [vectorFile], sha256 };
+    }
+    await this.#codes.finish();
+    const codesPath = join(this.#folder, CODES_FILE);
+    const codesFile = await fileRecord(codesPath, signal);
+    const { prefilter, file } = await makePrefilter(
+      this.#folder,
+      codesPath,
+      {
+        rows: nativeRows(rowsWritten, [written.segment]),
+        dimension: this.#dimension,
+      },
+      this.#kernel,
+      { signal },
+    );
+    const files = [vectorFile, codesFile, ...(file === undefined ? [] : [file])];
+    return { vectors, codes: { path: CODES_FILE }, prefilter, files, sha256 };
+  }
+
+  /** Closes the files after an error. */
+  async abandon(): Promise<void> {
+    await this.#rows.abandon();
+    this.#codes?.abandon();
+  }
+}

@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { within } from '../../src/retrieval/index-directory.ts';
+import type { RowBitmap } from '../../src/row-bitmap.ts';
+import { fileRecord } from '../index-files.ts';
+import { fieldText } from './field-text.ts';
+import { requireKernel, writeLexical } from './make-lexical.ts';
+
+type DeletedTexts = NonNullable<NonNullable<IndexManifest['bm25']>['deleted']>[number];
+
+const FILE_NAME = /^deleted-(?:contents|title|text)-[0-9a-f]{32}\.bm25(?:\.tmp)?(?:\.run-\d+)?$/;
+/** Number of texts in each call of the writer. */
+const BLOCK_TEXTS = 1_024;
+
+/**
+ * Writes inverted indexes over the texts of the deleted rows and names them in the manifest. BM25 subtracts their counts, so
+ * that scores equal those of an index without the deleted rows. Does nothing if the index has no BM25 or no deleted rows.
+ *
+ * @throws TrawlError ENGINE_MISSING, DISK_FULL, OUTPUT_NOT_WRITABLE, errors of the passage files.
+ */
+export async function writeDeletedTexts(
+  folder: string,
+  manifest: IndexManifest,
+  deleted: RowBitmap,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { bm25, tombstones } = manifest;
+  if (bm25 === undefined) return;
+  bm25.deleted = null;
+  if (tombstones === null) return;
+  const loaded = loadKernel();
+  const kernel = requireKernel(loaded.ok ? loaded.kernel : undefined);
+  const records: DeletedTexts[] = [];
+  for (const field of bm25.made.fields) {
+    const path = join(folder, `deleted-${field}-${manifest.generation}.bm25`);
+    const blocks = (): Iterable<readonly string[]> => deletedTexts(folder, manifest, deleted, field);
+    await writeLexical(path, bm25.made, kernel, { blocks, signal });
+    records.push({ ...(await fileRecord(path, signal)), field });
+  }
+  bm25.deleted = records;
+}
+
+/** Whether a file of an index is an inverted index over deleted texts that the manifest does not name. */
+export function isUnusedDeletedTexts(name: string, { bm25 }: IndexManifest): boolean {
+  return FILE_NAME.test(name) && bm25?.deleted?.some(({ path }) => path === name) !== true;
+}
+
+function* deletedTexts(
+  folder: string,
+  { shards }: IndexManifest,
+  deleted: RowBitmap,
+  field: LexicalField,
+): Generator<readonly string[], void> {
+  let texts: string[] = [];
+  for (const { path, firstRow, rows } of shards) {
+    const shard = within(folder, path);
+    const file = new PassageFile(within(shard, readShardManifest(shard).passages.path), { mapped: false });
+    try {
+      for (let row = 0; row < rows; row++) {
+        if (!deleted.has(firstRow + row)) continue;
+        texts.push(fieldText(file.document(row)!, field));
+        if (texts.length < BLOCK_TEXTS) continue;
+        yield texts;
+        texts = [];
+      }
+    } finally {
+      file.close();
+    }
+  }
+  if (texts.length > 0) yield texts;
+}

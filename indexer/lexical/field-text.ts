@@ -1,0 +1,8 @@
+import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import { documentFields } from '../../src/passages/document-fields.ts';
+
+/** The text of a field of a stored document; empty if the document does not have the field. */
+export function fieldText(document: string, field: LexicalField): string {
+  const { contents, title, text } = documentFields(document);
+  return field === 'contents' ? contents : field === 'title' ? (title ?? '') : text;
+}

@@ -1,0 +1,139 @@
+import { readdirSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { throwIfCancelled } from '../../src/abort.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { type Bm25Settings, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
+import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
+import type { FileRecord } from '../../src/manifest/schemas.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
+import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { fileRecord, lexicalFile, PASSAGES_FILE } from '../index-files.ts';
+import { fieldText } from './field-text.ts';
+
+/** Number of rows in each call of the writer. */
+const BLOCK_ROWS = 1_024;
+
+export interface WrittenLexical {
+  readonly bm25: NonNullable<ShardManifest['bm25']>;
+  readonly files: readonly FileRecord[];
+}
+
+export interface MakeLexicalOptions {
+  /**
+   * Called with the progress in rows: the finished share of the work over all fields, times the rows of the shard. With two
+   * fields, half of the rows are reported when the first index is complete.
+   */
+  readonly onRows?: ((rows: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Makes the inverted indexes of a shard from its stored passages. Returns undefined without BM25 settings. */
+export async function makeLexicalIfWanted(
+  folder: string,
+  {
+    bm25,
+    kernel,
+    signal,
+  }: { bm25: Bm25Settings | undefined; kernel: Kernel | undefined; signal: AbortSignal | undefined },
+  onRows?: (rows: number) => void,
+): Promise<WrittenLexical | undefined> {
+  if (bm25 === undefined) return undefined;
+  return makeLexical(folder, join(folder, PASSAGES_FILE), bm25, requireKernel(kernel), { onRows, signal });
+}
+
+/** Adds the Unicode version of this program to the settings. */
+export function bm25Settings(settings: Omit<Bm25Settings, 'unicode'>): Bm25Settings {
+  return { ...settings, unicode: UNICODE_VERSION };
+}
+
+/**
+ * Makes the inverted indexes of a shard from its passage file. Each is written under a temporary name and renamed when it is
+ * complete. The bytes depend only on the passages and the settings.
+ *
+ * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the passage file.
+ */
+export async function makeLexical(
+  folder: string,
+  passagesPath: string,
+  settings: Bm25Settings,
+  kernel: Kernel,
+  { onRows, signal }: MakeLexicalOptions = {},
+): Promise<WrittenLexical> {
+  const files: FileRecord[] = [];
+  const indexes: NonNullable<ShardManifest['bm25']>['indexes'] = [];
+  const passages = new PassageFile(passagesPath, { mapped: false });
+  try {
+    const { rows } = passages;
+    for (const [i, field] of settings.fields.entries()) {
+      const path = join(folder, lexicalFile(field));
+      const counts = await writeLexical(path, settings, kernel, {
+        signal,
+        *blocks() {
+          for (let first = 0; first < rows; first += BLOCK_ROWS) {
+            yield passages.range(first, BLOCK_ROWS).map((document) => fieldText(document, field));
+            onRows?.(Math.floor((i * rows + Math.min(rows, first + BLOCK_ROWS)) / settings.fields.length));
+          }
+        },
+      });
+      files.push(await fileRecord(path, signal));
+      const { documents, tokens, terms, postings } = counts;
+      indexes.push({ field, path: lexicalFile(field), documents, tokens, terms, postings });
+    }
+  } finally {
+    passages.close();
+  }
+  return { bm25: { made: { ...settings, fields: [...settings.fields] }, indexes }, files };
+}
+
+/** Writes one inverted index under a temporary name and renames it. After a failure it removes the temporary file. */
+export async function writeLexical(
+  path: string,
+  { analyser }: Pick<Bm25Settings, 'analyser'>,
+  kernel: Kernel,
+  { blocks, signal }: { blocks: () => Iterable<readonly string[]>; signal?: AbortSignal | undefined },
+): Promise<LexicalFileCounts> {
+  const temporary = `${path}.tmp`;
+  await removeSortedFiles(temporary);
+  const writer = new LexicalWriter(temporary, analyser, kernel.lexical);
+  let complete = false;
+  let appending: Promise<void> = Promise.resolve();
+  try {
+    for (const texts of blocks()) {
+      throwIfCancelled(signal);
+      // The kernel analyses one block while this thread reads the next.
+      await appending;
+      appending = writer.append(texts, signal);
+      appending.catch(() => undefined);
+    }
+    await appending;
+    const counts = await writer.finish(signal);
+    await rename(temporary, path);
+    complete = true;
+    return counts;
+  } finally {
+    await appending.catch(() => undefined);
+    // Frees the writer after an error; `finish` has already freed it, and a second call does nothing.
+    writer.abandon();
+    if (!complete) await rm(temporary, { force: true });
+  }
+}
+
+/** @throws TrawlError ENGINE_MISSING if the native engine, which makes inverted indexes, is missing. */
+export function requireKernel(kernel: Kernel | undefined): Kernel {
+  if (kernel !== undefined) return kernel;
+  throw new TrawlError(
+    'ENGINE_MISSING',
+    'Inverted indexes for BM25 need the native engine, which is missing. Install a C++ compiler and run npm run setup.',
+  );
+}
+
+/** Removes the temporary sorted files (`<path>.run-N`) that a killed process left. */
+async function removeSortedFiles(path: string): Promise<void> {
+  const name = basename(path);
+  for (const entry of readdirSync(dirname(path))) {
+    if (entry.startsWith(`${name}.run-`)) await rm(join(dirname(path), entry), { force: true });
+  }
+}

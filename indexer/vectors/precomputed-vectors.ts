@@ -1,0 +1,112 @@
+import { statSync } from 'node:fs';
+import { basename } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
+import type { BuildRecord } from '../../src/manifest/build-records.ts';
+import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { Metric } from '../../src/metric.ts';
+import { faissMetric } from '../../src/vector-index/faiss-format.ts';
+import { sampleChecksum } from '../../src/vector-index/sample-checksum.ts';
+import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
+import { cutSegments, type EmbeddingSet } from '../../vector-files/embedding-set.ts';
+import type { ModelCheck } from './check-model.ts';
+
+type ShardInput = NonNullable<ShardManifest['input']>;
+
+/** Vectors from files, used instead of embedding. */
+export interface PrecomputedVectors {
+  readonly set: EmbeddingSet;
+  /** `adopt`: the index refers to the files in place. `copy`: the index gets a copy as float32. */
+  readonly use: 'adopt' | 'copy';
+  readonly metric: Metric;
+  /** Store the paths of adopted files relative to the shard, so that both can be moved together. Default: absolute. */
+  readonly relativePaths?: boolean | undefined;
+  /** Embed some passages again, to check that the vectors come from the model. */
+  readonly check?: ModelCheck | undefined;
+}
+
+/** The vectors of one shard. */
+export interface ShardRows {
+  readonly segments: readonly VectorSegment[];
+  /** Number of the shard's first row in the index. */
+  readonly firstRow: number;
+}
+
+/**
+ * Checks that vectors fit the model. Returns the metric of the index: the requested one, else the model's, which must agree
+ * with the file's.
+ *
+ * @throws TrawlError VECTORS_MISMATCH for another dimension or metric.
+ */
+export function checkFits(set: EmbeddingSet, model: ModelIdentity, metric: Metric | undefined): Metric {
+  const [file] = set.files;
+  if (set.dimension !== model.dimension) {
+    const hint =
+      set.dimension < model.dimension
+        ? ` If they were truncated to it (Matryoshka), add --dimension ${set.dimension}.`
+        : '';
+    throw mismatch(
+      `${file!.path}: its vectors have ${set.dimension} dimensions, those of ${model.name} have ${model.dimension}. Name ` +
+        `the model that made them with --model.${hint}`,
+    );
+  }
+  if (metric !== undefined) return metric;
+  const own = model.similarity;
+  if (set.metric !== undefined && set.metric !== faissMetric(own)) {
+    throw mismatch(
+      `${file!.path}: the metric of this file is ${set.metric}, that of ${model.name} is ${own}. Choose one with ` +
+        `--metric ${set.metric} or --metric ${own}.`,
+    );
+  }
+  return own;
+}
+
+/** @throws TrawlError VECTORS_MISMATCH if the numbers of vectors and passages differ. */
+export function checkRows({ set }: PrecomputedVectors, passages: number, what = 'the corpus has'): void {
+  if (set.rows === passages) return;
+  const files = set.files.length === 1 ? set.files[0]!.path : `${set.files[0]!.path} and ${set.files.length - 1} more`;
+  const halves = set.formats.includes('memmap') && set.dtype === 'float32' && passages === 2 * set.rows;
+  throw mismatch(
+    `${files}: ${set.rows} vectors, but ${what} ${passages} passages. Vector n belongs to passage n: name the whole corpus ` +
+      'that the vectors were made from, in its order.' +
+      (halves ? ' Read as float16, the numbers would be equal: add --dtype float16.' : ''),
+    { vectors: set.rows, passages },
+  );
+}
+
+export function shardRows({ set }: PrecomputedVectors, firstRow: number, rows: number): ShardRows {
+  return { segments: cutSegments(set, firstRow, rows), firstRow };
+}
+
+/** The record of vector files for the record of a build. */
+export function vectorsRecord({ set, use, metric }: PrecomputedVectors): NonNullable<BuildRecord['vectors']> {
+  return { use, metric, dtype: set.dtype, rows: set.rows, files: [...set.files] };
+}
+
+/** The record of vector files for a shard's manifest. Identifies the files independent of their paths. */
+export function vectorsInput({ set, use, metric }: PrecomputedVectors): NonNullable<ShardInput['vectors']> {
+  const files = set.files.map(({ path, bytes }) => ({
+    name: basename(path),
+    bytes,
+    sample: sampleChecksum(path, { offset: 0, bytes }),
+  }));
+  return { use, metric, rows: set.rows, files };
+}
+
+/** @throws TrawlError VECTORS_INVALID if a file changed since it was opened. */
+export function checkVectorsUnchanged({ set }: PrecomputedVectors): void {
+  for (const { path, bytes, modifiedMs } of set.files) {
+    const now = statSync(path, { throwIfNoEntry: false });
+    if (now?.size === bytes && now.mtimeMs === modifiedMs) continue;
+    throw new TrawlError(
+      'VECTORS_INVALID',
+      `${path} changed while it was read (${bytes} bytes, now ${now?.size ?? 'gone'}). Run the command again when no other ` +
+        'program writes the file.',
+      { details: { path } },
+    );
+  }
+}
+
+function mismatch(message: string, details: Readonly<Record<string, unknown>> = {}): TrawlError {
+  return new TrawlError('VECTORS_MISMATCH', message, { details });
+}

@@ -1,0 +1,150 @@
+import type { Precision } from '../src/manifest/model-identity.ts';
+import type { Activation, EncoderConfig } from './encoder-config.ts';
+import type { ClassifierWeights, Dense, EncoderLayer, EncoderWeights, LayerNorm } from './encoder-weights.ts';
+import { GraphArithmetic, type Product } from './graph-arithmetic.ts';
+import { MICROSOFT, ONNX_TYPES, OnnxGraph } from './onnx-graph.ts';
+import { addedRows } from './weight-tensors.ts';
+
+const BATCH = 'batch';
+const LENGTH = 'sequence';
+
+/**
+ * Builds the ONNX graph of a BERT-family encoder.
+ *
+ * Inputs, int64 [batch, sequence]: `input_ids`; `attention_mask` (1 for a token, 0 for padding on the right);
+ * `token_type_ids` if the model has more than one token type. Outputs, float32: `last_hidden_state` [batch, sequence,
+ * hidden], and `pooler_output` [batch, hidden] if the checkpoint has a pooler. With a classifier, the only output is
+ * `logits` [batch, labels].
+ *
+ * The operators were chosen by measured speed on one CPU thread (docs/models.md).
+ */
+export function bertGraph(
+  config: EncoderConfig,
+  weights: EncoderWeights,
+  precision: Precision,
+  classifier: ClassifierWeights | null = null,
+): OnnxGraph {
+  const graph = new OnnxGraph(config.modelType);
+  const build = new BertGraphBuilder(graph, config, precision);
+  const hidden = build.encoder(weights);
+  if (classifier !== null) build.classifier(hidden, classifier);
+  else build.outputs(hidden, weights);
+  return graph;
+}
+
+class BertGraphBuilder {
+  readonly #graph: OnnxGraph;
+  readonly #config: EncoderConfig;
+  readonly #arithmetic: GraphArithmetic;
+
+  constructor(graph: OnnxGraph, config: EncoderConfig, precision: Precision) {
+    this.#graph = graph;
+    this.#config = config;
+    this.#arithmetic = new GraphArithmetic(graph, precision);
+  }
+
+  encoder(weights: EncoderWeights): string {
+    const graph = this.#graph;
+    const ids = graph.input('input_ids', 'int64', [BATCH, LENGTH]);
+    const attended = graph.input('attention_mask', 'int64', [BATCH, LENGTH]);
+    const mask = graph.node('Cast', [attended], { attributes: { to: ONNX_TYPES.int32.code } });
+    let hidden = this.#embeddings(weights, ids);
+    for (const [i, layer] of weights.layers.entries()) hidden = this.#layer(`layer.${i}`, layer, hidden, mask);
+    return hidden;
+  }
+
+  outputs(hidden: string, weights: EncoderWeights): void {
+    const { hiddenSize } = this.#config;
+    this.#arithmetic.output('last_hidden_state', hidden, [BATCH, LENGTH, hiddenSize]);
+    if (weights.pooler === null) return;
+    this.#arithmetic.output('pooler_output', this.#tanhLayer('pooler', hidden, weights.pooler), [BATCH, hiddenSize]);
+  }
+
+  classifier(hidden: string, { dense, projection }: ClassifierWeights): void {
+    const features = this.#tanhLayer('classifier.dense', hidden, dense);
+    const logits = this.#arithmetic.smallDense('classifier.projection', features, projection);
+    this.#arithmetic.output('logits', logits, [BATCH, projection.bias.shape[0]!]);
+  }
+
+  #embeddings(weights: EncoderWeights, ids: string): string {
+    const graph = this.#graph;
+    const arithmetic = this.#arithmetic;
+    const { tokenTypes } = weights;
+    const parts = [arithmetic.lookUp('words', weights.words, ids)];
+    // A single token type adds the same row to every token, so it is added to the position table at import.
+    const isConstant = tokenTypes !== null && this.#config.tokenTypes === 1;
+    const positions = isConstant
+      ? arithmetic.constant(addedRows('positions', weights.positions, tokenTypes))
+      : arithmetic.stored('positions', weights.positions);
+    if (tokenTypes !== null && !isConstant) {
+      const types = graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+      parts.push(graph.node('Gather', [arithmetic.stored('token_types', tokenTypes), types]));
+    }
+    parts.push(this.#positions(positions, ids));
+    return this.#normalized('embeddings.norm', parts, weights.embeddingNorm);
+  }
+
+  #positions(table: string, ids: string): string {
+    const graph = this.#graph;
+    const { positionPadding: padding } = this.#config;
+    if (padding === null) {
+      const length = graph.node('Shape', [ids], { attributes: { start: 1, end: 2 } });
+      return graph.node('Slice', [table, graph.integers([0]), length, graph.integers([0])]);
+    }
+    // As create_position_ids_from_input_ids in Transformers' RoBERTa: padding tokens get the padding row and are not counted.
+    const isPadding = graph.node('Equal', [ids, graph.integers([padding], [])]);
+    const counts = graph.node('Cast', [graph.node('Not', [isPadding])], { attributes: { to: ONNX_TYPES.int64.code } });
+    const running = graph.node('CumSum', [counts, graph.integers([1], [])]);
+    const positions = graph.node('Add', [graph.node('Mul', [running, counts]), graph.integers([padding], [])]);
+    return graph.node('Gather', [table, positions]);
+  }
+
+  #layer(name: string, layer: EncoderLayer, input: string, mask: string): string {
+    const arithmetic = this.#arithmetic;
+    const { values, bias } = arithmetic.products(`${name}.attention`, input, [layer.query, layer.key, layer.value]);
+    const context = this.#graph.node('MultiHeadAttention', [...values, bias, mask], {
+      domain: MICROSOFT,
+      attributes: { num_heads: this.#config.heads },
+    });
+    const attention = arithmetic.product(`${name}.attention_output`, context, [layer.attentionOutput]);
+    const attended = this.#residual(`${name}.attention_norm`, attention, input, layer.attentionNorm);
+    const inner = this.#activated(arithmetic.product(`${name}.intermediate`, attended, [layer.intermediate]));
+    const output = arithmetic.product(`${name}.output`, inner, [layer.output]);
+    return this.#residual(`${name}.output_norm`, output, attended, layer.outputNorm);
+  }
+
+  #residual(name: string, { value, bias }: Product, input: string, norm: LayerNorm): string {
+    return this.#normalized(name, bias === '' ? [value, input] : [value, bias, input], norm);
+  }
+
+  /**
+   * Layer norm of the sum of `parts`. Sum instead of Add, because onnxruntime fuses Add and LayerNormalization into
+   * SkipLayerNormalization, which is slow on CPUs.
+   */
+  #normalized(name: string, parts: readonly string[], norm: LayerNorm): string {
+    const scale = this.#arithmetic.stored(`${name}.scale`, norm.weight);
+    const bias = this.#arithmetic.stored(`${name}.bias`, norm.bias);
+    return this.#graph.node('LayerNormalization', [this.#graph.node('Sum', parts), scale, bias], {
+      attributes: { axis: -1, epsilon: { float: this.#config.layerNormEpsilon } },
+    });
+  }
+
+  #activated({ value, bias }: Product): string {
+    const graph = this.#graph;
+    const operators: Readonly<Record<Activation, () => string>> = {
+      gelu: () =>
+        bias === ''
+          ? graph.node('Gelu', [value], { domain: MICROSOFT })
+          : graph.node('BiasGelu', [value, bias], { domain: MICROSOFT }),
+      'gelu-tanh': () => graph.node('FastGelu', bias === '' ? [value] : [value, bias], { domain: MICROSOFT }),
+      relu: () => graph.node('Relu', [bias === '' ? value : graph.node('Add', [value, bias])]),
+    };
+    return operators[this.#config.activation]();
+  }
+
+  /** tanh(dense(first token)): [batch, outputs]. */
+  #tanhLayer(name: string, hidden: string, dense: Dense): string {
+    const first = this.#graph.node('Gather', [hidden, this.#graph.integers([0], [])], { attributes: { axis: 1 } });
+    return this.#graph.node('Tanh', [this.#arithmetic.smallDense(name, first, dense)]);
+  }
+}

@@ -1,0 +1,259 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { throwIfCancelled } from '../src/abort.ts';
+import { readJsonFile } from '../src/embedding/model/json-file.ts';
+import { sha256OfText } from '../src/embedding/model/model-checksum.ts';
+import { readModelFolder } from '../src/embedding/model/model-folder.ts';
+import {
+  graphsOf,
+  TRAWL_MODEL_FILE,
+  TRAWL_MODEL_VERSION,
+  type TrawlModelFile,
+  type TrawlModelGraph,
+} from '../src/embedding/model/trawl-model-file.ts';
+import { ModelEncoder } from '../src/embedding/model-encoder.ts';
+import { asTrawlError, isNodeError, TrawlError } from '../src/errors.ts';
+import { PRECISIONS, type Precision } from '../src/manifest/model-identity.ts';
+import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
+import { sha256OfFile } from '../src/system/file-checksum.ts';
+import { FileLock } from '../src/system/file-lock.ts';
+import { SUPPORTED_ARCHITECTURES } from './encoder-config.ts';
+import type { ModelPlan } from './model-plan.ts';
+import { planCheckpoint } from './plan-checkpoint.ts';
+import { findOnnx, planOnnx } from './plan-onnx.ts';
+
+/** Where a model came from; recorded in its description. */
+export interface ModelSource {
+  readonly kind: 'folder' | 'hub';
+  /** Repository id on the hub, or name of the folder. */
+  readonly id: string;
+  readonly revision?: string;
+  readonly files?: { path: string; bytes: number; sha256: string }[];
+}
+
+interface ImportProgress {
+  /** `read` (checksums of the source), `write <precision>` or `check <precision>`. */
+  readonly stage: string;
+  /** Bytes for `write`, files for `read`, graphs for `check`; so is `total`. */
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface ImportOptions {
+  /** The model folder to create. It must not exist. */
+  readonly out: string;
+  /** Name of the model. Default: the source's id, else the name of the source folder. */
+  readonly name?: string | undefined;
+  /**
+   * Precisions of the graphs; the first is the model's default. Default: float32 and int8. A source with an ONNX graph
+   * keeps the precision of that graph.
+   */
+  readonly precisions?: readonly Precision[] | undefined;
+  /** Where the checkpoint came from. Default: the source folder. Its id helps to recognise the model family. */
+  readonly source?: ModelSource | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
+}
+
+export interface ImportedModel {
+  /** Absolute. */
+  readonly folder: string;
+  readonly description: TrawlModelFile;
+}
+
+const DEFAULT_PRECISIONS: readonly Precision[] = ['float32', 'int8'];
+
+/**
+ * Makes a model folder from a checkpoint folder, which holds a BERT-family model in safetensors or an exported ONNX graph.
+ *
+ * Checks config, tensor headers and tokenizer before it writes anything. Writes to `<out>.partial`, runs every graph on a
+ * short text, then renames the folder to `out`, so `out` is complete whenever it exists.
+ *
+ * Throws MODEL_NOT_FOUND, MODEL_INVALID, MODEL_LOCKED, CONFIG_INVALID (for `precisions`), OUTPUT_NOT_WRITABLE, DISK_FULL or
+ * CANCELLED.
+ */
+export async function importModel(sourceFolder: string, options: ImportOptions): Promise<ImportedModel> {
+  const source = resolve(sourceFolder);
+  const out = resolve(options.out);
+  checkPrecisions(options.precisions);
+  await checkFolders(source, out);
+  const plan = await makePlan(source, options);
+  const partial = `${out}.partial`;
+  let lock: FileLock | undefined;
+  try {
+    lock = await lockOutput(out);
+    await makeFolder(partial);
+    const description = await writeModel(plan, source, partial, options);
+    await tryGraphs(partial, description, options);
+    throwIfCancelled(options.signal);
+    await rename(partial, out);
+    await syncFolder(dirname(out));
+    return { folder: out, description };
+  } catch (error) {
+    if (lock !== undefined) await rm(partial, { recursive: true, force: true });
+    throw asTrawlError(error);
+  } finally {
+    if (lock !== undefined) {
+      await rm(lockFileOf(out), { force: true });
+      lock.release();
+    }
+    await plan.close();
+  }
+}
+
+const lockFileOf = (out: string): string => `${out}.lock`;
+
+/** Two imports to the same folder would delete each other's files. */
+async function lockOutput(out: string): Promise<FileLock> {
+  try {
+    await mkdir(dirname(out), { recursive: true });
+  } catch (error) {
+    throw cannotCreate(dirname(out), error);
+  }
+  const lock = FileLock.acquire(lockFileOf(out), 'exclusive');
+  if (lock !== undefined) return lock;
+  throw new TrawlError(
+    'MODEL_LOCKED',
+    `Another process is writing ${out}. Wait for it, stop it, or choose another name.`,
+  );
+}
+
+async function makePlan(source: string, { source: origin, precisions }: ImportOptions): Promise<ModelPlan> {
+  const { model_type: modelType } = await readJsonFile(join(source, 'config.json'));
+  const names = origin === undefined ? [] : [origin.id];
+  const graph = findOnnx(source);
+  const hasWeights = ['model.safetensors', 'model.safetensors.index.json'].some((name) =>
+    existsSync(join(source, name)),
+  );
+  const canUseWeights = hasWeights && SUPPORTED_ARCHITECTURES.includes(String(modelType));
+  if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, precisions);
+  return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS);
+}
+
+async function writeModel(
+  plan: ModelPlan,
+  source: string,
+  folder: string,
+  { signal, onProgress, name, source: origin }: ImportOptions,
+): Promise<TrawlModelFile> {
+  const graphs: TrawlModelGraph[] = [];
+  for (const { precision, output, write } of plan.graphs) {
+    const stage = `write ${precision}`;
+    const written = await write(folder, { signal, onProgress: (done, total) => onProgress?.({ stage, done, total }) });
+    graphs.push({
+      path: written.path,
+      precision,
+      ...(output === null ? {} : { output }),
+      ...(written.externalData.length === 0 ? {} : { externalData: [...written.externalData] }),
+    });
+  }
+  await plan.writeTokenizer(join(folder, 'tokenizer.json'));
+  const paths = [...graphs.flatMap((graph) => [graph.path, ...(graph.externalData ?? [])]), 'tokenizer.json'];
+  const files: TrawlModelFile['files'] = [];
+  for (const path of paths) {
+    const whole = join(folder, path);
+    files.push({ path, bytes: (await stat(whole)).size, sha256: await sha256OfFile(whole, signal) });
+  }
+  const { facts, maxPositions, labels, activation } = plan;
+  const description: TrawlModelFile = {
+    format: 'trawl-model',
+    version: TRAWL_MODEL_VERSION,
+    name: name ?? origin?.id ?? basename(source),
+    kind: plan.kind,
+    architecture: facts.architecture,
+    dimension: facts.dimension,
+    pooling: facts.pooling,
+    normalize: facts.normalize,
+    similarity: facts.similarity,
+    prefixes: { ...facts.prefixes },
+    maxTokens: { ...facts.maxTokens },
+    ...(maxPositions === null ? {} : { maxPositions }),
+    ...(labels === null ? {} : { labels }),
+    ...(activation === null ? {} : { activation }),
+    graph: graphs[0]!,
+    graphs,
+    tokenizer: { path: 'tokenizer.json' },
+    batchInvariant: facts.batchInvariant,
+    weightsSha256: await weightsSha256(plan.weightFiles, signal, onProgress),
+    source: { ...(origin ?? { kind: 'folder', id: basename(source) }) },
+    files,
+  };
+  await writeJsonDurably(join(folder, TRAWL_MODEL_FILE), description);
+  return description;
+}
+
+/** SHA-256 of the concatenated hexadecimal checksums of `files`. */
+async function weightsSha256(
+  files: readonly string[],
+  signal: AbortSignal | undefined,
+  onProgress: ImportOptions['onProgress'],
+): Promise<string> {
+  const sums: string[] = [];
+  for (const file of files) {
+    sums.push(await sha256OfFile(file, signal));
+    onProgress?.({ stage: 'read', done: sums.length, total: files.length });
+  }
+  return sha256OfText(sums.join(''));
+}
+
+/** Loads every graph as the server does and embeds a text. The encoder checks that shapes fit and values are finite. */
+async function tryGraphs(folder: string, description: TrawlModelFile, options: ImportOptions): Promise<void> {
+  for (const { precision } of graphsOf(description)) {
+    throwIfCancelled(options.signal);
+    const model = await readModelFolder(folder, {}, { precision, kind: description.kind });
+    const encoder = await ModelEncoder.open({ model, workers: 1 });
+    try {
+      const { outcomes } = await encoder.encode(['a short text'], { inputType: 'passage' });
+      const [outcome] = outcomes;
+      if (outcome?.ok === false) {
+        throw new TrawlError(
+          'MODEL_INVALID',
+          `The imported ${precision} graph fails on a test text: ${outcome.error.message}`,
+          { cause: outcome.error },
+        );
+      }
+    } finally {
+      await encoder.close();
+    }
+    options.onProgress?.({ stage: `check ${precision}`, done: 1, total: 1 });
+  }
+}
+
+function checkPrecisions(precisions: readonly Precision[] | undefined): void {
+  if (precisions === undefined) return;
+  const wrong = precisions.find(
+    (precision, i) => !PRECISIONS.includes(precision) || precisions.indexOf(precision) !== i,
+  );
+  if (wrong === undefined && precisions.length > 0) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `precisions is ${precisions.join(', ') || 'empty'}; it must be one or more of ${PRECISIONS.join(', ')}, each at most once.`,
+  );
+}
+
+async function checkFolders(source: string, out: string): Promise<void> {
+  try {
+    if (!(await stat(source)).isDirectory()) throw new TrawlError('MODEL_NOT_FOUND', `${source} is not a folder.`);
+  } catch (error) {
+    if (!isNodeError(error)) throw error;
+    throw new TrawlError('MODEL_NOT_FOUND', `Cannot open the folder ${source}: ${error.message}.`, { cause: error });
+  }
+  if (existsSync(out)) {
+    throw new TrawlError('OUTPUT_NOT_WRITABLE', `${out} already exists. Remove it or choose another name.`);
+  }
+}
+
+/** Creates an empty folder. Deletes what a killed import left in it. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+    await mkdir(path, { recursive: true });
+  } catch (error) {
+    throw cannotCreate(path, error);
+  }
+}
+
+function cannotCreate(path: string, cause: unknown): TrawlError {
+  return new TrawlError('OUTPUT_NOT_WRITABLE', `Cannot create ${path}: ${(cause as Error).message}.`, { cause });
+}

@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import { copyFile, mkdir, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join, normalize, sep } from 'node:path';
+import { readJsonFile } from '../src/embedding/model/json-file.ts';
+import { type OnnxFacts, readOnnxFacts } from '../src/embedding/model/onnx-facts.ts';
+import { readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
+import type { ModelPlan } from './model-plan.ts';
+import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
+import { readSourceTokenizer } from './source-tokenizer.ts';
+
+const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
+const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
+const INPUTS = ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'];
+
+/** Path of the exported ONNX graph in a folder, or null. */
+export function findOnnx(folder: string): string | null {
+  return CANDIDATES.map((path) => join(folder, path)).find((path) => existsSync(path)) ?? null;
+}
+
+/**
+ * Plans the import of an exported ONNX graph, which is copied unchanged. `names` are other names of the model, which help to
+ * recognise its family. Throws MODEL_INVALID, and CONFIG_INVALID for a precision other than the graph's.
+ */
+export async function planOnnx(
+  folder: string,
+  graphPath: string,
+  names: readonly string[],
+  precisions: readonly Precision[] | undefined,
+): Promise<ModelPlan> {
+  const raw = await readJsonFile(join(folder, 'config.json'));
+  const graph = await readOnnxFacts(graphPath);
+  const unknown = graph.inputs.find((input) => !INPUTS.includes(input));
+  if (unknown !== undefined || !graph.inputs.includes('input_ids')) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${graphPath} has the inputs ${graph.inputs.join(', ')}. An encoder has input_ids and optionally ` +
+        `${INPUTS.slice(1).join(', ')}; this may be a decoder or an encoder-decoder, which are not supported.`,
+    );
+  }
+  const { precision } = graph;
+  const other = precisions?.find((wanted) => wanted !== precision);
+  if (other !== undefined) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${graphPath} has the precision ${precision}. ${other} can only be made from safetensors. Ask for ${precision}, or add ` +
+        'model.safetensors to the folder.',
+    );
+  }
+  const externalData = graph.externalData.map((path) => checkedPath(graphPath, path));
+  const dataPaths = externalData.map((path) => join(dirname(graphPath), path));
+  for (const path of dataPaths) {
+    if (!existsSync(path)) {
+      throw new TrawlError('MODEL_INVALID', `${path} is missing: ${graphPath} refers to weights in it. Fetch it too.`);
+    }
+  }
+  const isCrossEncoder = isClassifier(raw) && graph.outputs.includes('logits');
+  const vocabularySize = Number.isSafeInteger(raw.vocab_size) ? (raw.vocab_size as number) : null;
+  const modelType = String(raw.model_type ?? 'unknown');
+  return {
+    kind: isCrossEncoder ? 'cross-encoder' : 'encoder',
+    ...(isCrossEncoder
+      ? await crossEncoderFacts(folder, raw, { modelType }, labelsOf(raw), join(folder, 'config.json'))
+      : await encoderFacts(folder, names, graphPath, graph)),
+    graphs: [{ precision, output: isCrossEncoder ? 'logits' : outputOf(graphPath, graph), write }],
+    writeTokenizer: await readSourceTokenizer(folder, vocabularySize),
+    weightFiles: [graphPath, ...dataPaths],
+    close: async () => {},
+  };
+
+  async function write(target: string, options: Parameters<ModelPlan['graphs'][number]['write']>[1]) {
+    const path = GRAPH_FILES[precision];
+    const copies = [{ from: graphPath, to: path }, ...externalData.map((to, i) => ({ from: dataPaths[i]!, to }))];
+    const sizes = await Promise.all(copies.map(async ({ from }) => (await stat(from)).size));
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    let done = 0;
+    for (const [i, { from, to }] of copies.entries()) {
+      await mkdir(dirname(join(target, to)), { recursive: true });
+      await copyFile(from, join(target, to));
+      done += sizes[i]!;
+      options.onProgress?.(done, total);
+    }
+    return { path, externalData };
+  }
+}
+
+async function encoderFacts(folder: string, names: readonly string[], path: string, graph: OnnxFacts) {
+  const { identity, maxPositions } = await readTransformersFacts(folder, names);
+  const isPooled = outputOf(path, graph) === 'sentence_embedding';
+  const facts = isPooled ? ({ ...identity, pooling: 'none' } as const) : identity;
+  return { facts, maxPositions, labels: null, activation: null };
+}
+
+/** Prefers an output with token vectors, so that the pooling can be chosen, to one with pooled vectors. */
+function outputOf(path: string, { outputs }: OnnxFacts): string {
+  const known = [...TOKEN_OUTPUTS, 'sentence_embedding'];
+  const found = known.find((name) => outputs.includes(name));
+  if (found !== undefined) return found;
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} has the outputs ${outputs.join(', ')}. Expected one of ${known.join(', ')}. Export the model for feature ` +
+      'extraction.',
+  );
+}
+
+function labelsOf(config: Readonly<Record<string, unknown>>): number {
+  const { id2label, num_labels: count } = config;
+  if (typeof id2label === 'object' && id2label !== null) return Object.keys(id2label).length;
+  return Number.isSafeInteger(count) ? (count as number) : 2;
+}
+
+function checkedPath(graphPath: string, path: string): string {
+  if (!isAbsolute(path) && normalize(path).split(sep)[0] !== '..') return normalize(path);
+  throw new TrawlError('MODEL_INVALID', `${graphPath} refers to weights in "${path}", which is outside its folder.`);
+}

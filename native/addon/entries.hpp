@@ -1,0 +1,74 @@
+// The exported functions, each with its signature in JavaScript. Promises are settled on the environment's thread. `id`
+// names a call for cancel() and must differ from the ids of all running calls. src/native is the only caller.
+#pragma once
+#include <napi.h>
+
+namespace trawl_addon {
+
+// isas() -> [{name, available, reason}], fastest first
+Napi::Value isas(const Napi::CallbackInfo& info);
+// selectIsa(name) -> the name chosen; '' chooses the fastest available
+Napi::Value select_isa(const Napi::CallbackInfo& info);
+// threads() -> number of the engine's threads, 0 before setThreads
+Napi::Value threads(const Napi::CallbackInfo& info);
+// setThreads(n) -> threads(); n from 1 to 4096. The threads start with the first job.
+Napi::Value set_threads(const Napi::CallbackInfo& info);
+// cancel(id): rejects the promise of the call with CANCELLED soon
+Napi::Value cancel(const Napi::CallbackInfo& info);
+
+// openIndex({metric, dimension, shards: [{rows, dtype, segments, codes?, prefilter?}], liveRows?}) -> handle; maps the files
+Napi::Value open_index(const Napi::CallbackInfo& info);
+// indexFacts(handle) -> {rows, residentBytes, touchedBytes, mappedBytes}
+Napi::Value index_facts(const Napi::CallbackInfo& info);
+// closeIndex(handle): frees the index after the searches that run on it
+Napi::Value close_index(const Napi::CallbackInfo& info);
+// search(id, handle, queries, count, k, isa, filter?) -> Promise<{counts, rows, scores, rescored, fullScans}>
+Napi::Value search(const Napi::CallbackInfo& info);
+
+// createCodes(path, metric, dimension) -> handle
+Napi::Value create_codes(const Napi::CallbackInfo& info);
+// appendCodes(id, handle, rows, count) -> Promise<rows so far>; an error while another call with the handle runs
+Napi::Value append_codes(const Napi::CallbackInfo& info);
+// finishCodes(id, handle) -> Promise<rows>, after the file is flushed to disk
+Napi::Value finish_codes(const Napi::CallbackInfo& info);
+// closeCodes(handle): closes the file without finishing it
+Napi::Value close_codes(const Napi::CallbackInfo& info);
+// makePrefilter(id, path, codesPath, {rows, dtype, segments}, dimension, components) -> Promise<{components, reason}>;
+// components 0: the engine chooses. 0 in the result: no file was written
+Napi::Value make_prefilter(const Napi::CallbackInfo& info);
+
+// verifyCodes(id, codesPath, {rows, dtype, segments}, dimension) -> Promise<{rowsChecked, badRow, reason}>
+Napi::Value verify_codes(const Napi::CallbackInfo& info);
+// verifyPrefilter(id, path, codesPath, {rows, dtype, segments}, dimension) -> Promise<{rowsChecked, badRow, reason}>
+Napi::Value verify_prefilter(const Napi::CallbackInfo& info);
+
+// analyse(analyser, text) -> terms; analyser: 'english', 'standard', 'whitespace' or 'cjk'
+Napi::Value analyse(const Napi::CallbackInfo& info);
+// openLexical({shards: [path], deleted?: path, liveRows?}) -> handle
+Napi::Value open_lexical(const Napi::CallbackInfo& info);
+// lexicalFacts(handle) -> {rows, documents, tokens, analyser, mappedBytes}
+Napi::Value lexical_facts(const Napi::CallbackInfo& info);
+// closeLexical(handle): frees the index after the searches that run on it
+Napi::Value close_lexical(const Napi::CallbackInfo& info);
+// searchLexical(id, handle, queries, k, {k1, b, k1Factor}, filter?)
+//   -> Promise<{counts, rows, scores, terms, postings, postingsRead}>
+Napi::Value search_lexical(const Napi::CallbackInfo& info);
+// explainLexical(id, handle, query, rows, {k1, b, k1Factor}) -> Promise<[[{term, boost, documentFrequency, score}]]>
+Napi::Value explain_lexical(const Napi::CallbackInfo& info);
+// createLexical(path, analyser) -> handle
+Napi::Value create_lexical(const Napi::CallbackInfo& info);
+// appendLexical(id, handle, texts, ends) -> Promise<rows so far>; an error while another call with the handle runs
+Napi::Value append_lexical(const Napi::CallbackInfo& info);
+// finishLexical(id, handle) -> Promise<{rows, documents, tokens, terms, postings}>, after the file is flushed to disk
+Napi::Value finish_lexical(const Napi::CallbackInfo& info);
+// closeLexicalWriter(handle): closes the file without finishing it
+Napi::Value close_lexical_writer(const Napi::CallbackInfo& info);
+// verifyLexical(id, path) -> Promise<message of the first problem, or ''>
+Napi::Value verify_lexical(const Napi::CallbackInfo& info);
+
+// firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
+Napi::Value first_not_half(const Napi::CallbackInfo& info);
+// toHalves(values) -> Uint16Array of float16; every value must be exact in float16
+Napi::Value to_halves(const Napi::CallbackInfo& info);
+
+}  // namespace trawl_addon

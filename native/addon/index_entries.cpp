@@ -1,0 +1,108 @@
+// Opens, searches and closes indexes.
+#include <cstring>
+
+#include "entries.hpp"
+#include "environment.hpp"
+#include "trawl/search.hpp"
+
+namespace trawl_addon {
+
+namespace {
+
+// The path in an optional field; empty if the field is missing.
+std::string optional_path(const Napi::Object& spec, const char* name) {
+  const Napi::Value value = spec.Get(name);
+  return value.IsUndefined() ? std::string() : string_of(value, name);
+}
+
+Napi::Value search_arrays(Napi::Env env, const trawl::SearchResult& found) {
+  const auto count = static_cast<size_t>(found.queries);
+  const size_t cells = count * static_cast<size_t>(found.k);
+  auto counts = Napi::Uint32Array::New(env, count);
+  auto rows = Napi::Float64Array::New(env, cells);
+  auto scores = Napi::Float64Array::New(env, cells);
+  auto rescored = Napi::Float64Array::New(env, count);
+  double full_scans = 0;
+  for (size_t q = 0; q < count; ++q) {
+    counts[q] = static_cast<uint32_t>(found.counts[q]);
+    rescored[q] = static_cast<double>(found.stats[q].rescored);
+    full_scans += found.stats[q].full_scan ? 1 : 0;
+  }
+  for (size_t i = 0; i < cells; ++i) rows[i] = static_cast<double>(found.rows[i]);
+  if (cells > 0) std::memcpy(scores.Data(), found.scores.data(), cells * sizeof(double));
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("counts", counts);
+  result.Set("rows", rows);
+  result.Set("scores", scores);
+  result.Set("rescored", rescored);
+  result.Set("fullScans", full_scans);
+  return result;
+}
+
+}  // namespace
+
+Napi::Value open_index(const Napi::CallbackInfo& info) {
+  const Napi::Object spec = object_of(info[0], "index");
+  const int64_t dimension = integer_of(spec.Get("dimension"), "dimension");
+  auto index = std::make_shared<trawl::Index>(metric_of(spec.Get("metric")), dimension);
+  const Napi::Array shards = array_of(spec.Get("shards"), "shards");
+  for (uint32_t i = 0; i < shards.Length(); ++i) {
+    const Napi::Object shard = object_of(shards.Get(i), "shard");
+    const std::string codes_path = optional_path(shard, "codes"), prefilter_path = optional_path(shard, "prefilter");
+    std::shared_ptr<const trawl::CodesFile> codes;
+    std::shared_ptr<const trawl::PrefilterFile> prefilter;
+    if (!prefilter_path.empty()) prefilter = trawl::PrefilterFile::open(prefilter_path);
+    if (!codes_path.empty()) {
+      codes = trawl::CodesFile::open(codes_path, prefilter ? trawl::CodesAccess::kSparse : trawl::CodesAccess::kWhole);
+    }
+    index->add_shard(rows_of(shard, dimension), std::move(codes), std::move(prefilter));
+  }
+  const Napi::Value live = spec.Get("liveRows");
+  if (!live.IsUndefined()) index->set_live_rows(bitmap_of(live, "liveRows", index->rows()));
+  return make_handle<IndexPointer>(info.Env(), std::move(index), kIndexTag);
+}
+
+Napi::Value index_facts(const Napi::CallbackInfo& info) {
+  const trawl::Index& index = *index_handle_of(info[0]).object;
+  Napi::Object facts = Napi::Object::New(info.Env());
+  facts.Set("rows", static_cast<double>(index.rows()));
+  facts.Set("residentBytes", static_cast<double>(index.resident_bytes()));
+  facts.Set("touchedBytes", static_cast<double>(index.touched_bytes()));
+  facts.Set("mappedBytes", static_cast<double>(index.mapped_bytes()));
+  return facts;
+}
+
+Napi::Value close_index(const Napi::CallbackInfo& info) {
+  index_handle_of(info[0]).object.reset();
+  return info.Env().Undefined();
+}
+
+Napi::Value search(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const IndexPointer index = index_handle_of(info[1]).object;
+  const Napi::Float32Array values = floats_of(info[2], "queries");
+  const int64_t count = integer_of(info[3], "count");
+  const int64_t k = integer_of(info[4], "k", 1);
+  const trawl::Kernels* kernels = &trawl::select_kernels(string_of(info[5], "isa"));
+  const auto length = static_cast<int64_t>(values.ElementLength());
+  if (length % index->dimension() != 0 || length / index->dimension() != count) {
+    throw bad_argument(values, "queries", "count x dimension values (" + std::to_string(length) + " given)");
+  }
+  auto queries = std::make_shared<std::vector<float>>(values.Data(), values.Data() + length);
+  std::shared_ptr<std::vector<uint64_t>> filter;
+  if (!info[6].IsUndefined()) {
+    filter = std::make_shared<std::vector<uint64_t>>(bitmap_of(info[6], "filter", index->rows()));
+  }
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    trawl::SearchOptions options;
+    options.k = k;
+    options.kernels = kernels;
+    options.cancel = &cancel;
+    options.filter_bits = filter ? filter->data() : nullptr;
+    auto found =
+        std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
+    return [found](Napi::Env env) { return search_arrays(env, *found); };
+  });
+}
+
+}  // namespace trawl_addon

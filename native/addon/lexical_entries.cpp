@@ -1,0 +1,180 @@
+// Opens, searches and explains inverted indexes.
+#include <algorithm>
+#include <cstring>
+
+#include "entries.hpp"
+#include "environment.hpp"
+#include "lexical_arguments.hpp"
+#include "trawl/lexical_verify.hpp"
+
+namespace trawl_addon {
+
+using namespace trawl::lexical;
+
+namespace {
+
+LexicalOptions options_of(const Napi::Value& value) {
+  const Napi::Object parameters = object_of(value, "parameters");
+  LexicalOptions options;
+  options.k1 = static_cast<float>(number_of(parameters.Get("k1"), "k1"));
+  options.b = static_cast<float>(number_of(parameters.Get("b"), "b"));
+  options.factor_k1_plus_1 = boolean_of(parameters.Get("k1Factor"), "k1Factor");
+  return options;
+}
+
+// The bitmap of live rows that are also in the filter. Either input may be empty, which stands for all rows; nullptr: all rows.
+const uint64_t* rows_to_search(const LexicalHolder& holder, std::vector<uint64_t>& filter) {
+  const std::vector<uint64_t>& live = holder.live_rows;
+  if (filter.empty()) return live.empty() ? nullptr : live.data();
+  for (size_t i = 0; i < live.size(); i++) filter[i] &= live[i];
+  return filter.data();
+}
+
+Napi::Value search_arrays(Napi::Env env, const LexicalResult& found, const std::vector<uint32_t>& terms) {
+  const auto count = static_cast<size_t>(found.queries);
+  const size_t cells = count * static_cast<size_t>(found.k);
+  auto counts = Napi::Uint32Array::New(env, count);
+  auto rows = Napi::Float64Array::New(env, cells);
+  auto scores = Napi::Float32Array::New(env, cells);
+  auto term_counts = Napi::Uint32Array::New(env, count);
+  auto postings = Napi::Float64Array::New(env, count);
+  auto read = Napi::Float64Array::New(env, count);
+  for (size_t q = 0; q < count; q++) {
+    counts[q] = static_cast<uint32_t>(found.counts[q]);
+    term_counts[q] = terms[q];
+    postings[q] = static_cast<double>(found.stats[q].postings);
+    read[q] = static_cast<double>(found.stats[q].postings_decoded);
+  }
+  for (size_t i = 0; i < cells; i++) rows[i] = static_cast<double>(found.rows[i]);
+  if (cells > 0) std::memcpy(scores.Data(), found.scores.data(), cells * sizeof(float));
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("counts", counts);
+  result.Set("rows", rows);
+  result.Set("scores", scores);
+  result.Set("terms", term_counts);
+  result.Set("postings", postings);
+  result.Set("postingsRead", read);
+  return result;
+}
+
+struct Explanation {
+  BagOfWords query;
+  std::vector<uint64_t> frequencies;
+  std::vector<std::vector<float>> scores;  // of each row
+};
+
+Napi::Value explanation_arrays(Napi::Env env, const Explanation& explained) {
+  Napi::Array rows = Napi::Array::New(env, explained.scores.size());
+  for (size_t i = 0; i < explained.scores.size(); i++) {
+    Napi::Array terms = Napi::Array::New(env, explained.query.size());
+    for (size_t t = 0; t < explained.query.size(); t++) {
+      Napi::Object term = Napi::Object::New(env);
+      term.Set("term", explained.query[t].term);
+      term.Set("boost", static_cast<double>(explained.query[t].boost));
+      term.Set("documentFrequency", static_cast<double>(explained.frequencies[t]));
+      term.Set("score", static_cast<double>(explained.scores[i][t]));
+      terms.Set(static_cast<uint32_t>(t), term);
+    }
+    rows.Set(static_cast<uint32_t>(i), terms);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Napi::Value analyse(const Napi::CallbackInfo& info) {
+  const Analyser analyser = analyser_of(info[0]);
+  const std::string text = string_of(info[1], "text");
+  Terms terms;
+  trawl::lexical::analyse(analyser, text, terms);
+  Napi::Array list = Napi::Array::New(info.Env(), terms.size());
+  for (size_t i = 0; i < terms.size(); i++) {
+    list.Set(static_cast<uint32_t>(i), Napi::String::New(info.Env(), terms[i].data(), terms[i].size()));
+  }
+  return list;
+}
+
+Napi::Value open_lexical(const Napi::CallbackInfo& info) {
+  const Napi::Object spec = object_of(info[0], "index");
+  auto holder = std::make_shared<LexicalHolder>();
+  const Napi::Array shards = array_of(spec.Get("shards"), "shards");
+  for (uint32_t i = 0; i < shards.Length(); i++) holder->index.add_shard(string_of(shards.Get(i), "shard"));
+  const Napi::Value deleted = spec.Get("deleted"), live = spec.Get("liveRows");
+  if (!deleted.IsUndefined()) holder->index.set_deleted(string_of(deleted, "deleted"));
+  if (!live.IsUndefined()) holder->live_rows = bitmap_of(live, "liveRows", holder->index.rows());
+  return make_handle<LexicalPointer>(info.Env(), std::move(holder), kLexicalTag);
+}
+
+Napi::Value lexical_facts(const Napi::CallbackInfo& info) {
+  const LexicalIndex& index = lexical_handle_of(info[0]).object->index;
+  Napi::Object facts = Napi::Object::New(info.Env());
+  facts.Set("rows", static_cast<double>(index.rows()));
+  facts.Set("documents", static_cast<double>(index.counts().documents));
+  facts.Set("tokens", static_cast<double>(index.counts().tokens));
+  facts.Set("analyser", analyser_name(index.analyser()));
+  facts.Set("mappedBytes", static_cast<double>(index.mapped_bytes()));
+  return facts;
+}
+
+Napi::Value close_lexical(const Napi::CallbackInfo& info) {
+  lexical_handle_of(info[0]).object.reset();
+  return info.Env().Undefined();
+}
+
+Napi::Value search_lexical(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const LexicalPointer holder = lexical_handle_of(info[1]).object;
+  const Napi::Array list = array_of(info[2], "queries");
+  auto queries = std::make_shared<std::vector<std::string>>();
+  for (uint32_t i = 0; i < list.Length(); i++) queries->push_back(string_of(list.Get(i), "query"));
+  const int64_t k = integer_of(info[3], "k", 1);
+  const LexicalOptions parameters = options_of(info[4]);
+  auto filter = std::make_shared<std::vector<uint64_t>>();
+  if (!info[5].IsUndefined()) *filter = bitmap_of(info[5], "filter", holder->index.rows());
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    LexicalOptions options = parameters;
+    options.k = k;
+    options.cancel = &cancel;
+    options.filter_bits = rows_to_search(*holder, *filter);
+    std::vector<BagOfWords> bags(queries->size());
+    std::vector<uint32_t> terms(queries->size());
+    for (size_t i = 0; i < bags.size(); i++) {
+      bags[i] = bag_of_words(holder->index.analyser(), (*queries)[i]);
+      terms[i] = static_cast<uint32_t>(bags[i].size());
+    }
+    auto found = std::make_shared<LexicalResult>(lexical_search(holder->index, bags, options, pool()));
+    return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
+  });
+}
+
+Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const LexicalPointer holder = lexical_handle_of(info[1]).object;
+  const std::string query = string_of(info[2], "query");
+  const Napi::Float64Array list = doubles_of(info[3], "rows");
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < list.ElementLength(); i++) {
+    rows.push_back(integer_of(list.Get(static_cast<uint32_t>(i)), "row", 0, holder->index.rows() - 1));
+  }
+  const LexicalOptions options = options_of(info[4]);
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) -> Deliver {
+    auto explained = std::make_shared<Explanation>();
+    explained->query = bag_of_words(holder->index.analyser(), query);
+    for (const WeightedTerm& term : explained->query) {
+      explained->frequencies.push_back(holder->index.document_frequency(term.term));
+    }
+    for (const int64_t row : rows) explained->scores.push_back(explain(holder->index, explained->query, row, options));
+    return [explained](Napi::Env env) { return explanation_arrays(env, *explained); };
+  });
+}
+
+Napi::Value verify_lexical(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const std::string path = string_of(info[1], "path");
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    const std::string problem = trawl::lexical::verify_lexical(path, &cancel);
+    return [problem](Napi::Env env) { return Napi::String::New(env, problem); };
+  });
+}
+
+}  // namespace trawl_addon

@@ -1,0 +1,43 @@
+// Verifies codes and prefilters.
+#include "entries.hpp"
+#include "environment.hpp"
+#include "trawl/verify.hpp"
+
+namespace trawl_addon {
+
+namespace {
+
+Deliver deliver(const trawl::VerifyResult& verified) {
+  return [verified](Napi::Env env) {
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("rowsChecked", static_cast<double>(verified.rows_checked));
+    result.Set("badRow", static_cast<double>(verified.bad_row));
+    result.Set("reason", verified.reason);
+    return result;
+  };
+}
+
+}  // namespace
+
+Napi::Value verify_codes(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const std::string path = string_of(info[1], "codesPath");
+  const auto rows = rows_of(info[2], integer_of(info[3], "dimension"));
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    const auto codes = trawl::CodesFile::open(path);
+    return deliver(trawl::verify_codes(*codes, *rows, pool(), &cancel));
+  });
+}
+
+Napi::Value verify_prefilter(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const std::string path = string_of(info[1], "path"), codes_path = string_of(info[2], "codesPath");
+  const auto rows = rows_of(info[3], integer_of(info[4], "dimension"));
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    const auto prefilter = trawl::PrefilterFile::open(path);
+    const auto codes = trawl::CodesFile::open(codes_path, trawl::CodesAccess::kSparse);
+    return deliver(trawl::verify_prefilter(*prefilter, *codes, *rows, pool(), &cancel));
+  });
+}
+
+}  // namespace trawl_addon

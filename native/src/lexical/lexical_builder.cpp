@@ -1,0 +1,205 @@
+#include "trawl/lexical_builder.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <queue>
+
+#include "inversion.hpp"
+#include "lexical_writer.hpp"
+#include "mapped_file.hpp"
+#include "trawl/error.hpp"
+#include "varint.hpp"
+
+namespace trawl::lexical {
+namespace {
+
+// Bytes of text per part. It affects the number of runs, not the index file.
+constexpr uint64_t kPartBytes = 16 << 20;
+
+void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
+  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) throw Error(ErrorCode::kWriteFailed, path, "cannot create", errno);
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t wrote = ::write(fd, bytes.data() + at, bytes.size() - at);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) {
+      const int reason = errno;
+      ::close(fd);
+      throw Error(ErrorCode::kWriteFailed, path, "cannot write", reason);
+    }
+    at += wrote;
+  }
+  ::close(fd);
+}
+
+// Reads a run term by term.
+class RunReader {
+ public:
+  explicit RunReader(const std::string& path)
+      : path_(path), file_(MappedFile::open(path, 0, -1)), at_(file_->data()), end_(at_ + file_->bytes()) {
+    file_->advise(MappedFile::Pattern::kSequential);
+    next();
+  }
+
+  bool done() const { return done_; }
+  std::string_view term() const { return term_; }
+
+  // Appends the term's postings and moves to the next term.
+  void take_postings(std::vector<Posting>& postings) {
+    const uint64_t count = read();
+    int64_t row = -1;
+    for (uint64_t i = 0; i < count; i++) {
+      row += static_cast<int64_t>(read()) + 1;
+      postings.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(read() + 1)});
+    }
+    next();
+  }
+
+ private:
+  void next() {
+    done_ = at_ == end_;
+    if (done_) return;
+    const uint64_t size = read();
+    if (size > static_cast<uint64_t>(end_ - at_)) damaged();
+    term_ = {reinterpret_cast<const char*>(at_), static_cast<size_t>(size)};
+    at_ += size;
+  }
+
+  uint64_t read() {
+    uint64_t value;
+    if (!read_varint(at_, end_, value)) damaged();
+    return value;
+  }
+
+  [[noreturn]] void damaged() const { throw Error(ErrorCode::kBadFile, path_ + ": the run was changed while it was merged"); }
+
+  std::string path_;
+  std::shared_ptr<const MappedFile> file_;
+  const uint8_t* at_;
+  const uint8_t* end_;
+  std::string_view term_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+struct LexicalBuilder::State {
+  struct Part {
+    std::string texts;
+    std::vector<uint64_t> ends;
+    uint32_t first_row;
+  };
+
+  std::string path;
+  Analyser analyser;
+  ThreadPool& pool;
+  const std::atomic<bool>* cancel = nullptr;  // of the running call
+  std::vector<Part> parts;  // the full parts, and the part that is being filled
+  uint64_t rows = 0;
+  uint64_t tokens = 0;
+  std::vector<uint8_t> length_codes;
+  std::vector<std::string> runs;
+
+  State(std::string path, Analyser analyser, ThreadPool& pool)
+      : path(std::move(path)), analyser(analyser), pool(pool) {}
+
+  ~State() {
+    for (const std::string& run : runs) std::remove(run.c_str());
+  }
+
+  void check_cancel() const {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) throw Error(ErrorCode::kCancelled, "cancelled");
+  }
+
+  void add(std::string_view text) {
+    if (rows == 0xFFFFFFFFull) {
+      throw Error(ErrorCode::kBadArgument, path + ": a shard holds at most 4294967295 rows. Build it in more shards.");
+    }
+    if (parts.empty() || parts.back().texts.size() >= kPartBytes) {
+      if (parts.size() >= static_cast<size_t>(pool.threads())) invert_parts();
+      parts.push_back({{}, {}, static_cast<uint32_t>(rows)});
+    }
+    parts.back().texts.append(text);
+    parts.back().ends.push_back(parts.back().texts.size());
+    rows++;
+  }
+
+  void invert_parts() {
+    check_cancel();
+    const size_t first_run = runs.size();
+    std::vector<Inversion> inversions(parts.size());
+    for (size_t i = 0; i < parts.size(); i++) runs.push_back(path + ".run-" + std::to_string(first_run + i));
+    pool.run(static_cast<int64_t>(parts.size()), [&](int64_t i) {
+      const Part& part = parts[i];
+      inversions[i] = invert(analyser, part.texts.data(), part.ends.data(), part.ends.size(), part.first_row);
+      write_file(runs[first_run + i], inversions[i].run);
+      inversions[i].run = {};
+    });
+    for (const Inversion& inversion : inversions) {
+      length_codes.insert(length_codes.end(), inversion.length_codes.begin(), inversion.length_codes.end());
+      tokens += inversion.tokens;
+    }
+    parts.clear();
+  }
+};
+
+LexicalBuilder::LexicalBuilder(std::string path, Analyser analyser, ThreadPool& pool)
+    : state_(std::make_unique<State>(std::move(path), analyser, pool)) {}
+
+LexicalBuilder::~LexicalBuilder() = default;
+
+void LexicalBuilder::add(const char* texts, const uint64_t* ends, size_t count, const std::atomic<bool>* cancel) {
+  state_->cancel = cancel;
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    state_->add({texts + begin, static_cast<size_t>(ends[i] - begin)});
+  }
+}
+
+LexicalBuildSummary LexicalBuilder::finish(const std::atomic<bool>* cancel) {
+  State& state = *state_;
+  state.cancel = cancel;
+  if (!state.parts.empty()) state.invert_parts();
+  std::vector<RunReader> readers;
+  readers.reserve(state.runs.size());
+  for (const std::string& run : state.runs) readers.emplace_back(run);
+  // The smallest term comes first, and of equal terms the run with the smaller rows.
+  const auto later = [&](size_t a, size_t b) {
+    const int order = readers[a].term().compare(readers[b].term());
+    return order != 0 ? order > 0 : a > b;
+  };
+  std::priority_queue<size_t, std::vector<size_t>, decltype(later)> next(later);
+  for (size_t i = 0; i < readers.size(); i++) {
+    if (!readers[i].done()) next.push(i);
+  }
+  LexicalBuildSummary summary;
+  LexicalWriter writer(state.path, state.analyser, state.length_codes, state.tokens);
+  std::vector<Posting> postings;
+  std::string term;
+  while (!next.empty()) {
+    if (summary.terms % 4096 == 0) state.check_cancel();
+    term = readers[next.top()].term();
+    postings.clear();
+    while (!next.empty() && readers[next.top()].term() == term) {
+      const size_t run = next.top();
+      next.pop();
+      readers[run].take_postings(postings);
+      if (!readers[run].done()) next.push(run);
+    }
+    writer.add_term(term, postings);
+    summary.terms++;
+    summary.postings += postings.size();
+  }
+  writer.finish();
+  summary.rows = state.rows;
+  summary.documents = state.rows - std::count(state.length_codes.begin(), state.length_codes.end(), 0);
+  summary.tokens = state.tokens;
+  return summary;
+}
+
+}  // namespace trawl::lexical

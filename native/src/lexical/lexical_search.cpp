@@ -1,0 +1,346 @@
+// Exact top-k search with MaxScore (H. Turtle and J. Flood, Query evaluation: strategies and optimizations, 1995), window by window
+// of rows. A list is the postings of one query term; its bound is an upper bound of the term's score in the window. The lists with
+// the smallest bounds are non-essential while the sum of their bounds cannot bring a row into the top-k; the others are essential.
+// The search reads the essential lists, and non-essential lists that are short. It looks up the rows found in the other lists, one
+// list at a time, and drops a row as soon as the bounds show that it cannot enter the top-k.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+
+#include "float_environment.hpp"
+#include "lexical_shards.hpp"
+#include "posting_cursor.hpp"
+#include "search_tasks.hpp"
+#include "trawl/error.hpp"
+#include "window_sums.hpp"
+
+namespace trawl::lexical {
+namespace {
+
+// The first window is small: the search soon has a k-th score, which later rows must exceed.
+constexpr uint32_t kFirstWindowRows = 1 << 11;
+// The time to look up a row is about that of reading this many postings.
+constexpr double kPostingsPerLookup = 4;
+
+// A query with the numbers that are the same for all shards.
+struct WeightedQuery {
+  struct Term {
+    float weight;
+    size_t first_posting;  // its postings in each shard, in `postings`
+  };
+  std::vector<Term> terms;  // the terms that the index has, in the order of their first appearance
+  std::vector<TermPostings> postings;
+  // Whether every sum of scores is exact in float64. Then the order of addition does not matter.
+  bool sums_are_exact = true;
+};
+
+// All float32 scores are multiples of the smallest score's ulp (unit in the last place). Sums below 2^53 ulps are exact.
+bool sums_are_exact(const std::vector<WeightedQuery::Term>& terms, float least_inverse) {
+  double largest_sum = 0;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const WeightedQuery::Term& term : terms) {
+    largest_sum += term.weight;
+    if (term.weight == 0) continue;
+    const float least = term_score(term.weight, 1, least_inverse);
+    if (!(least > 0)) return false;
+    smallest = std::min(smallest, static_cast<double>(least));
+  }
+  if (largest_sum == 0) return true;
+  const double last_place = std::ldexp(1.0, std::ilogb(smallest) - 23);
+  return largest_sum / last_place < 9007199254740992.0;
+}
+
+WeightedQuery weigh(const LexicalIndex& index, const BagOfWords& query, const Bm25& bm25, const InverseNorms& inverse) {
+  WeightedQuery weighted;
+  for (const WeightedTerm& term : query) {
+    if (!(term.boost >= 0) || !std::isfinite(term.boost)) {
+      throw Error(ErrorCode::kBadArgument, "a boost must be a number of at least 0, but is " + std::to_string(term.boost));
+    }
+    const size_t first = weighted.postings.size();
+    weighted.postings.resize(first + index.shards().size());
+    const uint64_t frequency = index.document_frequency(term.term, &weighted.postings[first]);
+    if (frequency == 0) {
+      weighted.postings.resize(first);
+      continue;
+    }
+    const float idf = inverse_document_frequency(frequency, index.counts().documents);
+    const float weight = term_weight(bm25, term.boost, idf);
+    if (!std::isfinite(weight)) throw Error(ErrorCode::kBadArgument, "a boost is too large: the weight of its term is infinite");
+    weighted.terms.push_back({weight, first});
+  }
+  weighted.sums_are_exact = sums_are_exact(weighted.terms, inverse[index.longest_code()]);
+  return weighted;
+}
+
+// The memory of a search. Each window reuses it.
+struct Accumulators {
+  WindowSums window;  // no row has a sum between windows
+  Candidates candidates;
+  bool in_window = false;  // still true after a search that threw inside a window, which leaves sums
+
+  void reset() {
+    if (!in_window) return;
+    std::fill(window.sums.begin(), window.sums.end(), kNoSum);
+    std::fill(window.touched.begin(), window.touched.end(), 0);
+    in_window = false;
+  }
+};
+
+// Covers the rounding errors of float64 sums of the terms' scores, in any order.
+double safe_factor(size_t terms) { return 1 + static_cast<double>(terms) * 0x1p-51; }
+
+// One query over the rows [begin, end) of one shard.
+class ShardSearch {
+ public:
+  ShardSearch(const LexicalIndex::Shard& shard, size_t shard_number, const WeightedQuery& query, const InverseNorms& inverse,
+              const LexicalOptions& options, Accumulators& accumulators, BestRows& best, LexicalStats& stats, int64_t k)
+      : shard_(shard),
+        shard_number_(shard_number),
+        query_(query),
+        inverse_(inverse),
+        options_(options),
+        accumulators_(accumulators),
+        best_(best),
+        stats_(stats),
+        factor_(safe_factor(query.terms.size())),
+        k_(k) {
+    cursors_.reserve(query.terms.size());
+    for (const WeightedQuery::Term& term : query.terms) {
+      const TermPostings& postings = query.postings[term.first_posting + shard_number];
+      if (postings.count == 0) continue;
+      cursors_.push_back(std::make_unique<PostingCursor>(*shard.file, postings, term.weight, inverse));
+      stats_.postings += postings.count;
+    }
+  }
+
+  void run(uint32_t begin, uint32_t end) {
+    if (cursors_.empty()) return;
+    if (options_.prune) floor_ = floor_of_short_lists();
+    uint32_t rows = kFirstWindowRows;
+    for (uint32_t window = begin; window < end; rows = std::min(2 * rows, kWindowRows)) {
+      check_cancel(options_);
+      const uint32_t window_end = std::min<uint64_t>(end, uint64_t{window} + rows);
+      best_.raise_floor();
+      raise_floor();
+      search_window(window, window_end);
+      window = window_end;
+    }
+    for (const auto& cursor : cursors_) stats_.postings_decoded += cursor->decoded();
+  }
+
+ private:
+  struct List {
+    PostingCursor* cursor;
+    double bound;
+    double bound_with_before;  // sum of the bounds of this list and the lists before it, times the factor
+  };
+
+  // Whether a row of this shard whose score is at most `bound` cannot enter the top-k.
+  bool cannot_enter(double bound) const { return static_cast<float>(bound) <= floor_; }
+
+  // Rows come in rising order, so a row with the same score as the worst kept row ranks after it.
+  void raise_floor() {
+    if (options_.prune && best_.is_full()) floor_ = std::max(floor_, best_.floor());
+  }
+
+  bool is_allowed(int64_t row) const {
+    return options_.filter_bits == nullptr || (options_.filter_bits[row >> 6] >> (row & 63) & 1) != 0;
+  }
+
+  // A score below the k-th best score: k rows of one list have larger scores for its term alone. Negative if no short list has
+  // k rows.
+  float floor_of_short_lists() {
+    float floor = -1;
+    std::vector<float> scores;
+    for (const auto& cursor : cursors_) {
+      const float* const all = cursor->all_scores();
+      if (all == nullptr || cursor->count() < k_) continue;
+      scores.clear();
+      for (uint32_t i = 0; i < cursor->count(); i++) {
+        if (is_allowed(shard_.first_row + cursor->row_of_posting(i))) scores.push_back(all[i]);
+      }
+      if (scores.size() < static_cast<size_t>(k_)) continue;
+      std::nth_element(scores.begin(), scores.begin() + (k_ - 1), scores.end(), std::greater<>());
+      // A row with the same score may still be among the k best.
+      floor = std::max(floor, std::nextafter(scores[k_ - 1], -1.0f));
+    }
+    return floor;
+  }
+
+  void search_window(uint32_t begin, uint32_t end) {
+    lists_.clear();
+    for (const auto& cursor : cursors_) {
+      const float bound = cursor->bound_in(begin, end);
+      if (bound >= 0) lists_.push_back({cursor.get(), bound, 0});
+    }
+    std::sort(lists_.begin(), lists_.end(), [](const List& a, const List& b) { return a.bound < b.bound; });
+    double sum = 0;
+    size_t non_essential = 0;
+    for (List& list : lists_) {
+      sum += list.bound;
+      list.bound_with_before = sum * factor_;
+      if (cannot_enter(list.bound_with_before)) non_essential++;
+    }
+    if (non_essential == lists_.size()) return;
+    // Reading a short list takes less time than looking up many candidates in it.
+    double postings_read = 0;
+    for (size_t i = non_essential; i < lists_.size(); i++) postings_read += lists_[i].cursor->count();
+    while (non_essential > 0 && lists_[non_essential - 1].cursor->count() <= kPostingsPerLookup * candidates_per_posting_ * postings_read) {
+      postings_read += lists_[--non_essential].cursor->count();
+    }
+    accumulators_.in_window = true;
+    for (size_t i = non_essential; i < lists_.size(); i++) accumulate(*lists_[i].cursor, begin, end);
+    collect(accumulators_.window, begin, end - begin, sum_too_small(non_essential), accumulators_.candidates);
+    candidates_per_posting_ = static_cast<double>(accumulators_.candidates.count) * shard_.file->rows() / (postings_read * (end - begin));
+    complete_candidates(non_essential);
+    accumulators_.in_window = false;
+  }
+
+  void accumulate(PostingCursor& cursor, uint32_t begin, uint32_t end) {
+    double* const sums = accumulators_.window.sums.data();
+    uint8_t* const touched = accumulators_.window.touched.data();
+    cursor.for_each_in(begin, end, [&](const uint32_t* rows, const float* scores, uint32_t count) {
+      for (uint32_t i = 0; i < count; i++) {
+        const uint32_t at = rows[i] - begin;
+#ifdef TRAWL_MUTATE_FLOAT_SUM  // a deliberate bug: `make test-mutations` fails if no test finds it
+        sums[at] = static_cast<float>(sums[at] + scores[i]);
+#else
+        sums[at] += scores[i];
+#endif
+        touched[at / kGroupRows] = 1;
+      }
+    });
+  }
+
+  // A row whose sum over the lists read is at most this cannot enter the top-k; kNoSum if every row can.
+  double sum_too_small(size_t non_essential) const {
+    const double before = non_essential == 0 ? 0 : lists_[non_essential - 1].bound_with_before;
+    const double sum = (floor_ - before) / factor_ * (1 - 0x1p-50);
+    return sum >= 0 && cannot_enter(sum * factor_ + before) ? sum : kNoSum;
+  }
+
+  // Looks up the candidates in the lists that were not read, one list at a time, the largest bound first. Drops the candidates
+  // that cannot enter the top-k and offers the others.
+  void complete_candidates(size_t non_essential) {
+    Candidates& candidates = accumulators_.candidates;
+    if (options_.filter_bits != nullptr) {
+      size_t kept = 0;
+      for (size_t i = 0; i < candidates.count; i++) {
+        candidates.rows[kept] = candidates.rows[i];
+        candidates.sums[kept] = candidates.sums[i];
+        kept += is_allowed(shard_.first_row + candidates.rows[i]) ? 1 : 0;
+      }
+      candidates.count = kept;
+    }
+    for (size_t i = non_essential; i > 0 && candidates.count > 0; i--) {
+      lists_[i - 1].cursor->add_scores(candidates.rows.data(), candidates.count, candidates.sums.data());
+      candidates.keep_above(sum_too_small(i - 1));
+    }
+    for (size_t i = 0; i < candidates.count; i++) offer(candidates.rows[i], candidates.sums[i]);
+  }
+
+  void offer(uint32_t row, double sum) {
+    if (cannot_enter(sum * factor_)) return;
+    const auto score = static_cast<float>(query_.sums_are_exact ? sum : canonical_sum(row));
+    // A row with score 0 is a match, too: the weight of its terms is 0, or its score rounds to 0.
+    best_.offer(score, shard_.first_row + row);
+    raise_floor();
+  }
+
+  // Adds the scores of a row in the order of the query's terms. Rarely needed: only if weights differ by a factor of more than 2^29.
+  double canonical_sum(uint32_t row) const {
+    double sum = 0;
+    for (const WeightedQuery::Term& term : query_.terms) {
+      const TermPostings& postings = query_.postings[term.first_posting + shard_number_];
+      if (postings.count == 0) continue;
+      sum += PostingCursor(*shard_.file, postings, term.weight, inverse_).score_of(row);
+    }
+    return sum;
+  }
+
+  const LexicalIndex::Shard& shard_;
+  const size_t shard_number_;
+  const WeightedQuery& query_;
+  const InverseNorms& inverse_;
+  const LexicalOptions& options_;
+  Accumulators& accumulators_;
+  BestRows& best_;
+  LexicalStats& stats_;
+  const double factor_;
+  const int64_t k_;
+  double candidates_per_posting_ = 1;  // of the lists read in the previous window
+  float floor_ = -1;  // a row with this score or less cannot enter
+  std::vector<std::unique_ptr<PostingCursor>> cursors_;
+  std::vector<List> lists_;
+};
+
+}  // namespace
+
+LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries,
+                             const LexicalOptions& options, ThreadPool& pool) {
+  check_options(options);
+  LexicalResult result = empty_result(queries.size(), options.k);
+  const int64_t k = std::max<int64_t>(1, std::min(options.k, index.rows()));
+  if (index.counts().documents == 0) return result;
+
+  const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
+  const InverseNorms inverse = inverse_norms(bm25, index.counts());
+  std::vector<WeightedQuery> weighted(queries.size());
+  const std::vector<SearchTask> tasks = cut_into_tasks(index.rows(), queries.size(), pool.threads());
+  // If several tasks search one query, it is weighed before they start, because they run at the same time and share its weights.
+  // Otherwise each task weighs its own query, so that this work runs in parallel, too.
+  const bool weigh_first = tasks.size() > queries.size();
+  if (weigh_first) {
+    for (size_t i = 0; i < queries.size(); i++) weighted[i] = weigh(index, queries[i], bm25, inverse);
+  }
+  std::vector<TaskResult> found(tasks.size());
+  pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
+    const FloatEnvironment environment;
+    const SearchTask& task = tasks[i];
+    if (!weigh_first) weighted[task.query] = weigh(index, queries[task.query], bm25, inverse);
+    static thread_local Accumulators accumulators;
+    accumulators.reset();
+    BestRows best(k, task.begin);
+    for (size_t number = 0; number < index.shards().size(); number++) {
+      const LexicalIndex::Shard& shard = index.shards()[number];
+      const int64_t shard_end = shard.first_row + shard.file->rows();
+      const int64_t begin = std::max(task.begin, shard.first_row);
+      const int64_t end = std::min(task.end, shard_end);
+      if (begin >= end) continue;
+      ShardSearch(shard, number, weighted[task.query], inverse, options, accumulators, best, found[i].stats, k)
+          .run(static_cast<uint32_t>(begin - shard.first_row), static_cast<uint32_t>(end - shard.first_row));
+    }
+    found[i].best = std::move(best).sorted();
+  });
+
+  merge_tasks(tasks, found, k, result);
+  return result;
+}
+
+std::vector<float> explain(const LexicalIndex& index, const BagOfWords& query, int64_t row,
+                           const LexicalOptions& options) {
+  check_options(options);
+  if (row < 0 || row >= index.rows()) {
+    throw Error(ErrorCode::kBadArgument, "row is " + std::to_string(row) + ", but the index has " + std::to_string(index.rows()) + " rows");
+  }
+  const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
+  const InverseNorms inverse = inverse_norms(bm25, index.counts());
+  std::vector<float> scores;
+  for (const WeightedTerm& term : query) {
+    const uint64_t frequency = index.document_frequency(term.term);
+    float score = 0;
+    for (const LexicalIndex::Shard& shard : index.shards()) {
+      if (row < shard.first_row || row >= shard.first_row + shard.file->rows() || frequency == 0) continue;
+      const float weight = term_weight(bm25, term.boost, inverse_document_frequency(frequency, index.counts().documents));
+      PostingCursor cursor(*shard.file, shard.file->find(term.term), weight, inverse);
+      score = cursor.score_of(static_cast<uint32_t>(row - shard.first_row));
+    }
+    scores.push_back(score);
+  }
+  return scores;
+}
+
+}  // namespace trawl::lexical

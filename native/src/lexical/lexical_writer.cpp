@@ -1,0 +1,149 @@
+#include "lexical_writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "trawl/error.hpp"
+#include "varint.hpp"
+
+namespace trawl::lexical {
+namespace {
+
+constexpr size_t kWriteBytes = 1 << 20;
+
+[[noreturn]] void throw_io(const std::string& path, const char* what) {
+  throw Error(ErrorCode::kWriteFailed, path, what, errno);
+}
+
+}  // namespace
+
+LexicalWriter::LexicalWriter(std::string path, Analyser analyser, const std::vector<uint8_t>& length_codes,
+                             uint64_t tokens)
+    : path_(std::move(path)), length_codes_(length_codes) {
+  std::memcpy(header_.magic, kLexicalMagic, sizeof header_.magic);
+  header_.version = kLexicalVersion;
+  header_.analyser = static_cast<uint32_t>(analyser);
+  header_.rows = length_codes.size();
+  header_.documents = header_.rows - std::count(length_codes.begin(), length_codes.end(), 0);
+  header_.tokens = tokens;
+  header_.longest_code = length_codes.empty() ? 0 : *std::max_element(length_codes.begin(), length_codes.end());
+  fd_ = ::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw_io(path_, "cannot create");
+  const LexicalHeader unfinished = {};
+  write(&unfinished, sizeof unfinished);
+  header_.lists.offset = position_;
+}
+
+LexicalWriter::~LexicalWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void LexicalWriter::add_term(std::string_view term, const std::vector<Posting>& postings) {
+  const uint64_t list_offset = position_ + pending_.size() - header_.lists.offset;
+  size_t shared = 0;
+  if (header_.terms % kTermsPerBlock == 0) {
+    term_index_.push_back({terms_.size(), list_offset});
+  } else {
+    const size_t limit = std::min(term.size(), previous_term_.size());
+    while (shared < limit && term[shared] == previous_term_[shared]) shared++;
+  }
+  append_varint(terms_, shared);
+  append_varint(terms_, term.size() - shared);
+  terms_.insert(terms_.end(), term.begin() + shared, term.end());
+  append_varint(terms_, postings.size());
+  if (postings.size() == 1) {
+    append_varint(terms_, postings[0].row);
+    append_varint(terms_, postings[0].tf - 1);
+  } else {
+    list_.clear();
+    encode_list(postings);
+    append_varint(terms_, list_.size());
+    lists_checksum_.add(list_.data(), list_.size());
+    pending_.insert(pending_.end(), list_.begin(), list_.end());
+    if (pending_.size() >= kWriteBytes) {
+      write(pending_.data(), pending_.size());
+      pending_.clear();
+    }
+  }
+  header_.terms++;
+  header_.postings += postings.size();
+  previous_term_ = term;
+}
+
+void LexicalWriter::encode_list(const std::vector<Posting>& postings) {
+  const auto count = static_cast<uint32_t>(postings.size());
+  if (count <= kBlockPostings) return encode_block(postings.data(), count, -1, list_);
+  std::vector<BlockHead> heads;
+  BoundCollector list_bounds;
+  BoundCollector block_bounds;
+  blocks_.clear();
+  int64_t previous_row = -1;
+  for (uint32_t first = 0; first < count; first += kBlockPostings) {
+    const uint32_t size = std::min(kBlockPostings, count - first);
+    block_bounds.clear();
+    for (uint32_t i = first; i < first + size; i++) block_bounds.add(postings[i].tf, length_codes_[postings[i].row]);
+    const BlockHead head = {postings[first + size - 1].row, static_cast<uint32_t>(blocks_.size()), block_bounds.pairs()};
+    list_bounds.add(head.bounds);
+    heads.push_back(head);
+    encode_block(&postings[first], size, previous_row, blocks_);
+    previous_row = head.last_row;
+  }
+  const BoundPairs bounds = list_bounds.pairs();
+  const auto append = [this](const void* data, size_t bytes) {
+    const auto* begin = static_cast<const uint8_t*>(data);
+    list_.insert(list_.end(), begin, begin + bytes);
+  };
+  append(&bounds, sizeof bounds);
+  append(heads.data(), heads.size() * sizeof(BlockHead));
+  append(blocks_.data(), blocks_.size());
+}
+
+void LexicalWriter::finish() {
+  // The reader unpacks eight bytes at a time, so it may read past the last block.
+  const uint8_t padding[kBlockPadding] = {};
+  lists_checksum_.add(padding, sizeof padding);
+  pending_.insert(pending_.end(), padding, padding + sizeof padding);
+  write(pending_.data(), pending_.size());
+  header_.lists.bytes = position_ - header_.lists.offset;
+  header_.lists.checksum = lists_checksum_.finish();
+  term_index_.push_back({terms_.size(), header_.lists.bytes - kBlockPadding});
+  header_.lengths = append_section(length_codes_.data(), length_codes_.size());
+  header_.terms_section = append_section(terms_.data(), terms_.size());
+  header_.term_index = append_section(term_index_.data(), term_index_.size() * sizeof(TermBlockPlace));
+  header_.checksum = checksum64(&header_, sizeof header_);
+  if (::fsync(fd_) != 0) throw_io(path_, "cannot sync");
+  // Readers recognise the file by its header, so write the header after everything else is on the disk.
+  if (::lseek(fd_, 0, SEEK_SET) != 0) throw_io(path_, "cannot seek");
+  write(&header_, sizeof header_);
+  if (::fsync(fd_) != 0) throw_io(path_, "cannot sync");
+  ::close(fd_);
+  fd_ = -1;
+}
+
+Section LexicalWriter::append_section(const void* data, size_t bytes) {
+  const uint8_t zeros[64] = {};
+  write(zeros, (64 - position_ % 64) % 64);
+  SectionChecksum checksum;
+  checksum.add(static_cast<const uint8_t*>(data), bytes);
+  const Section section = {position_, bytes, checksum.finish()};
+  write(data, bytes);
+  return section;
+}
+
+void LexicalWriter::write(const void* data, size_t bytes) {
+  const auto* at = static_cast<const uint8_t*>(data);
+  while (bytes > 0) {
+    const ssize_t wrote = ::write(fd_, at, bytes);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) throw_io(path_, "cannot write");
+    at += wrote;
+    position_ += wrote;
+    bytes -= wrote;
+  }
+}
+
+}  // namespace trawl::lexical

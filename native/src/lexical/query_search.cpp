@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "float_environment.hpp"
+#include "query_plan.hpp"
+#include "query_rewrite.hpp"
+#include "query_tree.hpp"
+#include "query_window.hpp"
+#include "search_tasks.hpp"
+#include "trawl/error.hpp"
+#include "trawl/lexical_query.hpp"
+
+namespace trawl::lexical {
+namespace {
+
+void check_fields(const std::vector<const LexicalIndex*>& fields) {
+  if (fields.empty()) throw Error(ErrorCode::kBadArgument, "a search needs at least one field");
+  for (const LexicalIndex* field : fields) {
+    if (field->rows() != fields[0]->rows()) {
+      throw Error(ErrorCode::kBadArgument, "the fields have " + std::to_string(fields[0]->rows()) + " and " +
+                                               std::to_string(field->rows()) + " rows; all fields must have the same rows");
+    }
+  }
+}
+
+struct FlatQuery {
+  uint32_t field = 0;
+  BagOfWords bag;
+};
+
+// Converts a query to a bag of words of one field if it is a term, or a bool of only should clauses that are terms, boosted or
+// not. Returns nothing for other queries.
+std::optional<FlatQuery> flatten(const QueryTree& tree, NodeId root) {
+  float boost = 1;
+  while (tree.type(root) == NodeType::kBoost) {
+    boost = tree.boost(root) * boost;
+    root = tree.child(root);
+  }
+  std::vector<NodeId> terms = {root};
+  if (tree.type(root) == NodeType::kBool) {
+    const Clauses& clauses = tree.clauses(root);
+    if (!clauses.is_pure_disjunction()) return {};
+    terms = clauses.should;
+  }
+  FlatQuery flat;
+  for (NodeId term : terms) {
+    float term_boost = boost;
+    for (; tree.type(term) == NodeType::kBoost; term = tree.child(term)) term_boost = tree.boost(term) * term_boost;
+    if (tree.type(term) != NodeType::kTerm) return {};
+    if (!flat.bag.empty() && tree.field(term) != flat.field) return {};
+    flat.field = tree.field(term);
+    flat.bag.push_back({tree.term(term), term_boost});
+  }
+  return flat;
+}
+
+struct PreparedQuery {
+  std::unique_ptr<QueryTree> tree;
+  std::optional<FlatQuery> flat;
+  QueryPlan plan;  // unused if the query is a bag of words
+};
+
+// Puts the rows of [begin, end) that pass the filter into `allowed`. Returns false if there are none.
+bool allow_rows(const LexicalOptions& options, int64_t begin, int64_t end, RowSet& allowed) {
+  uint64_t any = 0;
+  for (size_t word = 0; word < allowed.size(); word++) {
+    const int64_t first = begin + static_cast<int64_t>(word) * 64;
+    uint64_t bits = 0;
+    if (first < end) {
+      const int64_t count = std::min<int64_t>(64, end - first);
+      bits = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+      if (options.filter_bits != nullptr) {
+        const int64_t shift = first & 63;
+        uint64_t filter = options.filter_bits[first >> 6] >> shift;
+        if (shift != 0 && (first >> 6) < ((end - 1) >> 6)) filter |= options.filter_bits[(first >> 6) + 1] << (64 - shift);
+        bits &= filter;
+      }
+    }
+    allowed[word] = bits;
+    any |= bits;
+  }
+  return any != 0;
+}
+
+// Searches the rows of a task for one query.
+class QuerySearch {
+ public:
+  QuerySearch(const QueryPlan& plan, const std::vector<ScoredField>& fields, const LexicalOptions& options, BestRows& best,
+              LexicalStats& stats)
+      : plan_(plan), fields_(fields), options_(options), best_(best), stats_(stats) {}
+
+  // The fields may have different shards, so the search runs in ranges that end wherever a shard of any field ends.
+  void run(int64_t begin, int64_t end) {
+    if (plan_.nodes.empty()) return;
+    std::vector<size_t> shards(fields_.size(), 0);
+    while (begin < end) {
+      int64_t part_end = end;
+      std::vector<const LexicalIndex::Shard*> current;
+      for (size_t f = 0; f < fields_.size(); f++) {
+        const auto& all = fields_[f].index->shards();
+        while (begin >= all[shards[f]].first_row + all[shards[f]].file->rows()) shards[f]++;
+        current.push_back(&all[shards[f]]);
+        part_end = std::min(part_end, current.back()->first_row + current.back()->file->rows());
+      }
+      search_part(current, begin, part_end);
+      begin = part_end;
+    }
+  }
+
+ private:
+  void search_part(const std::vector<const LexicalIndex::Shard*>& shards, int64_t begin, int64_t end) {
+    QueryWindow window(plan_, fields_, shards, memory_);
+    for (int64_t from = begin; from < end; from += kQueryWindowRows) {
+      check_cancel(options_);
+      best_.raise_floor();
+      const int64_t to = std::min<int64_t>(end, from + kQueryWindowRows);
+      if (!allow_rows(options_, from, to, allowed_)) continue;
+      const float bound = window.move_to(from, to);
+      // Rows come in rising order, so a row with the same score as the worst kept row ranks after it.
+      const float floor = options_.prune && best_.is_full() ? best_.floor() : -std::numeric_limits<float>::infinity();
+      if (bound < 0 || bound <= floor) continue;
+      window.evaluate(allowed_, floor, *matched_);
+      for (size_t word = 0; word < matched_->rows.size(); word++) {
+        for (uint64_t bits = matched_->rows[word]; bits != 0; bits &= bits - 1) {
+          const size_t at = word * 64 + static_cast<size_t>(__builtin_ctzll(bits));
+          best_.offer(matched_->scores[at], from + static_cast<int64_t>(at));
+        }
+      }
+    }
+    stats_.postings += window.postings();
+    stats_.postings_decoded += window.decoded();
+  }
+
+  const QueryPlan& plan_;
+  const std::vector<ScoredField>& fields_;
+  const LexicalOptions& options_;
+  BestRows& best_;
+  LexicalStats& stats_;
+  QueryMemory memory_;
+  RowSet allowed_;
+  std::unique_ptr<MatchedRows> matched_ = std::make_unique<MatchedRows>();
+};
+
+void search_flat(const std::vector<const LexicalIndex*>& fields, std::vector<PreparedQuery>& prepared, const LexicalOptions& options,
+                 ThreadPool& pool, LexicalResult& result) {
+  for (uint32_t field = 0; field < fields.size(); field++) {
+    std::vector<BagOfWords> bags;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < prepared.size(); i++) {
+      if (!prepared[i].flat || prepared[i].flat->field != field) continue;
+      bags.push_back(std::move(prepared[i].flat->bag));
+      places.push_back(i);
+    }
+    if (bags.empty()) continue;
+    const LexicalResult found = lexical_search(*fields[field], bags, options, pool);
+    for (size_t i = 0; i < places.size(); i++) {
+      result.counts[places[i]] = found.counts[i];
+      result.stats[places[i]] = found.stats[i];
+      std::copy_n(found.rows.begin() + i * options.k, options.k, result.rows.begin() + places[i] * options.k);
+      std::copy_n(found.scores.begin() + i * options.k, options.k, result.scores.begin() + places[i] * options.k);
+    }
+  }
+}
+
+}  // namespace
+
+LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries,
+                             const LexicalOptions& options, ThreadPool& pool) {
+  check_options(options);
+  check_fields(fields);
+  LexicalResult result = empty_result(queries.size(), options.k);
+  const int64_t rows = fields[0]->rows();
+  const int64_t k = std::max<int64_t>(1, std::min(options.k, rows));
+  const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
+  std::vector<ScoredField> scored;
+  for (const LexicalIndex* field : fields) {
+    scored.push_back({field, {}});
+    const LexicalCounts counts = field->counts();
+    if (counts.documents > 0) scored.back().inverse = inverse_norms(bm25, counts);
+  }
+
+  std::vector<PreparedQuery> prepared(queries.size());
+  pool.run(static_cast<int64_t>(queries.size()), [&](int64_t i) {
+    const FloatEnvironment environment;
+    check_cancel(options);
+    PreparedQuery& query = prepared[i];
+    query.tree = std::make_unique<QueryTree>(queries[i], fields.size());
+    const NodeId root = rewrite_query(*query.tree);
+    query.flat = flatten(*query.tree, root);
+    if (!query.flat) query.plan = plan_query(*query.tree, root, scored, bm25);
+  });
+  search_flat(fields, prepared, options, pool, result);
+
+  std::vector<size_t> composed;
+  for (size_t i = 0; i < prepared.size(); i++) {
+    if (!prepared[i].flat) composed.push_back(i);
+  }
+  std::vector<SearchTask> tasks = cut_into_tasks(rows, composed.size(), pool.threads());
+  for (SearchTask& task : tasks) task.query = composed[task.query];
+  std::vector<TaskResult> found(tasks.size());
+  pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
+    const FloatEnvironment environment;
+    BestRows best(k, tasks[i].begin);
+    QuerySearch(prepared[tasks[i].query].plan, scored, options, best, found[i].stats).run(tasks[i].begin, tasks[i].end);
+    found[i].best = std::move(best).sorted();
+  });
+  merge_tasks(tasks, found, k, result);
+  return result;
+}
+
+}  // namespace trawl::lexical

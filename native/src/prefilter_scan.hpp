@@ -1,0 +1,63 @@
+// The pass over the prefilter of a shard.
+#pragma once
+#include "block_scan.hpp"
+
+namespace trawl {
+
+// The scan refines the pairs that the prefilter keeps with their codes: at once if the score probably raises tau, else after the
+// pass, when tau is higher.
+class PrefilterScan : public BlockScan {
+ public:
+  // packed: the queries, packed for the prefilter. Query q of `packed` is query numbers[q] of `in_codes`, packed for the codes.
+  PrefilterScan(const SearchContext& context, const Shard& shard, const PackedQueries& packed,
+                const PackedQueries& in_codes, const std::vector<int64_t>& numbers, int64_t max_deferred,
+                const States& states)
+      : BlockScan(context, packed, states),
+        shard_(shard),
+        prefilter_(*shard.prefilter),
+        codes_(*shard.codes),
+        in_codes_(in_codes),
+        numbers_(numbers),
+        max_deferred_(max_deferred) {}
+
+  void block(int64_t index) {
+    const CodesBlock codes = codes_.block(index);
+    pass(index, [&](const CodeRows& rows, int64_t at, int64_t query, const Hit& hit, const Workspace& workspace) {
+      QueryState& state = *states_[query];
+      const float margin = packed_.a[query] * rows.residual_f32[hit.row] + packed_.c[query] * rows.norm_f32[hit.row];
+      const bool deferred = hit.value - margin < workspace.likely[query] &&
+                         state.defer(hit.value, codes.first_row + at + hit.row, max_deferred_);
+      if (!deferred) refine_pair(shard_, codes, at + hit.row, in_codes_, numbers_[query], state, kernels_);
+    });
+  }
+
+  // Counts the rows that the prefilter keeps.
+  void trial(int64_t index, std::vector<std::atomic<int64_t>>& kept) {
+    pass(index, [&](const CodeRows&, int64_t, int64_t query, const Hit&, const Workspace&) {
+      kept[query].fetch_add(1, std::memory_order_relaxed);
+    });
+  }
+
+ private:
+  template <typename Refine>
+  void pass(int64_t index, Refine refine) {
+    const PrefilterBlock block = prefilter_.block(index);
+    scan_block(
+        shard_.first_row + block.first_row, block.rows,
+        [&](int64_t at, int64_t rows, Workspace&) {
+          return CodeRows{block.codes_i8 + at * packed_.padded, packed_.padded, static_cast<int>(rows),
+                          block.scale_f32 + at, block.residual_f32 + at, block.size_f32 + at,
+                          block.bias_f32 + at, block.code_sum_i32 + at, true};
+        },
+        refine);
+  }
+
+  const Shard& shard_;
+  const PrefilterFile& prefilter_;
+  const CodesFile& codes_;
+  const PackedQueries& in_codes_;
+  const std::vector<int64_t>& numbers_;
+  int64_t max_deferred_;
+};
+
+}  // namespace trawl

@@ -1,0 +1,218 @@
+#include "prefiltered_shard.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "codes_scan.hpp"
+#include "prefilter_scan.hpp"
+
+namespace trawl {
+
+namespace {
+
+constexpr int64_t kSampleShare = 128;  // the sample is 1/128 of the blocks, or sample_rows rows if that is more
+
+void drop_overtaken(const QueryBound& bound, QueryState& state) {
+  const float theta = bound.theta(state.tau());
+  std::vector<Deferred>& deferred = state.deferred();
+  deferred.erase(std::remove_if(deferred.begin(), deferred.end(), [&](const Deferred& d) { return d.value < theta; }),
+                 deferred.end());
+}
+
+// By falling value of the row test, NaN first: tau then rises fastest, so the codes of the fewest rows are read.
+void sort_by_value(std::vector<Deferred>& deferred) {
+  for (Deferred& each : deferred) {
+    if (std::isnan(each.value)) each.value = kInfinityF32;
+  }
+  std::sort(deferred.begin(), deferred.end(), [](const Deferred& a, const Deferred& b) {
+    return a.value > b.value || (a.value == b.value && a.row < b.row);
+  });
+}
+
+// One search of one shard. If the prefilter keeps too many rows for a query, the query switches to the codes between two rounds
+// of blocks. No block is scanned twice for a query.
+class PrefilteredShard {
+ public:
+  PrefilteredShard(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& in_codes,
+                   const double* queries, const States& states)
+      : context_(context),
+        policy_(context.options.prefilter),
+        pool_(context.pool),
+        shard_(shard),
+        mean_(mean),
+        in_codes_(in_codes),
+        queries_(queries),
+        states_(states),
+        packer_(mean, shard.prefilter->basis().data(), shard.prefilter->components(),
+                shard.prefilter->orthogonality_error(), shard.prefilter->sign_seed(), context.kernels) {}
+
+  void run() {
+    const int64_t blocks = shard_.codes->blocks(), per_block = shard_.codes->rows_per_block();
+    const int64_t sampled =
+        std::max({(policy_.sample_rows + per_block - 1) / per_block, blocks / kSampleShare, int64_t{1}});
+    const bool too_small = sampled * 4 > blocks;
+    const int64_t stride = too_small ? 1 : blocks / sampled;
+    std::vector<int64_t> sample, others;
+    for (int64_t b = 0; b < blocks; ++b) (b % stride == 0 ? sample : others).push_back(b);
+    scan_codes_of(sample, in_codes_, states_);
+    if (too_small) return;
+
+    filtered_.resize(states_.size());
+    for (size_t q = 0; q < states_.size(); ++q) filtered_[q] = static_cast<int64_t>(q);
+    pack();
+    try_on({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
+
+    const double allowance = policy_.refined_share * static_cast<double>(shard_.codes->rows()) *
+                             std::max(1.0, 16.0 / static_cast<double>(states_.size()));
+    const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance);
+    size_t next = 0, round = sample.size();  // each round has twice the blocks of the round before
+    while (next < others.size()) {
+      const size_t end = others.size() - next < 2 * round ? others.size() : next + round;
+      scan_round({others.begin() + static_cast<int64_t>(next), others.begin() + static_cast<int64_t>(end)}, max_deferred);
+      next = end;
+      round *= 2;
+      if (next < others.size() && !filtered_.empty()) switch_to_codes(over(allowance));
+    }
+    pool_.run(static_cast<int64_t>(filtered_.size()), [&](int64_t i) {
+      context_.check_cancelled();
+      refine_deferred(i);
+    });
+  }
+
+ private:
+  void scan_codes_of(const std::vector<int64_t>& blocks, const PackedQueries& packed, const States& states) {
+    CodesScan scan(context_, shard_, mean_, packed, states);
+    pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.block(blocks[i]); });
+  }
+
+  void scan_round(const std::vector<int64_t>& blocks, int64_t max_deferred) {
+    if (!filtered_.empty()) {
+      PrefilterScan scan(context_, shard_, *packed_, in_codes_, filtered_, max_deferred, filtered_states_);
+      pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.block(blocks[i]); });
+    }
+    if (direct_) scan_codes_of(blocks, *direct_, direct_states_);
+  }
+
+  std::vector<double> gathered(const std::vector<int64_t>& numbers) const {
+    std::vector<double> queries(numbers.size() * mean_.dimension);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      std::copy(queries_ + numbers[i] * mean_.dimension, queries_ + (numbers[i] + 1) * mean_.dimension,
+                queries.data() + i * mean_.dimension);
+    }
+    return queries;
+  }
+
+  // Packs the queries in filtered_.
+  void pack() {
+    filtered_states_.clear();
+    for (const int64_t q : filtered_) filtered_states_.push_back(states_[q]);
+    const bool all = filtered_.size() == states_.size();
+    const std::vector<double> some = all ? std::vector<double>() : gathered(filtered_);
+    packed_ = std::make_unique<PackedQueries>(packer_, all ? queries_ : some.data(),
+                                              static_cast<int64_t>(filtered_.size()), context_.kernels, pool_);
+  }
+
+  // Counts how many rows of some sampled blocks the prefilter keeps. The scores of the sample have raised tau before.
+  void try_on(const std::vector<int64_t>& blocks) {
+    std::vector<std::atomic<int64_t>> kept(filtered_.size());
+    for (auto& each : kept) each = 0;
+    PrefilterScan scan(context_, shard_, *packed_, in_codes_, filtered_, 0, filtered_states_);
+    pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.trial(blocks[i], kept); });
+    int64_t seen = 0;
+    for (const int64_t block : blocks) {
+      const CodesBlock rows = shard_.codes->block(block);
+      for (int64_t i = 0; i < rows.rows; ++i) seen += context_.filter.has(shard_.first_row + rows.first_row + i);
+    }
+    // If the filter excludes all rows of the trial, assume that the prefilter is not worthwhile.
+    const double max_kept = seen == 0 ? -1 : policy_.trial_share * static_cast<double>(seen);
+    std::vector<char> leaves(kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) leaves[i] = static_cast<double>(kept[i]) > max_kept;
+    switch_to_codes(leaves);
+  }
+
+  // Marks the queries that have deferred more than `allowance` rows, without the rows that tau has overtaken since.
+  std::vector<char> over(double allowance) {
+    std::vector<char> leaves(filtered_.size(), 0);
+    pool_.run(static_cast<int64_t>(filtered_.size()), [&](int64_t i) {
+      QueryState& state = *filtered_states_[i];
+      if (state.gave_up() || static_cast<double>(state.deferred().size()) <= allowance) return;
+      drop_overtaken(packed_->bounds[i], state);
+      leaves[i] = static_cast<double>(state.deferred().size()) > allowance;
+    });
+    return leaves;
+  }
+
+  // Refines the deferred rows of the marked queries, and lets these queries use the codes from now on.
+  void switch_to_codes(const std::vector<char>& leaves) {
+    if (std::find(leaves.begin(), leaves.end(), 1) == leaves.end()) return;
+    pool_.run(static_cast<int64_t>(leaves.size()), [&](int64_t i) {
+      if (leaves[i] != 0) refine_deferred(i);
+    });
+    std::vector<int64_t> stay;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      if (leaves[i] == 0) {
+        stay.push_back(filtered_[i]);
+      } else {
+        left_.push_back(filtered_[i]);
+        direct_states_.push_back(filtered_states_[i]);
+      }
+    }
+    filtered_ = std::move(stay);
+    if (!filtered_.empty()) pack();
+    const std::vector<double> some = gathered(left_);
+    direct_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(), static_cast<int64_t>(left_.size()),
+                                              context_.kernels, pool_);
+  }
+
+  void refine_deferred(int64_t i) {
+    QueryState& state = *filtered_states_[i];
+    if (state.gave_up()) return;
+    drop_overtaken(packed_->bounds[i], state);
+    std::vector<Deferred> deferred = std::move(state.deferred());
+    state.deferred().clear();
+    sort_by_value(deferred);
+    const CodesFile& codes = *shard_.codes;
+    const int64_t per_block = codes.rows_per_block();
+    constexpr size_t kAhead = 4;
+    double tau = state.tau();
+    float theta = packed_->bounds[i].theta(tau);
+    size_t done = 0;
+    for (; done < deferred.size() && !(deferred[done].value < theta); ++done) {
+      if (done + kAhead < deferred.size()) {
+        const int64_t ahead = deferred[done + kAhead].row;
+        const int8_t* row = codes.block(ahead / per_block).codes_i8 + ahead % per_block * codes.padded();
+        for (int64_t j = 0; j < codes.padded(); j += 64) __builtin_prefetch(row + j);
+      }
+      const int64_t row = deferred[done].row;
+      refine_pair(shard_, codes.block(row / per_block), row % per_block, in_codes_, filtered_[i], state, context_.kernels);
+      if (state.tau() == tau) continue;
+      tau = state.tau();
+      theta = packed_->bounds[i].theta(tau);
+    }
+    state.count_refined(static_cast<int64_t>(done));
+  }
+
+  const SearchContext& context_;
+  const PrefilterPolicy& policy_;
+  ThreadPool& pool_;
+  const Shard& shard_;
+  const PackMean& mean_;
+  const PackedQueries& in_codes_;
+  const double* queries_;
+  const States& states_;
+  const PrefilterPacker packer_;
+  std::vector<int64_t> filtered_, left_;     // numbers of the queries that use the prefilter, and that switched to the codes
+  States filtered_states_, direct_states_;   // states of filtered_ and of left_
+  std::unique_ptr<PackedQueries> packed_;    // filtered_, packed for the prefilter
+  std::unique_ptr<PackedQueries> direct_;    // left_, packed for the codes; null if left_ is empty
+};
+
+}  // namespace
+
+void scan_prefiltered(const SearchContext& context, const Shard& shard, const PackMean& mean,
+                      const PackedQueries& in_codes, const double* queries, const States& states) {
+  PrefilteredShard(context, shard, mean, in_codes, queries, states).run();
+}
+
+}  // namespace trawl

@@ -1,0 +1,135 @@
+import { type Answer, jsonObject, notReady, readyFacts } from './answer.ts';
+import { TrawlConnectionError } from './errors.ts';
+import { pause, type RetryOptions, waitMs } from './retry.ts';
+import { Servers } from './servers.ts';
+import type { Readiness } from './types.ts';
+
+/** undici's codes for a time-out while the server is still working. Such a call is not repeated. */
+const TIME_OUTS: readonly unknown[] = ['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'];
+
+/**
+ * Codes of a lost connection. They do not set the server aside, because it may only have closed an idle connection. Browsers give
+ * no codes, so there every failure sets the server aside.
+ */
+const LOST: readonly unknown[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
+
+type Outcome = Answer | TrawlConnectionError;
+
+/** Sends requests to the servers, with the retries of `RetryOptions`. */
+export class Requests {
+  readonly servers: Servers;
+  readonly #retry: RetryOptions;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #fetch: typeof fetch;
+
+  constructor(
+    urls: string | readonly string[],
+    retry: RetryOptions,
+    headers: Readonly<Record<string, string>>,
+    send: typeof fetch,
+  ) {
+    this.servers = new Servers(urls, retry.cooldownMs);
+    this.#retry = retry;
+    this.#headers = headers;
+    this.#fetch = send;
+  }
+
+  /** Sends a request and returns the JSON of the response. A request without a body is a GET. */
+  async json(path: string, body: object | undefined, signal: AbortSignal | undefined): Promise<object> {
+    for (let round = 0; ; round++) {
+      const outcomes = new Map<string, Outcome>();
+      for (let url = this.servers.next(outcomes); url !== undefined; url = this.servers.next(outcomes)) {
+        const outcome = await this.#send(url, path, body, signal);
+        if (!isRepeatable(outcome)) {
+          if (isAnswer(outcome)) return jsonObject(outcome);
+          throw outcome;
+        }
+        outcomes.set(url, outcome);
+      }
+      const answers = [...outcomes.values()].filter(isAnswer);
+      if (round + 1 >= this.#retry.attempts) {
+        if (answers[0] !== undefined) return jsonObject(answers[0]);
+        throw this.#noAnswer(outcomes);
+      }
+      const headers = answers
+        .map(({ response }) => response.headers.get('retry-after'))
+        .filter((wait) => wait !== null);
+      const waits = (headers.length > 0 ? headers : [null]).map((header) => waitMs(round, header, this.#retry));
+      await pause(Math.min(...waits), signal);
+    }
+  }
+
+  /** The readiness of the first server that is ready, else of the last one that answers. */
+  async ready(signal: AbortSignal | undefined): Promise<Readiness> {
+    const outcomes = new Map<string, Outcome>();
+    let readiness: Readiness | undefined;
+    for (const url of this.servers.inOrder()) {
+      const outcome = await this.#send(url, '/readyz', undefined, signal);
+      outcomes.set(url, outcome);
+      if (!isAnswer(outcome)) continue;
+      const facts = readyFacts(outcome);
+      readiness = { ready: outcome.response.status === 200, status: String(facts.status), facts };
+      if (readiness.ready) break;
+    }
+    if (readiness === undefined) throw this.#noAnswer(outcomes);
+    return readiness;
+  }
+
+  /** Sends one request to one server, and sets it aside if it is unreachable or not ready. Rejects if `signal` aborts. */
+  async #send(url: string, path: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Outcome> {
+    const init: RequestInit = { headers: this.#headers, ...(signal === undefined ? {} : { signal }) };
+    if (body !== undefined) {
+      init.method = 'POST';
+      init.headers = { ...this.#headers, 'content-type': 'application/json' };
+      init.body = JSON.stringify(body);
+    }
+    try {
+      const response = await this.#fetch(`${url}${path}`, init);
+      const answer = { url, path, response, text: await response.text() };
+      const reason = notReady(answer);
+      if (reason === undefined) this.servers.restore(url);
+      else this.servers.setAside(url, reason);
+      return answer;
+    } catch (error) {
+      if (signal?.aborted === true) {
+        if ((signal.reason as Error | undefined)?.name === 'TimeoutError') this.servers.setAside(url, 'time-out');
+        throw signal.reason;
+      }
+      const reason = reasonOf(error as Error);
+      if (!LOST.includes(codeOf(error))) this.servers.setAside(url, reason);
+      return new TrawlConnectionError(`No answer from ${url}: ${reason}`, url, { cause: error });
+    }
+  }
+
+  #noAnswer(outcomes: ReadonlyMap<string, Outcome>): TrawlConnectionError {
+    const errors = [...outcomes.values()].filter((outcome) => outcome instanceof TrawlConnectionError);
+    const last = errors.at(-1)!;
+    if (this.servers.urls.length === 1) return last;
+    const reasons = this.servers.reasons();
+    for (const [url, reason] of reasons) reasons.set(url, `${reason} (set aside)`);
+    for (const { url, cause } of errors) reasons.set(url, reasonOf(cause as Error));
+    const each = [...reasons].map(([url, reason]) => `${url}: ${reason}`).join('; ');
+    return new TrawlConnectionError(`No answer from any server. ${each}`, last.url, { cause: last });
+  }
+}
+
+function isAnswer(outcome: Outcome): outcome is Answer {
+  return !(outcome instanceof TrawlConnectionError);
+}
+
+function isRepeatable(outcome: Outcome): boolean {
+  if (isAnswer(outcome)) return outcome.response.status === 503;
+  return !TIME_OUTS.includes(codeOf(outcome.cause));
+}
+
+/** The code of the error that caused an error of `fetch`. */
+function codeOf(error: unknown): unknown {
+  return ((error as Error | undefined)?.cause as { code?: unknown } | undefined)?.code;
+}
+
+/** The message with that of its cause, because the message of `fetch` is only "fetch failed". */
+function reasonOf({ message, cause }: Error): string {
+  if (!(cause instanceof Error)) return message;
+  // The AggregateError of a host name with several addresses has a code but no message.
+  return `${message}: ${cause.message || String((cause as { code?: unknown }).code)}`;
+}

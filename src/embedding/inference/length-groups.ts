@@ -1,0 +1,47 @@
+/** Tokens of a group of texts of equal length. Larger groups were not faster (measured on a CPU with AVX-512). */
+export const GROUP_TOKENS = 128;
+/** Longer texts run alone: grouping gains 10 % at this length and nothing at twice the length. */
+export const MAX_GROUPED_TOKENS = 48;
+/** A text of one token runs alone: onnxruntime sums a single row in a different order from several rows. */
+export const MIN_GROUPED_TOKENS = 2;
+
+/** Padded lengths are multiples of this, so that a GPU gets few shapes and plans its memory once for each. */
+const LENGTH_STEP = 32;
+
+/**
+ * Groups texts of equal length, which run together unpadded, up to 128 tokens per group. Texts of fewer than 2 or more than 48
+ * tokens run alone. Returns indexes into `lengths`.
+ */
+export function groupByLength(lengths: readonly number[]): number[][] {
+  const groups: number[][] = [];
+  const open = new Map<number, number[]>();
+  for (const [index, length] of lengths.entries()) {
+    const group = open.get(length);
+    if (group !== undefined && (group.length + 1) * length <= GROUP_TOKENS) {
+      group.push(index);
+      continue;
+    }
+    const begun = [index];
+    groups.push(begun);
+    if (length >= MIN_GROUPED_TOKENS && length <= MAX_GROUPED_TOKENS) open.set(length, begun);
+  }
+  return groups;
+}
+
+/**
+ * Packs texts into padded batches of at most `budget` tokens, padding included; a single text may have more. Texts are sorted by
+ * length, longest first, so that a batch has little padding and the largest allocation comes first. Returns indexes into
+ * `lengths`, without texts that have no tokens.
+ */
+export function packByLength(lengths: readonly number[], budget: number): { indexes: number[]; length: number }[] {
+  const order = lengths.map((_, index) => index).filter((index) => lengths[index]! > 0);
+  order.sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const batches: { indexes: number[]; length: number }[] = [];
+  for (let next = 0; next < order.length; ) {
+    const length = Math.ceil(lengths[order[next]!]! / LENGTH_STEP) * LENGTH_STEP;
+    const indexes = order.slice(next, next + Math.max(1, Math.floor(budget / length)));
+    batches.push({ indexes, length });
+    next += indexes.length;
+  }
+  return batches;
+}

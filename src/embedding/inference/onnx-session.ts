@@ -1,0 +1,193 @@
+import { env, InferenceSession, listSupportedBackends, Tensor } from 'onnxruntime-node';
+import { TrawlError } from '../../errors.ts';
+import type { Pooling } from '../../manifest/model-identity.ts';
+import { disableTelemetry } from '../../options/onnxruntime-telemetry.ts';
+import { cudaFacts, cudaUnavailable } from './cuda-libraries.ts';
+import type { TokenBatch } from './token-batch.ts';
+
+/** Names that exporters give to outputs, by use, the most common first. */
+const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
+const OUTPUTS: Readonly<Record<Pooling | 'score', readonly string[]>> = {
+  mean: TOKEN_OUTPUTS,
+  cls: TOKEN_OUTPUTS,
+  last: TOKEN_OUTPUTS,
+  pooler: ['pooler_output'],
+  none: ['sentence_embedding'],
+  score: ['logits'],
+};
+
+/** The value of each input that an encoder may have, at a position in a row of a batch. */
+const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, position: number) => number>> = {
+  input_ids: (batch, row, position) => batch.ids[row * batch.length + position]!,
+  attention_mask: (batch, row, position) => (position < batch.tokens[row]! ? 1 : 0),
+  token_type_ids: (batch, row, position) => batch.types?.[row * batch.length + position] ?? 0,
+  position_ids: (_, __, position) => position,
+};
+
+export interface OnnxSessionOptions {
+  /** What the output is used for; decides which output is read if `outputName` is null. */
+  readonly use: Pooling | 'score';
+  readonly outputName: string | null;
+  /** CUDA device number; null for the CPU. */
+  readonly cudaDevice: number | null;
+  /**
+   * Whether to use the weights directly from the mapped external data files, which all sessions of the machine share. If false,
+   * each session copies them into the layout that multiplies fastest.
+   */
+  readonly shareWeights: boolean;
+}
+
+/** A graph's output, row-major, with the shape `dims`. */
+export interface GraphOutput {
+  readonly data: Float32Array;
+  readonly dims: readonly number[];
+}
+
+/** Version of onnxruntime and the execution providers that are bundled with it; others need additional libraries. */
+export function onnxruntimeFacts(): { readonly version: string; readonly providers: readonly string[] } {
+  const providers = listSupportedBackends()
+    .filter((backend) => backend.bundled)
+    .map((backend) => backend.name);
+  return { version: env.versions.node ?? 'unknown', providers };
+}
+
+/**
+ * A graph on one CPU thread or one CUDA device. Only this file imports onnxruntime-node. `run` returns a promise but blocks its
+ * thread, so sessions live in worker threads. Ending the thread during a run aborts the process.
+ */
+export class OnnxSession {
+  readonly #session: InferenceSession;
+  readonly #inputs: readonly { readonly name: string; readonly type: 'int64' | 'int32' }[];
+  readonly #outputName: string;
+
+  private constructor(session: InferenceSession, path: string, { use, outputName }: OnnxSessionOptions) {
+    this.#session = session;
+    this.#inputs = session.inputMetadata.map((input) => checkInput(input, path));
+    this.#outputName = chooseOutput(session, path, use, outputName);
+  }
+
+  /** Throws MODEL_INVALID if the graph is not that of an encoder, DEVICE_UNAVAILABLE if CUDA cannot be used. */
+  static async open(path: string, options: OnnxSessionOptions): Promise<OnnxSession> {
+    const { cudaDevice, shareWeights } = options;
+    disableTelemetry();
+    if (cudaDevice !== null) {
+      // Checked first because onnxruntime would print a long report of missing libraries on stderr.
+      const { installed, reason } = cudaFacts();
+      if (!installed) throw cudaUnavailable(cudaDevice, reason);
+    }
+    let session: InferenceSession;
+    try {
+      session = await InferenceSession.create(path, {
+        // Throws if the CUDA library cannot be loaded. onnxruntime still runs shape operators on the CPU.
+        executionProviders: cudaDevice === null ? ['cpu'] : [{ name: 'cuda', deviceId: cudaDevice }],
+        executionMode: 'sequential',
+        graphOptimizationLevel: 'all',
+        intraOpNumThreads: 1,
+        interOpNumThreads: 1,
+        // Errors only: warnings are about the export of the graph.
+        logSeverityLevel: 3,
+        ...(shareWeights ? { extra: { session: { disable_prepacking: '1' } } } : {}),
+      });
+    } catch (error) {
+      const { message } = error as Error;
+      if (cudaDevice !== null && /cuda|cudnn|cublas|backend|provider|shared library/i.test(message)) {
+        throw cudaUnavailable(cudaDevice, message.trim(), error);
+      }
+      throw new TrawlError('MODEL_INVALID', `onnxruntime cannot load ${path}: ${message}`, { cause: error });
+    }
+    try {
+      return new OnnxSession(session, path, options);
+    } catch (error) {
+      await session.release();
+      throw error;
+    }
+  }
+
+  /** Runs a batch of at least one row and one token. Throws ENCODING_FAILED. */
+  async run(batch: TokenBatch): Promise<GraphOutput> {
+    const feeds: Record<string, Tensor> = {};
+    for (const { name, type } of this.#inputs) feeds[name] = inputTensor(type, batch, INPUT_VALUES[name]!);
+    let output: Tensor | undefined;
+    try {
+      output = (await this.#session.run(feeds, [this.#outputName]))[this.#outputName];
+    } catch (error) {
+      const texts = batch.rows === 1 ? 'a text' : `${batch.rows} texts`;
+      throw new TrawlError(
+        'ENCODING_FAILED',
+        `The model failed on ${texts} of ${batch.length} tokens: ${String(error)}`,
+        {
+          details: { texts: batch.rows, tokens: batch.length },
+          cause: error,
+        },
+      );
+    }
+    const data = output?.data;
+    if (data instanceof Float32Array) return { data, dims: output!.dims };
+    if (data instanceof Uint16Array && output!.type === 'float16')
+      return { data: fromFloat16(data), dims: output!.dims };
+    throw new TrawlError('ENCODING_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
+  }
+
+  /** Must not be called during a run. */
+  async close(): Promise<void> {
+    await this.#session.release();
+  }
+}
+
+function inputTensor(
+  type: 'int64' | 'int32',
+  batch: TokenBatch,
+  valueAt: (batch: TokenBatch, row: number, position: number) => number,
+): Tensor {
+  const { rows, length } = batch;
+  const data = type === 'int64' ? new BigInt64Array(rows * length) : new Int32Array(rows * length);
+  for (let row = 0, at = 0; row < rows; row++) {
+    for (let position = 0; position < length; position++, at++) {
+      const value = valueAt(batch, row, position);
+      data[at] = type === 'int64' ? BigInt(value) : value;
+    }
+  }
+  return new Tensor(type, data, [rows, length]);
+}
+
+function fromFloat16(bits: Uint16Array): Float32Array {
+  return Float32Array.from(bits, (half) => {
+    const exponent = (half >> 10) & 0x1f;
+    const fraction = half & 0x3ff;
+    const sign = half & 0x8000 ? -1 : 1;
+    if (exponent === 0) return sign * fraction * 2 ** -24;
+    if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  });
+}
+
+function checkInput(input: InferenceSession.ValueMetadata, path: string): { name: string; type: 'int64' | 'int32' } {
+  const type = input.isTensor ? input.type : 'no tensor';
+  if (!Object.hasOwn(INPUT_VALUES, input.name) || (type !== 'int64' && type !== 'int32')) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${path} has an input ${input.name} (${type}). Expected only ${Object.keys(INPUT_VALUES).join(', ')} as int64 or ` +
+        'int32. The graph is not an encoder; it may be a decoder or an encoder-decoder.',
+    );
+  }
+  return { name: input.name, type };
+}
+
+function chooseOutput(
+  session: InferenceSession,
+  path: string,
+  use: Pooling | 'score',
+  outputName: string | null,
+): string {
+  const wanted = outputName === null ? OUTPUTS[use] : [outputName];
+  const found = wanted.find((name) => session.outputNames.includes(name));
+  if (found !== undefined) return found;
+  const hint = session.outputNames.includes('sentence_embedding')
+    ? ' Its sentence_embedding is already pooled: use pooling "none".'
+    : ' Choose a pooling that one of these outputs supports, or name the output in trawl-model.json (graph.output).';
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} has no output ${wanted.join(' or ')}, which ${use === 'score' ? 'a cross-encoder' : `pooling "${use}"`} needs; ` +
+      `it has ${session.outputNames.join(', ')}.${use === 'score' ? '' : hint}`,
+  );
+}

@@ -1,0 +1,167 @@
+import { bug, TrawlError } from '../../errors.ts';
+import type { ModelFolder } from '../model/model-folder.ts';
+import { tokenizePair, type WorkInput } from '../tokenizer/text-pair.ts';
+import { TextTokenizer } from '../tokenizer/tokenizer.ts';
+import { type TokenizedText, type TokenizeOptions, tokenizeInput } from '../tokenizer/truncation.ts';
+import { canGroupTexts } from './grouping-trial.ts';
+import { type GraphOutput, OnnxSession, type OnnxSessionOptions } from './onnx-session.ts';
+import { firstNonFinite, normalizeL2, pool, valuesPerInput } from './pooling.ts';
+import { type TokenBatch, tokenBatch } from './token-batch.ts';
+
+/** Tokenizer and graph of a model. They block the calling thread, so this class runs in worker threads. */
+export class TextModel {
+  readonly #model: ModelFolder;
+  readonly #tokenizer: TextTokenizer;
+  readonly #session: OnnxSession;
+  #canGroup: boolean | null = null;
+
+  private constructor(model: ModelFolder, tokenizer: TextTokenizer, session: OnnxSession) {
+    this.#model = model;
+    this.#tokenizer = tokenizer;
+    this.#session = session;
+  }
+
+  /** Loads tokenizer and graph, and checks them with one text. Throws MODEL_INVALID or DEVICE_UNAVAILABLE. */
+  static async open(
+    model: ModelFolder,
+    device: Pick<OnnxSessionOptions, 'cudaDevice' | 'shareWeights'>,
+  ): Promise<TextModel> {
+    const tokenizer = await TextTokenizer.load(model.tokenizerPath);
+    const use = model.kind === 'cross-encoder' ? 'score' : model.identity.pooling;
+    const session = await OnnxSession.open(model.graphPath, { use, outputName: model.graphOutput, ...device });
+    const opened = new TextModel(model, tokenizer, session);
+    try {
+      await opened.#checkGraph();
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+    return opened;
+  }
+
+  /** See `TextEncoder.separator`. */
+  get separator(): string | null {
+    return this.#tokenizer.separator?.text ?? null;
+  }
+
+  /** The token ids that the graph receives for an input. */
+  tokenize(input: WorkInput, options: TokenizeOptions): TokenizedText {
+    return typeof input !== 'string' && 'passage' in input
+      ? tokenizePair(this.#tokenizer, input, options.maxTokens)
+      : tokenizeInput(this.#tokenizer, input, options);
+  }
+
+  /** Result of `tryGrouping`; null before its first call. */
+  get canGroup(): boolean | null {
+    return this.#canGroup;
+  }
+
+  /**
+   * Whether texts of equal length get the same bits together as alone. The first call runs the trial, each run within `guard`;
+   * later calls return its result. Must not be called during `run`.
+   */
+  async tryGrouping(guard: <T>(work: () => Promise<T>) => Promise<T>): Promise<boolean> {
+    this.#canGroup ??= await canGroupTexts(this.#tokenizer, (texts) =>
+      guard(() => this.run(texts, texts[0]!.ids.length)),
+    );
+    return this.#canGroup;
+  }
+
+  /**
+   * Runs texts in one batch, padded to `length` tokens. Returns one vector per text, which for a cross-encoder holds the scores. A
+   * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. Throws
+   * ENCODING_FAILED.
+   */
+  async run(texts: readonly TokenizedText[], length: number): Promise<Float32Array[]> {
+    if (length === 0) return texts.map(() => new Float32Array(valuesPerInput(this.#model)));
+    const batch = tokenBatch(texts, length);
+    const output = await this.#session.run(batch);
+    return texts.map((text, row) => this.#vectorOf(output, batch, row, text.ids.length));
+  }
+
+  /** Must not be called during `run`. */
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  #vectorOf(output: GraphOutput, batch: TokenBatch, row: number, tokens: number): Float32Array {
+    const { kind, identity } = this.#model;
+    const isPooled = this.#isPooled;
+    const { data, size, width } = rowOf(output, batch, row, isPooled ? 1 : batch.length);
+    const pooling = kind === 'cross-encoder' ? 'none' : identity.pooling;
+    const rows = isPooled ? 1 : tokens;
+    const whole = pool({ data: data.subarray(0, rows * width), tokens: rows, dimension: width }, pooling);
+    const values = valuesPerInput(this.#model);
+    if (whole.length < values || size === 0) throw bug(`a vector of ${whole.length} values`);
+    const vector = whole.length === values ? whole : whole.slice(0, values);
+    // Checked after pooling because there is only one row then, and a sum hides neither NaN nor infinity.
+    const bad = firstNonFinite(vector);
+    if (bad >= 0) {
+      throw new TrawlError(
+        'ENCODING_FAILED',
+        `The model returned ${vector[bad]} in column ${bad} for a text of ${tokens} tokens.`,
+        { details: { column: bad, tokens } },
+      );
+    }
+    return kind === 'encoder' && identity.normalize ? normalizeL2(vector) : vector;
+  }
+
+  /** Whether the graph's output has one row per text. */
+  get #isPooled(): boolean {
+    const { kind, identity } = this.#model;
+    return kind === 'cross-encoder' || identity.pooling === 'pooler' || identity.pooling === 'none';
+  }
+
+  async #checkGraph(): Promise<void> {
+    const { graphPath, tokenizerPath, identity, kind } = this.#model;
+    const text = this.#shortestText();
+    const batch = tokenBatch([text], text.ids.length);
+    let width: number;
+    try {
+      width = rowOf(await this.#session.run(batch), batch, 0, this.#isPooled ? 1 : batch.length).width;
+    } catch (error) {
+      throw new TrawlError(
+        'MODEL_INVALID',
+        `${graphPath} does not work with ${tokenizerPath}: ${(error as Error).message} ` +
+          'Both must come from the same model, and the graph must support the pooling.',
+        { cause: error },
+      );
+    }
+    const expected =
+      kind === 'cross-encoder' ? valuesPerInput(this.#model) : (identity.fullDimension ?? identity.dimension);
+    if (width !== expected) {
+      throw new TrawlError(
+        'MODEL_INVALID',
+        `${graphPath} returns ${kind === 'cross-encoder' ? `${width} values per pair` : `vectors of ${width} dimensions`}, but ` +
+          `the description of ${identity.name} says ${expected}. Correct the description, or fetch the model's own graph.`,
+        { details: { graph: width, description: expected } },
+      );
+    }
+  }
+
+  #shortestText(): TokenizedText {
+    if (this.#model.kind === 'encoder') {
+      return { ids: this.#tokenizer.frame(this.#tokenizer.contentIds('a', 1)), cut: 'nothing' };
+    }
+    const pair = { query: 'a', passage: 'a', truncatePair: 'longest-first' } as const;
+    return tokenizePair(this.#tokenizer, pair, this.#model.identity.maxTokens.passage);
+  }
+}
+
+/** One text's part of an output with `vectors` rows per text. Throws ENCODING_FAILED for a wrong shape. */
+function rowOf(
+  { data, dims }: GraphOutput,
+  { rows }: TokenBatch,
+  row: number,
+  vectors: number,
+): { data: Float32Array; size: number; width: number } {
+  const width = dims.at(-1) ?? 0;
+  const size = vectors * width;
+  if (width === 0 || data.length !== rows * size) {
+    throw new TrawlError(
+      'ENCODING_FAILED',
+      `The graph's output has the shape ${dims.join(' × ')}; expected ${rows} × ${vectors} × dimension.`,
+    );
+  }
+  return { data: data.subarray(row * size, (row + 1) * size), size, width };
+}

@@ -1,0 +1,37 @@
+import type { ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
+
+/** Defaults of a model family, for checkpoints whose files do not state them. */
+export interface ModelFamily {
+  readonly prefixes: ModelIdentity['prefixes'];
+  readonly pooling: Pooling;
+  /** True: always normalised, even if modules.json has no Normalize module. False: modules.json decides. */
+  readonly normalize: boolean;
+}
+
+const BGE_ENGLISH = 'Represent this sentence for searching relevant passages: ';
+const BGE_CHINESE = '为这个句子生成表示以用于检索相关文章：';
+
+/** First match wins; names in lower case. */
+const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }[] = [
+  // Instruct models expect an instruction for the user's task, so they have no default prefix.
+  { name: /(^|[^a-z0-9])e5([^a-z0-9].*)?instruct/, family: family('mean', '', '') },
+  { name: /(^|[^a-z0-9])e5([^a-z0-9]|$)/, family: family('mean', 'query: ', 'passage: ') },
+  { name: /bge-m3/, family: family('cls', '', '') },
+  { name: /bge.*zh/, family: family('cls', BGE_CHINESE, '') },
+  { name: /bge/, family: family('cls', BGE_ENGLISH, '') },
+  // all-MiniLM-L6-v2 is normalised, msmarco-MiniLM-L-6-v3 is not.
+  { name: /minilm/, family: { ...family('mean', '', ''), normalize: false } },
+];
+
+/** The family of the first name that matches one; null if no name does. */
+export function knownFamily(names: readonly string[]): ModelFamily | null {
+  for (const name of names) {
+    const found = FAMILIES.find((candidate) => candidate.name.test(name.toLowerCase()));
+    if (found !== undefined) return found.family;
+  }
+  return null;
+}
+
+function family(pooling: Pooling, query: string, passage: string): ModelFamily {
+  return { pooling, prefixes: { query, passage }, normalize: true };
+}

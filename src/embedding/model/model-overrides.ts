@@ -1,0 +1,91 @@
+import { TrawlError } from '../../errors.ts';
+import { type ModelIdentity, POOLINGS, type Pooling } from '../../manifest/model-identity.ts';
+
+/** Settings that replace those of a model's description. They change the vectors, so the identity records them. */
+export interface ModelOverrides {
+  readonly queryPrefix?: string | undefined;
+  readonly passagePrefix?: string | undefined;
+  readonly pooling?: Pooling | undefined;
+  readonly normalize?: boolean | undefined;
+  /** Token limit, prefix and special tokens included; from 3 to the model's positions. */
+  readonly maxQueryTokens?: number | undefined;
+  readonly maxPassageTokens?: number | undefined;
+  /** Number of values to keep of each vector, before normalisation; from 1 to the model's dimension. */
+  readonly dimension?: number | undefined;
+}
+
+const KNOWN = [
+  'queryPrefix',
+  'passagePrefix',
+  'pooling',
+  'normalize',
+  'maxQueryTokens',
+  'maxPassageTokens',
+  'dimension',
+] as const;
+
+/**
+ * Returns the identity with the overrides applied, frozen. Its `overrides` lists the settings that differ from the model's own.
+ * `maxPositions`: the model's maximum number of tokens; null if unknown. Throws CONFIG_INVALID.
+ */
+export function applyOverrides(
+  identity: ModelIdentity,
+  overrides: ModelOverrides,
+  maxPositions: number | null,
+): ModelIdentity {
+  const misspelt = Object.keys(overrides).find((key) => !(KNOWN as readonly string[]).includes(key));
+  if (misspelt !== undefined) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `Unknown model override "${misspelt}". Expected one of ${KNOWN.join(', ')}.`,
+    );
+  }
+  const own: Required<{ [name in (typeof KNOWN)[number]]: unknown }> = {
+    queryPrefix: identity.prefixes.query,
+    passagePrefix: identity.prefixes.passage,
+    pooling: identity.pooling,
+    normalize: identity.normalize,
+    maxQueryTokens: identity.maxTokens.query,
+    maxPassageTokens: identity.maxTokens.passage,
+    dimension: identity.dimension,
+  };
+  const differing = KNOWN.filter((name) => overrides[name] !== undefined && overrides[name] !== own[name]).sort();
+  const pooling = overrides.pooling ?? identity.pooling;
+  if (!POOLINGS.includes(pooling)) {
+    throw new TrawlError('CONFIG_INVALID', `Unknown pooling "${pooling}". Expected one of ${POOLINGS.join(', ')}.`);
+  }
+  const dimension = checkDimension(overrides.dimension ?? identity.dimension, identity.dimension);
+  return Object.freeze({
+    ...identity,
+    dimension,
+    pooling,
+    normalize: overrides.normalize ?? identity.normalize,
+    prefixes: Object.freeze({
+      query: overrides.queryPrefix ?? identity.prefixes.query,
+      passage: overrides.passagePrefix ?? identity.prefixes.passage,
+    }),
+    maxTokens: Object.freeze({
+      query: checkLimit('maxQueryTokens', overrides.maxQueryTokens ?? identity.maxTokens.query, maxPositions),
+      passage: checkLimit('maxPassageTokens', overrides.maxPassageTokens ?? identity.maxTokens.passage, maxPositions),
+    }),
+    ...(dimension === identity.dimension ? {} : { fullDimension: identity.dimension }),
+    ...(differing.length === 0 ? {} : { overrides: differing }),
+  });
+}
+
+function checkLimit(name: string, value: number, maxPositions: number | null): number {
+  if (Number.isSafeInteger(value) && value >= 3 && value <= (maxPositions ?? value)) return value;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `${name} is ${value}; it must be a whole number from 3 to ${maxPositions === null ? "the model's limit" : `${maxPositions}, the number of positions of this model`}.`,
+  );
+}
+
+function checkDimension(value: number, full: number): number {
+  if (Number.isSafeInteger(value) && value >= 1 && value <= full) return value;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `dimension is ${value}; it must be a whole number from 1 to ${full}, the dimension of this model. A smaller dimension ` +
+      'is useful only for models that were trained for it (Matryoshka).',
+  );
+}

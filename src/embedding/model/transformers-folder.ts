@@ -1,0 +1,213 @@
+import { existsSync } from 'node:fs';
+import { basename, isAbsolute, join, normalize, sep } from 'node:path';
+import { TrawlError } from '../../errors.ts';
+import type { ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
+import type { Metric } from '../../metric.ts';
+import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
+import { knownFamily, type ModelFamily } from './model-families.ts';
+import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
+
+/** A sentence-transformers or Transformers folder with an ONNX graph. */
+export interface TransformersFolder {
+  readonly identity: Omit<ModelIdentity, 'sha256'>;
+  readonly graphPath: string;
+  readonly tokenizerPath: string;
+  /** Maximum number of tokens: the rows of the position table. Null if not stated. */
+  readonly maxPositions: number | null;
+}
+
+/** Paths that exporters use, float32 first: a quantised graph is used only if it is the only one. */
+const GRAPH_NAMES = ['model.onnx', 'onnx/model.onnx', 'model_quantized.onnx', 'onnx/model_quantized.onnx'];
+
+/** Limits for checkpoints that allow more: for queries the limit of other retrieval servers, for passages BERT's positions. */
+const MAX_QUERY_TOKENS = 256;
+const MAX_PASSAGE_TOKENS = 512;
+
+/** The facts in the config files, for weights of any format. */
+export type TransformersFacts = Pick<TransformersFolder, 'identity' | 'maxPositions'>;
+
+/**
+ * Reads the config files of a folder with an ONNX graph. Files take precedence over the defaults of the model's family
+ * (`model-families.ts`). Throws MODEL_INVALID if a file is missing or a setting is not supported.
+ */
+export async function readTransformersFolder(folder: string): Promise<TransformersFolder> {
+  const graphPath = findGraph(folder);
+  const tokenizerPath = join(folder, 'tokenizer.json');
+  if (!existsSync(tokenizerPath)) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${tokenizerPath} is missing. Save the model's fast tokenizer there (AutoTokenizer….save_pretrained writes it).`,
+    );
+  }
+  const { identity, maxPositions } = await readTransformersFacts(folder);
+  // onnxruntime reports an unreadable graph in more detail when it loads the graph later.
+  const graph = await readOnnxFacts(graphPath).catch(() => null);
+  return {
+    identity: graph === null ? identity : withGraphFacts(identity, graph),
+    maxPositions,
+    graphPath,
+    tokenizerPath,
+  };
+}
+
+/** Precision and pooling of the graph itself take precedence over the config files. */
+function withGraphFacts(
+  identity: TransformersFacts['identity'],
+  { outputs, precision }: OnnxFacts,
+): TransformersFacts['identity'] {
+  const isPooled = outputs.length === 1 && outputs[0] === 'sentence_embedding';
+  return { ...identity, precision, pooling: isPooled ? 'none' : identity.pooling };
+}
+
+/** Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. */
+export async function readTransformersFacts(folder: string, names: readonly string[] = []): Promise<TransformersFacts> {
+  const config = await readJsonFile(join(folder, 'config.json'));
+  const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
+  const modules = await readModules(folder);
+  const maxPositions = positionsOf(config);
+  const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');
+  const maxTokens = await readMaxTokens(folder, maxPositions);
+
+  return {
+    identity: {
+      name: basename(folder),
+      architecture: typeof config.model_type === 'string' ? config.model_type : 'unknown',
+      dimension: readDimension(folder, config),
+      pooling: await readPooling(folder, modules, family),
+      normalize: normalizes,
+      similarity: await readSimilarity(folder, normalizes),
+      prefixes: await readPrefixes(folder, family),
+      maxTokens: {
+        query: Math.min(MAX_QUERY_TOKENS, maxTokens),
+        passage: Math.min(MAX_PASSAGE_TOKENS, maxTokens),
+      },
+      precision: 'float32',
+      batchInvariant: true,
+    },
+    maxPositions,
+  };
+}
+
+function findGraph(folder: string): string {
+  const candidates = GRAPH_NAMES.map((name) => join(folder, name));
+  const found = candidates.find((path) => existsSync(path));
+  if (found !== undefined) return found;
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${folder} has no ONNX graph: looked for ${candidates.join(', ')}. ` +
+      `Import a safetensors checkpoint with \`trawl model add ${folder}\`, or export a graph into the folder, for example with ` +
+      'optimum-cli export onnx --task feature-extraction.',
+  );
+}
+
+function readDimension(folder: string, config: JsonObject): number {
+  const dimension = config.hidden_size ?? config.dim;
+  if (Number.isSafeInteger(dimension) && (dimension as number) > 0) return dimension as number;
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${join(folder, 'config.json')} has no hidden_size. Check that it is the config of an encoder.`,
+  );
+}
+
+interface Modules {
+  /** Class names, in order. */
+  readonly names: readonly string[];
+  /** Relative folder of the Pooling module's config; null if modules.json does not name one. */
+  readonly pooling: string | null;
+}
+
+/** The sentence-transformers modules; null for a plain Transformers folder. */
+async function readModules(folder: string): Promise<Modules | null> {
+  const path = join(folder, 'modules.json');
+  const modules = await readJsonIfPresent(path);
+  if (modules === undefined) return null;
+  if (!Array.isArray(modules)) throw new TrawlError('MODEL_INVALID', `${path} is not a list of modules.`);
+  const names = modules.map((module: { type?: unknown } | null) => String(module?.type).split('.').at(-1)!);
+  const unsupported = names.find((name) => !['Transformer', 'Pooling', 'Normalize'].includes(name));
+  if (unsupported !== undefined) {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${path} has a module ${unsupported}. Expected Transformer, Pooling or Normalize. ` +
+        'Export the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.',
+    );
+  }
+  const pooling = modules[names.indexOf('Pooling')] as { path?: unknown } | undefined;
+  if (pooling?.path === undefined) return { names, pooling: null };
+  const inner = normalize(String(pooling.path));
+  if (isAbsolute(inner) || inner.split(sep)[0] === '..') {
+    throw new TrawlError('MODEL_INVALID', `${path}: the path of the Pooling module must be inside the folder.`);
+  }
+  return { names, pooling: inner };
+}
+
+async function readPooling(folder: string, modules: Modules | null, family: ModelFamily | null): Promise<Pooling> {
+  const path = join(folder, modules?.pooling ?? '1_Pooling', 'config.json');
+  const config = await readJsonFileIfPresent(path);
+  if (config === null && typeof modules?.pooling === 'string') {
+    throw new TrawlError(
+      'MODEL_INVALID',
+      `${path} is missing, but modules.json names a Pooling module there. Download the model again with that folder.`,
+    );
+  }
+  if (config === null) return family?.pooling ?? 'mean';
+  const named: Readonly<Record<string, Pooling>> = { mean: 'mean', cls: 'cls', lasttoken: 'last' };
+  // Recent versions of sentence-transformers write the name of the mode, earlier versions a flag per mode.
+  const modes =
+    typeof config.pooling_mode === 'string'
+      ? [config.pooling_mode]
+      : Object.keys(config)
+          .filter((key) => key.startsWith('pooling_mode_') && config[key] === true)
+          .map((key) => key.slice('pooling_mode_'.length).replace(/_tokens?$/, ''));
+  const pooling = modes.length === 1 ? named[modes[0]!] : undefined;
+  if (pooling !== undefined) return pooling;
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} has the pooling ${modes.join(' + ') || '(none)'}. Expected one of ${Object.keys(named).join(', ')}.`,
+  );
+}
+
+async function readPrefixes(folder: string, family: ModelFamily | null): Promise<ModelIdentity['prefixes']> {
+  const config = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
+  const prompts = (config?.prompts ?? {}) as Readonly<Record<string, unknown>>;
+  const prompt = (...names: string[]) => {
+    const name = names.find((candidate) => typeof prompts[candidate] === 'string' && prompts[candidate] !== '');
+    return name === undefined ? '' : (prompts[name] as string);
+  };
+  const stated = { query: prompt('query'), passage: prompt('passage', 'document', 'corpus') };
+  // Recent versions write empty prompts for every model, which say nothing about its prefixes.
+  if (stated.query !== '' || stated.passage !== '') return stated;
+  return family?.prefixes ?? { query: '', passage: '' };
+}
+
+async function readSimilarity(folder: string, normalizes: boolean): Promise<Metric> {
+  const config = await readJsonFileIfPresent(join(folder, 'config_sentence_transformers.json'));
+  switch (config?.similarity_fn_name) {
+    case 'euclidean':
+      return 'l2';
+    case 'cosine':
+      // On unit vectors both are equal, and the inner product is cheaper.
+      return normalizes ? 'inner-product' : 'cosine';
+    default:
+      return 'inner-product';
+  }
+}
+
+/** The token limit that the folder's files state, at most the number of positions. */
+export async function readMaxTokens(folder: string, maxPositions: number | null): Promise<number> {
+  const sentence = await readJsonFileIfPresent(join(folder, 'sentence_bert_config.json'));
+  const tokenizer = await readJsonFileIfPresent(join(folder, 'tokenizer_config.json'));
+  // sentence-transformers also uses the first limit that is stated.
+  const stated = [sentence?.max_seq_length, tokenizer?.model_max_length].find(
+    (value) => Number.isSafeInteger(value) && (value as number) > 2,
+  );
+  return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions ?? Number.POSITIVE_INFINITY);
+}
+
+/** Maximum number of tokens according to the config's position table; null if not stated. */
+export function positionsOf(config: JsonObject): number | null {
+  const positions = config.max_position_embeddings;
+  if (!Number.isSafeInteger(positions) || (positions as number) < 4) return null;
+  // The RoBERTa family numbers positions from the padding token's position + 1.
+  const offset = /roberta/.test(String(config.model_type)) ? Number(config.pad_token_id ?? 1) + 1 : 0;
+  return (positions as number) - offset;
+}

@@ -1,0 +1,243 @@
+import { bug, TrawlError } from '../../errors.ts';
+import type { CudaDevices } from '../inference/device.ts';
+import { valuesPerInput } from '../inference/pooling.ts';
+import type { ModelFolder } from '../model/model-folder.ts';
+import type { EncodeResult } from '../text-encoder.ts';
+import type { WorkInput } from '../tokenizer/text-pair.ts';
+import { ChunkSizer } from './chunk-size.ts';
+import { type CallOptions, type Chunk, EncodeCall, type PoolUser, type Slice } from './encode-call.ts';
+import type { WorkerDevice } from './encoder-messages.ts';
+import { EncoderThread } from './encoder-thread.ts';
+import { WaitingTexts } from './waiting-texts.ts';
+
+/** A thread that dies this many times without finishing a chunk is not restarted. */
+const MAX_DEATHS_IN_A_ROW = 3;
+
+/** Tokens of one padded batch on a GPU. */
+const CUDA_BATCH_TOKENS = 16_384;
+
+export interface EncoderPoolOptions {
+  /** Its prefixes and token limits are ignored; each call has its own (`CallOptions`). */
+  readonly model: ModelFolder;
+  /** Number of worker threads: at least 1 on the CPU, one per device on CUDA. */
+  readonly workers: number;
+  /** The CUDA device of each thread; null (default) for the CPU. */
+  readonly cudaDevices?: CudaDevices;
+  /** See `OnnxSessionOptions`; default false. */
+  readonly shareWeights?: boolean;
+  /**
+   * Whether threads run the grouping trial before they are ready instead of with the first texts of equal length (`RunOptions`).
+   * For servers. Default: false.
+   */
+  readonly longLived?: boolean;
+  /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null on the CPU, 16,384 on CUDA. */
+  readonly batchTokens?: number | null;
+  /** The file that each thread runs; replaceable for tests. */
+  readonly workerUrl?: URL;
+}
+
+/**
+ * One model on worker threads, each with a single-threaded session or one CUDA device. On the CPU every text runs unpadded, so that
+ * the bits of its vector do not depend on the other texts or the number of threads. It runs alone, or with texts of equal length if a
+ * trial has shown that this does not change the bits either (`grouping-trial.ts`).
+ *
+ * Calls share the threads (`waiting-texts.ts`): small calls share a chunk, and a large call does not delay the others. Several
+ * encoders may use one pool (`encoder-pools.ts`); each is a `PoolUser`.
+ *
+ * An idle pool does not keep the process alive. A process that exits while a pool is busy first waits for the running chunks,
+ * because onnxruntime would abort it (`run-gate.ts`). Only `close` frees the memory.
+ */
+export class EncoderPool {
+  /** Values per text or pair. */
+  readonly dimension: number;
+  readonly #options: EncoderPoolOptions;
+  /** Null: texts run unpadded. */
+  readonly #batchTokens: number | null;
+  readonly #sizer: ChunkSizer;
+  /** Null for a thread that died too often. */
+  readonly #threads: (EncoderThread | null)[];
+  readonly #deathsInARow: number[];
+  readonly #waiting: WaitingTexts;
+  /** Texts whose thread died. Each is retried alone, so that only the text that kills its thread again is lost. */
+  readonly #retries: Slice[] = [];
+  /**
+   * Whether threads count the tokens of waiting texts. Only texts with known token counts can be grouped by length. False once the
+   * grouping trial has failed, and for padded batches, which are not grouped.
+   */
+  #countsTokens: boolean;
+  #separator: string | null = null;
+  #opened = false;
+  #closed: Promise<void> | null = null;
+  #failure: TrawlError | null = null;
+
+  private constructor(options: EncoderPoolOptions) {
+    const { model, cudaDevices = null } = options;
+    this.dimension = valuesPerInput(model);
+    this.#options = options;
+    this.#batchTokens =
+      options.batchTokens !== undefined ? options.batchTokens : cudaDevices === null ? null : CUDA_BATCH_TOKENS;
+    this.#sizer = new ChunkSizer(this.#batchTokens);
+    this.#waiting = new WaitingTexts(this.#sizer);
+    this.#countsTokens = this.#batchTokens === null;
+    this.#deathsInARow = new Array<number>(options.workers).fill(0);
+    this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
+  }
+
+  /** Starts the threads and waits until each has loaded the model. Errors: CONFIG_INVALID, MODEL_INVALID, DEVICE_UNAVAILABLE. */
+  static async open(options: EncoderPoolOptions): Promise<EncoderPool> {
+    if (!Number.isSafeInteger(options.workers) || options.workers < 1) {
+      throw new TrawlError('CONFIG_INVALID', `workers is ${options.workers}; it must be a whole number from 1.`);
+    }
+    const devices = options.cudaDevices?.length ?? options.workers;
+    if (devices !== options.workers) throw bug(`${options.workers} workers for ${devices} CUDA devices`);
+    const pool = new EncoderPool(options);
+    const started = await Promise.allSettled(pool.#threads.map((thread) => thread!.ready));
+    const failed = started.find((result) => result.status === 'rejected');
+    const error: unknown = failed?.reason ?? pool.#failure;
+    if (error === null) {
+      const [first] = started;
+      if (first?.status === 'fulfilled') pool.#separator = first.value;
+      pool.#opened = true;
+      return pool;
+    }
+    await pool.close();
+    throw error;
+  }
+
+  /** Set when every thread died too often: all texts fail until the pool is opened again. */
+  get failure(): TrawlError | undefined {
+    return this.#failure ?? undefined;
+  }
+
+  /** See `TextEncoder.separator`. */
+  get separator(): string | null {
+    return this.#separator;
+  }
+
+  /** Expected time until the waiting texts of all users are done, in milliseconds; 0 before the first measurement. */
+  get expectedWaitMs(): number {
+    const threads = Math.max(1, this.#threads.filter((thread) => thread !== null).length);
+    return this.#sizer.expectedMs(this.#waiting.weight) / threads;
+  }
+
+  /** Embeds texts or, with a cross-encoder, scores pairs: the vector of a pair holds its scores. */
+  async encode(inputs: readonly WorkInput[], options: CallOptions): Promise<EncodeResult> {
+    if (this.#closed !== null) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    const call = new EncodeCall(inputs, options, this.dimension, this.#sizer);
+    if (call.hasWork) this.#waiting.add(call);
+    this.#dispatch();
+    return call.result;
+  }
+
+  /** Rejects the calls of one user that still have waiting texts. A call whose texts are all in running chunks finishes. */
+  cancelWaiting(user: PoolUser): void {
+    for (const call of this.#waiting.takeCalls(user)) call.cancel(CLOSED_EARLY);
+    for (const { call } of this.#retries) if (call.user === user) call.cancel(CLOSED_EARLY);
+  }
+
+  /** Rejects waiting calls, waits for the running chunks and ends the threads. Safe to call twice. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const waiting = [...this.#waiting.takeCalls(), ...this.#retries.splice(0).map(({ call }) => call)];
+    for (const call of waiting) call.cancel(CLOSED_EARLY);
+    await Promise.all(this.#threads.map((thread) => thread?.close()));
+  }
+
+  /** Gives chunks to idle threads. */
+  #dispatch(): void {
+    if (this.#failure !== null) this.#failWaiting(this.#failure);
+    for (const thread of this.#threads) {
+      if (thread === null || !thread.isIdle) continue;
+      const chunk = this.#nextRetry() ?? this.#waiting.nextChunk(this.#threads.length, this.#countsTokens);
+      if (chunk === null) return;
+      chunk.slices[0]!.call.user.chunks++;
+      thread.encode(chunk);
+    }
+  }
+
+  #nextRetry(): Chunk | null {
+    let slice = this.#retries.shift();
+    while (slice?.call.isSettled === true) slice = this.#retries.shift();
+    return slice === undefined ? null : { slices: [slice], weight: slice.weight, isGrouped: false, uncounted: [] };
+  }
+
+  #startThread(place: number): EncoderThread {
+    const { workerUrl = new URL('./encoder-worker.js', import.meta.url), model, cudaDevices = null } = this.#options;
+    const device: WorkerDevice = {
+      cudaDevice: cudaDevices?.[place] ?? null,
+      shareWeights: this.#options.shareWeights ?? false,
+      triesGrouping: (this.#options.longLived ?? false) && this.#batchTokens === null,
+      batchTokens: this.#batchTokens,
+    };
+    const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {
+      onIdle: () => {
+        // `close` does not end a busy thread; a thread that was busy ends here, after its chunk.
+        if (this.#closed !== null) void thread.close();
+        else this.#dispatch();
+      },
+      // The chunk's `uncounted` texts still wait; now they can join a length bucket.
+      onCounted: (chunk, tokens) => this.#waiting.setTokens(chunk.uncounted, tokens),
+      onEncoded: (chunk, encoded) => {
+        this.#deathsInARow[place] = 0;
+        this.#sizer.observe(chunk.weight, encoded.elapsedMs, chunk.isGrouped);
+        this.#countsTokens &&= encoded.canGroup !== false;
+        let offset = 0;
+        for (const slice of chunk.slices) {
+          slice.call.user.texts += slice.inputs.length;
+          slice.call.accept(slice, encoded, offset);
+          offset += slice.inputs.length;
+        }
+      },
+      onDied: (chunk, error) => this.#threadDied(place, chunk, error),
+    });
+    return thread;
+  }
+
+  #threadDied(place: number, chunk: Chunk | null, error: TrawlError): void {
+    const failure = asEncodingFailure(error);
+    this.#threads[place] = null;
+    const slices = chunk?.slices ?? [];
+    const texts = slices.reduce((sum, { inputs }) => sum + inputs.length, 0);
+    if (texts > 1 && this.#closed === null) this.#retries.push(...slices.flatMap(singleTexts));
+    else for (const slice of slices) slice.call.fail(slice, failure);
+    if (this.#closed !== null) return;
+    if (!this.#opened) {
+      // `open` reports it; a thread that cannot start is not restarted.
+      this.#failure = failure;
+      return;
+    }
+    this.#deathsInARow[place]!++;
+    if (this.#deathsInARow[place]! < MAX_DEATHS_IN_A_ROW) this.#threads[place] = this.#startThread(place);
+    else if (this.#threads.every((thread) => thread === null)) {
+      this.#failure = failure;
+      this.#failWaiting(failure);
+    }
+    // Another thread may be idle.
+    this.#dispatch();
+  }
+
+  /** Fails every waiting text, because no thread is left. */
+  #failWaiting(error: TrawlError): void {
+    for (const slice of this.#retries.splice(0)) slice.call.fail(slice, error);
+    for (const call of this.#waiting.takeCalls()) {
+      for (const bucket of [...call.buckets()]) call.fail(call.takeSlice(bucket, Number.POSITIVE_INFINITY), error);
+    }
+  }
+}
+
+const CLOSED_EARLY = 'The encoder was closed before all texts were started.';
+
+function singleTexts({ call, indexes, inputs, weight }: Slice): Slice[] {
+  return indexes.map((index, i) => ({ call, indexes: [index], inputs: [inputs[i]!], weight: weight / inputs.length }));
+}
+
+function asEncodingFailure(error: TrawlError): TrawlError {
+  return new TrawlError('ENCODING_FAILED', `${error.message} The text was not encoded; send it again.`, {
+    details: error.details,
+    cause: error,
+  });
+}

@@ -1,0 +1,74 @@
+import { EncoderPool, type EncoderPoolOptions } from './encoder-pool.ts';
+
+/** One encoder's use of a pool. */
+export interface PoolLease {
+  readonly pool: EncoderPool;
+  /** The last release closes the pool and waits until it is closed. Call it once. */
+  release(): Promise<void>;
+}
+
+interface SharedPool {
+  readonly opening: Promise<EncoderPool>;
+  /** Set once the pool is open. */
+  pool?: EncoderPool;
+  users: number;
+}
+
+/**
+ * The encoder pools of a server. Encoders of the same model share one pool, so that its workers and weights exist once, however
+ * many indexes use the model. The key is the model's checksum (graph, external data, tokenizer) with the settings that decide how
+ * the workers run it: output, pooling, normalisation, dimension, workers, devices and `shareWeights`. Name, prefixes, token limits
+ * and truncation belong to each encoder and may differ.
+ *
+ * Pools are reference-counted: encoders that open at the same time share one opening, a reloaded index shares the pool of the index
+ * that it replaces, and the last user closes the pool. A failed pool gets no new users.
+ */
+export class EncoderPools {
+  readonly #shared = new Map<string, SharedPool>();
+
+  /** Pools that are open or opening. */
+  get size(): number {
+    return this.#shared.size;
+  }
+
+  /** Errors: those of `EncoderPool.open`; every encoder that waits for the same opening gets the error. */
+  async lease(options: EncoderPoolOptions): Promise<PoolLease> {
+    const key = keyOf(options);
+    const found = this.#shared.get(key);
+    const shared = found === undefined || found.pool?.failure !== undefined ? this.#open(key, options) : found;
+    shared.users++;
+    const pool = await shared.opening;
+    return { pool, release: () => this.#release(key, shared, pool) };
+  }
+
+  #open(key: string, options: EncoderPoolOptions): SharedPool {
+    const shared: SharedPool = { opening: EncoderPool.open(options), users: 0 };
+    this.#shared.set(key, shared);
+    shared.opening.then(
+      (pool) => (shared.pool = pool),
+      () => this.#forget(key, shared),
+    );
+    return shared;
+  }
+
+  async #release(key: string, shared: SharedPool, pool: EncoderPool): Promise<void> {
+    shared.users--;
+    if (shared.users > 0) return;
+    this.#forget(key, shared);
+    await pool.close();
+  }
+
+  /** Keeps the entry if a new pool has replaced a failed one. */
+  #forget(key: string, shared: SharedPool): void {
+    if (this.#shared.get(key) === shared) this.#shared.delete(key);
+  }
+}
+
+function keyOf({ model, workerUrl, ...run }: EncoderPoolOptions): string {
+  const { sha256, pooling, normalize, dimension, fullDimension } = model.identity;
+  const { kind, graphOutput } = model;
+  return JSON.stringify([
+    [sha256, kind, graphOutput, pooling, normalize, dimension, fullDimension],
+    [run.workers, run.cudaDevices, run.shareWeights, run.longLived, run.batchTokens, workerUrl?.href],
+  ]);
+}

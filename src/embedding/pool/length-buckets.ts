@@ -1,0 +1,97 @@
+import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
+import type { WorkInput } from '../tokenizer/text-pair.ts';
+
+/** Bucket of the texts whose tokens are not counted, or whose token count is outside the grouped range. */
+export const UNCOUNTED = 0;
+
+/** A longer text is assumed to have more than `MAX_GROUPED_TOKENS` tokens and is not counted. */
+const MAX_CHARACTERS = MAX_GROUPED_TOKENS * 8;
+
+/** States of a text. Only texts with `NOT_COUNTED` are in the bucket `UNCOUNTED`. */
+const NOT_COUNTED = 0;
+const COUNTED = 1;
+const TAKEN = 2;
+
+/**
+ * The waiting texts of one call by token count: bucket n has the texts of n tokens. All texts start in `UNCOUNTED`, in the order
+ * of the call. A text is identified by its index in the call.
+ */
+export class LengthBuckets {
+  readonly #inputs: readonly WorkInput[];
+  readonly #states: Uint8Array;
+  readonly #counted = new Map<number, number[]>();
+  /** First text in `UNCOUNTED`. */
+  #firstUncounted = 0;
+  /** First text that `takeUncounted` has not considered. */
+  #nextToCount = 0;
+  #uncounted: number;
+  #size: number;
+
+  constructor(inputs: readonly WorkInput[]) {
+    this.#inputs = inputs;
+    this.#states = new Uint8Array(inputs.length);
+    this.#uncounted = inputs.length;
+    this.#size = inputs.length;
+  }
+
+  /** Texts in all buckets. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Texts in one bucket. */
+  textCount(bucket: number): number {
+    return bucket === UNCOUNTED ? this.#uncounted : (this.#counted.get(bucket)?.length ?? 0);
+  }
+
+  /** Buckets with texts, counted ones first. */
+  *keys(): Iterable<number> {
+    yield* this.#counted.keys();
+    if (this.#uncounted > 0) yield UNCOUNTED;
+  }
+
+  /** Takes the first text of a bucket, which must not be empty. */
+  take(bucket: number): number {
+    const texts = this.#counted.get(bucket);
+    const text = bucket === UNCOUNTED ? this.#firstUncounted : texts!.shift()!;
+    if (texts?.length === 0) this.#counted.delete(bucket);
+    this.#states[text] = TAKEN;
+    this.#size--;
+    if (bucket === UNCOUNTED) this.#uncounted--;
+    this.#advance();
+    return text;
+  }
+
+  /** Up to `max` short texts of `UNCOUNTED`, each returned once. They stay in the bucket until `setTokens`. */
+  takeUncounted(max: number): number[] {
+    const texts: number[] = [];
+    for (; this.#nextToCount < this.#inputs.length && texts.length < max; this.#nextToCount++) {
+      if (this.#states[this.#nextToCount] === NOT_COUNTED && isShort(this.#inputs[this.#nextToCount]!)) {
+        texts.push(this.#nextToCount);
+      }
+    }
+    return texts;
+  }
+
+  /** Moves a waiting text to the bucket of its token count. `tokens`: 0 if tokenising failed. */
+  setTokens(text: number, tokens: number): void {
+    if (this.#states[text] !== NOT_COUNTED || tokens < MIN_GROUPED_TOKENS || tokens > MAX_GROUPED_TOKENS) return;
+    this.#states[text] = COUNTED;
+    this.#uncounted--;
+    const texts = this.#counted.get(tokens);
+    if (texts === undefined) this.#counted.set(tokens, [text]);
+    else texts.push(text);
+    this.#advance();
+  }
+
+  #advance(): void {
+    while (this.#firstUncounted < this.#inputs.length && this.#states[this.#firstUncounted] !== NOT_COUNTED) {
+      this.#firstUncounted++;
+    }
+  }
+}
+
+function isShort(input: WorkInput): boolean {
+  if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
+  return 'question' in input && input.question.length + input.query.length <= MAX_CHARACTERS;
+}

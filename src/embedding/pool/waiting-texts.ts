@@ -1,0 +1,161 @@
+import { CallOrder } from './call-order.ts';
+import type { ChunkSizer } from './chunk-size.ts';
+import type { Chunk, EncodeCall, PoolUser, Slice } from './encode-call.ts';
+import { UNCOUNTED } from './length-buckets.ts';
+
+/**
+ * Largest number of waiting texts whose tokens a thread counts before it encodes a chunk. Counting delays the chunk: tokenising takes
+ * about 10 µs per text.
+ */
+const MAX_COUNTED_PER_CHUNK = 256;
+
+/**
+ * While at most this many other calls per thread wait, a small call (at most one text per thread) begins a chunk of the size for
+ * single texts. The larger chunk for a group would delay its answer.
+ */
+const FEW_CALLS_PER_THREAD = 4;
+
+/**
+ * The texts that no thread has received. A chunk begins with texts of the next call (`call-order.ts`) and is filled with texts of
+ * the same token count from all calls, which run together.
+ */
+export class WaitingTexts {
+  readonly #sizer: ChunkSizer;
+  readonly #order = new CallOrder();
+  /** The calls that have texts in each bucket; the next to get a share is first. */
+  readonly #buckets = new Map<number, Set<EncodeCall>>();
+  /** Calls that may have texts to count. */
+  readonly #uncounted = new Set<EncodeCall>();
+  #weight = 0;
+
+  constructor(sizer: ChunkSizer) {
+    this.#sizer = sizer;
+  }
+
+  /** Weight of all waiting texts; see `ChunkSizer.weight`. */
+  get weight(): number {
+    return this.#weight;
+  }
+
+  /** Adds a call that has work. */
+  add(call: EncodeCall): void {
+    call.onDropped = () => this.#drop(call);
+    this.#order.add(call);
+    this.#uncounted.add(call);
+    this.#enterBuckets(call);
+    call.user.waitingTexts += call.remainingTexts;
+    this.#weight += call.remainingWeight;
+  }
+
+  /** The next chunk for one of `threads` threads; null if no text waits. `countsTokens`: whether to count tokens of waiting texts. */
+  nextChunk(threads: number, countsTokens: boolean): Chunk | null {
+    const first = this.#order.next();
+    if (first === null) return null;
+    const [bucket = UNCOUNTED] = first.buckets();
+    const bucketCalls = this.#buckets.get(bucket)!;
+    const fillsChunk = first.remainingTexts > threads || this.#order.size - 1 > FEW_CALLS_PER_THREAD * threads;
+    const isGrouped = bucket !== UNCOUNTED && fillsChunk;
+    const target = this.#sizer.nextWeight(this.#weight, threads, isGrouped);
+    const share = target / bucketCalls.size;
+    const slices: Slice[] = [];
+    let weight = 0;
+    let texts = 0;
+    let call: EncodeCall | undefined = first;
+    do {
+      const slice = call.takeSlice(bucket, share);
+      bucketCalls.delete(call);
+      // Moves the call to the end: every call gets one share before any gets a second.
+      if (call.textsIn(bucket) > 0) bucketCalls.add(call);
+      if (call.hasWork) this.#order.start(call);
+      else this.#forget(call);
+      call.user.waitingTexts -= slice.indexes.length;
+      slices.push(slice);
+      weight += slice.weight;
+      texts += slice.indexes.length;
+      [call] = bucketCalls;
+      // A chunk of the target weight has about texts * target / weight texts. If at most half as many are left, they join this chunk.
+    } while (call !== undefined && (weight < target || isRemnant(bucketCalls, bucket, (texts * target) / weight / 2)));
+    if (bucketCalls.size === 0) this.#buckets.delete(bucket);
+    this.#weight -= weight;
+    if (!countsTokens) this.#uncounted.clear();
+    return { slices, weight, isGrouped, uncounted: this.#takeUncounted() };
+  }
+
+  /** Stores the token counts of a chunk's `uncounted`; 0 means that tokenising failed. */
+  setTokens(slices: readonly Slice[], tokens: Int32Array): void {
+    let offset = 0;
+    for (const slice of slices) {
+      const { call, indexes } = slice;
+      call.setTokens(slice, tokens, offset);
+      if (call.textsIn(UNCOUNTED) === 0) this.#leaveBucket(call, UNCOUNTED);
+      if (call.hasWork) this.#enterBuckets(call);
+      offset += indexes.length;
+    }
+  }
+
+  /** Removes and returns all calls, or those of one user. */
+  takeCalls(user?: PoolUser): EncodeCall[] {
+    const calls = this.#order.calls(user);
+    for (const call of calls) {
+      this.#remove(call);
+      call.onDropped = null;
+    }
+    return calls;
+  }
+
+  #drop(call: EncodeCall): void {
+    call.user.droppedTexts += call.remainingTexts;
+    this.#remove(call);
+  }
+
+  #remove(call: EncodeCall): void {
+    call.user.waitingTexts -= call.remainingTexts;
+    this.#weight -= call.remainingWeight;
+    this.#forget(call);
+    for (const bucket of call.buckets()) this.#leaveBucket(call, bucket);
+  }
+
+  /** Removes a call from the order and from counting. Without a reference to the call, its texts and vectors can be freed. */
+  #forget(call: EncodeCall): void {
+    this.#uncounted.delete(call);
+    this.#order.delete(call);
+  }
+
+  #takeUncounted(): Slice[] {
+    const slices: Slice[] = [];
+    let room = MAX_COUNTED_PER_CHUNK;
+    for (const call of this.#uncounted) {
+      const slice = call.takeUncounted(room);
+      if (slice !== null) slices.push(slice);
+      room -= slice?.indexes.length ?? 0;
+      if (room === 0) break;
+      this.#uncounted.delete(call);
+    }
+    return slices;
+  }
+
+  #enterBuckets(call: EncodeCall): void {
+    for (const bucket of call.buckets()) {
+      const calls = this.#buckets.get(bucket);
+      if (calls === undefined) this.#buckets.set(bucket, new Set([call]));
+      else calls.add(call);
+    }
+  }
+
+  #leaveBucket(call: EncodeCall, bucket: number): void {
+    const calls = this.#buckets.get(bucket);
+    calls?.delete(call);
+    if (calls?.size === 0) this.#buckets.delete(bucket);
+  }
+}
+
+/** Whether at most `few` texts are left in a bucket of counted texts, too few for a chunk of their own. */
+function isRemnant(calls: Iterable<EncodeCall>, bucket: number, few: number): boolean {
+  if (bucket === UNCOUNTED) return false;
+  let rest = 0;
+  for (const call of calls) {
+    rest += call.textsIn(bucket);
+    if (rest > few) return false;
+  }
+  return true;
+}

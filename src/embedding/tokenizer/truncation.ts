@@ -1,0 +1,118 @@
+import {
+  composeText,
+  type EncoderInput,
+  type QuestionAndQuery,
+  questionAndQuery,
+  type TruncateSide,
+  type Truncation,
+} from '../text-encoder.ts';
+import type { TextTokenizer } from './tokenizer.ts';
+
+/**
+ * Limit of the characters (UTF-16 units) that are read of a text, question or query: about 100 times what any token limit keeps. It
+ * bounds the time for a text without word boundaries.
+ */
+const MAX_CHARACTERS = 200_000;
+
+export interface TokenizeOptions {
+  /** Put before the text unchanged; must include the space that a model may expect. Its tokens count towards the limit. */
+  readonly prefix: string;
+  /** Token limit, special tokens included; larger than the number of special tokens. */
+  readonly maxTokens: number;
+  readonly truncate: TruncateSide;
+}
+
+export interface TokenizedText {
+  /** Special tokens included. */
+  readonly ids: readonly number[];
+  /** Token type of each token (0: first text of a pair, 1: second); absent if all are 0. */
+  readonly types?: readonly number[];
+  /** What truncation removed. */
+  readonly cut: Truncation;
+}
+
+/**
+ * Composes the text of an input, tokenises and truncates it. A question with its query becomes
+ * `{prefix}{question} [SEP] {query}` with one space on each side of the separator; a blank question is omitted.
+ *
+ * Only the first 200,000 characters of a text or a question are read; a longer one counts as truncated.
+ *
+ * Truncation `tail` keeps the first tokens and the final special tokens, as other retrieval servers do. `question` keeps the prefix
+ * and the whole query, and shortens the question from its end. If no token of the question would remain, the separator is removed
+ * too; if the query alone is too long, its end is removed.
+ */
+export function tokenizeInput(tokenizer: TextTokenizer, whole: EncoderInput, options: TokenizeOptions): TokenizedText {
+  const { prefix, truncate } = options;
+  const input = headOfInput(whole);
+  const room = Math.max(0, options.maxTokens - tokenizer.framingTokens);
+  const text = composeText(input, prefix, tokenizer.separator?.text ?? null);
+  const ids = tokenizer.contentIds(text, room);
+  if (ids.length <= room) return { ids: tokenizer.frame(ids), cut: input === whole ? 'nothing' : 'tail' };
+
+  const pair = truncate === 'question' ? questionAndQuery(input) : null;
+  if (pair === null) return { ids: tokenizer.frame(ids.slice(0, room)), cut: 'tail' };
+  const { ids: kept, cut } = shortenQuestion(tokenizer, pair, prefix, room);
+  return { ids: tokenizer.frame(kept), cut };
+}
+
+/** The input with each part shortened to `MAX_CHARACTERS`; the same object if nothing was shortened. */
+function headOfInput(input: EncoderInput): EncoderInput {
+  if (typeof input === 'string') return headOf(input);
+  const question = headOf(input.question);
+  const query = headOf(input.query);
+  return question === input.question && query === input.query ? input : { question, query };
+}
+
+/** The first `MAX_CHARACTERS` characters. */
+export function headOf(text: string): string {
+  if (text.length <= MAX_CHARACTERS) return text;
+  // Never splits a surrogate pair.
+  const endsInHighSurrogate = /[\uD800-\uDBFF]/.test(text.charAt(MAX_CHARACTERS - 1));
+  return text.slice(0, endsInHighSurrogate ? MAX_CHARACTERS - 1 : MAX_CHARACTERS);
+}
+
+/** Shortens the question of a composed text, which has more than `room` ids, so that at most `room` ids remain. */
+function shortenQuestion(
+  tokenizer: TextTokenizer,
+  input: QuestionAndQuery,
+  prefix: string,
+  room: number,
+): { ids: number[]; cut: Truncation } {
+  const { head, tail } = splitAtSeparator(tokenizer, input, prefix, room);
+  const headRoom = room - tail.length;
+  const prefixTokens = tokenizer.contentIds(prefix, room).length;
+  if (headRoom > prefixTokens) return { ids: [...head.slice(0, headRoom), ...tail], cut: 'question' };
+  const ids = tokenizer.contentIds(prefix + input.query, room);
+  return { ids: ids.slice(0, room), cut: ids.length > room ? 'question-and-tail' : 'question' };
+}
+
+/**
+ * Splits the composed text's ids before the separator. Both parts are exact only up to `room` ids; of a longer tail the caller uses
+ * only the length.
+ */
+function splitAtSeparator(
+  tokenizer: TextTokenizer,
+  input: QuestionAndQuery,
+  prefix: string,
+  room: number,
+): { head: number[]; tail: number[] } {
+  const separator = tokenizer.separator;
+  if (tokenizer.splitsAtWhitespace) {
+    const query = tokenizer.contentIds(input.query, room);
+    const tail = separator === null ? query : [separator.id, ...query];
+    return { head: tokenizer.contentIds(prefix + input.question, room), tail };
+  }
+  // With other tokenizers, a part may have different ids alone and within the text, so the whole text is tokenised and split at the
+  // separator. Question and query may contain separators too. Without a separator, the query is the rest after the question.
+  const text = composeText(input, prefix, separator?.text ?? null);
+  const ids = tokenizer.contentIds(text, Number.POSITIVE_INFINITY);
+  if (separator === null) {
+    const start = tokenizer.contentIds(prefix + input.question, Number.POSITIVE_INFINITY).length;
+    return { head: ids.slice(0, start), tail: ids.slice(start) };
+  }
+  const isSeparator = (id: number) => id === separator.id;
+  const separatorsInQuery = tokenizer.contentIds(input.query, Number.POSITIVE_INFINITY).filter(isSeparator).length;
+  const separators = ids.flatMap((id, at) => (isSeparator(id) ? [at] : []));
+  const start = separators[separators.length - 1 - separatorsInQuery] ?? 0;
+  return { head: ids.slice(0, start), tail: ids.slice(start) };
+}

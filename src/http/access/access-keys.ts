@@ -1,0 +1,77 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { TrawlError } from '../../errors.ts';
+
+/** `read` allows searching and metrics, `admin` everything. */
+const SCOPES = ['read', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+interface KnownKey {
+  readonly scope: Scope;
+  readonly sha256: Buffer;
+}
+
+const LINE = /^([a-z]+):([\x21-\x7e]+)$/;
+/** Shorter keys can be guessed. */
+const MIN_KEY_CHARACTERS = 16;
+const BEARER = /^bearer +([\x21-\x7e]+) *$/i;
+
+/** The API keys that a server accepts. Only their hashes are kept in memory. */
+export class AccessKeys {
+  #keys: readonly KnownKey[];
+
+  private constructor(keys: readonly KnownKey[]) {
+    this.#keys = keys;
+  }
+
+  /**
+   * Parses lines of `scope:key`; ignores blank lines and comments (#).
+   *
+   * @param where the name of the source, for messages. Messages never repeat a line, which may contain a key.
+   * @throws TrawlError CONFIG_INVALID.
+   */
+  static parse(text: string, where: string): AccessKeys {
+    const keys = text.split(/\r?\n/).flatMap((line, i): KnownKey[] => {
+      const trimmed = line.trim();
+      if (trimmed === '' || trimmed.startsWith('#')) return [];
+      const [, scope, key] = LINE.exec(trimmed) ?? [];
+      const invalid = (expected: string): TrawlError =>
+        new TrawlError('CONFIG_INVALID', `${where}, line ${i + 1}: ${expected}.`, { details: { line: i + 1 } });
+      if (scope === undefined || key === undefined) throw invalid('expected scope:key, in ASCII without spaces');
+      if (!isScope(scope)) throw invalid(`expected the scope ${SCOPES.join(' or ')}`);
+      if (key.length < MIN_KEY_CHARACTERS) {
+        throw invalid(`the key has ${key.length} characters; expected at least ${MIN_KEY_CHARACTERS}`);
+      }
+      return [{ scope, sha256: sha256(key) }];
+    });
+    if (keys.length === 0) {
+      throw new TrawlError('CONFIG_INVALID', `${where}: no key found. Expected lines of scope:key, such as read:….`);
+    }
+    return new AccessKeys(keys);
+  }
+
+  get count(): number {
+    return this.#keys.length;
+  }
+
+  replaceBy(others: AccessKeys): void {
+    this.#keys = others.#keys;
+  }
+
+  /** The scope of the key in an Authorization header; null for a wrong or missing key. A key with both scopes has `admin`. */
+  scopeOf(authorization: string | undefined): Scope | null {
+    const given = BEARER.exec(authorization ?? '')?.[1];
+    if (given === undefined) return null;
+    const hash = sha256(given);
+    // Compares every key, each in constant time, so that the time reveals nothing about the keys.
+    const scopes = this.#keys.map(({ scope, sha256: known }) => (timingSafeEqual(known, hash) ? scope : null));
+    return scopes.includes('admin') ? 'admin' : scopes.includes('read') ? 'read' : null;
+  }
+}
+
+function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text);
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,76 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { TrawlError } from '../../errors.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { AccessKeys } from './access-keys.ts';
+
+/** Who may call a route if the server has keys: everyone, clients with a key, or clients with an admin key. */
+export type Access = 'open' | 'read' | 'admin';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Default: read. */
+    access?: Access;
+    /** The only dialect of the route, which decides the format of errors; null if the body decides. */
+    onlyDialect?: Dialect | null;
+  }
+}
+
+/** Headers that browsers and proxies add. A request with one of them may come from another machine or another site. */
+const BROWSER_OR_PROXY_HEADERS = [
+  'origin',
+  'sec-fetch-site',
+  'forwarded',
+  'x-forwarded-for',
+  'x-real-ip',
+  'via',
+] as const;
+
+/**
+ * Checks the API key before the body is read. A server without keys lets everyone search, and accepts administration only
+ * from clients on the same machine that are neither a browser nor a proxy.
+ */
+export function installAccess(app: FastifyInstance, keys: AccessKeys | null): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { access = 'read', onlyDialect = null } = request.routeOptions.config;
+    if (access === 'open') return;
+    request.dialect = onlyDialect;
+    if (keys === null) {
+      if (access === 'admin') requireThisMachine(request);
+      return;
+    }
+    requireKey(keys, access, request, reply);
+  });
+}
+
+function requireThisMachine({ headers, raw }: FastifyRequest): void {
+  const isForwarded = BROWSER_OR_PROXY_HEADERS.some((name) => headers[name] !== undefined);
+  if (!isForwarded && isLoopback(raw.socket.remoteAddress)) return;
+  throw new TrawlError(
+    'FORBIDDEN',
+    'Administration requires an admin key (trawl serve --keys-file) or, without keys, a client on the same machine.',
+  );
+}
+
+export function isLoopback(address: string | undefined): boolean {
+  if (address === undefined) return false;
+  return address === '::1' || /^(::ffff:)?127\./.test(address);
+}
+
+function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: FastifyRequest, reply: FastifyReply): void {
+  const { authorization } = request.headers;
+  const scope = keys.scopeOf(authorization);
+  if (scope === null) {
+    const problem = authorization === undefined ? '' : ', error="invalid_token"';
+    reply.header('www-authenticate', `Bearer realm="trawl"${problem}`);
+    throw new TrawlError(
+      'UNAUTHORIZED',
+      authorization === undefined
+        ? 'This server requires an API key. Send the header "authorization: Bearer KEY".'
+        : 'The API key is not valid for this server. Expected the header "authorization: Bearer KEY" with one of its keys.',
+    );
+  }
+  if (access === 'admin' && scope !== 'admin') {
+    reply.header('www-authenticate', 'Bearer realm="trawl", error="insufficient_scope", scope="admin"');
+    throw new TrawlError('FORBIDDEN', 'This API key has the scope read, but this route requires the scope admin.');
+  }
+}

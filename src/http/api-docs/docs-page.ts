@@ -1,0 +1,111 @@
+type Json = Record<string, unknown>;
+
+interface Section {
+  readonly id: string;
+  readonly route: string;
+  readonly html: string;
+  readonly group: 'search' | 'info' | 'planned';
+}
+
+/** The OpenAPI document as an HTML page without scripts, in the search page's style; the search routes come first. */
+export function docsPage(document: Json): string {
+  const { title, version, summary } = document.info as Record<string, string>;
+  const paths = document.paths as Record<string, Record<string, Json>>;
+  const all = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => section(path, method, operation, document)),
+  );
+  const sections = (['search', 'info', 'planned'] as const).flatMap((group) =>
+    all.filter((each) => each.group === group),
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${text(title!)} API</title>
+<link rel="stylesheet" href="/page.css">
+<link rel="icon" href="/favicon.svg">
+</head>
+<body class="docs">
+<header><a class="brand" href="/"><img src="/favicon.svg" alt="" width="28" height="28"><span>${text(title!)}</span></a></header>
+<main>
+<h1>HTTP API, ${text(version!)}</h1>
+<p>${text(summary!)}. As OpenAPI 3.1: <a href="/docs/openapi.json">/docs/openapi.json</a>.</p>
+<nav aria-label="Routes"><ul>${sections.map(({ id, route }) => `<li><a href="#${id}">${route}</a></li>`).join('')}</ul></nav>
+${sections.map(({ html }) => html).join('\n')}
+</main>
+</body>
+</html>
+`;
+}
+
+function section(path: string, method: string, operation: Json, document: Json): Section {
+  const body = (operation.requestBody as { content: Record<string, Json> } | undefined)?.content['application/json'];
+  const schemas = schemasOf(body?.schema as Json | undefined, document);
+  const examples = Object.entries((body?.examples ?? {}) as Record<string, { summary?: string; value: unknown }>);
+  const formats = examples
+    .map(([name, example], i) => ({ name, ...example, fields: table(schemas[i]) }))
+    .filter(({ fields }) => fields !== '');
+  // The last format of a path is first on the page: most clients send it, because it accepts every body that no other accepts.
+  const parts = [...formats.slice(-1), ...formats.slice(0, -1)].map(({ name, summary = '', value, fields }) => {
+    const heading = formats.length === 1 ? '' : `<h3>${text(name)}</h3>\n<p>${text(summary)}</p>\n`;
+    return `${heading}${fields}\n<pre><code>${text(JSON.stringify(value, null, 2))}</code></pre>`;
+  });
+  const id = text(String(operation.operationId));
+  const route = `${method.toUpperCase()} ${text(path)}`;
+  const statuses = Object.entries(operation.responses as Record<string, { description: string }>);
+  const html = `<section>
+<h2 id="${id}">${route}</h2>
+<p>${text(String(operation.summary))}</p>
+${parts.join('\n')}
+<ul>${statuses.map(([status, { description }]) => `<li>${status}: ${text(description)}</li>`).join('')}</ul>
+</section>`;
+  const group =
+    examples.length === 0 || path.startsWith('/admin/') ? 'info' : formats.length === 0 ? 'planned' : 'search';
+  return { id, route, html, group };
+}
+
+/** The object schemas that a reference, or an anyOf of references, refers to. */
+function schemasOf(schema: Json | undefined, document: Json): Json[] {
+  if (schema === undefined) return [];
+  const { schemas } = document.components as { schemas: Record<string, Json> };
+  const refs = (schema.anyOf as Json[] | undefined) ?? [schema];
+  return refs.map(({ $ref }) => schemas[String($ref).split('/').at(-1)!] ?? {});
+}
+
+function table(schema: Json | undefined): string {
+  const properties = Object.entries((schema?.properties ?? {}) as Record<string, Json>);
+  if (properties.length === 0) return '';
+  const required = (schema?.required ?? []) as string[];
+  const rows = properties.map(([name, field]) => {
+    const fallback = required.includes(name) ? 'required' : JSON.stringify(field.default ?? null);
+    const cells = [
+      `<code>${text(name)}</code>`,
+      typeName(field),
+      `<code>${text(fallback)}</code>`,
+      descriptionOf(field),
+    ];
+    return `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`;
+  });
+  return `<table><thead><tr><th>Field</th><th>Type</th><th>Default</th><th>Meaning</th></tr></thead>
+<tbody>${rows.join('')}</tbody></table>`;
+}
+
+function descriptionOf(field: Json): string {
+  return text(typeof field.description === 'string' ? field.description : '');
+}
+
+function typeName(field: Json): string {
+  if (Array.isArray(field.enum)) return field.enum.map((each) => text(JSON.stringify(each))).join(' or ');
+  if (Array.isArray(field.anyOf)) return (field.anyOf as Json[]).map(typeName).join(' or ');
+  if (field.type === 'array') {
+    const items = typeName((field.items ?? {}) as Json);
+    return `list of ${items.includes(' or ') ? `(${items})` : items}`;
+  }
+  return text(String(field.type ?? 'any'));
+}
+
+function text(value: string): string {
+  return value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}

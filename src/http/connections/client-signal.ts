@@ -1,0 +1,69 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Deadline } from '../limits/deadline.ts';
+
+/**
+ * A signal that aborts when the client disconnects before its response is sent, or at the deadline, with the deadline's
+ * error as the reason.
+ *
+ * The request's own `close` event cannot be used: Node emits it as soon as the body has been read.
+ */
+export function clientSignal(request: IncomingMessage, response: ServerResponse, deadline?: Deadline): AbortSignal {
+  const controller = new AbortController();
+  const timer =
+    deadline === undefined
+      ? undefined
+      : setTimeout(() => controller.abort(deadline.error), Math.max(0, deadline.at - performance.now()));
+  onResponseEnd(request, response, () => {
+    clearTimeout(timer);
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}
+
+/**
+ * Calls `callback` once, when the response has been sent or the client has disconnected.
+ *
+ * A response emits `close` in both cases, unless it waits behind another response on the same connection and has no socket yet.
+ * For that case there is a listener on the socket's `close`.
+ */
+export function onResponseEnd(request: IncomingMessage, response: ServerResponse, callback: () => void): void {
+  const { socket } = request;
+  if (socket.destroyed || response.closed) {
+    callback();
+    return;
+  }
+  const registered = callbacksByResponse.get(response);
+  if (registered !== undefined) {
+    registered.push(callback);
+    return;
+  }
+  const callbacks = [callback];
+  const end = (): void => {
+    unfinished.delete(end);
+    response.off('close', end);
+    callbacksByResponse.delete(response);
+    for (const each of callbacks) each();
+  };
+  callbacksByResponse.set(response, callbacks);
+  const unfinished = unfinishedOn(socket);
+  unfinished.add(end);
+  response.once('close', end);
+}
+
+/** A response has one listener, which calls all of these. */
+const callbacksByResponse = new WeakMap<ServerResponse, (() => void)[]>();
+
+/** A connection has one listener, which calls these for its pipelined requests. */
+const unfinishedBySocket = new WeakMap<Socket, Set<() => void>>();
+
+function unfinishedOn(socket: Socket): Set<() => void> {
+  const registered = unfinishedBySocket.get(socket);
+  if (registered !== undefined) return registered;
+  const unfinished = new Set<() => void>();
+  unfinishedBySocket.set(socket, unfinished);
+  socket.once('close', () => {
+    for (const end of [...unfinished]) end();
+  });
+  return unfinished;
+}

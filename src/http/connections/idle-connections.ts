@@ -1,0 +1,95 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { onResponseEnd } from './client-signal.ts';
+
+/** If no connection arrives in this many iterations of the event loop, the kernel's queue is considered empty. */
+const ITERATIONS_WITHOUT_CONNECTION = 3;
+/** Longest time to accept connections, if they never stop arriving. */
+const MAX_ACCEPTING_MS = 3_000;
+/** Time for a client to send another request, whose response closes the connection with `connection: close`. */
+const IDLE_MS = 250;
+const CHECK_EVERY_MS = 25;
+
+interface Connection {
+  readonly socket: Socket;
+  /** Unanswered requests. */
+  requests: number;
+  /** When the last request ended, by `performance.now()`. */
+  idleSince: number;
+  /** Bytes read when the last request ended; more bytes are the beginning of another request. */
+  bytesOfRequests: number;
+}
+
+/**
+ * Closes the connections of a stopping server, each after a moment without requests. Node's own `closeIdleConnections` would
+ * close them immediately, losing requests in transit and the unsent rest of large responses, and would wait up to a minute
+ * for each connection that a browser opened in advance and never used.
+ */
+export class IdleConnections {
+  readonly #server: Server;
+  readonly #connections = new Map<string, Connection>();
+
+  constructor(server: Server) {
+    this.#server = server;
+    server.on('connection', (socket) => this.#add(socket));
+    // With TLS, requests arrive on a second socket object with the same address.
+    server.on('secureConnection', (socket: Socket) => this.#add(socket));
+    server.on('request', (request, response) => {
+      const connection = this.#connections.get(addressOf(request.socket));
+      if (connection === undefined) return;
+      connection.requests++;
+      onResponseEnd(request, response, () => {
+        connection.requests--;
+        connection.idleSince = performance.now();
+        connection.bytesOfRequests = connection.socket.bytesRead;
+      });
+    });
+    // Node would call its own when the server closes; see above.
+    server.closeIdleConnections = () => undefined;
+  }
+
+  /** Call it before the server closes: it closes idle connections until the server is closed. */
+  close(): void {
+    if (!this.#server.listening) return;
+    // setImmediate runs after the event loop has read the sockets, so that requests that have just arrived are counted.
+    const timer = setInterval(() => setImmediate(() => this.#closeIdle()), CHECK_EVERY_MS);
+    this.#server.once('close', () => clearInterval(timer));
+  }
+
+  #closeIdle(): void {
+    const latest = performance.now() - IDLE_MS;
+    for (const { socket, requests, idleSince, bytesOfRequests } of this.#connections.values()) {
+      if (requests === 0 && idleSince <= latest && socket.bytesRead <= bytesOfRequests) socket.destroy();
+    }
+  }
+
+  #add(socket: Socket): void {
+    const address = addressOf(socket);
+    const connection = { socket, requests: 0, idleSince: performance.now(), bytesOfRequests: socket.bytesRead };
+    this.#connections.set(address, connection);
+    socket.once('close', () => {
+      if (this.#connections.get(address) === connection) this.#connections.delete(address);
+    });
+  }
+}
+
+/**
+ * Accepts the connections in the kernel's queue. Await it before a server closes, because connections that are still queued then
+ * are reset, and Node accepts only one per iteration of the event loop. Do not await it after the server has begun to disconnect
+ * clients: they reconnect immediately.
+ */
+export async function acceptQueued(servers: readonly Server[]): Promise<void> {
+  let iterations = 0;
+  const onConnection = (): void => {
+    iterations = 0;
+  };
+  for (const server of servers) server.on('connection', onConnection);
+  const end = performance.now() + MAX_ACCEPTING_MS;
+  for (; iterations < ITERATIONS_WITHOUT_CONNECTION && performance.now() < end; iterations++) await nextIteration();
+  for (const server of servers) server.off('connection', onConnection);
+}
+
+function addressOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}

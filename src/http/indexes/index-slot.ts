@@ -1,0 +1,220 @@
+import { TrawlError } from '../../errors.ts';
+import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
+import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
+
+/** Stages of opening an index, in order. `reading` occurs only with --warm. */
+export const OPEN_STAGES = ['waiting', 'verifying', 'loading', 'mapping', 'reading', 'warming', 'ready'] as const;
+type OpenStage = (typeof OPEN_STAGES)[number];
+
+export interface OpenProgress {
+  readonly stage: OpenStage;
+  /** The stage in words, without paths. */
+  readonly doing: string;
+  /** Progress in bytes, if known. */
+  readonly done?: number;
+  readonly total?: number;
+}
+
+/** Locations of an index and its query encoder. */
+export interface IndexTarget {
+  readonly folder: string;
+  /** Folder or name of the query encoder. Default: the encoder recorded in the manifest. */
+  readonly model?: string | undefined;
+}
+
+export type OpenIndex = (
+  name: string,
+  target: IndexTarget,
+  report: (progress: OpenProgress) => void,
+) => Promise<Retriever>;
+
+/** A request's hold on a retriever, which stays open until it is released, even if a reload replaces it. */
+export interface Lease {
+  readonly retriever: Retriever;
+  release(): void;
+}
+
+/** An index must answer this query before it is ready; it exercises encoder, engine and passages. */
+const FIRST_QUERY = 'the first query';
+
+/**
+ * A named index of the server, whose retriever changes with each reload. A reload opens the new index and its encoder beside the
+ * old ones, lets the new index answer a query, and replaces the old index atomically. The old index is closed after its last
+ * request.
+ */
+export class IndexSlot {
+  readonly name: string;
+  readonly #open: OpenIndex | undefined;
+  #target: IndexTarget | undefined;
+  readonly #modelAtStart: string | undefined;
+  #current: LeasedRetriever | undefined;
+  /** Replaced retrievers that requests still use. */
+  readonly #draining = new Set<LeasedRetriever>();
+  /** Sum of the counters of closed retrievers. */
+  #past = NO_STATISTICS;
+  #progress: OpenProgress = { stage: 'waiting', doing: 'waiting for other indexes' };
+  /** Resolves when the loads requested so far have ended. */
+  #loads: Promise<unknown> = Promise.resolve();
+  #openedAt = 0;
+  #stopping = false;
+  #closed = false;
+
+  constructor(name: string, target?: IndexTarget, open?: OpenIndex) {
+    this.name = name;
+    this.#target = target;
+    this.#modelAtStart = target?.model;
+    this.#open = open;
+  }
+
+  get retriever(): Retriever | undefined {
+    return this.#current?.retriever;
+  }
+
+  /** When the current retriever began to get requests, in milliseconds since 1970; 0 before that. */
+  get openedAt(): number {
+    return this.#openedAt;
+  }
+
+  /** Progress of the first load or of a running reload; `ready` otherwise. */
+  get progress(): OpenProgress {
+    return this.#progress;
+  }
+
+  /** Number of replaced generations that still have requests. */
+  get draining(): number {
+    return this.#draining.size;
+  }
+
+  /** Sums over all generations: gauges over the open ones, counters over all, so that counters never decrease. */
+  get statistics(): RetrieverStatistics | undefined {
+    if (this.#current === undefined) return undefined;
+    return [...this.#draining]
+      .map(({ retriever }) => withoutLimits(retriever.statistics()))
+      .reduce(sumOf, sumOf(this.#past, this.#current.retriever.statistics()));
+  }
+
+  report(progress: OpenProgress): void {
+    this.#progress = progress;
+  }
+
+  lease(): Lease | undefined {
+    return this.#current?.lease();
+  }
+
+  /** Replaces the current retriever by an open one. */
+  set(retriever: Retriever): void {
+    const old = this.#current;
+    this.#current = new LeasedRetriever(retriever);
+    this.#openedAt = Date.now();
+    this.#progress = { stage: 'ready', doing: 'ready' };
+    if (old !== undefined) this.#retire(old);
+  }
+
+  /**
+   * Opens or reloads the index; resolves when it gets requests. Concurrent calls run one after another. If opening fails, the
+   * current index stays.
+   *
+   * @throws the error of opening; NOT_READY if the server stops before or while it opens.
+   */
+  load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
+    const loading = this.#loads.then(() => this.#load(change));
+    this.#loads = loading.catch(() => undefined);
+    return loading;
+  }
+
+  async #load(change: Partial<IndexTarget>): Promise<Retriever> {
+    if (this.#open === undefined || this.#target === undefined) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `Index ${this.name} cannot be reloaded: the server was created with an open index and does not know its folder.`,
+      );
+    }
+    if (this.#stopping) throw stopping();
+    const target = { ...this.#target, ...this.#modelFor(change), ...change };
+    let opened: Retriever | undefined;
+    try {
+      opened = await this.#open(this.name, target, (progress) => this.report(progress));
+      this.report({ stage: 'warming', doing: 'answering the first query' });
+      await answerOne(opened);
+      if (this.#closed) throw stopping();
+    } catch (error) {
+      await opened?.close();
+      if (this.#current !== undefined) this.#progress = { stage: 'ready', doing: 'ready' };
+      throw error;
+    }
+    this.#target = target;
+    this.set(opened);
+    return opened;
+  }
+
+  /** A new folder gets the encoder configured at the start; the encoder of the last reload may not match the new index. */
+  #modelFor({ folder }: Partial<IndexTarget>): { readonly model?: string | undefined } {
+    return folder === undefined ? {} : { model: this.#modelAtStart };
+  }
+
+  /** Lets a running load finish and refuses later ones. */
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  #retire(old: LeasedRetriever): void {
+    this.#draining.add(old);
+    void old.retire().then(() => {
+      this.#draining.delete(old);
+      this.#past = sumOf(this.#past, countsOf(old.retriever.statistics()));
+    });
+  }
+
+  /** Waits for a running load and all requests, then closes all retrievers. */
+  async close(): Promise<void> {
+    this.stop();
+    this.#closed = true;
+    await this.#loads;
+    await Promise.all([this.#current, ...this.#draining].map((each) => each?.retire()));
+  }
+}
+
+function stopping(): TrawlError {
+  return new TrawlError('NOT_READY', 'The server is stopping.');
+}
+
+/** @throws the query's error: an index that cannot answer a query is not ready. */
+async function answerOne(retriever: Retriever): Promise<void> {
+  const { outcomes } = await retriever.retrieve({ queries: [FIRST_QUERY], k: 1 });
+  for (const outcome of outcomes) if (!outcome.ok) throw outcome.error;
+}
+
+/** A retriever with a count of its leases. */
+class LeasedRetriever {
+  readonly retriever: Retriever;
+  #leases = 0;
+  #onLastRelease: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(retriever: Retriever) {
+    this.retriever = retriever;
+  }
+
+  lease(): Lease {
+    this.#leases++;
+    let released = false;
+    return {
+      retriever: this.retriever,
+      release: () => {
+        if (released) return;
+        released = true;
+        this.#leases--;
+        if (this.#leases === 0) this.#onLastRelease?.();
+      },
+    };
+  }
+
+  /** Closes the retriever after its last lease. No lease may be taken afterwards. */
+  retire(): Promise<void> {
+    this.#closing ??= new Promise<void>((resolve) => {
+      if (this.#leases === 0) resolve();
+      else this.#onLastRelease = resolve;
+    }).then(() => this.retriever.close());
+    return this.#closing;
+  }
+}

@@ -1,0 +1,30 @@
+import type { RecordedSearch, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { ServerMetrics } from './server-metrics.ts';
+
+/** Records queries and their hits. `record` must neither throw nor block. */
+export interface QueryRecord {
+  record(request: RecordedRequest, search: RecordedSearch): void;
+}
+
+export interface RecordedRequest {
+  readonly requestId: string;
+  readonly dialect: string;
+  readonly index: string;
+  readonly generation: string;
+}
+
+interface Observers {
+  readonly metrics: Pick<ServerMetrics, 'searched'>;
+  readonly config: { readonly record: QueryRecord | null };
+}
+
+/** Counts and records a request's search once, even if it took several calls of the retriever. */
+export function recordSearch(
+  search: RecordedSearch,
+  request: Pick<RecordedRequest, 'requestId' | 'dialect'>,
+  { index, generation }: RetrieverInfo,
+  { metrics, config: { record } }: Observers,
+): void {
+  metrics.searched(search.outcomes);
+  record?.record({ ...request, index, generation }, search);
+}

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { Operation } from '../api-docs/openapi.ts';
+import { modelIds, modelNotFound, openaiEmbeddings } from '../dialects/openai-embeddings.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+
+export const MODEL_ROUTE = '/v1/models/:model';
+
+const Model = Type.Object({
+  id: Type.String({ description: 'A value for `model` of POST /v1/embeddings.' }),
+  object: Type.Literal('model'),
+  created: Type.Integer({ description: 'Unix time in seconds at which the server opened the index.' }),
+  owned_by: Type.String(),
+});
+
+const ModelsReply = Type.Object({ object: Type.Literal('list'), data: Type.Array(Model) });
+
+export const MODELS_OPERATIONS: readonly Operation[] = [
+  {
+    path: '/v1/models',
+    name: 'models',
+    summary: "Models for POST /v1/embeddings, in the format of OpenAI's API",
+    access: 'read',
+    reply: ModelsReply,
+  },
+  {
+    path: '/v1/models/{model}',
+    name: 'model',
+    summary: "One model, in the format of OpenAI's API",
+    access: 'read',
+    parameters: [{ name: 'model', description: 'The id of a model.', example: 'token-average-256-query' }],
+    reply: Model,
+  },
+];
+
+/** `GET /v1/models` and `GET /v1/models/{model}`, from which OpenAI's clients and chat UIs offer a choice of models. */
+export function registerModels(app: FastifyInstance, holder: RetrieverHolder): void {
+  const config = { onlyDialect: openaiEmbeddings };
+  const models = (request: FastifyRequest, reply: FastifyReply): Static<typeof Model>[] => {
+    reply.header('cache-control', 'no-store');
+    holder.requireReady();
+    return modelsOf(holder, chosenIndex(request));
+  };
+  app.get('/v1/models', { config }, async (request, reply): Promise<Static<typeof ModelsReply>> => {
+    return { object: 'list', data: models(request, reply) };
+  });
+  app.get<{ Params: { model: string } }>(MODEL_ROUTE, { config }, async (request, reply) => {
+    const { model: id } = request.params;
+    const all = models(request, reply);
+    const model = all.find((each) => each.id === id);
+    if (model === undefined)
+      throw modelNotFound(
+        id,
+        all.map((each) => each.id),
+      );
+    return model;
+  });
+}
+
+/** The encoders of the named index, or of all indexes, each with both input types. An encoder of several indexes appears once. */
+function modelsOf(holder: RetrieverHolder, index: string | undefined): Static<typeof Model>[] {
+  const slots = index === undefined ? holder.slots : [holder.slot(index)];
+  const models = new Map<string, Static<typeof Model>>();
+  for (const { retriever, openedAt } of slots) {
+    const model = retriever?.info.model;
+    // An index without vectors has no encoder.
+    if (model == null) continue;
+    for (const id of modelIds(model.name)) {
+      if (models.has(id)) continue;
+      models.set(id, { id, object: 'model', created: Math.floor(openedAt / 1000), owned_by: 'trawl' });
+    }
+  }
+  return [...models.values()];
+}

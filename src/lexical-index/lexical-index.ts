@@ -1,0 +1,72 @@
+import type { TermScore } from '../native/lexical-functions.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
+import type { Bm25Parameters, FieldCounts } from './bm25.ts';
+import type { AnalyserName } from './lexical-settings.ts';
+
+export type { TermScore } from '../native/lexical-functions.ts';
+
+/** The files of one field's inverted index, as an engine opens them. */
+export interface LexicalSource {
+  readonly analyser: AnalyserName;
+  /** In row order. */
+  readonly shards: readonly LexicalShardSource[];
+  /** Absolute path of the index over the texts of the deleted rows; absent if no row is deleted. */
+  readonly deleted?: string;
+  /** Rows that are not deleted; absent if no row is deleted. */
+  readonly liveRows?: RowBitmap;
+}
+
+export interface LexicalShardSource {
+  /** Absolute. */
+  readonly path: string;
+  readonly firstRow: number;
+  readonly rows: number;
+}
+
+export interface LexicalRequest {
+  /** Texts; the index analyses them. */
+  readonly queries: readonly string[];
+  /** Hits per query, at least 1. */
+  readonly k: number;
+  /** Default: Lucene's scores with k1 0.9 and b 0.4. */
+  readonly parameters?: Bm25Parameters;
+  /** Limits the hits to live rows whose bit is set; absent: all live rows. Must not change until the search has ended. */
+  readonly filter?: RowBitmap;
+  /** Aborting rejects the search with CANCELLED. */
+  readonly signal?: AbortSignal;
+}
+
+export interface LexicalResult {
+  /** Hits of each query: at most k, fewer where fewer rows contain a term of the query. */
+  readonly counts: Uint32Array;
+  /** Row numbers, queries × k, best first, −1 past the count. Of equal scores the lower row is first. */
+  readonly rows: Float64Array;
+  /** Score of each hit in `rows`, the same float32 value as Lucene's. Larger is better. */
+  readonly scores: Float32Array;
+  /** Distinct terms of each query after analysis. */
+  readonly terms: Uint32Array;
+  /** Postings of each query's terms. */
+  readonly postings: Float64Array;
+  /** Postings that the search decoded; the others could not reach the best k. */
+  readonly postingsRead: Float64Array;
+}
+
+/**
+ * BM25 search over the rows of one index. Scores equal Lucene's bit for bit. The answer to a query does not depend on its
+ * batch, nor on the number of threads and shards.
+ */
+export interface LexicalIndex {
+  /** Rows, including deleted ones. */
+  readonly rows: number;
+  readonly analyser: AnalyserName;
+  /** Over the live rows. */
+  readonly counts: FieldCounts;
+  /** Bytes of the mapped files; searches read the parts that their terms need. */
+  readonly mappedBytes: number;
+  /** @throws TrawlError CANCELLED; INDEX_FILE_FOREIGN if a file is damaged; RangeError if k, k1 or b is out of range. */
+  search(request: LexicalRequest): Promise<LexicalResult>;
+  /** Returns, for each row, the score of every term of the query, in the order of the terms' first appearance. */
+  explain(query: string, rows: readonly number[], parameters?: Bm25Parameters): Promise<TermScore[][]>;
+  /** Waits for running searches, then closes the files. Safe to call twice. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,82 @@
+/** The decoded postings of one block. */
+export interface Postings {
+  readonly rows: Uint32Array;
+  readonly tfs: Uint32Array;
+}
+
+export const BLOCK_POSTINGS = 128;
+
+/**
+ * Decodes a block of up to 128 postings. The gaps between rows share one bit width, and so do the values tf − 1; larger
+ * values of tf − 1 are exceptions. See native/src/lexical/posting_block.hpp.
+ *
+ * @param previousRow last row of the block before; −1 for the first block of a list.
+ * @returns undefined if the bytes are not a valid block.
+ */
+export function decodeBlock(bytes: Uint8Array, count: number, previousRow: number): Postings | undefined {
+  const [gapBits, tfBits, exceptions] = bytes;
+  if (gapBits === undefined || tfBits === undefined || exceptions === undefined || gapBits > 32 || tfBits > 31)
+    return undefined;
+  const gapBytes = packedBytes(count, gapBits);
+  const tfBytes = packedBytes(count, tfBits);
+  if (bytes.length < 3 + gapBytes + tfBytes) return undefined;
+  const rows = unpack(bytes.subarray(3, 3 + gapBytes), count, gapBits);
+  const tfs = unpack(bytes.subarray(3 + gapBytes, 3 + gapBytes + tfBytes), count, tfBits);
+  const at = { bytes, offset: 3 + gapBytes + tfBytes };
+  for (let i = 0; i < exceptions; i++) {
+    const index = bytes[at.offset++];
+    const high = readVarint(at);
+    if (index === undefined || index >= count || high === undefined) return undefined;
+    tfs[index] = tfs[index]! + high * 2 ** tfBits;
+  }
+  let row = previousRow;
+  for (let i = 0; i < count; i++) {
+    row += rows[i]! + 1;
+    if (row > 0xffff_ffff) return undefined;
+    rows[i] = row;
+    tfs[i] = tfs[i]! + 1;
+  }
+  return { rows, tfs };
+}
+
+export interface Position {
+  readonly bytes: Uint8Array;
+  offset: number;
+}
+
+/** Reads an unsigned integer in groups of seven bits, low group first. Undefined at the end of the bytes or above 2^53. */
+export function readVarint(at: Position): number | undefined {
+  let value = 0;
+  for (let factor = 1; factor <= 2 ** 49; factor *= 128) {
+    const byte = at.bytes[at.offset++];
+    if (byte === undefined) return undefined;
+    value += (byte & 0x7f) * factor;
+    if (byte < 0x80) return value;
+  }
+  return undefined;
+}
+
+function packedBytes(count: number, bits: number): number {
+  return count === BLOCK_POSTINGS ? 16 * bits : Math.ceil((count * bits) / 8);
+}
+
+/** A full block holds its values in four lanes, value i in lane i % 4. A shorter block is a stream of bits, low bit first. */
+function unpack(bytes: Uint8Array, count: number, bits: number): Uint32Array {
+  const values = new Uint32Array(count);
+  if (bits === 0) return values;
+  const full = count === BLOCK_POSTINGS;
+  for (let i = 0; i < count; i++) {
+    let value = 0;
+    for (let bit = 0; bit < bits; bit++) {
+      const at = full ? laneBit(i % 4, Math.floor(i / 4) * bits + bit) : i * bits + bit;
+      if ((bytes[at >> 3]! >> (at & 7)) & 1) value += 2 ** bit;
+    }
+    values[i] = value;
+  }
+  return values;
+}
+
+/** Lanes alternate in 32-bit words. */
+function laneBit(lane: number, bit: number): number {
+  return 128 * Math.floor(bit / 32) + 32 * lane + (bit % 32);
+}

@@ -1,0 +1,179 @@
+import { setImmediate } from 'node:timers/promises';
+import { throwIfCancelled } from '../../abort.ts';
+import { TrawlError } from '../../errors.ts';
+import { RunningCalls } from '../../running-calls.ts';
+import { TopK } from '../../top-k.ts';
+import { analyser } from '../analysis/analysers.ts';
+import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts, inverseNorms, termScore, termWeight } from '../bm25.ts';
+import { checkLexicalRequest, checkParameters } from '../lexical-checks.ts';
+import type { LexicalIndex, LexicalRequest, LexicalResult, LexicalSource, TermScore } from '../lexical-index.ts';
+import { type AnalyserName, engineAnalyser } from '../lexical-settings.ts';
+import { LexicalFile } from './lexical-file.ts';
+
+/** Postings scored in one time slice of the event loop. */
+const POSTINGS_PER_SLICE = 32_768;
+
+interface QueryTerm {
+  readonly term: string;
+  /** Number of times that the query has the term. */
+  readonly boost: number;
+  readonly documentFrequency: number;
+}
+
+/**
+ * BM25 search in plain TypeScript, which scores every posting of the query's terms. Tests compare the native engine with it,
+ * and it answers searches where the native engine could not be compiled.
+ */
+export class ReferenceLexicalIndex implements LexicalIndex {
+  readonly rows: number;
+  readonly analyser: AnalyserName;
+  readonly counts: FieldCounts;
+  readonly mappedBytes: number;
+  readonly #source: LexicalSource;
+  readonly #files: readonly LexicalFile[];
+  readonly #deleted: LexicalFile | undefined;
+  readonly #calls = new RunningCalls('The index is closed.');
+
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
+  constructor(source: LexicalSource) {
+    this.#source = source;
+    this.analyser = source.analyser;
+    const opened: LexicalFile[] = [];
+    try {
+      for (const path of [...source.shards.map((shard) => shard.path), source.deleted]) {
+        if (path !== undefined) opened.push(this.#checked(new LexicalFile(path), path));
+      }
+    } catch (error) {
+      for (const file of opened) file.close();
+      throw error;
+    }
+    this.#files = opened.slice(0, source.shards.length);
+    this.#deleted = opened[source.shards.length];
+    const live = (count: (file: LexicalFile) => number): number =>
+      this.#files.reduce((sum, file) => sum + count(file), 0) -
+      (this.#deleted === undefined ? 0 : count(this.#deleted));
+    this.rows = this.#files.reduce((sum, { rows }) => sum + rows, 0);
+    this.counts = { documents: live(({ documents }) => documents), tokens: live(({ tokens }) => tokens) };
+    this.mappedBytes = opened.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  search(request: LexicalRequest): Promise<LexicalResult> {
+    return this.#calls.run(() => this.#search(request));
+  }
+
+  explain(query: string, rows: readonly number[], parameters: Bm25Parameters = DEFAULT_BM25): Promise<TermScore[][]> {
+    return this.#calls.run(async () => {
+      checkParameters(parameters);
+      const scored = await Promise.all(
+        this.#terms(query).map(async (term) => {
+          const scores = new Map<number, number>();
+          await this.#score(term, parameters, undefined, (row, score) => scores.set(row, score));
+          return { ...term, scores };
+        }),
+      );
+      return rows.map((row) =>
+        scored.map(({ term, boost, documentFrequency, scores }) => ({
+          term,
+          boost,
+          documentFrequency,
+          score: scores.get(row) ?? 0,
+        })),
+      );
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#calls.close(() => {
+      for (const file of [...this.#files, this.#deleted]) file?.close();
+    });
+  }
+
+  async #search(request: LexicalRequest): Promise<LexicalResult> {
+    const { queries, k, parameters = DEFAULT_BM25, signal } = request;
+    checkLexicalRequest(request, parameters, this.rows);
+    const count = queries.length;
+    const result = {
+      counts: new Uint32Array(count),
+      rows: new Float64Array(count * k).fill(-1),
+      scores: new Float32Array(count * k),
+      terms: new Uint32Array(count),
+      postings: new Float64Array(count),
+      postingsRead: new Float64Array(count),
+    };
+    for (const [q, query] of queries.entries()) {
+      const terms = this.#terms(query);
+      const sums = new Map<number, number>();
+      for (const term of terms) {
+        await this.#score(term, parameters, signal, (row, score) => {
+          sums.set(row, (sums.get(row) ?? 0) + score);
+          result.postings[q]!++;
+        });
+      }
+      const best = this.#best(sums, request);
+      result.counts[q] = best.rows.length;
+      result.rows.set(best.rows, q * k);
+      result.scores.set(best.scores, q * k);
+      result.terms[q] = terms.length;
+      result.postingsRead[q] = result.postings[q]!;
+    }
+    return result;
+  }
+
+  #best(sums: ReadonlyMap<number, number>, { k, filter }: LexicalRequest): { rows: number[]; scores: number[] } {
+    const { liveRows } = this.#source;
+    const heap = new TopK(k);
+    for (const [row, sum] of sums) {
+      if (liveRows?.has(row) !== false && filter?.has(row) !== false) heap.offer(row, Math.fround(sum));
+    }
+    return heap.sorted();
+  }
+
+  /** The distinct terms of a query in the order of their first appearance. */
+  #terms(query: string): QueryTerm[] {
+    const boosts = new Map<string, number>();
+    for (const term of analyser(this.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
+    return [...boosts].map(([term, boost]) => ({ term, boost, documentFrequency: this.#documentFrequency(term) }));
+  }
+
+  #documentFrequency(term: string): number {
+    const all = this.#files.reduce((sum, file) => sum + file.documentFrequency(term), 0);
+    return all - (this.#deleted?.documentFrequency(term) ?? 0);
+  }
+
+  async #score(
+    { term, boost, documentFrequency }: QueryTerm,
+    parameters: Bm25Parameters,
+    signal: AbortSignal | undefined,
+    onScore: (row: number, score: number) => void,
+  ): Promise<void> {
+    if (documentFrequency === 0) return;
+    const weight = termWeight(parameters, boost, { documentFrequency, documents: this.counts.documents });
+    const inverse = inverseNorms(parameters, this.counts);
+    let scored = 0;
+    for (const [i, file] of this.#files.entries()) {
+      const { firstRow } = this.#source.shards[i]!;
+      for (const { rows, tfs } of file.postings(term)) {
+        for (const [at, row] of rows.entries()) {
+          onScore(firstRow + row, termScore(weight, tfs[at]!, inverse[file.lengthCodes[row]!]!));
+        }
+        scored += rows.length;
+        if (scored < POSTINGS_PER_SLICE) continue;
+        scored = 0;
+        await setImmediate();
+        throwIfCancelled(signal);
+      }
+    }
+    throwIfCancelled(signal);
+  }
+
+  #checked(file: LexicalFile, path: string): LexicalFile {
+    const expected = engineAnalyser(this.analyser);
+    if (file.analyser === expected) return file;
+    file.close();
+    throw new TrawlError(
+      'INDEX_FILE_FOREIGN',
+      `${path}: the file was built with the analyser ${file.analyser}, but ${expected} is expected. ` +
+        'Build it again with trawl optimize --bm25.',
+    );
+  }
+}

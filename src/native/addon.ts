@@ -1,0 +1,120 @@
+import type { Metric } from '../metric.ts';
+import type { LexicalFunctions } from './lexical-functions.ts';
+
+declare const handleBrand: unique symbol;
+/** A handle of the addon; only passed back to it. */
+export interface NativeIndex {
+  readonly [handleBrand]: 'index';
+}
+export interface NativeCodesWriter {
+  readonly [handleBrand]: 'codes writer';
+}
+
+/** An instruction set that the engine was compiled for. */
+export interface InstructionSet {
+  readonly name: string;
+  readonly available: boolean;
+  /** The machine's features that make it available, or the missing ones. */
+  readonly reason: string;
+}
+
+export interface NativeRows {
+  readonly rows: number;
+  readonly dtype: 'float32' | 'float16';
+  /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next range. */
+  readonly segments: readonly { readonly path: string; readonly offset: number; readonly bytes: number }[];
+}
+
+export interface NativeShard extends NativeRows {
+  readonly codes?: string | undefined;
+  readonly prefilter?: string | undefined;
+}
+
+export interface NativeIndexSpec {
+  readonly metric: Metric;
+  readonly dimension: number;
+  readonly shards: readonly NativeShard[];
+  /** Bitmap of the live rows, as in RowBitmap; copied once. Absent: all rows. */
+  readonly liveRows?: Uint8Array | undefined;
+}
+
+export interface NativeSearchResult {
+  readonly counts: Uint32Array;
+  readonly rows: Float64Array;
+  readonly scores: Float64Array;
+  /** Exact rows read per query. */
+  readonly rescored: Float64Array;
+  /** Queries without a certificate, for which every row was scored. */
+  readonly fullScans: number;
+}
+
+/** Sizes of an index's files, grouped by how searches read them. */
+export interface NativeIndexFacts {
+  readonly rows: number;
+  /** Prefilters, and codes of shards without one: every search reads all of them, so they should be in memory. */
+  readonly residentBytes: number;
+  /** Codes behind a prefilter: a search reads about one row in a thousand. */
+  readonly touchedBytes: number;
+  /** Exact rows: a search reads a few dozen. */
+  readonly mappedBytes: number;
+}
+
+export interface CheckedRows {
+  readonly rowsChecked: number;
+  /** −1 if the bounds of every row are valid. */
+  readonly badRow: number;
+  readonly reason: string;
+}
+
+export interface MadePrefilter {
+  /** Principal components kept; 0 if no file was made. */
+  readonly components: number;
+  /** Explains this number, or why there is no file. */
+  readonly reason: string;
+}
+
+/**
+ * The addon's functions (native/addon/entries.hpp). `id` identifies a call for `cancel`; running calls must have different
+ * ids. Throws the errors of native-error.ts.
+ */
+export interface Addon extends LexicalFunctions {
+  isas(): InstructionSet[];
+  selectIsa(name: string): string;
+  threads(): number;
+  setThreads(threads: number): number;
+  cancel(id: number): void;
+  openIndex(spec: NativeIndexSpec): NativeIndex;
+  indexFacts(index: NativeIndex): NativeIndexFacts;
+  closeIndex(index: NativeIndex): void;
+  search(
+    id: number,
+    index: NativeIndex,
+    queries: Float32Array,
+    count: number,
+    k: number,
+    isa: string,
+    filter: Uint8Array | undefined,
+  ): Promise<NativeSearchResult>;
+  createCodes(path: string, metric: Metric, dimension: number): NativeCodesWriter;
+  appendCodes(id: number, writer: NativeCodesWriter, rows: Float32Array, count: number): Promise<number>;
+  finishCodes(id: number, writer: NativeCodesWriter): Promise<number>;
+  closeCodes(writer: NativeCodesWriter): void;
+  makePrefilter(
+    id: number,
+    path: string,
+    codesPath: string,
+    rows: NativeRows,
+    dimension: number,
+    components: number,
+  ): Promise<MadePrefilter>;
+  verifyCodes(id: number, path: string, rows: NativeRows, dimension: number): Promise<CheckedRows>;
+  verifyPrefilter(
+    id: number,
+    path: string,
+    codesPath: string,
+    rows: NativeRows,
+    dimension: number,
+  ): Promise<CheckedRows>;
+  firstNotHalf(values: Float32Array): number;
+  toHalves(values: Float32Array): Uint16Array;
+}

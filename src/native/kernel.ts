@@ -1,0 +1,169 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { Metric } from '../metric.ts';
+import { environmentVariable } from '../options/resolve-options.ts';
+import { packageRoot } from '../package-root.ts';
+import { availableCores } from '../system/cores.ts';
+import type {
+  Addon,
+  CheckedRows,
+  InstructionSet,
+  MadePrefilter,
+  NativeCodesWriter,
+  NativeIndex,
+  NativeIndexFacts,
+  NativeIndexSpec,
+  NativeRows,
+  NativeSearchResult,
+} from './addon.ts';
+import { LexicalKernel } from './lexical-kernel.ts';
+import { NativeCalls, translate } from './native-calls.ts';
+
+export type { CheckedRows, InstructionSet, NativeRows } from './addon.ts';
+
+/** Where scripts/build-native.mjs puts the addon. */
+export const ADDON_PATH = join(packageRoot, 'native', 'build', 'addon', 'trawl.node');
+
+/** The native engine. Wraps the addon and translates its errors to `TrawlError`s. */
+export class Kernel {
+  /** The instruction set in use: the fastest of the machine, or the one TRAWL_ISA names. */
+  readonly isa: string;
+  /** The lexical half of the engine. */
+  readonly lexical: LexicalKernel;
+  readonly #addon: Addon;
+  readonly #calls: NativeCalls;
+
+  /** @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have. */
+  constructor(addon: Addon) {
+    this.#addon = addon;
+    this.#calls = new NativeCalls(addon);
+    this.lexical = new LexicalKernel(addon, this.#calls);
+    this.isa = translate(() => addon.selectIsa(environmentVariable('TRAWL_ISA') ?? ''));
+    // In a worker thread, keep the number that the main thread has set.
+    if (addon.threads() === 0) addon.setThreads(availableCores());
+  }
+
+  get instructionSets(): readonly InstructionSet[] {
+    return this.#addon.isas();
+  }
+
+  /** Number of search threads, shared by all indexes of the process. Default: the available cores. They start on first use. */
+  get threads(): number {
+    return this.#addon.threads();
+  }
+
+  /** @param threads an integer from 1 to 4096, else a TypeError. */
+  setThreads(threads: number): void {
+    this.#addon.setThreads(threads);
+  }
+
+  /** Maps the files. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
+  openIndex(spec: NativeIndexSpec): NativeIndex {
+    return translate(() => this.#addon.openIndex(spec));
+  }
+
+  indexFacts(index: NativeIndex): NativeIndexFacts {
+    return this.#addon.indexFacts(index);
+  }
+
+  /** Running searches keep the index until they end. */
+  closeIndex(index: NativeIndex): void {
+    this.#addon.closeIndex(index);
+  }
+
+  /** `filter`: bitmap of the rows that may be returned, as in RowBitmap. Deleted rows are never returned. */
+  search(
+    index: NativeIndex,
+    request: { queries: Float32Array; count: number; k: number; filter: Uint8Array | undefined },
+    signal: AbortSignal | undefined,
+  ): Promise<NativeSearchResult> {
+    const { queries, count, k, filter } = request;
+    return this.#calls.run(signal, (id) => this.#addon.search(id, index, queries, count, k, this.isa, filter));
+  }
+
+  /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
+  createCodes(path: string, metric: Metric, dimension: number): NativeCodesWriter {
+    return translate(() => this.#addon.createCodes(path, metric, dimension));
+  }
+
+  /** One call at a time per writer. `rows`: row-major, `count` × dimension. Resolves to the total number of rows appended. */
+  appendCodes(writer: NativeCodesWriter, rows: Float32Array, count: number): Promise<number> {
+    return this.#calls.run(undefined, (id) => this.#addon.appendCodes(id, writer, rows, count));
+  }
+
+  finishCodes(writer: NativeCodesWriter): Promise<number> {
+    return this.#calls.run(undefined, (id) => this.#addon.finishCodes(id, writer));
+  }
+
+  closeCodes(writer: NativeCodesWriter): void {
+    this.#addon.closeCodes(writer);
+  }
+
+  /** Computes the bounds of every row again and compares them with the stored ones. */
+  verifyCodes(path: string, rows: NativeRows, dimension: number, signal?: AbortSignal): Promise<CheckedRows> {
+    return this.#calls.run(signal, (id) => this.#addon.verifyCodes(id, path, rows, dimension));
+  }
+
+  /**
+   * Makes the prefilter of finished codes at `path`, with `components` principal components (a multiple of 64). With 0, chooses
+   * the number that makes searches fastest; this may be none, then there is no file. An error leaves no file.
+   */
+  makePrefilter(
+    path: string,
+    codesPath: string,
+    rows: NativeRows,
+    dimension: number,
+    { components = 0, signal }: { components?: number; signal?: AbortSignal | undefined } = {},
+  ): Promise<MadePrefilter> {
+    return this.#calls.run(signal, (id) => this.#addon.makePrefilter(id, path, codesPath, rows, dimension, components));
+  }
+
+  /** As verifyCodes, for the prefilter of these codes. */
+  verifyPrefilter(
+    path: string,
+    codesPath: string,
+    rows: NativeRows,
+    dimension: number,
+    signal?: AbortSignal,
+  ): Promise<CheckedRows> {
+    return this.#calls.run(signal, (id) => this.#addon.verifyPrefilter(id, path, codesPath, rows, dimension));
+  }
+
+  /** Index of the first value that float16 cannot represent exactly, or the length if there is none. */
+  firstNotHalf(values: Float32Array): number {
+    return this.#addon.firstNotHalf(values);
+  }
+
+  /** Converts to float16. Throws a TypeError for a value that float16 cannot represent exactly. */
+  toHalves(values: Float32Array): Uint16Array {
+    return this.#addon.toHalves(values);
+  }
+}
+
+export type LoadedKernel =
+  | { readonly ok: true; readonly kernel: Kernel }
+  /** `reason` explains why the native engine cannot be used. */
+  | { readonly ok: false; readonly reason: string };
+
+let loaded: LoadedKernel | undefined;
+
+/**
+ * Loads the native engine once. If it cannot be used, for example because there was no compiler, searches run in TypeScript.
+ *
+ * @throws TrawlError CONFIG_INVALID if TRAWL_ISA names an instruction set that this machine does not have.
+ */
+export function loadKernel(): LoadedKernel {
+  loaded ??= load();
+  return loaded;
+}
+
+function load(): LoadedKernel {
+  let addon: Addon;
+  try {
+    addon = createRequire(import.meta.url)(ADDON_PATH) as Addon;
+  } catch (error) {
+    const [reason = ''] = (error as Error).message.split('\n');
+    return { ok: false, reason };
+  }
+  return { ok: true, kernel: new Kernel(addon) };
+}

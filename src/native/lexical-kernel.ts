@@ -1,0 +1,98 @@
+import type {
+  Bm25Parameters,
+  LexicalFileCounts,
+  LexicalFunctions,
+  NativeAnalyser,
+  NativeLexicalFacts,
+  NativeLexicalIndex,
+  NativeLexicalResult,
+  NativeLexicalSpec,
+  NativeLexicalWriter,
+  TermScore,
+} from './lexical-functions.ts';
+import { type NativeCalls, translate } from './native-calls.ts';
+
+/** The lexical half of the native engine: inverted indexes and BM25. Its errors are `TrawlError`s. */
+export class LexicalKernel {
+  readonly #addon: LexicalFunctions;
+  readonly #calls: NativeCalls;
+
+  constructor(addon: LexicalFunctions, calls: NativeCalls) {
+    this.#addon = addon;
+    this.#calls = calls;
+  }
+
+  /** The terms of a text in order, repeated ones included. */
+  analyse(analyser: NativeAnalyser, text: string): string[] {
+    return this.#addon.analyse(analyser, text);
+  }
+
+  /** Maps the files. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN naming the file. */
+  open(spec: NativeLexicalSpec): NativeLexicalIndex {
+    return translate(() => this.#addon.openLexical(spec));
+  }
+
+  facts(index: NativeLexicalIndex): NativeLexicalFacts {
+    return this.#addon.lexicalFacts(index);
+  }
+
+  /** Running searches keep the index until they end. */
+  close(index: NativeLexicalIndex): void {
+    this.#addon.closeLexical(index);
+  }
+
+  /** `filter`: bits of the rows that may be found, as in RowBitmap; deleted rows are not found in any case. */
+  search(
+    index: NativeLexicalIndex,
+    request: {
+      queries: readonly string[];
+      k: number;
+      parameters: Bm25Parameters;
+      filter: Uint8Array | undefined;
+    },
+    signal: AbortSignal | undefined,
+  ): Promise<NativeLexicalResult> {
+    const { queries, k, parameters, filter } = request;
+    return this.#calls.run(signal, (id) => this.#addon.searchLexical(id, index, queries, k, parameters, filter));
+  }
+
+  /** For each row the scores of the query's terms, in the order of their first appearance. */
+  explain(
+    index: NativeLexicalIndex,
+    query: string,
+    rows: Float64Array,
+    parameters: Bm25Parameters,
+    signal: AbortSignal | undefined,
+  ): Promise<TermScore[][]> {
+    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters));
+  }
+
+  /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
+  create(path: string, analyser: NativeAnalyser): NativeLexicalWriter {
+    return translate(() => this.#addon.createLexical(path, analyser));
+  }
+
+  /**
+   * Appends rows. One call at a time per writer. `texts`: UTF-8, one after another; `ends[i]`: the byte after text i.
+   * Resolves to the rows appended in total.
+   */
+  append(writer: NativeLexicalWriter, texts: Uint8Array, ends: Float64Array, signal?: AbortSignal): Promise<number> {
+    return this.#calls.run(signal, (id) => this.#addon.appendLexical(id, writer, texts, ends));
+  }
+
+  /** Writes the file and makes it durable. */
+  finish(writer: NativeLexicalWriter, signal?: AbortSignal): Promise<LexicalFileCounts> {
+    return this.#calls.run(signal, (id) => this.#addon.finishLexical(id, writer));
+  }
+
+  /** Frees the writer and removes its temporary files. */
+  closeWriter(writer: NativeLexicalWriter): void {
+    this.#addon.closeLexicalWriter(writer);
+  }
+
+  /** Reads the whole file. Resolves to the first problem in words, or to null. */
+  async verify(path: string, signal?: AbortSignal): Promise<string | null> {
+    const found = await this.#calls.run(signal, (id) => this.#addon.verifyLexical(id, path));
+    return found === '' ? null : found;
+  }
+}

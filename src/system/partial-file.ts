@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { isNodeError, TrawlError } from '../errors.ts';
+import { syncFolder } from './durable-file.ts';
+import { writeFailure } from './write-failure.ts';
+
+/**
+ * Writes `<path>.partial` and renames it to `path` once it is complete and synced to disk. The next run replaces the partial
+ * file of a killed process.
+ */
+export class PartialFile {
+  readonly path: string;
+  readonly partial: string;
+  readonly #file: FileHandle;
+  readonly #inode: bigint;
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+
+  private constructor(path: string, file: FileHandle, inode: bigint) {
+    this.path = path;
+    this.partial = `${path}.partial`;
+    this.#file = file;
+    this.#inode = inode;
+  }
+
+  /** @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE or DISK_FULL. */
+  static async create(path: string, overwrite: boolean): Promise<PartialFile> {
+    const final = resolve(path);
+    if (existsSync(final) && !overwrite) {
+      throw new TrawlError(
+        'OUTPUT_EXISTS',
+        `${final} already exists. Choose another path, or replace it with --overwrite.`,
+      );
+    }
+    try {
+      await rm(`${final}.partial`, { force: true });
+      const file = await open(`${final}.partial`, 'wx');
+      return new PartialFile(final, file, (await file.stat({ bigint: true })).ino);
+    } catch (error) {
+      if (isNodeError(error) && error.code === 'EEXIST') throw takenOver(`${final}.partial`);
+      throw writeFailure(error, final);
+    }
+  }
+
+  /** Bytes written so far. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    try {
+      for (let start = 0; start < bytes.length; ) {
+        start += (await this.#file.write(bytes, start, bytes.length - start)).bytesWritten;
+      }
+    } catch (error) {
+      throw writeFailure(error, this.path);
+    }
+    this.#hash.update(bytes);
+    this.#bytes += bytes.length;
+  }
+
+  /** Syncs the file, renames it to its final path and returns its SHA-256 in hex. */
+  async publish(): Promise<string> {
+    try {
+      await this.#file.sync();
+      await this.#file.close();
+      const found = await stat(this.partial, { bigint: true }).catch(() => undefined);
+      if (found?.ino !== this.#inode) throw takenOver(this.partial);
+      await rename(this.partial, this.path);
+      await syncFolder(dirname(this.path));
+    } catch (error) {
+      throw writeFailure(error, this.path);
+    }
+    return this.#hash.digest('hex');
+  }
+
+  /** Removes the partial file, unless another run has replaced it. */
+  async discard(): Promise<void> {
+    await this.#file.close().catch(() => undefined);
+    const found = await stat(this.partial, { bigint: true }).catch(() => undefined);
+    if (found?.ino === this.#inode) await rm(this.partial, { force: true });
+  }
+}
+
+function takenOver(partial: string): TrawlError {
+  return new TrawlError(
+    'OUTPUT_EXISTS',
+    `Another run replaced ${partial}. This run stops; let only one run write ${partial.slice(0, -'.partial'.length)}.`,
+  );
+}

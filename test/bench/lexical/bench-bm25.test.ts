@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { BenchBm25Result, Bm25IndexRecord, Bm25Record } from '../../../bench/lexical/bench-bm25.ts';
+import type { LexicalRecord } from '../../../bench/lexical/lexical-case.ts';
+import { loadKernel } from '../../../src/native/kernel.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { runTrawl } from '../../cli/run-trawl.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+
+const SAMPLE = join(packageRoot, 'corpus', 'sample');
+const SMALL = [
+  '--corpus',
+  join(SAMPLE, 'passages.jsonl'),
+  '--query-texts',
+  join(SAMPLE, 'questions.jsonl'),
+  '--rows',
+  '300',
+];
+const bench = (...args: string[]) => runTrawl(['bench', 'bm25', ...SMALL, '--runs', '1', '--threads', '2', ...args]);
+
+const skip = loadKernel().ok ? false : 'the native engine is not built';
+
+const isSearch = (record: Bm25Record): record is LexicalRecord => 'queriesPerS' in record;
+const isIndex = (record: Bm25Record): record is Bm25IndexRecord => !isSearch(record);
+
+test('bench bm25 measures Trawl over a corpus and a generated one', { skip }, async (t) => {
+  const cache = await tempFolder(t);
+  const out = join(cache, 'result.json');
+  const ended = await bench('--against', 'none', '--cache', cache, '--json', '--out', out);
+  assert.equal(ended.code, 0, ended.stderr);
+  const records = JSON.parse(ended.stdout) as Bm25Record[];
+  const corpora = ['corpus', 'generated-300'];
+  assert.deepEqual(
+    records.map((record) => record.case),
+    corpora.flatMap((corpus) => [
+      `bm25/${corpus}/index`,
+      ...['k10/t1', 'k10/t2', 'k1000/t1', 'k1000/t2'].map((which) => `bm25/${corpus}/queries/${which}`),
+    ]),
+  );
+  for (const record of records.filter(isIndex)) {
+    assert.ok(record.rows > 0 && record.textBytes > record.rows && record.indexBytes > 0);
+    assert.ok(record.bitsPerPosting > 8 && record.buildMbPerS > 0 && record.analysisMbPerS! > 0 && record.openMs > 0);
+  }
+  for (const record of records.filter(isSearch)) {
+    assert.ok(record.meanMs! > 0 && record.p99Ms! >= record.p50Ms! && record.queriesPerS > 0 && record.analysisMs! > 0);
+    assert.ok(record.postingsReadShare! > 0 && record.postingsReadShare! <= 1);
+    assert.deepEqual([record.ratioToTrawl, record.agreement], [1, null]);
+  }
+  const written = JSON.parse(await readFile(out, 'utf8')) as BenchBm25Result;
+  assert.deepEqual(written.records, records);
+  assert.deepEqual(written.skipped, []);
+});
+
+test('bench bm25 leaves out baselines that are not installed', { skip }, async (t) => {
+  const ended = await bench('--cache', await tempFolder(t));
+  assert.equal(ended.code, 0, ended.stderr);
+  assert.match(ended.stderr, /lucene is left out: Lucene [\d.]+ is not installed/);
+  for (const name of ['bm25s', 'sqlite']) assert.match(ended.stderr, new RegExp(`${name} is left out: no Python`));
+  assert.match(ended.stdout, /\| +bm25\/corpus\/queries\/k10\/t1 \| trawl/);
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { BenchServeResult } from '../../../bench/serve/bench-serve.ts';
+import type { ServeRecord } from '../../../bench/serve/serve-case.ts';
+import { fileFolder, jsonOf, runTrawl, sampleIndex } from '../../cli/run-trawl.ts';
+
+test('bench serve measures a real server without errors and writes the records', async () => {
+  const folder = await fileFolder();
+  const index = await sampleIndex(folder);
+  const calls = join(folder, 'calls.jsonl');
+  const lines = Array.from({ length: 40 }, (_, i) => ({
+    source: 's',
+    traj: i >> 1,
+    turn: i & 1,
+    queries: [`question ${i}`],
+  }));
+  await writeFile(calls, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const out = join(folder, 'result.json');
+  const few = ['--runs', '1', '--seconds', '1', '--calls', calls, '--cache', folder];
+  const ended = await runTrawl([
+    ...['bench', 'serve', '--index', index, '--against', 'none', '--loads', 'lone,verl,rollouts,overhead,generator'],
+    ...[...few, '--out', out, '--json'],
+  ]);
+  const records = jsonOf<ServeRecord[]>(ended);
+  assert.deepEqual(
+    new Set(records.map(({ load }) => load)),
+    new Set(['lone', 'verl', 'rollouts', 'overhead', 'generator']),
+  );
+  for (const record of records) {
+    assert.equal(record.case, 'serve');
+    assert.deepEqual([record.errors, record.wrong, record.ratioToBaseline], [0, 0, null], JSON.stringify(record));
+    assert.ok(
+      record.requests > 0 && record.queriesPerS > 0 && record.p50Ms <= record.p99Ms && record.p99Ms <= record.maxMs,
+    );
+    if (record.load !== 'generator') assert.ok(record.overheadP50Ms! > 0);
+  }
+  const written = JSON.parse(await readFile(out, 'utf8')) as BenchServeResult;
+  assert.deepEqual(written.records, records);
+  assert.equal(written.rows, 270);
+});
+
+test('an option of another case, an unknown load and a missing file are refused', async () => {
+  for (const [args, message] of [
+    [['serve', '--dimension', '3'], /--dimension belongs to/],
+    [['flat', '--loads', 'lone'], /--loads belongs to/],
+    [['serve', '--loads', 'none-such'], /--loads is "none-such"/],
+    [['serve', '--calls', '/nonexistent'], /--calls/],
+  ] as const) {
+    const { code, stderr } = await runTrawl(['bench', ...args]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, message);
+  }
+});

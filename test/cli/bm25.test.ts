@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
+
+const loaded = loadKernel();
+const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
+const folder = await fileFolder();
+const index = join(folder, 'ix');
+/** Vectors and words. */
+const BOTH = ['--bm25', '--model', 'token-average-256'];
+before(async () => {
+  if (loaded.ok) await runTrawl(['index', SAMPLE_PASSAGES, '--out', index, ...BOTH, '--quiet']);
+});
+
+interface Report {
+  readonly tokens: number;
+  readonly hits: readonly {
+    readonly row: number;
+    readonly score: number;
+    readonly document: { readonly id: string };
+  }[];
+}
+
+const VIENNA = 'Which river flows through Vienna?';
+
+test('--bm25 makes an inverted index, and --mode bm25 ranks by words without the encoder', { skip }, async () => {
+  assert.ok(existsSync(join(index, 'shard-00000', 'contents.bm25')));
+  const { code, stdout, stderr } = await runTrawl(['search', index, VIENNA, '--mode', 'bm25', '--k', '2']);
+  assert.equal(code, 0);
+  assert.match(stdout, /^1\. \d+\.\d{4} {2}Danube {2}\(id s-0082\)\n/);
+  assert.match(stderr, /^search .*ms, fetch .*ms\n$/);
+  const gone = await runTrawl(['search', index, VIENNA, '--mode', 'bm25', '--model', 'no-such-model', '--json']);
+  assert.equal(jsonOf<Report>(gone).tokens, 5, 'which, river, flow, through and vienna');
+});
+
+test('k1, b and the profile change the scores', { skip }, async () => {
+  const scoreOf = async (...more: string[]): Promise<number> =>
+    jsonOf<Report>(await runTrawl(['search', index, VIENNA, '--mode', 'bm25', '--json', ...more])).hits[0]!.score;
+  const lucene = await scoreOf();
+  assert.equal(await scoreOf('--k1', '0.9', '--b', '0.4'), lucene);
+  assert.equal(await scoreOf('--bm25-profile', 'lucene'), lucene);
+  const elasticsearch = await scoreOf('--bm25-profile', 'elasticsearch');
+  assert.notEqual(elasticsearch, lucene);
+  assert.ok(elasticsearch > (await scoreOf('--k1', '1.2', '--b', '0.75')), 'by the factor k1 + 1');
+});
+
+test('eval --mode bm25 measures the ranking by words', { skip }, async () => {
+  const questions = join(SAMPLE, 'questions.jsonl');
+  const { metrics } = jsonOf<{ metrics: Record<string, number> }>(
+    await runTrawl(['eval', index, '--queries', questions, '--mode', 'bm25', '--json']),
+  );
+  assert.ok(metrics['recall@10']! > 0.7, JSON.stringify(metrics));
+});
+
+test('optimize --bm25 adds an inverted index to an index without one', { skip }, async (t) => {
+  const plain = join(await tempFolder(t), 'plain');
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', plain, '--quiet'])).code, 0);
+  const refused = await runTrawl(['search', plain, VIENNA, '--mode', 'bm25']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /The index plain has no inverted index.*Build one with trawl optimize INDEX --bm25/s);
+  const made = await runTrawl(['optimize', plain, '--bm25']);
+  assert.match(made.stdout, /inverted indexes made for 1 shard/);
+  const [ours, other] = await Promise.all(
+    [plain, index].map(
+      async (ix) => jsonOf<Report>(await runTrawl(['search', ix, VIENNA, '--mode', 'bm25', '--json'])).hits,
+    ),
+  );
+  assert.deepEqual(ours, other);
+  const again = jsonOf<{ lexicalMade: number }>(await runTrawl(['optimize', plain, '--bm25', '--json']));
+  assert.equal(again.lexicalMade, 0);
+});
+
+test('--if-changed builds again when --bm25 is added', { skip }, async (t) => {
+  const out = join(await tempFolder(t), 'ix');
+  const run = (...more: string[]) =>
+    runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--if-changed', '--json', ...more]);
+  const built = async (...more: string[]): Promise<boolean> => jsonOf<{ built: boolean }>(await run(...more)).built;
+  assert.equal(await built(), true);
+  assert.equal(await built(), false);
+  assert.equal(await built(...BOTH), true);
+  assert.equal(await built(...BOTH), false);
+  assert.equal(await built(...BOTH, '--analyser', 'standard'), true);
+});
+
+test('options of BM25 that have no effect, or a value out of range, are usage errors', { skip }, async (t) => {
+  const out = join(await tempFolder(t), 'ix');
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['index', SAMPLE_PASSAGES, '--out', out, '--analyser', 'standard'], /--analyser has no effect without --bm25/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--k1', '-1'], /--k1 is "-1"; expected a number from 0/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--b', '1.1'], /--b is "1\.1"; expected a number from 0 to 1/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--b', 'x'], /--b is "x"/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--update'], /--update .* cannot be combined with --bm25/],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--workers', '2'], /--workers has no effect: .*--model/],
+    [['search', index, 'q', '--k1', '1'], /--k1 has no effect without --mode bm25/],
+    [['search', index, 'q', '--mode', 'words'], /--mode is "words"/],
+    [
+      ['eval', index, '--queries', join(SAMPLE, 'questions.jsonl'), '--b', '1'],
+      /--b has no effect without --mode bm25/,
+    ],
+  ];
+  for (const [args, message] of cases) {
+    const { code, stderr } = await runTrawl(args);
+    assert.equal(code, 2, args.join(' '));
+    assert.match(stderr, message);
+  }
+});
+
+test('removed passages are not found by their words', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const out = join(home, 'ix');
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, ...BOTH, '--quiet'])).code, 0);
+  const ids = join(home, 'ids.txt');
+  writeFileSync(ids, 's-0082\n');
+  assert.equal((await runTrawl(['remove', out, '--ids', ids, '--quiet'])).code, 0);
+  const { hits } = jsonOf<Report>(await runTrawl(['search', out, VIENNA, '--mode', 'bm25', '--json', '--k', '300']));
+  assert.ok(!hits.some(({ document }) => document.id === 's-0082'));
+  assert.equal((await runTrawl(['verify', out, '--quiet'])).code, 0);
+  assert.match(readFileSync(join(out, 'manifest.json'), 'utf8'), /deleted-contents-/);
+});
+
+test('--bm25 without a model makes an index of words alone, which needs no encoder anywhere', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const out = join(home, 'words');
+  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--shard-rows', '100']);
+  assert.equal(built.code, 0, built.stderr);
+  assert.match(built.stderr, /words: 270 passages in 3 shards, inverted index \(english\)\n/);
+  assert.ok(!existsSync(join(out, 'shard-00000', 'vectors.faiss')));
+  const ofBoth = jsonOf<Report>(await runTrawl(['search', index, VIENNA, '--mode', 'bm25', '--json'])).hits;
+  assert.deepEqual(
+    jsonOf<Report>(await runTrawl(['search', out, VIENNA, '--json'])).hits,
+    ofBoth,
+    'bm25 is its default',
+  );
+  const dense = await runTrawl(['search', out, VIENNA, '--mode', 'dense']);
+  assert.equal(dense.code, 1);
+  assert.match(dense.stderr, /no vectors/);
+  const { stdout } = await runTrawl(['inspect', out]);
+  assert.match(stdout, /rows +270\n/);
+  assert.match(stdout, /words .* \(BM25 over contents; analyser english, k1 0\.9, b 0\.4\)/);
+  assert.equal((await runTrawl(['verify', out, '--quiet'])).code, 0);
+  for (const args of [
+    ['optimize', out],
+    ['remove', out, 's-0082'],
+    ['optimize', out, '--compact'],
+    ['export', out, '--corpus', join(home, 'corpus.jsonl')],
+    ['verify', out, '--quiet'],
+  ]) {
+    const { code, stderr } = await runTrawl(args);
+    assert.equal(code, 0, `${args[0]}: ${stderr}`);
+  }
+  const { hits } = jsonOf<Report>(await runTrawl(['search', out, VIENNA, '--json', '--k', '300']));
+  assert.ok(!hits.some(({ document }) => document.id === 's-0082'));
+  const vectors = await runTrawl(['export', out, '--faiss', join(home, 'x.faiss')]);
+  assert.equal(vectors.code, 1);
+  assert.match(vectors.stderr, /the index has no vectors/);
+});
+
+test('an index of words is updated without an encoder', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const out = join(home, 'words');
+  const lines = readFileSync(SAMPLE_PASSAGES, 'utf8').trim().split('\n');
+  const corpus = (name: string, of: readonly string[]): string => {
+    writeFileSync(join(home, name), `${of.join('\n')}\n`);
+    return join(home, name);
+  };
+  const first = corpus('a.jsonl', lines.slice(0, 200));
+  assert.equal((await runTrawl(['index', first, '--out', out, '--bm25', '--quiet'])).code, 0);
+  const next = corpus('b.jsonl', lines.slice(50));
+  const updated = await runTrawl(['index', next, '--update', '--out', out]);
+  assert.equal(updated.code, 0, updated.stderr);
+  assert.match(updated.stderr, /70 passages added, 50 deleted, 150 kept/);
+  const fresh = join(home, 'fresh');
+  assert.equal((await runTrawl(['index', next, '--out', fresh, '--bm25', '--quiet'])).code, 0);
+  const found = async (ix: string): Promise<unknown[]> =>
+    jsonOf<Report>(await runTrawl(['search', ix, VIENNA, '--json', '--k', '300'])).hits.map(
+      ({ score, document }) => `${score} ${document.id}`,
+    );
+  assert.deepEqual((await found(out)).sort(), (await found(fresh)).sort());
+});
+
+test('--plan of an index of words tells its size', { skip }, async (t) => {
+  const out = join(await tempFolder(t), 'words');
+  const { code, stdout } = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--plan']);
+  assert.equal(code, 0);
+  assert.match(stdout, /about 270 passages, 1 shard\n/);
+  assert.match(stdout, /inverted index +\d/);
+  assert.doesNotMatch(stdout, /vectors\.faiss|encode/);
+});

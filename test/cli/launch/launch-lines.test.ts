@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { before, test } from 'node:test';
+import { findCorpus, findModel, findVectors, indexFolderOf, isImported } from '../../../cli/launch/launch-files.ts';
+import { type DenseLine, isLaunchLine, translateLaunchLine } from '../../../cli/launch/launch-lines.ts';
+import { planLaunchLine, shownCommand } from '../../../cli/launch/plan-launch.ts';
+import { loadKernel } from '../../../src/native/kernel.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
+import { fileFolder, postJson, runTrawl, SAMPLE_PASSAGES, sampleIndex, serveIndex } from '../run-trawl.ts';
+
+/** The launch line in the scripts of Search-R1, verl and Agentic-R. */
+const SEARCH_R1 =
+  '--index_path /data/e5_Flat.index --corpus_path /data/wiki-18.jsonl --topk 3 --retriever_name e5 --retriever_model intfloat/e5-base-v2 --faiss_gpu'.split(
+    ' ',
+  );
+const withOptions = (...options: string[]): string[] => ['--index_path', 'i', '--corpus_path', 'c', ...options];
+
+/** A launch line of a dense retriever, translated. */
+function translateDense(argv: readonly string[]): DenseLine {
+  const line = translateLaunchLine(argv);
+  assert.equal(line.mode, 'dense');
+  return line as DenseLine;
+}
+
+test('Search-R1’s launch line is recognised by its flags', () => {
+  assert.ok(isLaunchLine(SEARCH_R1));
+  assert.ok(isLaunchLine(['--index_path=a']));
+  assert.ok(isLaunchLine(['--retriever_model', 'a']));
+  assert.ok(!isLaunchLine(['indexes/sample', '--topk', '3', '--model', 'e5']));
+  assert.ok(!isLaunchLine(['--index-path', 'a']));
+});
+
+test('Search-R1’s launch line is translated into vectors, corpus, model and options', () => {
+  const { remarks, ...line } = translateLaunchLine(SEARCH_R1);
+  assert.deepEqual(line, {
+    mode: 'dense',
+    vectors: '/data/e5_Flat.index',
+    corpus: '/data/wiki-18.jsonl',
+    model: 'intfloat/e5-base-v2',
+    out: undefined,
+    maxQueryTokens: 256,
+    importOptions: ['--query-prefix=query: ', '--passage-prefix=passage: ', '--pooling=mean', '--normalize=yes'],
+    serveOptions: ['--topk', '3'],
+  });
+  assert.match(remarks.join('\n'), /--faiss_gpu is ignored/);
+  assert.match(remarks.join('\n'), /--host 0\.0\.0\.0/);
+});
+
+test('prefixes, pooling and normalisation follow from the retriever’s name as in the original', () => {
+  const options = (name: string): readonly string[] =>
+    translateDense(withOptions('--retriever_name', name)).importOptions;
+  const bge = 'Represent this sentence for searching relevant passages: ';
+  assert.deepEqual(options('E5-base-v2'), options('e5'));
+  assert.deepEqual(options('Agentic-R_e5'), options('e5'));
+  assert.deepEqual(options('bge'), [`--query-prefix=${bge}`, '--passage-prefix=', '--pooling=cls', '--normalize=yes']);
+  assert.deepEqual(options('bge-e5')[0], `--query-prefix=${bge}query: `);
+  assert.deepEqual(options('contriever'), [
+    '--query-prefix=',
+    '--passage-prefix=',
+    '--pooling=mean',
+    '--normalize=yes',
+  ]);
+  assert.equal(options('dpr')[3], '--normalize=no');
+});
+
+test('missing flags have the defaults of the original', () => {
+  const { model, importOptions } = translateDense(withOptions());
+  assert.equal(model, 'intfloat/e5-base-v2');
+  assert.equal(importOptions[0], '--query-prefix=query: ');
+});
+
+test('options of trawl serve among the flags are passed on in their order', () => {
+  const argv = ['--host', '0.0.0.0', ...withOptions('--port=5005', '--topk', '5'), '--dialect', 'stepsearch', '--json'];
+  const { serveOptions, remarks } = translateLaunchLine(argv);
+  assert.deepEqual(serveOptions, [
+    '--host',
+    '0.0.0.0',
+    '--port=5005',
+    '--topk',
+    '5',
+    '--dialect',
+    'stepsearch',
+    '--json',
+  ]);
+  assert.deepEqual(remarks, []);
+});
+
+test('a flag’s value follows a space or an equals sign, and the last one counts, as with argparse', () => {
+  const { vectors, corpus, out } = translateDense([
+    '--index_path=a',
+    '--corpus_path',
+    'b=c',
+    '--index_path',
+    'd',
+    '--out=e',
+  ]);
+  assert.deepEqual([vectors, corpus, out], ['d', 'b=c', 'e']);
+});
+
+test('ASearcher’s flags are translated or reported as ignored', () => {
+  const argv = withOptions('--pages_path', 'p.jsonl', '--save-address-to', 'dir', '--port', '5005');
+  const { remarks, serveOptions } = translateLaunchLine(argv);
+  assert.match(remarks.join('\n'), /--pages_path is ignored/);
+  assert.deepEqual(serveOptions, ['--port', '5005', '--dialect=asearcher', '--address-dir=dir']);
+  const named = translateLaunchLine(withOptions('--pages_path', 'p.jsonl', '--dialect', 'search-r1'));
+  assert.deepEqual(named.serveOptions, ['--dialect', 'search-r1']);
+});
+
+test('a flag that would change the answers and is not supported is refused', () => {
+  assert.throws(
+    () => translateLaunchLine(withOptions('--reranker_model', 'm')),
+    trawlError('NOT_SUPPORTED', /reranking/),
+  );
+  assert.throws(
+    () => translateLaunchLine(withOptions('--qdrant_search_param', '{}')),
+    trawlError('NOT_SUPPORTED', /Qdrant/),
+  );
+});
+
+test('a missing value and a missing or unknown flag are usage errors that name it', () => {
+  assert.throws(() => translateLaunchLine(['--index_path', 'i']), trawlError('USAGE', /--corpus_path is missing/));
+  assert.throws(() => translateLaunchLine(['--corpus_path', 'c']), trawlError('USAGE', /--index_path is missing/));
+  assert.throws(
+    () => translateLaunchLine(['--index_path=', '--corpus_path', 'c']),
+    trawlError('USAGE', /--index_path is missing/),
+  );
+  assert.throws(
+    () => translateLaunchLine(['--index_path', '--corpus_path', 'c']),
+    trawlError('USAGE', /--index_path needs a value/),
+  );
+  assert.throws(
+    () => translateLaunchLine(['--corpus_path', 'c', '--index_path']),
+    trawlError('USAGE', /needs a value/),
+  );
+  assert.throws(
+    () => translateLaunchLine(withOptions('--faiss_gpu=1')),
+    trawlError('USAGE', /--faiss_gpu takes no value/),
+  );
+  assert.throws(
+    () => translateLaunchLine(withOptions('--top_k', '3')),
+    trawlError('USAGE', /Unknown flag --top_k.*--index_path/),
+  );
+  assert.throws(() => translateLaunchLine(withOptions('--__proto__', '3')), trawlError('USAGE', /Unknown flag/));
+});
+
+test('vectors are found if the name differs in case, or as the published parts', async (t) => {
+  const folder = await tempFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeFileSync(file('agentic-r_e5_Flat.index'), '');
+  assert.deepEqual(findVectors(file('agentic-r_e5_Flat.index')), {
+    paths: [file('agentic-r_e5_Flat.index')],
+    remark: undefined,
+  });
+  const cased = findVectors(file('Agentic-R_e5_Flat.index'));
+  assert.deepEqual(cased.paths, [file('agentic-r_e5_Flat.index')]);
+  assert.match(cased.remark!, /using agentic-r_e5_Flat\.index/);
+  assert.deepEqual(findVectors(file('none.index')), { paths: [file('none.index')], remark: undefined });
+  for (const name of ['part_ab', 'part_aa', 'part_ab.download']) writeFileSync(file(name), '');
+  const parts = findVectors(file('none.index'));
+  assert.deepEqual(parts.paths, [file('part_aa'), file('part_ab')]);
+  assert.match(parts.remark!, /part_aa, part_ab/);
+  assert.deepEqual(findVectors(join(folder, 'no', 'folder.index')).remark, undefined);
+});
+
+test('a corpus is found as .gz if the unpacked file does not exist', async (t) => {
+  const folder = await tempFolder(t);
+  const corpus = join(folder, 'wiki-18.jsonl');
+  assert.deepEqual(findCorpus(corpus), { paths: [corpus], remark: undefined });
+  writeFileSync(`${corpus}.gz`, '');
+  assert.deepEqual(findCorpus(corpus).paths, [`${corpus}.gz`]);
+  writeFileSync(corpus, '');
+  assert.deepEqual(findCorpus(corpus), { paths: [corpus], remark: undefined });
+});
+
+test('an index counts as imported if it is newer than its sources', async (t) => {
+  const folder = await tempFolder(t);
+  const source = join(folder, 'e5_Flat.index');
+  const index = indexFolderOf(source);
+  assert.equal(index, join(folder, 'e5_Flat.trawl'));
+  assert.equal(isImported(index, [source]), false);
+  mkdirSync(index);
+  writeFileSync(source, '');
+  writeFileSync(join(index, 'manifest.json'), '{}');
+  utimesSync(source, 1_000, 1_000);
+  assert.equal(isImported(index, [source]), true);
+  const later = statSync(join(index, 'manifest.json')).mtimeMs / 1000 + 60;
+  utimesSync(source, later, later);
+  assert.equal(isImported(index, [source]), false);
+});
+
+test('a retriever’s model is an existing model, one of the hub, or a checkpoint, named after its content', async (t) => {
+  const folder = await tempFolder(t);
+  assert.deepEqual(await findModel('token-average-256'), { model: 'token-average-256', add: undefined });
+  const own = join(packageRoot, 'models', 'token-average-256');
+  assert.deepEqual(await findModel(own), { model: own, add: undefined });
+  assert.deepEqual(await findModel('intfloat/e5-base-v2'), {
+    model: 'e5-base-v2',
+    add: { source: 'intfloat/e5-base-v2', name: 'e5-base-v2' },
+  });
+  const checkpoint = join(folder, 'step 100');
+  mkdirSync(checkpoint);
+  await assert.rejects(findModel(checkpoint), trawlError('MODEL_INVALID', /no weights/));
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'first');
+  const first = await findModel(checkpoint);
+  assert.match(first.model, /^step-100-[0-9a-f]{12}$/);
+  assert.deepEqual(first.add, { source: checkpoint, name: first.model });
+  writeFileSync(join(checkpoint, 'model.safetensors'), 'second');
+  assert.notEqual((await findModel(checkpoint)).model, first.model);
+});
+
+test('a launch line of BM25 indexes the words of the corpus beside it, once, and serves them', async (t) => {
+  const folder = await tempFolder(t);
+  const corpus = join(folder, 'wiki-18.jsonl');
+  const argv = ['--index_path', '/data/bm25', '--corpus_path', corpus, '--topk', '3', '--retriever_name', 'bm25'];
+  const { remarks } = translateLaunchLine(argv);
+  assert.match(remarks.join('\n'), /--index_path \/data\/bm25 is not read/);
+  writeFileSync(`${corpus}.gz`, '');
+  const out = join(folder, 'wiki-18.bm25.trawl');
+  const serve = ['serve', '--topk', '3', '--', out];
+  const { steps } = await planLaunchLine(argv);
+  assert.deepEqual(steps, [['index', '--bm25', '--out', out, '--overwrite', '--', `${corpus}.gz`], serve]);
+  mkdirSync(out);
+  writeFileSync(join(out, 'manifest.json'), '{}');
+  assert.deepEqual((await planLaunchLine(argv)).steps, [serve]);
+  const elsewhere = await planLaunchLine(['--corpus_path', corpus, '--retriever_name', 'BM25', '--out', 'x']);
+  assert.equal(elsewhere.steps.at(-1)!.at(-1), 'x');
+});
+
+test('commands are shown as they can be typed in a shell', () => {
+  assert.equal(
+    shownCommand(['import', '--query-prefix=query: ', "--x=it's", '--', '/a/b.index']),
+    "trawl import '--query-prefix=query: ' '--x=it'\\''s' -- /a/b.index",
+  );
+});
+
+const loaded = loadKernel();
+const withoutEngine = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
+const folder = await fileFolder();
+let sample = '';
+
+before(async () => {
+  sample = await sampleIndex(folder);
+});
+
+/** Writes the sample's vectors and corpus to a new folder, as a project publishes them; returns it with a launch line. */
+function published(name: string): { launch: string[]; directory: string } {
+  const directory = join(folder, name);
+  mkdirSync(directory);
+  copyFileSync(join(sample, 'shard-00000', 'vectors.faiss'), join(directory, 'tiny_Flat.index'));
+  symlinkSync(SAMPLE_PASSAGES, join(directory, 'wiki.jsonl'));
+  const files = [`--index_path=${join(directory, 'Tiny_Flat.index')}`, '--corpus_path', join(directory, 'wiki.jsonl')];
+  const model = ['--retriever_name', 'tiny', '--retriever_model', 'token-average-256'];
+  return { directory, launch: [...files, ...model, '--topk', '2', '--faiss_gpu'] };
+}
+
+test('a launch line imports the vectors the first time and serves them; the next time it only serves', async (t) => {
+  const { directory, launch } = published('served');
+  const [first, ...rest] = launch;
+  for (const round of [1, 2]) {
+    const { url, child, ended } = await serveIndex(t, first!, rest);
+    const { body } = await postJson<{ result: { document: { title: string } }[][] }>(url, {
+      queries: ['who designed the Brooklyn Bridge'],
+      return_scores: true,
+    });
+    assert.deepEqual([body.result[0]!.length, body.result[0]![0]!.document.title], [2, 'Brooklyn Bridge']);
+    child.kill('SIGTERM');
+    const { code, stderr } = await ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /--faiss_gpu is ignored/);
+    assert.match(stderr, /using tiny_Flat\.index/);
+    assert.equal(/^trawl import /m.test(stderr), round === 1, stderr);
+  }
+  // The vectors were adopted: the index has no copy.
+  const manifest = readFileSync(join(directory, 'Tiny_Flat.trawl', 'shard-00000', 'shard.json'), 'utf8');
+  assert.match(manifest, /tiny_Flat\.index/);
+  assert.ok(!existsSync(join(directory, 'Tiny_Flat.trawl', 'shard-00000', 'vectors.faiss')));
+});
+
+test('Search-R1’s launch line of BM25 is served from the corpus alone', { skip: withoutEngine }, async (t) => {
+  const { directory } = published('words');
+  const line = ['--corpus_path', join(directory, 'wiki.jsonl'), '--topk', '2', '--retriever_name', 'bm25'];
+  const { url, child, ended } = await serveIndex(t, `--index_path=${join(directory, 'bm25')}`, line);
+  const { body } = await postJson<{ result: { document: { title: string }; score: number }[][] }>(url, {
+    queries: ['who designed the Brooklyn Bridge'],
+    return_scores: true,
+  });
+  assert.equal(body.result[0]![0]!.document.title, 'Brooklyn Bridge');
+  assert.ok(body.result[0]![0]!.score > 1, 'a score of BM25, not an inner product of unit vectors');
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  assert.equal(code, 0);
+  assert.match(stderr, /^trawl index --bm25 /m);
+});
+
+test('a launch line with a missing file fails and names the file', async () => {
+  const { launch, directory } = published('broken');
+  const missing = launch.map((text) => (basename(text) === 'wiki.jsonl' ? join(directory, 'none.jsonl') : text));
+  const { code, stderr } = await runTrawl(['serve', ...missing]);
+  assert.equal(code, 1);
+  assert.match(stderr, /none\.jsonl.*\[CORPUS_NOT_FOUND\]/);
+  const json = await runTrawl(['serve', ...missing, '--json', '--quiet']);
+  assert.equal((JSON.parse(json.stderr) as { error: { code: string } }).error.code, 'CORPUS_NOT_FOUND');
+});
+
+test('a launch line is planned as trawl commands', async () => {
+  const { launch, directory } = published('planned');
+  const { steps } = await planLaunchLine(launch);
+  assert.deepEqual(
+    steps.map(([command]) => command),
+    ['import', 'serve'],
+  );
+  assert.deepEqual(steps[1], [
+    'serve',
+    '--model',
+    'token-average-256',
+    '--topk',
+    '2',
+    '--',
+    join(directory, 'Tiny_Flat.trawl'),
+  ]);
+});
+
+test('a mistake in a launch line is a usage error', async () => {
+  const { code, stderr } = await runTrawl(['serve', '--index_path', 'a.index', '--top_k', '3']);
+  assert.equal(code, 2);
+  assert.match(stderr, /Unknown flag --top_k/);
+  const { launch, directory } = published('mistaken');
+  for (const wrong of [
+    ['--foo', '1'],
+    ['--topk', 'many'],
+  ]) {
+    const late = await runTrawl(['serve', ...launch, ...wrong]);
+    assert.equal(late.code, 2, late.stderr);
+    assert.doesNotMatch(late.stderr, /^trawl import /m);
+  }
+  assert.ok(!existsSync(join(directory, 'Tiny_Flat.trawl')), 'nothing is imported if the line cannot be served');
+});

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { firstNonFinite, normalizeL2, pool } from '../../../src/embedding/inference/pooling.ts';
+
+const two = { data: Float32Array.of(1, 2, 3, 5, 6, 9), tokens: 2, dimension: 3 };
+
+test('mean averages the token vectors, cls takes the first, last the last, none and pooler the only one', () => {
+  assert.deepEqual(pool(two, 'mean'), Float32Array.of(3, 4, 6));
+  assert.deepEqual(pool(two, 'cls'), Float32Array.of(1, 2, 3));
+  assert.deepEqual(pool(two, 'last'), Float32Array.of(5, 6, 9));
+  const one = { data: Float32Array.of(7, 8), tokens: 1, dimension: 2 };
+  assert.deepEqual(pool(one, 'none'), Float32Array.of(7, 8));
+  assert.deepEqual(pool(one, 'pooler'), Float32Array.of(7, 8));
+});
+
+test('an output of the wrong size is refused', () => {
+  assert.throws(() => pool(two, 'none'), /model returned 2/);
+  assert.throws(() => pool({ ...two, tokens: 3 }, 'mean'), /6 values; expected 3 × 3/);
+});
+
+test('the mean is summed in float64', () => {
+  // In float32 the ones would vanish beside 2^24.
+  const data = Float32Array.of(2 ** 24, ...new Array<number>(255).fill(1));
+  assert.equal(pool({ data, tokens: 256, dimension: 1 }, 'mean')[0], Math.fround((2 ** 24 + 255) / 256));
+});
+
+test('normalised vectors have length one and zero stays zero', () => {
+  assert.deepEqual(normalizeL2(Float32Array.of(3, 4)), Float32Array.of(0.6, 0.8));
+  assert.deepEqual(normalizeL2(new Float32Array(4)), new Float32Array(4));
+  const extreme = normalizeL2(Float32Array.of(1e-40, 1e-40));
+  assert.ok(Math.abs(extreme[0]! - Math.SQRT1_2) < 1e-6);
+  assert.ok(Math.abs(normalizeL2(Float32Array.of(3e38, 3e38))[0]! - Math.SQRT1_2) < 1e-6);
+});
+
+test('the first value that is not finite is found', () => {
+  assert.equal(firstNonFinite(Float32Array.of(1, Number.NaN, Number.POSITIVE_INFINITY)), 1);
+  assert.equal(firstNonFinite(Float32Array.of(1, 2)), -1);
+});

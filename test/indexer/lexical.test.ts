@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
+import { mergeIndex } from '../../indexer/building/merge-index.ts';
+import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
+import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
+import { compactIndex } from '../../indexer/update/compact-index.ts';
+import { removePassages } from '../../indexer/update/remove-passages.ts';
+import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { build, writeCorpus } from './build.ts';
+import { FakeTextEncoder } from './fake-text-encoder.ts';
+import { indexProblems } from './index-problems.ts';
+import { update } from './update.ts';
+import { kernel, type Row, skip } from './updated-index.ts';
+
+const BM25 = bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] });
+const QUERIES = ['w0', 'w1 w2 w3', 'w5 w5 w9 unknown', 'title w20', ''];
+const quietly = { float16: false, onStep: () => undefined };
+
+/** Passages of words with the skew of language. */
+function passages(first: number, count: number): Row[] {
+  return Array.from({ length: count }, (_, i) => {
+    const random = seededRandom(first + i);
+    const words = Array.from({ length: 1 + Math.floor(40 * random()) }, () => `w${Math.floor(60 ** random()) - 1}`);
+    return { id: `p${first + i}`, contents: `"Title ${first + i}"\n${words.join(' ')}` };
+  });
+}
+
+/** Ids and scores by rank, which do not depend on how rows are cut into shards. Ties are in the order of ids. */
+async function ranking(folder: string, k = 1_000): Promise<string[][]> {
+  const { lexical, passages: shards } = openIndexDirectory(folder);
+  const index = openLexicalIndex(lexical.get('contents')!);
+  const store = await SqlitePassageStore.open(shards);
+  try {
+    const { counts, rows, scores } = await index.search({ queries: QUERIES, k });
+    const lists: string[][] = [];
+    for (let q = 0; q < QUERIES.length; q++) {
+      const end = q * k + counts[q]!;
+      const documents = await store.getMany(rows.slice(q * k, end));
+      const list = documents.map((document, i) => `${scores[q * k + i]} ${(JSON.parse(document) as Row).id}`);
+      lists.push(list.sort());
+    }
+    return lists;
+  } finally {
+    await Promise.all([index.close(), store.close()]);
+  }
+}
+
+async function indexedTexts(t: Parameters<typeof tempFolder>[0], rows: readonly Row[], more: object = {}) {
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  const corpus = writeCorpus(folder, { 'c.jsonl': rows });
+  await build({ corpus, out, kernel, bm25: BM25, ...more });
+  return { folder, out, corpus };
+}
+
+test('an index of eight shards ranks and scores as one of a single shard', { skip }, async (t) => {
+  const rows = passages(0, 400);
+  const one = await indexedTexts(t, rows);
+  const eight = await indexedTexts(t, rows, { shardRows: 50 });
+  assert.equal(openIndexDirectory(eight.out).shards.length, 8);
+  assert.deepEqual(await ranking(eight.out), await ranking(one.out));
+  assert.deepEqual(await indexProblems(eight.out), []);
+});
+
+test('jobs and a merge make the inverted indexes of one build', { skip }, async (t) => {
+  const rows = passages(0, 300);
+  const whole = await indexedTexts(t, rows, { shardRows: 100 });
+  const out = join(whole.folder, 'merged');
+  const settings = {
+    corpus: whole.corpus,
+    corpusOptions: {},
+    encoder: new FakeTextEncoder(),
+    passageTemplate: '{contents}',
+    overwrite: false,
+    uniqueIds: false,
+    onProgress: () => undefined,
+    kernel,
+    out,
+  };
+  for (const index of [2, 0, 1]) await buildShardJob({ ...settings, bm25: BM25, shard: { index, of: 3 } });
+  await mergeIndex(out, { overwrite: false, uniqueIds: false });
+  assert.deepEqual(await ranking(out), await ranking(whole.out));
+  for (const shard of readdirSync(out).filter((name) => name.startsWith('shard-'))) {
+    const bytes = (folder: string): Buffer => readFileSync(join(folder, shard, 'contents.bm25'));
+    assert.ok(bytes(out).equals(bytes(whole.out)), shard);
+  }
+});
+
+test('shards whose inverted indexes were made with other settings are not merged', { skip }, async (t) => {
+  const { corpus, folder } = await indexedTexts(t, passages(0, 60));
+  const out = join(folder, 'mixed');
+  const job = (index: number, bm25: Bm25Settings | undefined) =>
+    buildShardJob({
+      corpus,
+      corpusOptions: {},
+      encoder: new FakeTextEncoder(),
+      passageTemplate: '{contents}',
+      overwrite: false,
+      uniqueIds: false,
+      onProgress: () => undefined,
+      kernel,
+      out,
+      bm25,
+      shard: { index, of: 2 },
+    });
+  await job(0, BM25);
+  await job(1, { ...BM25, analyser: 'standard' });
+  const merging = mergeIndex(out, { overwrite: false, uniqueIds: false });
+  await assert.rejects(merging, trawlError('SHARDS_DIFFER', /BM25 analyser: "english", now "standard"/));
+});
+
+test('updates, removals and compactions leave the scores of a fresh build', { skip }, async (t) => {
+  const { out, folder } = await indexedTexts(t, passages(0, 300), { shardRows: 100 });
+  const freshRanking = async (name: string, rows: readonly Row[]): Promise<string[][]> => {
+    const corpus = writeCorpus(folder, { [`${name}.jsonl`]: rows });
+    await build({ corpus, out: join(folder, name), kernel, bm25: BM25 });
+    return ranking(join(folder, name));
+  };
+  await removePassages(out, ['p3', 'p77', 'p150', 'p299']);
+  const afterRemoval = passages(0, 300).filter(({ id }) => !['p3', 'p77', 'p150', 'p299'].includes(String(id)));
+  assert.deepEqual(await ranking(out), await freshRanking('removed', afterRemoval));
+  assert.deepEqual(await indexProblems(out), []);
+
+  const next = passages(40, 320);
+  await update({ corpus: writeCorpus(folder, { 'next.jsonl': next }), out, kernel });
+  const expected = await freshRanking('updated', next);
+  assert.deepEqual(await ranking(out), expected);
+  assert.deepEqual(await indexProblems(out), []);
+
+  await compactIndex(out, kernel, quietly);
+  assert.equal(openIndexDirectory(out).manifest.bm25!.deleted, null);
+  const deleted = readdirSync(out).filter((name) => name.startsWith('deleted-'));
+  assert.equal(deleted.length, 1, 'only the file of the last generation stays, for servers that have it open');
+  assert.deepEqual(await ranking(out), expected);
+  assert.deepEqual(await indexProblems(out), []);
+});
+
+test('an existing index gets inverted indexes, which a later call keeps or replaces', { skip }, async (t) => {
+  const { out } = await indexedTexts(t, passages(0, 200), { shardRows: 100, bm25: undefined });
+  const { generation } = openIndexDirectory(out).manifest;
+  await removePassages(out, ['p5', 'p150']);
+  const optimize = (bm25: Bm25Settings) => optimizeIndex(out, kernel!, { ...quietly, bm25 });
+  assert.equal(openIndexDirectory(out).lexical.size, 0);
+  assert.equal((await optimize(BM25)).lexicalMade, 2);
+  const english = await ranking(out);
+  assert.equal((await optimize(BM25)).lexicalMade, 0);
+  assert.equal((await optimize({ ...BM25, k1: 1.2, b: 0.75 })).lexicalMade, 0, 'k1 and b need no other files');
+  assert.deepEqual(await ranking(out), english);
+  assert.equal(openIndexDirectory(out).manifest.bm25!.made.k1, 1.2);
+  assert.equal((await optimize({ ...BM25, analyser: 'whitespace' })).lexicalMade, 2);
+  assert.notDeepEqual(await ranking(out), english);
+  assert.equal((await optimize(BM25)).lexicalMade, 2);
+  assert.deepEqual(await ranking(out), english);
+  assert.deepEqual(await indexProblems(out), []);
+  assert.notEqual(openIndexDirectory(out).manifest.generation, generation, 'by the removal alone');
+});
+
+test('a build that is killed while it makes inverted indexes resumes to the same index', { skip }, async (t) => {
+  const rows = passages(0, 200);
+  const { out, folder, corpus } = await indexedTexts(t, rows);
+  // As a killed process leaves them.
+  const partial = join(folder, 'again.partial');
+  const begun = build({
+    corpus,
+    out: join(folder, 'again'),
+    kernel,
+    bm25: BM25,
+    onProgress: ({ stage, passages: done }) => {
+      if (stage === 'encode' && done === rows.length) throw new Error('stopped');
+    },
+  });
+  await assert.rejects(begun, /stopped/);
+  writeFileSync(join(partial, 'shard-00000', 'contents.bm25.tmp'), 'half');
+  writeFileSync(join(partial, 'shard-00000', 'contents.bm25.tmp.run-0'), 'half');
+  await build({ corpus, out: join(folder, 'again'), kernel, bm25: BM25 });
+  const names = readdirSync(join(folder, 'again', 'shard-00000'));
+  assert.deepEqual(
+    names.filter((name) => /tmp|run/.test(name)),
+    [],
+  );
+  const bytes = (index: string): Buffer => readFileSync(join(index, 'shard-00000', 'contents.bm25'));
+  assert.ok(bytes(join(folder, 'again')).equals(bytes(out)));
+});
+
+test('a build with other settings of BM25 does not resume one that was begun', { skip }, async (t) => {
+  const { folder, corpus } = await indexedTexts(t, passages(0, 50));
+  const out = join(folder, 'other');
+  const stopped = (): void => {
+    throw new Error('stopped');
+  };
+  const begun = build({
+    corpus,
+    out,
+    kernel,
+    bm25: BM25,
+    onProgress: ({ stage }) => (stage === 'encode' ? stopped() : undefined),
+  });
+  await assert.rejects(begun, /stopped/);
+  const other = build({ corpus, out, kernel, bm25: { ...BM25, analyser: 'cjk' } });
+  await assert.rejects(other, trawlError('BUILD_DIFFERS', /BM25 analyser: "english", now "cjk"/));
+  await assert.rejects(build({ corpus, out, kernel }), trawlError('BUILD_DIFFERS', /with --bm25/));
+});
+
+test('without the engine inverted indexes are refused before any work', async (t) => {
+  const folder = await tempFolder(t);
+  const corpus = writeCorpus(folder, { 'c.jsonl': passages(0, 5) });
+  const out = join(folder, 'ix');
+  await assert.rejects(build({ corpus, out, bm25: BM25 }), trawlError('ENGINE_MISSING', /compiler/));
+  assert.deepEqual(readdirSync(folder), ['c.jsonl']);
+});
+
+test('a missing, cut or changed inverted index is named', { skip }, async (t) => {
+  const { out } = await indexedTexts(t, passages(0, 400));
+  await removePassages(out, ['p9']);
+  const path = join(out, 'shard-00000', 'contents.bm25');
+  const sound = readFileSync(path);
+  const changed = Buffer.from(sound);
+  changed[Math.floor(changed.length / 2)]! ^= 4;
+  writeFileSync(path, changed);
+  assert.match((await indexProblems(out)).join('\n'), /contents\.bm25/);
+  writeFileSync(path, sound.subarray(0, -1));
+  assert.throws(() => openIndexDirectory(out), trawlError('INDEX_FILE_TRUNCATED', /contents\.bm25/));
+  rmSync(path);
+  assert.throws(() => openIndexDirectory(out), trawlError('INDEX_FILE_MISSING', /contents\.bm25/));
+  writeFileSync(path, sound);
+  const deleted = join(out, readdirSync(out).find((name) => name.startsWith('deleted-'))!);
+  assert.ok(existsSync(deleted));
+  rmSync(deleted);
+  assert.throws(() => openIndexDirectory(out), trawlError('INDEX_FILE_MISSING', /deleted-contents/));
+});

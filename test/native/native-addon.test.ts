@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isMainThread, Worker } from 'node:worker_threads';
+import type { TrawlError } from '../../src/errors.ts';
+import type { Addon } from '../../src/native/addon.ts';
+import { ADDON_PATH, loadKernel } from '../../src/native/kernel.ts';
+import { fromNative } from '../../src/native/native-error.ts';
+import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import { faultLibrary } from '../helpers/fault-library.ts';
+import { runModule } from '../helpers/run-module.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { normalRows, writeSource } from '../vector-index/index-files.ts';
+
+const loaded = loadKernel();
+const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
+/** Without types, because the tests pass wrong arguments. */
+const addon = (loaded.ok ? createRequire(import.meta.url)(ADDON_PATH) : {}) as Record<
+  keyof Addon,
+  (...args: unknown[]) => unknown
+>;
+
+test('setThreads takes counts from 1 to 4096; any other throws and leaves the engine as it was', { skip }, () => {
+  const before = addon.threads();
+  for (const wrong of [
+    0,
+    -1,
+    1.5,
+    4097,
+    2 ** 32 + 1,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '4',
+    null,
+    undefined,
+    {},
+    4n,
+  ]) {
+    assert.throws(() => addon.setThreads(wrong), {
+      name: 'TypeError',
+      code: 'BAD_ARGUMENT',
+      message: /from 1 to 4096/,
+    });
+  }
+  assert.equal(addon.threads(), before);
+  assert.equal(addon.setThreads(3), 3);
+  assert.equal(addon.setThreads(before), before);
+});
+
+test('every function of the addon refuses arguments of another type with an error', { skip }, async (t) => {
+  const folder = await tempFolder(t);
+  const { segments } = (await writeSource(folder, normalRows(20, 8, 1))).shards[0]!;
+  const rows = { rows: 20, dtype: 'float32', segments };
+  const index = addon.openIndex({ metric: 'l2', dimension: 8, shards: [rows] });
+  const writer = addon.createCodes(join(folder, 'codes.i8'), 'l2', 8);
+  const values = new Float32Array(160);
+  /** A valid call of each function; one argument at a time is replaced. */
+  const calls: [keyof Addon, unknown[]][] = [
+    ['selectIsa', ['']],
+    ['setThreads', [2]],
+    ['cancel', [1_000_000]],
+    ['indexFacts', [index]],
+    ['search', [1_000_001, index, values, 20, 3, 'serial', new Uint8Array(3)]],
+    ['createCodes', [join(folder, 'other.i8'), 'cosine', 8]],
+    ['appendCodes', [1_000_002, writer, values, 20]],
+    ['finishCodes', [1_000_003, writer]],
+    ['makePrefilter', [1_000_004, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8, 0]],
+    ['verifyCodes', [1_000_005, join(folder, 'codes.i8'), rows, 8]],
+    ['verifyPrefilter', [1_000_006, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8]],
+    ['firstNotHalf', [values]],
+    ['toHalves', [values]],
+    ['closeCodes', [writer]],
+    ['closeIndex', [index]],
+  ];
+  const wrongs = [
+    Symbol('x'),
+    {},
+    [],
+    -1,
+    1.5,
+    2 ** 60,
+    join(folder, 'nonsense'),
+    null,
+    () => 0,
+    1n,
+    new Uint8Array(1),
+    new Float32Array(7),
+  ];
+  const called = async (name: keyof Addon, args: unknown[]) => addon[name](...args);
+  let refused = 0;
+  for (const [name, args] of calls) {
+    for (const i of args.keys()) {
+      for (const wrong of wrongs) {
+        await called(name, args.with(i, wrong)).then(
+          () => undefined,
+          (error) => {
+            refused++;
+            assert.ok(
+              error instanceof Error && typeof (error as NodeJS.ErrnoException).code === 'string',
+              `${name}: ${error}`,
+            );
+          },
+        );
+      }
+      await assert.rejects(called(name, args.with(i, Symbol('x'))), Error, `${name}, argument ${i}`);
+    }
+  }
+  assert.ok(refused > 250, `${refused} refusals`);
+  for (const spec of [undefined, {}, { metric: 'l2', dimension: 8 }, { metric: 'l2', dimension: 8, shards: [7] }]) {
+    assert.throws(() => addon.openIndex(spec), { name: 'TypeError', code: 'BAD_ARGUMENT' });
+  }
+  const withRows = (fields: object) => ({ metric: 'l2', dimension: 8, shards: [{ ...rows, ...fields }] });
+  for (const fields of [
+    { dtype: 'float64' },
+    { segments: 3 },
+    { segments: [{}] },
+    { rows: -1 },
+    { codes: 5 },
+    { prefilter: {} },
+  ]) {
+    assert.throws(() => addon.openIndex(withRows(fields)), { name: 'TypeError', code: 'BAD_ARGUMENT' });
+  }
+  for (const liveRows of [new Uint8Array(2), new Float32Array(3), 'x', null]) {
+    assert.throws(() => addon.openIndex({ ...withRows({}), liveRows }), { name: 'TypeError', message: /^liveRows/ });
+  }
+  // A handle of another object, and a closed one.
+  const another = addon.openIndex(withRows({}));
+  assert.throws(() => addon.closeCodes(another), { code: 'BAD_ARGUMENT', message: /handle/ });
+  addon.closeIndex(another);
+  assert.throws(() => addon.indexFacts(another), { code: 'BAD_ARGUMENT', message: /closed/ });
+  assert.throws(() => addon.search(1_000_007, another, values, 20, 3, 'serial'), { code: 'BAD_ARGUMENT' });
+});
+
+test('a writer refuses a call while another one waits or runs, and accepts the next call after it', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const { segments } = (await writeSource(folder, normalRows(20_000, 64, 1))).shards[0]!;
+  const index = addon.openIndex({
+    metric: 'l2',
+    dimension: 64,
+    shards: [{ rows: 20_000, dtype: 'float32', segments }],
+  });
+  // Sixteen searches keep all threads of the addon busy, so the first call of the writer waits.
+  const searches = Array.from({ length: 16 }, (_, i) =>
+    (addon.search(3_000_000 + i, index, new Float32Array(64 * 1000), 1000, 1, '', undefined) as Promise<unknown>).catch(
+      (error: { code: string }) => error.code,
+    ),
+  );
+  const writer = addon.createCodes(join(folder, 'codes.i8'), 'l2', 64);
+  const rows = new Float32Array(64 * 100);
+  const first = addon.appendCodes(2_000_000, writer, rows, 100);
+  assert.throws(() => addon.appendCodes(2_000_001, writer, rows, 100), { code: 'BAD_ARGUMENT', message: /wait/ });
+  assert.throws(() => addon.finishCodes(2_000_002, writer), { code: 'BAD_ARGUMENT', message: /wait/ });
+  for (const i of searches.keys()) addon.cancel(3_000_000 + i);
+  assert.equal(await first, 100);
+  assert.equal(await addon.appendCodes(2_000_003, writer, rows, 100), 200);
+  assert.equal(await addon.finishCodes(2_000_004, writer), 200);
+  addon.closeCodes(writer);
+  await Promise.all(searches);
+});
+
+test('toHalves refuses a value that float16 cannot represent', { skip }, () => {
+  assert.deepEqual(addon.toHalves(Float32Array.of(1, -2)), Uint16Array.of(0x3c00, 0xc000));
+  for (const value of [1e30, 1e-30, 0.1, Number.NaN]) {
+    assert.throws(() => addon.toHalves(Float32Array.of(1, value)), { name: 'TypeError', code: 'BAD_ARGUMENT' });
+  }
+});
+
+test('an error of the operating system has errno and path, which decide the code and message of the TrawlError', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const absent = join(folder, 'absent.f32');
+  const open = () =>
+    addon.openIndex({
+      metric: 'l2',
+      dimension: 1,
+      shards: [{ rows: 1, dtype: 'float32', segments: [{ path: absent, offset: 0, bytes: 4 }] }],
+    });
+  assert.throws(open, { code: 'READ_FAILED', errno: constants.errno.ENOENT, path: absent });
+  writeFileSync(join(folder, 'file'), '');
+  const inFile = join(folder, 'file', 'codes.i8');
+  assert.throws(() => addon.createCodes(inFile, 'l2', 8), {
+    code: 'WRITE_FAILED',
+    errno: constants.errno.ENOTDIR,
+    path: inFile,
+  });
+
+  const failed = (code: string, name: keyof typeof constants.errno) =>
+    fromNative(
+      Object.assign(new Error('no words'), { code, item: -1, column: -1, errno: constants.errno[name], path: '/x' }),
+    );
+  for (const [code, errno, expected, message] of [
+    ['WRITE_FAILED', 'ENOSPC', 'DISK_FULL', /^\/x: no space left/],
+    ['WRITE_FAILED', 'EDQUOT', 'DISK_FULL', /^\/x: the disk quota is used up/],
+    ['WRITE_FAILED', 'EROFS', 'OUTPUT_NOT_WRITABLE', /^\/x cannot be written: the file system is read-only/],
+    ['WRITE_FAILED', 'ETIMEDOUT', 'OUTPUT_NOT_WRITABLE', /^no words\./],
+    ['READ_FAILED', 'EACCES', 'INDEX_FILE_MISSING', /^no words\. Restore/],
+    ['READ_FAILED', 'ENOMEM', 'OUT_OF_MEMORY', /^no words/],
+  ] as const) {
+    const error = failed(code, errno);
+    assert.ok(trawlError(expected, message)(error));
+    assert.equal((error as TrawlError).details['path'], '/x');
+  }
+});
+
+test('the writer of codes has different errors for a full disk, a full quota and a read-only disk', {
+  skip,
+}, async (t) => {
+  const folder = await tempFolder(t);
+  const library = faultLibrary(folder);
+  if ('missing' in library) return t.skip(library.missing);
+  for (const [name, code, message] of [
+    ['ENOSPC', 'DISK_FULL', /no space left/],
+    ['EDQUOT', 'DISK_FULL', /the disk quota is used up/],
+    ['EROFS', 'OUTPUT_NOT_WRITABLE', /read-only/],
+    ['EIO', 'OUTPUT_NOT_WRITABLE', /the disk reports an error/],
+  ] as const) {
+    for (const call of ['write', 'sync']) {
+      const fault = { under: join(folder, 'codes.i8'), calls: call, at: 1, do: constants.errno[name] };
+      const { stdout, stderr } = runModule(
+        `
+        const { loadKernel } = await import('#root/src/native/kernel.js');
+        const { CodesWriter } = await import('#root/src/vector-index/codes-writer.js');
+        const writer = new CodesWriter(${JSON.stringify(join(folder, 'codes.i8'))}, { metric: 'l2', dimension: 8 }, loadKernel().kernel);
+        try {
+          await writer.append(new Float32Array(800));
+          await writer.finish();
+        } catch (error) {
+          console.log(JSON.stringify([error.code, error.message, error.details]));
+        }
+        `,
+        library.environment(fault),
+      );
+      const [found, text, details] = JSON.parse(stdout || '[]') as [string, string, { path: string }];
+      assert.equal(found, code, `${name} at ${call}: ${stdout}${stderr}`);
+      assert.match(text, message);
+      assert.equal(details.path, join(folder, 'codes.i8'));
+    }
+  }
+});
+
+test('the error for a writer in a folder that does not exist names the path', { skip }, async (t) => {
+  assert.ok(loaded.ok);
+  const path = join(await tempFolder(t), 'none', 'codes.i8');
+  assert.throws(
+    () => new CodesWriter(path, { metric: 'l2', dimension: 8 }, loaded.kernel),
+    (error) =>
+      trawlError('OUTPUT_NOT_WRITABLE', /parent folder/)(error) && (error as TrawlError).message.includes(path),
+  );
+});
+
+test('the engine starts its threads at the first search, in the number given to setThreads', {
+  skip: skip || (process.platform === 'linux' ? false : 'only Linux has /proc/self/status'),
+}, async (t) => {
+  const { shards } = await writeSource(await tempFolder(t), normalRows(20, 8, 1));
+  const shard = { rows: 20, dtype: 'float32', segments: shards[0]!.segments };
+  const { status, stdout, stderr } = runModule(`
+    const { readFileSync } = await import('node:fs');
+    const { loadKernel } = await import('#root/src/native/kernel.js');
+    const { availableCores } = await import('#root/src/system/cores.js');
+    const threads = () => Number(/^Threads:\\s*(\\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+    const before = threads();
+    const { kernel } = loadKernel();
+    const byDefault = kernel.threads === availableCores();
+    kernel.setThreads(37);
+    kernel.setThreads(23);
+    const index = kernel.openIndex({ metric: 'l2', dimension: 8, shards: [${JSON.stringify(shard)}] });
+    const set = threads();
+    await kernel.search(index, { queries: new Float32Array(8), count: 1, k: 1, filter: undefined });
+    console.log(JSON.stringify({ byDefault, idle: set - before, searching: threads() - before }));
+  `);
+  assert.equal(status, 0, stderr);
+  // The pool of 23, and the thread that ran the search and waits for the next.
+  assert.deepEqual(JSON.parse(stdout), { byDefault: true, idle: 0, searching: 23 + 1 });
+});
+
+test('loading the engine in a worker thread does not change the number of threads', { skip }, async () => {
+  assert.ok(loaded.ok && isMainThread);
+  const before = loaded.kernel.threads;
+  loaded.kernel.setThreads(before + 2);
+  try {
+    const kernelUrl = new URL('../../src/native/kernel.js', import.meta.url).href;
+    const worker = new Worker(
+      `import('${kernelUrl}').then(({ loadKernel }) => require('node:worker_threads').parentPort.postMessage(loadKernel().kernel.threads))`,
+      { eval: true },
+    );
+    const seen = await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
+    assert.equal(seen, before + 2);
+    await worker.terminate();
+  } finally {
+    loaded.kernel.setThreads(before);
+  }
+});

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { packageRoot } from '../../src/package-root.ts';
+import { type Ended, endOf } from '../cli/run-trawl.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { writeNewNode, writeProgram } from './old-nodes.ts';
+
+const { include: SOURCE_FOLDERS } = JSON.parse(readFileSync(join(packageRoot, 'tsconfig.json'), 'utf8')) as {
+  include: readonly string[];
+};
+
+/** The files that the set-up and the demo need. Without the tests, compiling is faster. */
+const PARTS = [
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'bin',
+  'scripts',
+  ...SOURCE_FOLDERS.filter((folder) => folder !== 'test'),
+  'native/Makefile',
+  'native/addon',
+  'native/include',
+  'native/src',
+  // Copied because compiling the engine takes most of a minute.
+  'native/build/addon/trawl.node',
+  'native/build/.trawl-native',
+];
+
+export interface Checkout {
+  readonly root: string;
+  /** The arguments of each call of npm, and the version of `node` on its PATH. */
+  readonly npmCalls: () => string[];
+}
+
+/** A copy of this repository with links to the installed packages and a fake npm that records its calls. */
+export async function checkout(t: TestContext): Promise<Checkout> {
+  const root = join(await tempFolder(t), 'checkout');
+  for (const part of PARTS) cpSync(join(packageRoot, part), join(root, part), { recursive: true, dereference: true });
+  symlinkSync(join(packageRoot, 'models'), join(root, 'models'));
+  // The fake npm links every package to the installed one.
+  writeProgram(
+    join(root, 'tools', 'npm'),
+    `echo "$* on $(node --version)" >> "${root}/npm-calls"
+if [ -e "${root}/npm-fails" ]; then echo "npm error the registry is away" >&2; exit 1; fi
+if [ "$2" = --prefix ]; then mkdir -p "$3/node_modules/.bin"; cp "${root}/tools/new-node" "$3/node_modules/.bin/node"; exit; fi
+rm -rf "${root}/node_modules"; mkdir "${root}/node_modules"
+ln -s "${packageRoot}"/node_modules/* "${root}/node_modules/"`,
+  );
+  writeNewNode(join(root, 'tools', 'new-node'));
+  const calls = join(root, 'npm-calls');
+  return { root, npmCalls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []) };
+}
+
+/** Starts a script of the checkout like `npm run`, by default with the Node.js that runs the tests. */
+export function start(
+  root: string,
+  script: string,
+  args: readonly string[] = [],
+  { path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, env = {} }: StartOptions = {},
+): ChildProcess {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(npm_|TRAWL_)/i.test(name));
+  return spawn('sh', ['scripts/run', `scripts/${script}`, ...args], {
+    cwd: root,
+    env: { ...Object.fromEntries(inherited), PATH: `${join(root, 'tools')}${delimiter}${path}`, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+export interface StartOptions {
+  readonly path?: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export function run(...args: Parameters<typeof start>): Promise<Ended> {
+  return endOf(start(...args));
+}

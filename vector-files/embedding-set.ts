@@ -1,0 +1,46 @@
+import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
+
+export const EMBEDDING_FORMATS = ['faiss', 'npy', 'memmap', 'pickle'] as const;
+export type EmbeddingFormat = (typeof EMBEDDING_FORMATS)[number];
+
+/** A vector file, with size and modification time at the time of opening. */
+export interface EmbeddingFile {
+  /** Absolute path. */
+  readonly path: string;
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
+/** Vectors in existing files, to be used in place. */
+export interface EmbeddingSet {
+  readonly rows: number;
+  readonly dimension: number;
+  readonly dtype: VectorDtype;
+  /** Byte ranges whose concatenation is the matrix of rows, row-major. A row may continue in the next segment. */
+  readonly segments: readonly VectorSegment[];
+  /** The metric recorded in the files; undefined for formats without one. */
+  readonly metric?: 'inner-product' | 'l2' | undefined;
+  /** Ids by row, if the files contain ids. */
+  readonly ids?: readonly string[] | undefined;
+  readonly files: readonly EmbeddingFile[];
+  readonly formats: readonly EmbeddingFormat[];
+}
+
+/** The segments with the bytes of rows [first, first + count). */
+export function cutSegments(
+  { segments, dimension, dtype }: Pick<EmbeddingSet, 'segments' | 'dimension' | 'dtype'>,
+  first: number,
+  count: number,
+): VectorSegment[] {
+  const rowBytes = dimension * (dtype === 'float16' ? 2 : 4);
+  const [begin, end] = [first * rowBytes, (first + count) * rowBytes];
+  const cut: VectorSegment[] = [];
+  let at = 0;
+  for (const segment of segments) {
+    const from = Math.max(begin, at);
+    const to = Math.min(end, at + segment.bytes);
+    if (from < to) cut.push({ ...segment, offset: segment.offset + (from - at), bytes: to - from });
+    at += segment.bytes;
+  }
+  return cut;
+}
