@@ -84,7 +84,8 @@ inline Handle<LexicalWriterPointer>& lexical_writer_handle_of(const Napi::Value&
   return handle_of<LexicalWriterPointer>(value, kLexicalWriterTag);
 }
 
-// Marks the handle's writer as busy until the last copy of the result is gone, because only one thread may use a writer.
+// Marks the handle's writer as busy until the last copy of the result is gone, because only one thread may use a writer. A copy
+// given to Jobs::start as `held` keeps it busy until the promise is settled, however early the work ends.
 template <typename T>
 std::shared_ptr<T> claim_writer(const Napi::Value& value, const Handle<std::shared_ptr<T>>& handle) {
   const std::shared_ptr<T> writer = handle.object;

@@ -8,9 +8,11 @@
 namespace trawl_addon {
 
 struct Jobs::Job {
-  Job(Napi::Env env, int64_t id, Work work) : id(id), work(std::move(work)), deferred(Napi::Promise::Deferred::New(env)) {}
+  Job(Napi::Env env, int64_t id, Work work, std::shared_ptr<void> held)
+      : id(id), work(std::move(work)), held(std::move(held)), deferred(Napi::Promise::Deferred::New(env)) {}
   const int64_t id;
   Work work;
+  std::shared_ptr<void> held;
   Napi::Promise::Deferred deferred;
   std::atomic<bool> cancel{false};
   Deliver deliver;
@@ -37,8 +39,8 @@ void Jobs::shut_down() {
   to_main_.Abort();
 }
 
-Napi::Promise Jobs::start(Napi::Env env, int64_t id, Work work) {
-  auto job = std::make_shared<Job>(env, id, std::move(work));
+Napi::Promise Jobs::start(Napi::Env env, int64_t id, Work work, std::shared_ptr<void> held) {
+  auto job = std::make_shared<Job>(env, id, std::move(work), std::move(held));
   Napi::Promise promise = job->deferred.Promise();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -92,6 +94,7 @@ void Jobs::run_jobs() {
     }
     to_main_.NonBlockingCall([this, job](Napi::Env env, Napi::Function) {
       if (--pending_ == 0) to_main_.Unref(env);
+      job->held.reset();
       Napi::HandleScope scope(env);
       if (job->error) {
         job->deferred.Reject(error_value(env, job->error));

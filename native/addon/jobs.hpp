@@ -29,9 +29,9 @@ class Jobs {
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // `id` names the job for cancel() and must differ from the ids of all running jobs. Throws std::system_error if no thread can
-  // be started.
-  Napi::Promise start(Napi::Env env, int64_t id, Work work);
+  // `id` names the job for cancel() and must differ from the ids of all running jobs. `held` is released on the environment's
+  // thread just before the promise is settled. Throws std::system_error if no thread can be started.
+  Napi::Promise start(Napi::Env env, int64_t id, Work work, std::shared_ptr<void> held = nullptr);
   void cancel(int64_t id);
 
  private:

@@ -29,7 +29,7 @@ Napi::Value append_lexical(const Napi::CallbackInfo& info) {
     writer->rows += ends->size();
     const auto total = static_cast<double>(writer->rows);
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  });
+  }, writer);
 }
 
 Napi::Value finish_lexical(const Napi::CallbackInfo& info) {
@@ -46,7 +46,7 @@ Napi::Value finish_lexical(const Napi::CallbackInfo& info) {
       result.Set("postings", static_cast<double>(made.postings));
       return result;
     };
-  });
+  }, writer);
 }
 
 Napi::Value close_lexical_writer(const Napi::CallbackInfo& info) {

@@ -26,7 +26,7 @@ Napi::Value append_codes(const Napi::CallbackInfo& info) {
     writer->codes.append(rows->data(), count, pool());
     const auto total = static_cast<double>(writer->codes.rows());
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  });
+  }, writer);
 }
 
 Napi::Value finish_codes(const Napi::CallbackInfo& info) {
@@ -36,7 +36,7 @@ Napi::Value finish_codes(const Napi::CallbackInfo& info) {
     writer->codes.finish(pool());
     const auto total = static_cast<double>(writer->codes.rows());
     return [total](Napi::Env env) { return Napi::Number::New(env, total); };
-  });
+  }, writer);
 }
 
 Napi::Value close_codes(const Napi::CallbackInfo& info) {
