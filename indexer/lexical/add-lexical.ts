@@ -8,6 +8,7 @@ import type { Kernel } from '../../src/native/kernel.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { bm25Record } from '../building/build-settings.ts';
+import { lacksTitles, noTitles } from './check-titles.ts';
 import { writeDeletedTexts } from './deleted-texts.ts';
 import { type MakeLexicalOptions, makeLexical } from './make-lexical.ts';
 
@@ -21,7 +22,7 @@ export interface AddLexicalOptions extends MakeLexicalOptions {
  * The index manifest names the inverted indexes only when every shard has them; until then the index has no BM25.
  *
  * @returns the number of shards that got inverted indexes.
- * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files.
+ * @throws TrawlError CONFIG_INVALID if titles are wanted and no passage has one; DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files.
  */
 export async function addLexical(
   { folder, manifest, shards, liveRows }: IndexDirectory,
@@ -30,6 +31,8 @@ export async function addLexical(
   options: AddLexicalOptions,
 ): Promise<number> {
   if (isDeepStrictEqual(manifest.bm25?.made, made)) return 0;
+  const passageFiles = shards.map((shard) => within(shard.folder, shard.manifest.passages.path));
+  if (lacksTitles(made, passageFiles, options.signal)) throw noTitles();
   const { bm25, ...without } = manifest;
   if (bm25 !== undefined) await writeManifest(folder, without);
   let count = 0;

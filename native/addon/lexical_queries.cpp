@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "trawl/error.hpp"
 
@@ -122,29 +123,38 @@ void LexicalQueries::read_clauses(const Napi::Value& value, const std::string& n
 }
 
 void LexicalQueries::analyse(const std::vector<Analyser>& analysers, const std::atomic<bool>& cancel) {
-  Terms terms;
   for (Text& text : texts_) {
     if (cancel) throw trawl::Error(trawl::ErrorCode::kCancelled, "cancelled");
-    trawl::lexical::analyse(analysers[text.field], text.text, terms);
     Query& query = *text.place;
-    const auto term_of = [&](Query& place, size_t i) {
+    const auto make_term = [&](Query& place, std::string term, float boost) {
       place.type = QueryType::kTerm;
       place.field = text.field;
-      place.term = std::string(terms[i]);
+      place.term = std::move(term);
+      place.boost = boost;
     };
-    if (terms.size() == 0) continue;  // a text without terms matches no row
-    if (terms.size() == 1) {
-      term_of(query, 0);
+    BagOfWords bag = bag_of_words(analysers[text.field], text.text);
+    int64_t count = 0;  // repeated terms included
+    for (const WeightedTerm& term : bag) count += static_cast<int64_t>(term.boost);
+    if (count == 0) continue;  // a text without terms matches no row
+    if (count == 1) {
+      make_term(query, std::move(bag[0].term), query.boost);
       continue;
     }
     query.type = QueryType::kBool;
+    // As in Elasticsearch, which counts only the clauses that need not match.
+    const int64_t minimum = text.minimum.value_or(0), optional = text.all_terms ? 0 : count;
+    query.minimum_should_match = std::max<int64_t>(0, minimum < 0 ? optional + minimum : minimum);
+    if (!text.all_terms && query.minimum_should_match <= 1) {
+      // Repeated terms stay one clause. The rewriting would merge them, but a long text could exceed kMaxQueryNodes before.
+      query.should.resize(bag.size());
+      for (size_t i = 0; i < bag.size(); i++) make_term(query.should[i], std::move(bag[i].term), bag[i].boost);
+      continue;
+    }
+    Terms terms;
+    trawl::lexical::analyse(analysers[text.field], text.text, terms);
     std::vector<Query>& clauses = text.all_terms ? query.must : query.should;
     clauses.resize(terms.size());
-    for (size_t i = 0; i < terms.size(); i++) term_of(clauses[i], i);
-    if (!text.minimum) continue;
-    // As in Elasticsearch, which counts only the clauses that need not match.
-    const auto optional = static_cast<int64_t>(query.should.size());
-    query.minimum_should_match = std::max<int64_t>(0, *text.minimum < 0 ? optional + *text.minimum : *text.minimum);
+    for (size_t i = 0; i < terms.size(); i++) make_term(clauses[i], std::string(terms[i]), 1);
   }
   texts_.clear();
 }

@@ -31,6 +31,9 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
       rows: Type.Integer(),
       deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
       removed_rows: Type.Integer({ description: 'Former name of deleted_rows.' }),
+      bm25_fields: Type.Union([Type.Array(Type.String()), Type.Null()], {
+        description: 'Fields of the inverted indexes for mode bm25; null if there are none.',
+      }),
       indexes: Type.Array(
         Type.Object({
           name: Type.String(),
@@ -115,6 +118,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       model_sha256: info.model?.sha256 ?? null,
       max_query_tokens: info.model?.maxTokens.query ?? null,
       modes: info.modes,
+      bm25_fields: info.bm25?.fields ?? null,
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,

@@ -76,14 +76,20 @@ export function nodesOf(query: LexicalQuery, analyse: AnalyseField, onTerm: (ter
       case 'match': {
         const terms = analyse(node.field, node.text);
         if (terms.length <= 1) return terms[0] === undefined ? MATCH_NONE : termOf(node.field, terms[0]);
-        const clauses = terms.map((term) => {
-          count(depth + 1);
-          return termOf(node.field, term);
-        });
         const { minimumShouldMatch: wanted = 0 } = node;
-        const optional = node.operator === 'and' ? 0 : clauses.length;
+        const optional = node.operator === 'and' ? 0 : terms.length;
         const minimum = Math.max(0, wanted < 0 ? optional + wanted : wanted);
-        return makeBool(node.operator === 'and' ? { must: clauses, minimum } : { should: clauses, minimum });
+        const clause = (term: string, times = 1): Node => {
+          count(depth + 1);
+          const of = termOf(node.field, term);
+          return times === 1 ? of : makeBoost(of, times);
+        };
+        if (node.operator === 'and') return makeBool({ must: terms.map((term) => clause(term)), minimum });
+        if (minimum > 1) return makeBool({ should: terms.map((term) => clause(term)), minimum });
+        // Repeated terms become one clause, as the rewriting would do later.
+        const times = new Map<string, number>();
+        for (const term of terms) times.set(term, (times.get(term) ?? 0) + 1);
+        return makeBool({ should: [...times].map(([term, count]) => clause(term, count)), minimum });
       }
       case 'bool':
         return makeBool({
