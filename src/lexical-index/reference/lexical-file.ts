@@ -28,12 +28,13 @@ export class LexicalFile {
   readonly rows: number;
   readonly documents: number;
   readonly tokens: number;
+  readonly terms: number;
+  readonly postingCount: number;
   readonly bytes: number;
   /** Length code of each row. */
   readonly lengthCodes: Uint8Array;
   readonly #path: string;
   readonly #file: number;
-  readonly #terms: number;
   readonly #lists: Section;
   readonly #dictionary: Section;
   readonly #termIndex: DataView;
@@ -64,7 +65,8 @@ export class LexicalFile {
       const number = (index: number): number => Number(view.getBigUint64(16 + 8 * index, true));
       const section = (index: number): Section => ({ offset: number(5 + 3 * index), bytes: number(6 + 3 * index) });
       this.analyser = analyser;
-      [this.rows, this.documents, this.tokens, this.#terms] = [number(0), number(1), number(2), number(3)];
+      [this.rows, this.documents, this.tokens, this.terms] = [number(0), number(1), number(2), number(3)];
+      this.postingCount = number(4);
       [this.#lists, this.#dictionary] = [section(0), section(2)];
       if (section(1).bytes !== this.rows) throw this.#damaged('its counts and its sections disagree');
       this.lengthCodes = this.#read(section(1));
@@ -121,7 +123,7 @@ export class LexicalFile {
   }
 
   get #blocks(): number {
-    return Math.ceil(this.#terms / TERMS_PER_BLOCK);
+    return Math.ceil(this.terms / TERMS_PER_BLOCK);
   }
 
   #place(block: number): { terms: number; lists: number } {
@@ -148,7 +150,7 @@ export class LexicalFile {
     const [place, next] = [this.#place(block), this.#place(block + 1)];
     const bytes = this.#read({ offset: this.#dictionary.offset + place.terms, bytes: next.terms - place.terms });
     const at: Position = { bytes, offset: 0 };
-    const count = Math.min(TERMS_PER_BLOCK, this.#terms - block * TERMS_PER_BLOCK);
+    const count = Math.min(TERMS_PER_BLOCK, this.terms - block * TERMS_PER_BLOCK);
     const terms: { term: Buffer; entry: TermEntry }[] = [];
     let term = Buffer.alloc(0);
     let list = place.lists;
