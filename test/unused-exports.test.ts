@@ -11,7 +11,7 @@ const ENTRY_FILES: readonly string[] = ['src/index.ts', 'src/client/index.ts'];
 /** Exports that only tests import. */
 const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
-  'bench/lucene.ts': ['withoutLucene'],
+  'bench/lucene.ts': ['COMPARED_LUCENE', 'withoutLucene'],
   'hub/select-files.ts': ['matchingFiles'],
   'src/native/kernel.ts': ['ADDON_PATH'],
   'bench/embed/embed-case.ts': ['smallestCosine'],

@@ -67,7 +67,12 @@ export function lexicalHeaderProblems({ path, analyser, rows, counts }: NamedLex
     return [problemOf(error, path)];
   }
   try {
-    const found = { documents: file.documents, tokens: file.tokens, terms: file.terms, postings: file.postingCount };
+    const found = {
+      documents: file.documents,
+      tokens: file.tokens,
+      terms: file.termCount,
+      postings: file.postingCount,
+    };
     const differences = [
       ...(file.analyser === engineAnalyser(analyser)
         ? []
