@@ -51,6 +51,8 @@ export interface ExportSummary {
   readonly metric: string | null;
   readonly dtype: VectorDtype;
   /** Deleted rows of the index. With `dropRemoved` they are omitted, otherwise exported. */
+  readonly deletedRows: number;
+  /** The former name of `deletedRows`, for one version. */
   readonly removedRows: number;
   /** Rows without an id; the ids file has their row number instead. Null if no ids were written. */
   readonly rowsWithoutId: number | null;
@@ -77,12 +79,12 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   const { manifest, folder } = directory;
   const { faiss, npy, parquet } = options.files;
   if ([faiss, npy, parquet].some((path) => path !== undefined)) requireVectors(folder, manifest);
-  const removedRows = manifest.tombstones?.rows ?? 0;
-  const omitsDeleted = options.dropRemoved === true && removedRows > 0;
-  const rows = manifest.rows - (omitsDeleted ? removedRows : 0);
+  const deletedRows = manifest.tombstones?.rows ?? 0;
+  const omitsDeleted = options.dropRemoved === true && deletedRows > 0;
+  const rows = manifest.rows - (omitsDeleted ? deletedRows : 0);
   const dtype = options.float16 === true ? 'float16' : 'float32';
   const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
-  if (omitsDeleted) checkDeletedRows(directory, removedRows);
+  if (omitsDeleted) checkDeletedRows(directory, deletedRows);
   const outputs = plannedOutputs(directory, options, { rows, dtype });
   await checkFreeSpace(outputs);
   const run = new ExportRun(directory, { rows, dtype }, choice, options);
@@ -90,7 +92,7 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   for (const output of outputs) files.push(await run.write(output));
   const { dimension, metric } = manifest;
   const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
-  return { folder, rows, dimension, metric, dtype, removedRows, rowsWithoutId, files };
+  return { folder, rows, dimension, metric, dtype, deletedRows, removedRows: deletedRows, rowsWithoutId, files };
 }
 
 /** File headers contain the number of rows, so the bitmap must agree with the manifest before anything is written. */

@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
@@ -77,7 +76,7 @@ export async function optimizeIndex(
 ): Promise<OptimizeSummary> {
   readIndexManifest(folder);
   // Only for its lock. An unfinished update in it stays.
-  const output = await OutputFolder.prepare(realpathSync(folder), true);
+  const output = await OutputFolder.prepareChange(folder);
   try {
     const summary = await optimizeShards(openIndexDirectory(output.final), kernel, options);
     if (options.bm25 === undefined) return { ...summary, lexicalMade: 0 };
