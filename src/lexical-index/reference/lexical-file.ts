@@ -22,6 +22,14 @@ type TermEntry =
   | { readonly df: 1; readonly row: number; readonly tf: number }
   | { readonly df: number; readonly list: Section };
 
+/** A term of the file with its postings. */
+export interface TermPostings {
+  /** In UTF-8. */
+  readonly term: Uint8Array;
+  /** The postings in blocks, rows rising. */
+  postings(): Generator<Postings, void>;
+}
+
 /** Reads a `.bm25` file without the native engine. Keeps the lengths and the term index in memory, reads the rest as needed. */
 export class LexicalFile {
   readonly analyser: 'english' | 'standard' | 'whitespace' | 'cjk';
@@ -88,7 +96,17 @@ export class LexicalFile {
   /** The term's postings in blocks, rows rising; nothing for a term that no row has. */
   *postings(term: string): Generator<Postings, void> {
     const entry = this.#find(Buffer.from(term));
-    if (entry === undefined) return;
+    if (entry !== undefined) yield* this.#postings(entry);
+  }
+
+  /** All terms in the order of their bytes. Holds one block of the dictionary and one posting list in memory. */
+  *terms(): Generator<TermPostings, void> {
+    for (let block = 0; block < this.#blocks; block++) {
+      for (const { term, entry } of this.#readBlock(block)) yield { term, postings: () => this.#postings(entry) };
+    }
+  }
+
+  *#postings(entry: TermEntry): Generator<Postings, void> {
     if ('row' in entry) {
       yield { rows: Uint32Array.of(entry.row), tfs: Uint32Array.of(entry.tf) };
       return;
