@@ -6,6 +6,7 @@ import { TrawlError } from '../src/errors.ts';
 import { lengthCode } from '../src/lexical-index/bm25.ts';
 import type { LexicalSource } from '../src/lexical-index/lexical-index.ts';
 import { LEXICAL_FIELDS, type LexicalField } from '../src/lexical-index/lexical-settings.ts';
+import { shardLexical } from '../src/manifest/shard-lexical.ts';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { MessageBuffer } from './ciff-messages.ts';
 import { passagesOf } from './index-rows.ts';
@@ -69,8 +70,8 @@ export function ciffField(
 }
 
 /** Postings of all shards, deleted rows included. */
-export function ciffPostings({ shards }: IndexDirectory, field: LexicalField): number {
-  const indexes = shards.flatMap(({ manifest }) => manifest.bm25?.indexes ?? []);
+export function ciffPostings({ shards, manifest: index }: IndexDirectory, field: LexicalField): number {
+  const indexes = shards.flatMap(({ manifest }) => shardLexical(manifest, index)?.indexes ?? []);
   return indexes.reduce((sum, index) => sum + (index.field === field ? index.postings : 0), 0);
 }
 
