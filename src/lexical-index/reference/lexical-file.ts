@@ -22,18 +22,27 @@ type TermEntry =
   | { readonly df: 1; readonly row: number; readonly tf: number }
   | { readonly df: number; readonly list: Section };
 
+/** A term of the file with its postings. */
+export interface TermPostings {
+  /** In UTF-8. */
+  readonly term: Uint8Array;
+  /** The postings in blocks, rows rising. */
+  postings(): Generator<Postings, void>;
+}
+
 /** Reads a `.bm25` file without the native engine. Keeps the lengths and the term index in memory, reads the rest as needed. */
 export class LexicalFile {
   readonly analyser: 'english' | 'standard' | 'whitespace' | 'cjk';
   readonly rows: number;
   readonly documents: number;
   readonly tokens: number;
+  readonly termCount: number;
+  readonly postingCount: number;
   readonly bytes: number;
   /** Length code of each row. */
   readonly lengthCodes: Uint8Array;
   readonly #path: string;
   readonly #file: number;
-  readonly #terms: number;
   readonly #lists: Section;
   readonly #dictionary: Section;
   readonly #termIndex: DataView;
@@ -64,7 +73,8 @@ export class LexicalFile {
       const number = (index: number): number => Number(view.getBigUint64(16 + 8 * index, true));
       const section = (index: number): Section => ({ offset: number(5 + 3 * index), bytes: number(6 + 3 * index) });
       this.analyser = analyser;
-      [this.rows, this.documents, this.tokens, this.#terms] = [number(0), number(1), number(2), number(3)];
+      [this.rows, this.documents, this.tokens, this.termCount] = [number(0), number(1), number(2), number(3)];
+      this.postingCount = number(4);
       [this.#lists, this.#dictionary] = [section(0), section(2)];
       if (section(1).bytes !== this.rows) throw this.#damaged('its counts and its sections disagree');
       this.lengthCodes = this.#read(section(1));
@@ -88,7 +98,17 @@ export class LexicalFile {
   /** The term's postings in blocks, rows rising; nothing for a term that no row has. */
   *postings(term: string): Generator<Postings, void> {
     const entry = this.#find(Buffer.from(term));
-    if (entry === undefined) return;
+    if (entry !== undefined) yield* this.#postings(entry);
+  }
+
+  /** All terms in the order of their bytes. Holds one block of the dictionary and one posting list in memory. */
+  *terms(): Generator<TermPostings, void> {
+    for (let block = 0; block < this.#blocks; block++) {
+      for (const { term, entry } of this.#readBlock(block)) yield { term, postings: () => this.#postings(entry) };
+    }
+  }
+
+  *#postings(entry: TermEntry): Generator<Postings, void> {
     if ('row' in entry) {
       yield { rows: Uint32Array.of(entry.row), tfs: Uint32Array.of(entry.tf) };
       return;
@@ -121,7 +141,7 @@ export class LexicalFile {
   }
 
   get #blocks(): number {
-    return Math.ceil(this.#terms / TERMS_PER_BLOCK);
+    return Math.ceil(this.termCount / TERMS_PER_BLOCK);
   }
 
   #place(block: number): { terms: number; lists: number } {
@@ -148,7 +168,7 @@ export class LexicalFile {
     const [place, next] = [this.#place(block), this.#place(block + 1)];
     const bytes = this.#read({ offset: this.#dictionary.offset + place.terms, bytes: next.terms - place.terms });
     const at: Position = { bytes, offset: 0 };
-    const count = Math.min(TERMS_PER_BLOCK, this.#terms - block * TERMS_PER_BLOCK);
+    const count = Math.min(TERMS_PER_BLOCK, this.termCount - block * TERMS_PER_BLOCK);
     const terms: { term: Buffer; entry: TermEntry }[] = [];
     let term = Buffer.alloc(0);
     let list = place.lists;
