@@ -88,7 +88,7 @@ export const SERVE_OPTIONS = {
     type: 'integer',
     min: 1,
     default: DEFAULT_SERVER_CONFIG.maxQueryChars,
-    help: "Longest query in characters. A request with a longer query is refused with 413. A query that exceeds only the model's token limit is truncated, not refused.",
+    help: "Longest query in UTF-16 units (a character outside the Basic Multilingual Plane, such as an emoji, counts as two). A request with a longer query is refused with 413. A query that exceeds only the model's token limit is truncated, not refused.",
   },
   'max-body-mib': {
     type: 'integer',
