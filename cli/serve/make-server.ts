@@ -63,7 +63,7 @@ function openerFor(
   const retrieving = {
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
-    longLived: true,
+    trialAtStart: true,
     // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
     singleFlight: options['single-flight'],

@@ -1,4 +1,5 @@
 import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
+import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
@@ -43,7 +44,7 @@ export const SERVE_OPTIONS = {
   dialect: {
     type: 'list',
     value: 'NAME',
-    help: 'Preferred dialect for POST /retrieve requests that match several dialects: zerosearch, rllm, rllm-legacy, stepsearch, asearcher, skyrl or search-r1. Repeat it for a second choice. docs/dialects.md describes the dialects.',
+    help: `Preferred dialect for POST /retrieve requests that match several dialects: ${NAMEABLE_DIALECTS.slice(0, -1).join(', ')} or ${NAMEABLE_DIALECTS.at(-1)}. Repeat it for a second choice. docs/dialects.md describes the dialects.`,
   },
   mcp: {
     type: 'flag',
