@@ -4,7 +4,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { cutSegments } from '../../vector-files/embedding-set.ts';
+import { cutSegments } from '../../vector-files/vector-file-set.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
