@@ -1,16 +1,19 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../../errors.ts';
-import { BLOCK_POSTINGS, decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
-
-/** See native/src/lexical/lexical_format.hpp for the format. */
-const HEADER_BYTES = 256;
-const MAGIC = 'TRAWLBM\n';
-const VERSION = 1;
-const TERMS_PER_BLOCK = 16;
-const PLACE_BYTES = 16;
-const BOUND_BYTES = 8;
-const HEAD_BYTES = 16;
-const ANALYSERS = [undefined, 'english', 'standard', 'whitespace', 'cjk'] as const;
+import {
+  ANALYSER_NUMBERS,
+  BLOCK_POSTINGS,
+  BOUND_BYTES,
+  type FileAnalyser,
+  HALF_BYTE,
+  HEAD_BYTES,
+  HEADER_BYTES,
+  MAGIC,
+  PLACE_BYTES,
+  TERMS_PER_BLOCK,
+  VERSION,
+} from './lexical-format.ts';
+import { decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
 
 interface Section {
   readonly offset: number;
@@ -32,7 +35,7 @@ export interface TermPostings {
 
 /** Reads a `.bm25` file without the native engine. Keeps the lengths and the term index in memory, reads the rest as needed. */
 export class LexicalFile {
-  readonly analyser: 'english' | 'standard' | 'whitespace' | 'cjk';
+  readonly analyser: FileAnalyser;
   readonly rows: number;
   readonly documents: number;
   readonly tokens: number;
@@ -68,7 +71,7 @@ export class LexicalFile {
       const version = view.getUint32(8, true);
       if (version !== VERSION)
         throw this.#damaged(`its version is ${version}, but this program reads version ${VERSION}`);
-      const analyser = ANALYSERS[view.getUint32(12, true)];
+      const analyser = ANALYSER_NUMBERS[view.getUint32(12, true)];
       if (analyser === undefined) throw this.#damaged('its analyser is unknown');
       const number = (index: number): number => Number(view.getBigUint64(16 + 8 * index, true));
       const section = (index: number): Section => ({ offset: number(5 + 3 * index), bytes: number(6 + 3 * index) });
@@ -173,20 +176,32 @@ export class LexicalFile {
     let term = Buffer.alloc(0);
     let list = place.lists;
     for (let i = 0; i < count; i++) {
-      const shared = this.#number(at);
-      const size = this.#number(at);
+      const sizes = this.#byte(at);
+      const shared = this.#size(sizes >> 4, at);
+      const size = this.#size(sizes & HALF_BYTE, at);
       if (shared > term.length || size > bytes.length - at.offset) throw this.#damaged('its dictionary is truncated');
       term = Buffer.concat([term.subarray(0, shared), bytes.subarray(at.offset, at.offset + size)]);
       at.offset += size;
       const df = this.#number(at);
       const entry: TermEntry =
-        df === 1
-          ? { df: 1, row: this.#number(at), tf: this.#number(at) + 1 }
-          : { df, list: { offset: list, bytes: this.#number(at) } };
+        df > 1
+          ? { df, list: { offset: list, bytes: this.#number(at) } }
+          : { df: 1, row: this.#number(at), tf: df === 0 ? 1 : this.#number(at) + 1 };
       if ('list' in entry) list += entry.list.bytes;
       terms.push({ term, entry });
     }
     return terms;
+  }
+
+  #byte(at: Position): number {
+    const byte = at.bytes[at.offset++];
+    if (byte === undefined) throw this.#damaged('its dictionary is truncated');
+    return byte;
+  }
+
+  /** The number of bytes that half a byte gives, with the varint that continues it. */
+  #size(half: number, at: Position): number {
+    return half < HALF_BYTE ? half : half + this.#number(at);
   }
 
   #number(at: Position): number {
