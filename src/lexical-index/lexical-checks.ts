@@ -14,3 +14,9 @@ export function checkParameters({ k1, b }: Bm25Parameters): void {
   if (!Number.isFinite(Math.fround(k1)) || k1 < 0) throw new RangeError(`k1 must be 0 or larger, but is ${k1}.`);
   if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
 }
+
+/** @throws RangeError */
+export function checkRows(explained: readonly number[], rows: number): void {
+  const wrong = explained.find((row) => !Number.isInteger(row) || row < 0 || row >= rows);
+  if (wrong !== undefined) throw new RangeError(`A row is ${wrong}, but the index has rows 0 to ${rows - 1}.`);
+}

@@ -3,12 +3,12 @@ import type {
   LexicalFileCounts,
   LexicalFunctions,
   NativeAnalyser,
+  NativeExplanation,
   NativeLexicalFacts,
   NativeLexicalIndex,
   NativeLexicalResult,
   NativeLexicalSpec,
   NativeLexicalWriter,
-  TermScore,
 } from './lexical-functions.ts';
 import { type NativeCalls, translate } from './native-calls.ts';
 
@@ -56,14 +56,14 @@ export class LexicalKernel {
     return this.#calls.run(signal, (id) => this.#addon.searchLexical(id, index, queries, k, parameters, filter));
   }
 
-  /** For each row the scores of the query's terms, in the order of their first appearance. */
+  /** For each row the terms of the query that it has, in the order of their first appearance. */
   explain(
     index: NativeLexicalIndex,
     query: string,
     rows: Float64Array,
     parameters: Bm25Parameters,
     signal: AbortSignal | undefined,
-  ): Promise<TermScore[][]> {
+  ): Promise<NativeExplanation> {
     return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters));
   }
 

@@ -1,16 +1,20 @@
 import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
-import { DEFAULT_BM25 } from '../lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalResult } from '../lexical-index/lexical-index.ts';
+import { type Bm25Parameters, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import type { LexicalIndex, LexicalRequest } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
+import { type LexicalHits, searchPyserini } from './pyserini-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainedTerm,
+  ExplainResult,
   FindCall,
   FindResult,
   Hit,
@@ -18,6 +22,7 @@ import type {
   QueryEmbedding,
   QueryOutcome,
   RetrieveCall,
+  RetrieveQuery,
   RetrieveResult,
   Retriever,
   RetrieverInfo,
@@ -52,6 +57,10 @@ export class SearchRetriever implements Retriever {
 
   hasAnswers({ queries }: RetrieveCall): boolean {
     return queries.length === 0;
+  }
+
+  explain(call: ExplainCall): Promise<ExplainResult> {
+    return this.#calls.run(() => this.#explain(call));
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -96,26 +105,23 @@ export class SearchRetriever implements Retriever {
   }
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
-    const { k, bm25, signal } = call;
-    const index = this.#lexical;
-    if (index === undefined) throw modeMissing(this.info.index, 'bm25');
-    const texts = call.queries.map((query) => composeText(inputOf(query), '', null));
-    const found = await watch.time('search', () =>
-      index.search({
-        queries: texts,
-        k,
-        parameters: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    );
+    const { k, bm25, bm25Order, signal } = call;
+    const index = this.#requireLexical();
+    const texts = call.queries.map(lexicalText);
+    const request = {
+      queries: texts,
+      k,
+      parameters: this.#parameters(bm25),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const found =
+      bm25Order === 'pyserini'
+        ? await searchPyserini(index, this.#passages, request, watch)
+        : await this.#searchByRow(index, request, watch);
     this.#countLexical(call, found);
-    const documents = await watch.time('fetch', () => this.#passages.getMany(hitRows(found, k), signal));
-    let next = 0;
     const outcomes = texts.map((text, q): QueryOutcome => {
-      const hits: Hit[] = [];
-      for (let at = q * k; at < q * k + found.counts[q]!; at++) {
-        hits.push({ row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! });
-      }
+      const hits = found.lists[q]!;
+      if (hits instanceof TrawlError) return { ok: false, error: hits };
       return {
         ok: true,
         hits,
@@ -130,8 +136,45 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
+  async #searchByRow(index: LexicalIndex, request: LexicalRequest, watch: Stopwatch): Promise<LexicalHits> {
+    const { k, signal } = request;
+    const found = await watch.time('search', () => index.search(request));
+    const documents = await watch.time('fetch', () => this.#passages.getMany(hitRows(found, k), signal));
+    let next = 0;
+    const lists = Array.from(found.counts, (count, q) =>
+      Array.from({ length: count }, (_, i): Hit => {
+        const at = q * k + i;
+        return { row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! };
+      }),
+    );
+    return { ...found, lists };
+  }
+
+  async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
+    const watch = new Stopwatch();
+    const index = this.#requireLexical();
+    const explained: ExplainedTerm[][][] = [];
+    for (const { query, rows } of queries) {
+      const request = { query: lexicalText(query), rows, parameters: this.#parameters(bm25) };
+      const terms = await watch.time('search', () =>
+        index.explain({ ...request, ...(signal === undefined ? {} : { signal }) }),
+      );
+      explained.push(terms.map((row) => row.map((term) => ({ ...term, field: 'contents' }))));
+    }
+    return { explained, timings: watch.timings };
+  }
+
+  #parameters(bm25: Bm25Parameters | undefined): Bm25Parameters {
+    return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
+  }
+
+  #requireLexical(): LexicalIndex {
+    if (this.#lexical === undefined) throw modeMissing(this.info.index, 'bm25');
+    return this.#lexical;
+  }
+
   /** Counts only new queries: queries that continue an earlier search were counted then. */
-  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalResult): void {
+  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
     const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
     this.#lexicalLoad = {
       queries: before + queries.filter(isText).length,
@@ -253,6 +296,11 @@ export class SearchRetriever implements Retriever {
     }
     return found;
   }
+}
+
+/** The text whose words BM25 searches: the question, if any, and the query. */
+function lexicalText(query: RetrieveQuery): string {
+  return composeText(inputOf(query), '', null);
 }
 
 /** The vector of a query in BM25 search. */

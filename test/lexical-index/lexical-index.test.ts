@@ -161,17 +161,16 @@ for (const [name, open] of Object.entries(ENGINES)) {
     t.after(() => index.close());
     const result = await index.search({ queries: ['w1 w2 w1 unknown'], k: 5 });
     const rows = [...result.rows].slice(0, result.counts[0]);
-    const explained = await index.explain('w1 w2 w1 unknown', rows);
+    const explained = await index.explain({ query: 'w1 w2 w1 unknown', rows });
+    assert.equal(explained.length, rows.length);
     for (const [i, terms] of explained.entries()) {
       assert.deepEqual(
         terms.map(({ term, boost }) => [term, boost]),
         [
           ['w1', 2],
           ['w2', 1],
-          ['unknown', 1],
-        ],
+        ].filter(([word]) => countTerms(texts[rows[i]!]!).tfs.has(word as string)),
       );
-      assert.equal(terms[2]!.score, 0);
       assert.equal(Math.fround(terms.reduce((sum, { score }) => sum + score, 0)), result.scores[i]);
     }
   });
