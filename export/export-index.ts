@@ -2,16 +2,18 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { formatOfName } from '../corpus/corpus-format.ts';
 import { TrawlError } from '../src/errors.ts';
+import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import { requireVectors } from '../src/manifest/vector-space.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
 import { PartialFile } from '../src/system/partial-file.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';
 import { type ExportedPassage, passagesOf, type RowChoice } from './index-rows.ts';
+import { ciffField, ciffPostings, writeCiff } from './write-ciff.ts';
 import { compressionOfPath, idLine, writeLines } from './write-lines.ts';
 import { faissHeader, npyHeader, type Sink, writeVectors } from './write-vectors.ts';
 
-const EXPORT_KINDS = ['faiss', 'npy', 'parquet', 'corpus', 'ids', 'row-numbers'] as const;
+const EXPORT_KINDS = ['faiss', 'npy', 'parquet', 'ciff', 'corpus', 'ids', 'row-numbers'] as const;
 type ExportKind = (typeof EXPORT_KINDS)[number];
 
 export interface ExportOptions {
@@ -20,7 +22,9 @@ export interface ExportOptions {
   readonly files: Readonly<Partial<Record<ExportKind, string>>>;
   /** Writes FAISS and .npy files in float16. Every value must be exactly representable. */
   readonly float16?: boolean;
-  /** Omits deleted rows from all files; later rows move up. */
+  /** The field whose inverted index is exported. Default: contents, else the first one that the index has. */
+  readonly ciffField?: LexicalField | undefined;
+  /** Omits deleted rows from all files; later rows move up. A CIFF file never has them. */
   readonly dropRemoved?: boolean;
   readonly overwrite?: boolean;
   readonly onProgress?: (progress: ExportProgress) => void;
@@ -50,11 +54,18 @@ export interface ExportSummary {
   /** Null for an index without vectors. */
   readonly metric: string | null;
   readonly dtype: VectorDtype;
-  /** Deleted rows of the index. With `dropRemoved` they are omitted, otherwise exported. */
+  /** Deleted rows of the index. With `dropRemoved`, or if only a CIFF file is written, they are omitted, otherwise exported. */
   readonly removedRows: number;
   /** Rows without an id; the ids file has their row number instead. Null if no ids were written. */
   readonly rowsWithoutId: number | null;
   readonly files: readonly ExportedFile[];
+}
+
+interface Shape {
+  readonly rows: number;
+  readonly dtype: VectorDtype;
+  /** The field of the CIFF file; undefined without one. */
+  readonly field: LexicalField | undefined;
 }
 
 /** A file to write. */
@@ -75,22 +86,42 @@ interface Output {
 export async function exportIndex(options: ExportOptions): Promise<ExportSummary> {
   const directory = openIndexDirectory(options.index);
   const { manifest, folder } = directory;
-  const { faiss, npy, parquet } = options.files;
+  const { faiss, npy, parquet, ciff } = options.files;
   if ([faiss, npy, parquet].some((path) => path !== undefined)) requireVectors(folder, manifest);
+  const field = ciff === undefined ? undefined : ciffField(directory, options.ciffField);
+  if (ciff === undefined && options.ciffField !== undefined) {
+    throw new TrawlError('USAGE', '--ciff-field only applies to --ciff, which is not given.');
+  }
   const removedRows = manifest.tombstones?.rows ?? 0;
-  const omitsDeleted = options.dropRemoved === true && removedRows > 0;
+  const omitsDeleted = removedRows > 0 && withoutDeleted(options);
   const rows = manifest.rows - (omitsDeleted ? removedRows : 0);
   const dtype = options.float16 === true ? 'float16' : 'float32';
   const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
   if (omitsDeleted) checkDeletedRows(directory, removedRows);
-  const outputs = plannedOutputs(directory, options, { rows, dtype });
+  const outputs = plannedOutputs(directory, options, { rows, dtype, field });
   await checkFreeSpace(outputs);
-  const run = new ExportRun(directory, { rows, dtype }, choice, options);
+  const run = new ExportRun(directory, { rows, dtype, field }, choice, options);
   const files: ExportedFile[] = [];
   for (const output of outputs) files.push(await run.write(output));
   const { dimension, metric } = manifest;
   const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
   return { folder, rows, dimension, metric, dtype, removedRows, rowsWithoutId, files };
+}
+
+/**
+ * Whether the files leave out deleted rows. A CIFF file always does, because its counts are those of the live rows.
+ *
+ * @throws TrawlError USAGE if the rows of a CIFF file and of another file would have different numbers.
+ */
+function withoutDeleted({ files, dropRemoved }: ExportOptions): boolean {
+  if (dropRemoved === true || files.ciff === undefined) return dropRemoved === true;
+  const others = EXPORT_KINDS.filter((kind) => kind !== 'ciff' && files[kind] !== undefined);
+  if (others.length === 0) return true;
+  throw new TrawlError(
+    'USAGE',
+    `The index has deleted rows. --ciff leaves them out, but --${others[0]} would have them. Add --drop-removed, or write ` +
+      'the files with two commands.',
+  );
 }
 
 /** File headers contain the number of rows, so the bitmap must agree with the manifest before anything is written. */
@@ -100,23 +131,18 @@ function checkDeletedRows({ folder, manifest, liveRows }: IndexDirectory, record
   throw new TrawlError(
     'INDEX_FILE_FOREIGN',
     `${join(folder, manifest.tombstones!.path)} has ${found} deleted rows, but the manifest says ${recorded}. Copy the file ` +
-      'again, or omit --drop-removed.',
+      'again, or omit --drop-removed and --ciff.',
   );
 }
 
 class ExportRun {
   rowsWithoutId = 0;
   readonly #directory: IndexDirectory;
-  readonly #shape: { rows: number; dtype: VectorDtype };
+  readonly #shape: Shape;
   readonly #choice: RowChoice;
   readonly #options: ExportOptions;
 
-  constructor(
-    directory: IndexDirectory,
-    shape: { rows: number; dtype: VectorDtype },
-    choice: RowChoice,
-    options: ExportOptions,
-  ) {
+  constructor(directory: IndexDirectory, shape: Shape, choice: RowChoice, options: ExportOptions) {
     this.#directory = directory;
     this.#shape = shape;
     this.#choice = choice;
@@ -167,6 +193,18 @@ class ExportRun {
         await writeParquet(this.#directory, this.#choice, sink, onRows);
         break;
       }
+      case 'ciff': {
+        let reported = 0;
+        const onShare = (share: number): void => {
+          const rows = Math.floor(share * this.#shape.rows);
+          onRows(rows - reported);
+          reported = rows;
+        };
+        const { signal } = this.#choice;
+        const options = { field: this.#shape.field!, compression: compressionOfPath(path), signal, onShare };
+        await writeCiff(this.#directory, options, sink);
+        break;
+      }
       default:
         await writeLines(this.#lines(kind), compressionOfPath(path), sink, () => onRows(1));
     }
@@ -188,12 +226,15 @@ const COMPRESSION_RATIO = 0.3;
 const TEXT_SHARE = 0.7;
 /** Estimated bytes of a line with an id or a row number. */
 const ID_LINE_BYTES = 9;
+/** Estimated bytes of a posting, and of a document's record, in a CIFF file. */
+const CIFF_POSTING_BYTES = 8;
+const CIFF_DOCUMENT_BYTES = 20;
 
 /** The files to write, with estimated sizes. @throws TrawlError USAGE, OUTPUT_EXISTS. */
 function plannedOutputs(
   directory: IndexDirectory,
   { files, float16, overwrite }: ExportOptions,
-  { rows, dtype }: { rows: number; dtype: VectorDtype },
+  { rows, dtype, field }: Shape,
 ): Output[] {
   const vectorBytes = rows * directory.manifest.dimension * DTYPE_BYTES[dtype];
   const textBytes = directory.passages.reduce((sum, { path }) => sum + statSync(path).size, 0);
@@ -205,6 +246,10 @@ function plannedOutputs(
       faiss: vectorBytes,
       npy: vectorBytes,
       parquet: rows * directory.manifest.dimension * 4 + textBytes * COMPRESSION_RATIO,
+      ciff:
+        field === undefined
+          ? 0
+          : (ciffPostings(directory, field) * CIFF_POSTING_BYTES + rows * CIFF_DOCUMENT_BYTES) * ratio,
       corpus: textBytes * TEXT_SHARE * ratio,
       ids: rows * ID_LINE_BYTES * ratio,
       'row-numbers': rows * ID_LINE_BYTES * ratio,
@@ -230,6 +275,9 @@ function plannedOutputs(
         'OUTPUT_EXISTS',
         `${path} already exists. Choose another path, or replace it with --overwrite.`,
       );
+    }
+    if (kind === 'ciff' && !/\.ciff(\.gz)?$/i.test(path)) {
+      throw new TrawlError('USAGE', `--ciff writes ${basename(path)}, but its name must end in .ciff or .ciff.gz.`);
     }
     const format = formatOfName(path);
     if (kind === 'corpus' && (format === undefined || !format.startsWith('jsonl'))) {

@@ -10,9 +10,9 @@ export const CODES_FILE = 'codes.i8';
 export const PREFILTER_FILE = 'prefilter.i8';
 /** The prefilter in indexes of earlier versions, which remain readable. */
 export const EARLIER_PREFILTER_FILE = 'screen.i8';
-/** The inverted index of a field. */
-export function lexicalFile(field: LexicalField): string {
-  return `${field}.bm25`;
+/** The names that an inverted index of a field can have. One that is to replace another is written under the other name. */
+export function lexicalFiles(field: LexicalField): readonly [string, string] {
+  return [`${field}.bm25`, `${field}.2.bm25`];
 }
 export const PASSAGES_FILE = 'passages.sqlite';
 

@@ -47,11 +47,14 @@ function digestOfSources() {
   return hash.digest('hex');
 }
 
+/** The folders of native/ whose files become part of the addon. */
+const SOURCE_FOLDERS = ['addon', 'include', 'src'];
+
 function sources(folder) {
   return readdirSync(folder, { withFileTypes: true })
     .flatMap((entry) => {
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) return ['addon', 'include', 'src', 'trawl'].includes(entry.name) ? sources(path) : [];
+      if (entry.isDirectory()) return folder !== native || SOURCE_FOLDERS.includes(entry.name) ? sources(path) : [];
       return /\.(cpp|hpp)$|^Makefile$/.test(entry.name) ? [path] : [];
     })
     .sort();

@@ -1,6 +1,6 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
-// with an undisturbed one. `--updates` kills updates of an index instead of builds. `--seed N` repeats a run; `--passages N`
-// sets the size.
+// with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
+// indexes. `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     moments: { type: 'string', default: '200' },
     seed: { type: 'string', default: String(Date.now() % 1e6) },
     updates: { type: 'boolean', default: false },
+    bm25: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
@@ -26,6 +27,7 @@ const result = await killAndResume({
   seed: Number(values.seed),
   passages: Number(values.passages),
   updates: values.updates,
+  bm25: values.bm25,
   onMoment: (text) => process.stderr.write(`${text}\n`),
 });
 rmSync(folder, { recursive: true });

@@ -11,7 +11,7 @@ const ENTRY_FILES: readonly string[] = ['src/index.ts', 'src/client/index.ts'];
 /** Exports that only tests import. */
 const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/baselines.ts': ['baselineFolder'],
-  'bench/lucene.ts': ['withoutLucene'],
+  'bench/lucene.ts': ['COMPARED_LUCENE', 'withoutLucene'],
   'hub/select-files.ts': ['matchingFiles'],
   'src/native/kernel.ts': ['ADDON_PATH'],
   'bench/embed/embed-case.ts': ['smallestCosine'],
@@ -19,7 +19,7 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/serve/serve-answers.ts': ['sameAnswer'],
   'cli/launch/launch-lines.ts': ['LAUNCH_FLAGS'],
   'cli/serve/server-log.ts': ['prettyLines'],
-  'src/lexical-index/bm25.ts': ['lengthCode', 'decodeLength'],
+  'src/lexical-index/bm25.ts': ['decodeLength'],
   'src/http/dialects/dispatch.ts': ['NAMEABLE_DIALECTS'],
   'src/http/dialects/r1-searcher.ts': ['tsvLine'],
 };

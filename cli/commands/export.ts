@@ -1,18 +1,20 @@
 import { basename } from 'node:path';
 import { type ExportProgress, type ExportSummary, exportIndex } from '../../export/export-index.ts';
+import { LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatBytes, formatCount, formatNumberOf } from '../format.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 
 export const exportCommand = defineCommand({
   name: 'export',
-  summary: 'write an index as files for other tools: FAISS, NumPy, Parquet, JSON lines',
+  summary: 'write an index as files for other tools: FAISS, NumPy, Parquet, CIFF, JSON lines',
   description:
     'Writes the vectors of all shards as one FAISS flat index (--faiss) or .npy file (--npy), the passages as JSON lines ' +
-    '(--corpus), their ids one per line (--ids), or all of these as Parquet (--parquet). One command can write several files; ' +
+    '(--corpus), their ids one per line (--ids), or all of these as Parquet (--parquet). The inverted index of BM25 goes to a ' +
+    'CIFF file (--ciff), the exchange format of Lucene, PISA, JASS and Terrier. One command can write several files; ' +
     'line n of the texts belongs to vector n. Each file is written to FILE.partial and renamed when it is complete.\n\n' +
     'Deleted rows are exported too, so that row numbers stay the same, but other tools will find them. --drop-removed omits ' +
-    'them from every file, and --row-numbers then records the row number of every exported row in the index.\n\n' +
+    'them from every file (a CIFF file never has them), and --row-numbers then records the row number of every exported row in the index.\n\n' +
     'With --json: {"folder", "rows", "dimension", "metric", "dtype", "removedRows", "rowsWithoutId", "files": [{"kind", ' +
     '"path", "bytes", "sha256"}, …]}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
@@ -23,6 +25,16 @@ export const exportCommand = defineCommand({
       type: 'string',
       value: 'FILE',
       help: 'Parquet with the columns id (text), document (the JSON text of the corpus row) and vector (a list of float32).',
+    },
+    ciff: {
+      type: 'string',
+      value: 'FILE',
+      help: 'The inverted index in the Common Index File Format, .ciff or .ciff.gz, without deleted rows. Line n of --ids and --corpus belongs to document n if the index has no deleted rows, or with --drop-removed.',
+    },
+    'ciff-field': {
+      type: 'choice',
+      choices: LEXICAL_FIELDS,
+      help: 'The field whose inverted index --ciff writes. Default: contents, else the first one that the index has.',
     },
     corpus: {
       type: 'string',
@@ -52,6 +64,7 @@ export const exportCommand = defineCommand({
   examples: [
     'trawl export indexes/wiki18 --faiss e5_Flat.index --corpus wiki-18.jsonl',
     'trawl export indexes/wiki18 --faiss pyserini/index --ids pyserini/docid --float16',
+    'trawl export indexes/wiki18-words --ciff wiki-18.ciff.gz',
   ],
   async run({ options, positionals, signal, out, note }) {
     const progress = stepProgress({ silent: options.quiet || options.json });
@@ -59,6 +72,7 @@ export const exportCommand = defineCommand({
       ...(options.faiss === undefined ? {} : { faiss: options.faiss }),
       ...(options.npy === undefined ? {} : { npy: options.npy }),
       ...(options.parquet === undefined ? {} : { parquet: options.parquet }),
+      ...(options.ciff === undefined ? {} : { ciff: options.ciff }),
       ...(options.corpus === undefined ? {} : { corpus: options.corpus }),
       ...(options.ids === undefined ? {} : { ids: options.ids }),
       ...(options['row-numbers'] === undefined ? {} : { 'row-numbers': options['row-numbers'] }),
@@ -68,6 +82,7 @@ export const exportCommand = defineCommand({
       const summary = await exportIndex({
         index: positionals[0]!,
         files,
+        ciffField: options['ciff-field'],
         float16: options.float16,
         dropRemoved: options['drop-removed'],
         overwrite: options.overwrite,
@@ -76,7 +91,9 @@ export const exportCommand = defineCommand({
       });
       progress.stop();
       if (options.json) out(JSON.stringify(summary));
-      else for (const line of textSummary(summary, options['drop-removed'])) note(line);
+      else
+        for (const line of textSummary(summary, options['drop-removed'] || (count === 1 && files.ciff !== undefined)))
+          note(line);
       return EXIT.ok;
     } finally {
       progress.stop();
@@ -102,7 +119,7 @@ function showOn(update: ReturnType<typeof stepProgress>['update'], count: number
 function textSummary(summary: ExportSummary, dropped: boolean): string[] {
   const { rows, dimension, dtype, metric, removedRows, rowsWithoutId, files } = summary;
   const lines = files.map(({ path, bytes }) => `${path}  ${formatBytes(bytes)}`);
-  lines.push(`${formatCount(rows)} rows of ${dimension} ${dtype}`);
+  lines.push(dimension === 0 ? `${formatCount(rows)} rows` : `${formatCount(rows)} rows of ${dimension} ${dtype}`);
   if (metric === 'cosine' && files.some(({ kind }) => kind === 'faiss')) {
     lines.push(
       'The index ranks by cosine, FAISS by inner product: normalise queries and rows in FAISS for the same ranking.',

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import { type OpenedShard, openIndexDirectory, prefilterPath, within } from '../../src/retrieval/index-directory.ts';
 import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -28,7 +29,9 @@ export const inspectCommand = defineCommand({
       /** Inverted indexes, those of deleted rows included. */
       wordBytes: sum([
         ...directory.shards.flatMap((shard) =>
-          (shard.manifest.bm25?.indexes ?? []).map(({ path }) => statSync(within(shard.folder, path)).size),
+          (shardLexical(shard.manifest, manifest)?.indexes ?? []).map(
+            ({ path }) => statSync(within(shard.folder, path)).size,
+          ),
         ),
         ...(manifest.bm25?.deleted ?? []).map(({ bytes }) => bytes),
       ]),

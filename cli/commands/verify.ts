@@ -13,11 +13,12 @@ export const verifyCommand = defineCommand({
   summary: 'check every byte of an index',
   description:
     'Checks the sha256 of every file, every page of the passage files with their look-ups and content hash, that all vectors ' +
-    'are finite, every bound of codes and prefilters, deleted rows and counts. It also embeds a sample of passages again and ' +
-    'compares them with their vectors; if the model is missing, it reports that and checks everything else.\n\n' +
+    'are finite, every bound of codes and prefilters, every posting of inverted indexes, deleted rows and counts. It also ' +
+    'embeds a sample of passages again and compares them with their vectors, and analyses them again and compares them with ' +
+    'their inverted indexes; if the model is missing, it reports that and checks everything else.\n\n' +
     'The exit code is 3 if a check found a problem. Each line has the file, what was found, what was expected and what to do.\n\n' +
     'With --json: {"folder", "quick", "rows", "shards", "problems": [{"file", "message"}, …], "notChecked", "sample": ' +
-    '{"passages", "equal", "largestDistance"} or null}.',
+    '{"passages", "equal", "largestDistance"} or null, "analysed": passages analysed again, or null}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     quick: {
@@ -29,7 +30,7 @@ export const verifyCommand = defineCommand({
       min: 0,
       max: 1_000_000,
       default: 32,
-      help: 'Number of passages to embed again and compare with their vectors.',
+      help: 'Number of passages to embed again and compare with their vectors, and to analyse again and compare with their inverted indexes.',
     },
     'require-model': {
       type: 'flag',
@@ -75,7 +76,7 @@ export const verifyCommand = defineCommand({
 
 function show(
   folder: string,
-  { problems, notChecked, rows, shards, sample }: VerifyReport,
+  { problems, notChecked, rows, shards, sample, analysed }: VerifyReport,
   quick: boolean,
   { out, note }: { out: (text: string) => void; note: (text: string) => void },
 ): void {
@@ -90,6 +91,7 @@ function show(
       `${formatNumberOf(sample.passages, 'passage')} embedded again: ${sample.equal} equal to the last bit${distance}`,
     );
   }
+  if (analysed !== null) note(`${formatNumberOf(analysed, 'passage')} analysed again`);
   if (problems.length > 0) return;
   if (quick) out(`${folder}: manifests, sizes and headers are intact; contents were not checked (--quick)`);
   else out(`${folder}: intact`);

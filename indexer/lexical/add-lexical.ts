@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { shardLexical } from '../../src/manifest/shard-lexical.ts';
+import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
@@ -18,10 +19,11 @@ export interface AddLexicalOptions extends MakeLexicalOptions {
 
 /**
  * Adds inverted indexes to an index, or replaces those made with other settings. Rows, vectors and generation do not change.
- * The index manifest names the inverted indexes only when every shard has them; until then the index has no BM25.
+ * Until every shard has the new ones, the index keeps those it has: a shard names both, and the index manifest, which is
+ * replaced last, decides. The same call resumes a stopped or killed one at the shard that it stopped at.
  *
- * @returns the number of shards that got inverted indexes.
  * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files.
+ * @returns the number of shards that got inverted indexes.
  */
 export async function addLexical(
   { folder, manifest, shards, liveRows }: IndexDirectory,
@@ -29,53 +31,77 @@ export async function addLexical(
   kernel: Kernel,
   options: AddLexicalOptions,
 ): Promise<number> {
-  if (isDeepStrictEqual(manifest.bm25?.made, made)) return 0;
-  const { bm25, ...without } = manifest;
-  if (bm25 !== undefined) await writeManifest(folder, without);
+  const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
+  const isSwitched = isDeepStrictEqual(manifest.bm25?.made, made);
+  const ready: OpenedShard[] = [];
   let count = 0;
   for (const shard of shards) {
-    if (isDeepStrictEqual(shard.manifest.bm25?.made, made)) continue;
-    const isSame = hasFilesOf(shard.manifest, made);
+    if (isSwitched || shardLexical(shard.manifest, next) !== undefined) {
+      ready.push(shard);
+      continue;
+    }
     options.onStep(`inverted indexes of ${shard.folder}`);
-    const changed = isSame ? withSettings(shard.manifest, made) : await withLexical(shard, made, kernel, options);
-    await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(changed));
-    if (!isSame) count++;
+    const current = shardLexical(shard.manifest, manifest);
+    const same = [current, shard.manifest.nextBm25, shard.manifest.bm25].find((found) => hasFilesOf(found, made));
+    const changed =
+      same === undefined
+        ? await withNext(shard, current, made, kernel, options)
+        : withLexical(shard.manifest, current, { ...same, made: bm25Record(made) });
+    await writeShard(shard.folder, changed);
+    ready.push({ ...shard, manifest: changed });
+    if (same === undefined) count++;
   }
-  const next: IndexManifest = { ...without, bm25: { made: bm25Record(made), deleted: null } };
-  if (liveRows !== undefined) await writeDeletedTexts(folder, next, liveRows.complement(), options.signal);
-  await writeManifest(folder, next);
+  if (!isSwitched) {
+    if (liveRows !== undefined) await writeDeletedTexts(folder, next, liveRows.complement(), options.signal);
+    await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(next));
+  }
+  for (const shard of ready) {
+    const { bm25, nextBm25 } = shard.manifest;
+    if (nextBm25 === undefined && isDeepStrictEqual(bm25?.made, made)) continue;
+    await writeShard(shard.folder, withLexical(shard.manifest, shardLexical(shard.manifest, next)!));
+  }
   return count;
 }
 
-async function writeManifest(folder: string, manifest: IndexManifest): Promise<void> {
-  await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
+async function writeShard(folder: string, manifest: ShardManifest): Promise<void> {
+  await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
 }
 
-/** Whether the shard's inverted index files match the wanted settings. k1 and b do not affect the files. */
-function hasFilesOf({ bm25 }: ShardManifest, { k1, b, ...files }: Bm25Settings): boolean {
-  if (bm25 === undefined) return false;
-  const { k1: _k1, b: _b, ...made } = bm25.made;
+/** Whether the inverted indexes match the wanted settings. k1 and b do not affect the files. */
+function hasFilesOf(lexical: ShardLexical | undefined, { k1, b, ...files }: Bm25Settings): lexical is ShardLexical {
+  if (lexical === undefined) return false;
+  const { k1: _k1, b: _b, ...made } = lexical.made;
   return isDeepStrictEqual(made, files);
 }
 
-function withSettings(manifest: ShardManifest, made: Bm25Settings): ShardManifest {
-  return { ...manifest, bm25: { ...manifest.bm25!, made: bm25Record(made) } };
-}
-
-async function withLexical(
+/** Makes inverted indexes beside the current ones of a shard. */
+async function withNext(
   { folder, manifest }: OpenedShard,
+  current: ShardLexical | undefined,
   made: Bm25Settings,
   kernel: Kernel,
   options: AddLexicalOptions,
 ): Promise<ShardManifest> {
-  const without = withoutLexical(manifest);
-  // The old manifest must not name files that are being replaced.
-  if (manifest.bm25 !== undefined) await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(without));
-  const { bm25, files } = await makeLexical(folder, within(folder, manifest.passages.path), made, kernel, options);
-  return { ...without, bm25, files: [...without.files, ...files] };
+  const without = withLexical(manifest, current);
+  // The manifest must not name files that are being replaced: those of an earlier call with yet other settings.
+  if (!isDeepStrictEqual(without, manifest)) await writeShard(folder, without);
+  const inUse = new Set(without.files.map(({ path }) => path));
+  const passages = within(folder, manifest.passages.path);
+  const { bm25, files } = await makeLexical(folder, passages, made, kernel, { ...options, inUse });
+  return withLexical({ ...without, files: [...without.files, ...files] }, current, bm25);
 }
 
-function withoutLexical({ bm25, ...manifest }: ShardManifest): ShardManifest {
-  const paths = new Set(bm25?.indexes.map(({ path }) => path));
-  return { ...manifest, files: manifest.files.filter(({ path }) => !paths.has(path)) };
+/** The manifest with these inverted indexes, the first of them as the current ones, and the records of their files alone. */
+function withLexical(manifest: ShardManifest, ...found: readonly (ShardLexical | undefined)[]): ShardManifest {
+  const { bm25, nextBm25, ...rest } = manifest;
+  const [first, second] = found.filter((lexical) => lexical !== undefined);
+  const pathsOf = (lexical: ShardLexical | undefined): string[] => lexical?.indexes.map(({ path }) => path) ?? [];
+  const kept = new Set([...pathsOf(first), ...pathsOf(second)]);
+  const dropped = new Set([...pathsOf(bm25), ...pathsOf(nextBm25)].filter((path) => !kept.has(path)));
+  return {
+    ...rest,
+    ...(first === undefined ? {} : { bm25: first }),
+    ...(second === undefined ? {} : { nextBm25: second }),
+    files: rest.files.filter(({ path }) => !dropped.has(path)),
+  };
 }

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import { generationOf } from '../../src/manifest/generation.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
+import type { Bm25Record } from '../../src/manifest/schemas.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { within } from '../../src/retrieval/index-directory.ts';
@@ -20,7 +22,7 @@ const BLOCK_TEXTS = 1_024;
  * Writes inverted indexes over the texts of the deleted rows and names them in the manifest. BM25 subtracts their counts, so
  * that scores equal those of an index without the deleted rows. Does nothing if the index has no BM25 or no deleted rows.
  *
- * @throws TrawlError ENGINE_MISSING, DISK_FULL, OUTPUT_NOT_WRITABLE, errors of the passage files.
+ * @throws TrawlError ENGINE_MISSING, DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the passage files.
  */
 export async function writeDeletedTexts(
   folder: string,
@@ -36,12 +38,17 @@ export async function writeDeletedTexts(
   const kernel = requireKernel(loaded.ok ? loaded.kernel : undefined);
   const records: DeletedTexts[] = [];
   for (const field of bm25.made.fields) {
-    const path = join(folder, `deleted-${field}-${manifest.generation}.bm25`);
+    const path = join(folder, fileName(field, manifest, bm25.made));
     const blocks = (): Iterable<readonly string[]> => deletedTexts(folder, manifest, deleted, field);
     await writeLexical(path, bm25.made, kernel, { blocks, signal });
     records.push({ ...(await fileRecord(path, signal)), field });
   }
   bm25.deleted = records;
+}
+
+/** Contains a hash of the rows and of what affects the file, so that no file of another manifest is overwritten. */
+function fileName(field: LexicalField, { generation }: IndexManifest, { analyser, unicode }: Bm25Record): string {
+  return `deleted-${field}-${generationOf([generation, analyser, unicode])}.bm25`;
 }
 
 /** Whether a file of an index is an inverted index over deleted texts that the manifest does not name. */

@@ -6,18 +6,18 @@ import { TrawlError } from '../../src/errors.ts';
 import { type Bm25Settings, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
 import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
 import type { FileRecord } from '../../src/manifest/schemas.ts';
-import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { fileRecord, lexicalFile, PASSAGES_FILE } from '../index-files.ts';
+import { fileRecord, lexicalFiles, PASSAGES_FILE } from '../index-files.ts';
 import { fieldText } from './field-text.ts';
 
 /** Number of rows in each call of the writer. */
 const BLOCK_ROWS = 1_024;
 
 export interface WrittenLexical {
-  readonly bm25: NonNullable<ShardManifest['bm25']>;
+  readonly bm25: ShardLexical;
   readonly files: readonly FileRecord[];
 }
 
@@ -27,6 +27,8 @@ export interface MakeLexicalOptions {
    * fields, half of the rows are reported when the first index is complete.
    */
   readonly onRows?: ((rows: number) => void) | undefined;
+  /** Names of files in the folder that are in use and are not written. */
+  readonly inUse?: ReadonlySet<string>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -60,15 +62,16 @@ export async function makeLexical(
   passagesPath: string,
   settings: Bm25Settings,
   kernel: Kernel,
-  { onRows, signal }: MakeLexicalOptions = {},
+  { onRows, inUse, signal }: MakeLexicalOptions = {},
 ): Promise<WrittenLexical> {
   const files: FileRecord[] = [];
-  const indexes: NonNullable<ShardManifest['bm25']>['indexes'] = [];
+  const indexes: ShardLexical['indexes'] = [];
   const passages = new PassageFile(passagesPath, { mapped: false });
   try {
     const { rows } = passages;
     for (const [i, field] of settings.fields.entries()) {
-      const path = join(folder, lexicalFile(field));
+      const name = lexicalFiles(field).find((file) => inUse?.has(file) !== true)!;
+      const path = join(folder, name);
       const counts = await writeLexical(path, settings, kernel, {
         signal,
         *blocks() {
@@ -80,7 +83,7 @@ export async function makeLexical(
       });
       files.push(await fileRecord(path, signal));
       const { documents, tokens, terms, postings } = counts;
-      indexes.push({ field, path: lexicalFile(field), documents, tokens, terms, postings });
+      indexes.push({ field, path: name, documents, tokens, terms, postings });
     }
   } finally {
     passages.close();

@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { readdirSync, realpathSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
@@ -21,7 +21,7 @@ import {
   CODES_FILE,
   EARLIER_PREFILTER_FILE,
   fileRecord,
-  lexicalFile,
+  lexicalFiles,
   PREFILTER_FILE,
   VECTORS_FILE,
 } from '../index-files.ts';
@@ -34,6 +34,8 @@ import { rewriteFloat16 } from './rewrite-float16.ts';
 
 /** Name of the vector file of a shard whose rows are float16. */
 const FLOAT16_FILE = 'vectors.f16.faiss';
+/** What the names of temporary files have after the name of their file. */
+const TEMPORARY_END = /\.tmp(?:\.run-\d+)?$/;
 
 export interface OptimizeOptions {
   /** Store vectors as float16 if that is lossless. */
@@ -85,9 +87,11 @@ export async function optimizeIndex(
       onStep: options.onStep,
       signal: options.signal,
     });
-    for (const shard of openIndexDirectory(output.final).shards) await removeUnnamed(shard, shard.manifest);
+    await removeAllUnnamed(output.final);
     return { ...summary, lexicalMade };
   } catch (error) {
+    // The call has failed already, so what this throws does not matter.
+    await removeAllUnnamed(output.final).catch(() => undefined);
     throw writeFailure(error, output.final);
   } finally {
     await output.discardIfEmpty();
@@ -201,16 +205,20 @@ async function withFloat16(
   };
 }
 
+async function removeAllUnnamed(folder: string): Promise<void> {
+  for (const shard of openIndexDirectory(folder).shards) await removeUnnamed(shard, shard.manifest);
+}
+
 /** Removes Trawl's files that the manifest does not name, including those of a killed run. Never removes adopted files. */
 async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardManifest): Promise<void> {
   const named = new Set([...files, ...vectors].map(({ path }) => within(folder, path)));
-  const ours = [
+  const ours = new Set<string>([
     ...[VECTORS_FILE, FLOAT16_FILE, CODES_FILE, PREFILTER_FILE, EARLIER_PREFILTER_FILE],
-    ...LEXICAL_FIELDS.map(lexicalFile),
-  ];
-  for (const name of ours.flatMap((file) => [file, `${file}.tmp`])) {
+    ...LEXICAL_FIELDS.flatMap(lexicalFiles),
+  ]);
+  for (const name of readdirSync(folder)) {
     const path = join(folder, name);
-    if (!named.has(path)) await rm(path, { force: true });
+    if (ours.has(name.replace(TEMPORARY_END, '')) && !named.has(path)) await rm(path, { force: true });
   }
 }
 

@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { generationOf } from '../../src/manifest/generation.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
@@ -86,7 +87,13 @@ export async function compactIndex(
       }
       const name = shardFolderName(nextShardNumber(before) + added.length);
       onStep(`${shard.folder}: ${rows} of ${shard.manifest.rows} rows`);
-      const manifest = await copyShard(shard, join(work, name), { live, rows, kernel, signal });
+      const manifest = await copyShard(shard, join(work, name), {
+        live,
+        rows,
+        bm25: before.bm25?.made,
+        kernel,
+        signal,
+      });
       added.push({ name, manifest });
       entries.push({ path: name, firstRow: 0, rows, generation: manifest.generation });
     }
@@ -105,6 +112,8 @@ export async function compactIndex(
 interface Copying {
   readonly live: LiveRows;
   readonly rows: number;
+  /** Settings of the inverted indexes; undefined: the index has none. */
+  readonly bm25: Bm25Settings | undefined;
   readonly kernel: Kernel | undefined;
   readonly signal: AbortSignal | undefined;
 }
@@ -117,7 +126,7 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
   const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
   const space = vectorSpace(old);
   const written = space === undefined ? undefined : await copyVectors(from, folder, space, copying);
-  const lexical = await makeLexicalIfWanted(folder, { ...copying, bm25: old.bm25?.made });
+  const lexical = await makeLexicalIfWanted(folder, copying);
   const { passageTemplate } = old.corpus;
   const manifest: ShardManifest = {
     ...old,
@@ -134,6 +143,7 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
     files: [...(written?.files ?? []), ...(lexical?.files ?? [])],
   };
   delete manifest.bm25;
+  delete manifest.nextBm25;
   if (lexical !== undefined) manifest.bm25 = lexical.bm25;
   if (written?.prefilter === undefined) delete manifest.prefilter;
   else manifest.prefilter = written.prefilter;

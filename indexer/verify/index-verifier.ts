@@ -13,10 +13,12 @@ import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { findNonFinite } from '../vectors/check-finite.ts';
 import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
+import { lexicalOfShard, type NamedLexical } from './verify-lexical.ts';
 import { passageProblems } from './verify-passages.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 import type { VerifyOptions, VerifyReport } from './verify-report.ts';
 import { verifySample } from './verify-sample.ts';
+import { verifyWords } from './verify-words.ts';
 
 /** Bytes of vectors between two checks of the signal. */
 const BLOCK_BYTES = 4 * 1024 * 1024;
@@ -31,10 +33,13 @@ export class IndexVerifier {
   #doneBytes = 0;
   #step = '';
 
-  constructor(shards: readonly OpenedShard[], options: VerifyOptions) {
+  /** @param deletedTexts the inverted indexes over the texts of deleted rows. */
+  constructor(shards: readonly OpenedShard[], deletedTexts: readonly NamedLexical[], options: VerifyOptions) {
     this.#shards = shards;
     this.#options = options;
-    this.#totalBytes = shards.reduce((sum, shard) => sum + bytesToRead(shard), 0);
+    this.#totalBytes =
+      shards.reduce((sum, shard) => sum + bytesToRead(shard), 0) +
+      deletedTexts.reduce((sum, { path }) => sum + size(path), 0);
   }
 
   async verifyShard(shard: OpenedShard): Promise<void> {
@@ -48,7 +53,7 @@ export class IndexVerifier {
       this.#begin(`codes of ${folder}`);
       await this.#codes(shard);
     }
-    for (const { path } of manifest.bm25?.indexes ?? []) await this.#lexical(within(folder, path));
+    for (const { path } of lexicalOfShard(folder, manifest)) await this.verifyLexical(path);
     this.#begin(`passages of ${folder}`);
     const onBytes = (bytes: number): void => this.#add(bytes);
     this.problems.push(...(await passageProblems(shard, { onBytes, signal: this.#options.signal })));
@@ -96,6 +101,17 @@ export class IndexVerifier {
     } finally {
       await encoder.close();
     }
+  }
+
+  /** Analyses passages again. Null if `sample` is 0, there are no inverted indexes, or the engine is missing. */
+  async verifyWords(): Promise<number | null> {
+    const { sample = 0, signal } = this.#options;
+    const loaded = loadKernel();
+    if (sample === 0 || !loaded.ok || this.#shards.every(({ manifest }) => manifest.bm25 === undefined)) return null;
+    this.#begin(`analysing ${sample} passages again`);
+    const { problems, passages } = await verifyWords(this.#shards, loaded.kernel, { sample, signal });
+    this.problems.push(...problems);
+    return passages;
   }
 
   async #checksums({ folder, manifest }: OpenedShard): Promise<void> {
@@ -173,7 +189,7 @@ export class IndexVerifier {
   }
 
   /** Decodes every posting and compares it with the bounds of its block and list. */
-  async #lexical(path: string): Promise<void> {
+  async verifyLexical(path: string): Promise<void> {
     this.#begin(`inverted index ${path}`);
     const loaded = loadKernel();
     if (!loaded.ok) {
@@ -186,7 +202,7 @@ export class IndexVerifier {
     } catch (error) {
       this.problems.push(problemOf(error, path));
     }
-    this.#add(existsSync(path) ? statSync(path).size : 0);
+    this.#add(size(path));
   }
 
   async #bounds(path: string, check: () => Promise<CheckedRows>): Promise<void> {
@@ -217,7 +233,6 @@ export class IndexVerifier {
 
 function bytesToRead(shard: OpenedShard): number {
   const { manifest, folder } = shard;
-  const size = (path: string | null): number => (path !== null && existsSync(path) ? statSync(path).size : 0);
   const codes = manifest.codes === null ? null : within(folder, manifest.codes.path);
   const prefilter = prefilterPath(shard);
   const vectors = vectorBytes(shard);
@@ -227,9 +242,13 @@ function bytesToRead(shard: OpenedShard): number {
     vectors +
     (codes === null ? 0 : vectors + size(codes)) +
     (prefilter === null ? 0 : vectors + size(prefilter)) +
-    (manifest.bm25?.indexes ?? []).reduce((sum, { path }) => sum + size(within(folder, path)), 0) +
+    lexicalOfShard(folder, manifest).reduce((sum, { path }) => sum + size(path), 0) +
     size(within(folder, manifest.passages.path))
   );
+}
+
+function size(path: string | null): number {
+  return path !== null && existsSync(path) ? statSync(path).size : 0;
 }
 
 function vectorBytes({ manifest }: OpenedShard): number {

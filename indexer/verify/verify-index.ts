@@ -7,15 +7,17 @@ import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
 import { vectorSpace } from '../../src/manifest/vector-space.ts';
 import { type OpenedShard, openShard, readLiveRows, within } from '../../src/retrieval/index-directory.ts';
+import { checkFile } from '../../src/retrieval/shard-checks.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { IndexVerifier } from './index-verifier.ts';
+import { deletedFieldProblems, lexicalHeaderProblems, lexicalOfDeleted, lexicalOfShard } from './verify-lexical.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 import type { VerifyOptions, VerifyReport } from './verify-report.ts';
 
 /**
  * Checks an index: the checksum of every file, SQLite's pages, the content hash, every bound of the codes, that vectors are
- * finite, the deleted rows and the counts. Embeds a sample of passages again, to check that passages and vectors belong
- * together. Collects all problems, so that one damaged file does not hide another.
+ * finite, every posting, the deleted rows and the counts. Embeds and analyses a sample of passages again, to check that they
+ * belong to the vectors and inverted indexes. Collects all problems, so that one damaged file does not hide another.
  *
  * @throws TrawlError INDEX_NOT_FOUND; CANCELLED. A damaged manifest is reported as a problem.
  */
@@ -23,7 +25,7 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
   const folder = resolve(path);
   const problems: VerifyProblem[] = [];
   const manifest = openManifest(folder, problems);
-  if (manifest === undefined) return { problems, notChecked: [], rows: 0, shards: 0, sample: null };
+  if (manifest === undefined) return { problems, notChecked: [], rows: 0, shards: 0, sample: null, analysed: null };
   const notChecked = withoutChecksum(join(folder, INDEX_MANIFEST_FILE));
   const shards: OpenedShard[] = [];
   for (const entry of manifest.shards) {
@@ -39,20 +41,31 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
       );
     }
   }
-  problems.push(...(await deletedRowsProblems(folder, manifest)), ...(await deletedTextsProblems(folder, manifest)));
+  const deletedTexts = lexicalOfDeleted(folder, manifest);
+  problems.push(
+    ...(await deletedRowsProblems(folder, manifest)),
+    ...(await deletedTextsProblems(folder, manifest, options)),
+    ...deletedFieldProblems(folder, manifest),
+    ...[...shards.flatMap((shard) => lexicalOfShard(shard.folder, shard.manifest)), ...deletedTexts].flatMap(
+      lexicalHeaderProblems,
+    ),
+  );
   const counts = { rows: manifest.rows, shards: manifest.shards.length };
-  if (options.quick === true) return { problems, notChecked, ...counts, sample: null };
-  const verifier = new IndexVerifier(shards, options);
+  if (options.quick === true) return { problems, notChecked, ...counts, sample: null, analysed: null };
+  const verifier = new IndexVerifier(shards, deletedTexts, options);
   const isRequired = options.requireEncoder === true && (options.sample ?? 0) > 0;
   const required = isRequired ? await options.openEncoder?.(folder, manifest) : undefined;
   try {
     for (const shard of shards) await verifier.verifyShard(shard);
+    for (const { path } of deletedTexts) await verifier.verifyLexical(path);
+    const analysed = await verifier.verifyWords();
     const sample = await verifier.verifySample(folder, manifest, required);
     return {
       problems: [...problems, ...verifier.problems],
       notChecked: [...notChecked, ...verifier.notChecked],
       ...counts,
       sample,
+      analysed,
     };
   } finally {
     await required?.close();
@@ -104,13 +117,19 @@ async function deletedRowsProblems(folder: string, manifest: IndexManifest): Pro
   }
 }
 
-/** The inverted indexes over the texts of the deleted rows. */
-async function deletedTextsProblems(folder: string, { bm25 }: IndexManifest): Promise<VerifyProblem[]> {
+/** The files of the inverted indexes over the texts of the deleted rows. */
+async function deletedTextsProblems(
+  folder: string,
+  { bm25 }: IndexManifest,
+  { quick, signal }: VerifyOptions,
+): Promise<VerifyProblem[]> {
   const problems: VerifyProblem[] = [];
-  for (const { path, sha256 } of bm25?.deleted ?? []) {
+  for (const { path, bytes, sha256 } of bm25?.deleted ?? []) {
     const file = within(folder, path);
     try {
-      const found = await sha256OfFile(file);
+      checkFile(file, bytes);
+      if (quick === true) continue;
+      const found = await sha256OfFile(file, signal);
       if (found !== sha256) problems.push(problem(file, `sha256 is ${found}, the manifest says ${sha256}`));
     } catch (error) {
       problems.push(problemOf(error, file));

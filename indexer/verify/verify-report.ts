@@ -6,7 +6,7 @@ import type { SampleReport } from './verify-sample.ts';
 export interface VerifyOptions {
   /** Check only manifests, sizes and headers. */
   readonly quick?: boolean;
-  /** Passages to embed again. Default: 0. */
+  /** Passages to embed again, and to analyse again where there are inverted indexes. Default: 0. */
   readonly sample?: number;
   /** Opens the model of the index. Called at most once, only if there are passages to embed. */
   readonly openEncoder?: (folder: string, manifest: IndexManifest) => Promise<TextEncoder>;
@@ -32,4 +32,6 @@ export interface VerifyReport {
   readonly shards: number;
   /** Null if no passage was embedded again. */
   readonly sample: Omit<SampleReport, 'problems'> | null;
+  /** Passages analysed again. Null without inverted indexes or a sample. */
+  readonly analysed: number | null;
 }

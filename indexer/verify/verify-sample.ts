@@ -9,6 +9,7 @@ import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { shardSegments } from '../vectors/shard-segments.ts';
+import { spreadRows } from './spread-rows.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
 
 /** Passages per call of the encoder. */
@@ -51,7 +52,7 @@ export async function verifySample(
   const problems: VerifyProblem[] = [];
   const distances: number[] = [];
   let far = 0;
-  for (const { shard, rows } of spread(shards, sample)) {
+  for (const { shard, rows } of spreadRows(shards, sample)) {
     const path = within(shard.folder, shard.manifest.passages.path);
     try {
       const { documents, stored } = readRows(shard, rows, path);
@@ -100,19 +101,6 @@ export async function verifySample(
     equal: distances.filter((distance) => distance === 0).length,
     largestDistance: distances.length === 0 ? null : distances.reduce((a, b) => Math.max(a, b)),
   };
-}
-
-/** Divides all rows into `sample` equal parts and chooses the middle of each; returns row numbers within the shards. */
-function spread(shards: readonly OpenedShard[], sample: number): { shard: OpenedShard; rows: number[] }[] {
-  const total = shards.reduce((sum, { manifest }) => sum + manifest.rows, 0);
-  const count = Math.min(sample, total);
-  const chosen = Array.from({ length: count }, (_, i) => Math.floor(((i + 0.5) * total) / count));
-  let before = 0;
-  return shards.map((shard) => {
-    const first = before;
-    before += shard.manifest.rows;
-    return { shard, rows: chosen.filter((row) => row >= first && row < before).map((row) => row - first) };
-  });
 }
 
 function readRows(

@@ -270,7 +270,7 @@ TEST("lexical: a block of postings is decoded to the encoded values, for any gap
       CHECK_EQUAL(rows[i], postings[i].row);
       CHECK_EQUAL(tfs[i], postings[i].tf);
     }
-    CHECK(!decode_block(bytes.data(), bytes.data() + size - 1, count, before, 0xFFFFFFFF, rows, tfs) || size == 3);
+    CHECK(!decode_block(bytes.data(), bytes.data() + size - 1, count, before, 0xFFFFFFFF, rows, tfs));
     CHECK(!decode_block(bytes.data(), bytes.data() + size, count, before, static_cast<uint32_t>(previous), rows, tfs));
   }
 }

@@ -12,6 +12,23 @@ export const SHARD_MANIFEST_FILE = 'shard.json';
  */
 export const SHARD_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2 } as const;
 
+/** The inverted indexes of a shard, one per field. */
+export const ShardLexical = Type.Object({
+  made: Bm25Record,
+  indexes: Type.Array(
+    Type.Object({
+      field: Type.Enum([...LEXICAL_FIELDS]),
+      path: Type.String({ minLength: 1 }),
+      /** Rows with at least one token in the field. */
+      documents: Count,
+      tokens: Count,
+      terms: Count,
+      postings: Count,
+    }),
+  ),
+});
+export type ShardLexical = Type.Static<typeof ShardLexical>;
+
 /**
  * Describes a shard: consecutive rows of an index, built by one process. A shard is immutable once this file exists. Its rows
  * count from 0, so it does not depend on its position in the index.
@@ -55,23 +72,13 @@ export const ShardManifest = Type.Object({
   prefilter: Type.Optional(
     Type.Object({ path: Type.Union([Type.String({ minLength: 1 }), Type.Null()]), reason: Type.String() }),
   ),
-  /** The inverted indexes for BM25, one per field. Absent if the index has no BM25. */
-  bm25: Type.Optional(
-    Type.Object({
-      made: Bm25Record,
-      indexes: Type.Array(
-        Type.Object({
-          field: Type.Enum([...LEXICAL_FIELDS]),
-          path: Type.String({ minLength: 1 }),
-          /** Rows with at least one token in the field. */
-          documents: Count,
-          tokens: Count,
-          terms: Count,
-          postings: Count,
-        }),
-      ),
-    }),
-  ),
+  /** The inverted indexes for BM25. Absent if the index has no BM25. */
+  bm25: Type.Optional(ShardLexical),
+  /**
+   * Inverted indexes with other settings, which are to replace those of `bm25`. The index manifest decides which are read: a
+   * shard may have both until all shards have the new ones.
+   */
+  nextBm25: Type.Optional(ShardLexical),
   /**
    * The passage file. `sha256` is its content hash, which the file contains, too. The bytes of the file, unlike its content,
    * depend on whether the build was resumed.

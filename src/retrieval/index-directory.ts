@@ -5,6 +5,7 @@ import type { LexicalSource } from '../lexical-index/lexical-index.ts';
 import type { LexicalField } from '../lexical-index/lexical-settings.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../manifest/read-manifest.ts';
+import { shardLexical } from '../manifest/shard-lexical.ts';
 import type { ShardManifest } from '../manifest/shard-manifest.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
 import type { PassageShard } from '../passages/passage-protocol.ts';
@@ -82,18 +83,22 @@ export function openIndexDirectory(path: string): IndexDirectory {
 
 function lexicalSources(
   folder: string,
-  { bm25 }: IndexManifest,
+  manifest: IndexManifest,
   shards: readonly OpenedShard[],
   liveRows: RowBitmap | undefined,
 ): Map<LexicalField, LexicalSource> {
   const sources = new Map<LexicalField, LexicalSource>();
+  const { bm25 } = manifest;
   for (const field of bm25?.made.fields ?? []) {
     const deleted = bm25!.deleted?.find((file) => file.field === field);
     if (deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
     sources.set(field, {
       analyser: bm25!.made.analyser,
       shards: shards.map((shard) => ({
-        path: within(shard.folder, shard.manifest.bm25!.indexes.find((index) => index.field === field)!.path),
+        path: within(
+          shard.folder,
+          shardLexical(shard.manifest, manifest)!.indexes.find((index) => index.field === field)!.path,
+        ),
         firstRow: shard.firstRow,
         rows: shard.manifest.rows,
       })),

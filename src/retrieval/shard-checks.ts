@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../errors.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
+import { shardLexical } from '../manifest/shard-lexical.ts';
 import type { ShardManifest } from '../manifest/shard-manifest.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
 import { PassageFile } from '../passages/passage-file.ts';
@@ -30,7 +31,7 @@ export function checkBelongs(
       ? ''
       : `its model (${shard.model?.name ?? 'none'}) differs from that of the index (${index.model?.name ?? 'none'})`,
     // While inverted indexes are being built, the index manifest does not name them yet.
-    index.bm25 === undefined || isDeepStrictEqual(shard.bm25?.made, index.bm25.made)
+    index.bm25 === undefined || shardLexical(shard, index) !== undefined
       ? ''
       : 'the settings of its inverted indexes differ from those of the index',
   ].filter((difference) => difference !== '');

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { Check } from 'typebox/schema';
 import { TrawlError } from '../../src/errors.ts';
 import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import { HEALTH_OPERATIONS } from '../../src/http/routes/health.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post, postTo } from './build.ts';
 
@@ -168,6 +170,31 @@ test('/livez answers from the start, /readyz when the index is open', async (t) 
   const late = await post(app, { queries: ['a'] });
   assert.deepEqual([late.status, late.headers.connection], [503, 'close']);
   assert.equal(await status('/livez'), 200);
+});
+
+test('the schema of /readyz has every field of its reply: with vectors, without them, and during a reload', async (t) => {
+  const reply = JSON.stringify(HEALTH_OPERATIONS.find(({ path }) => path === '/readyz')!.reply);
+  const strict = JSON.parse(
+    reply.replaceAll('"type":"object"', '"type":"object","additionalProperties":false'),
+  ) as object;
+  const words = new FakeRetriever({ index: 'words' });
+  const info = { ...words.info, dimension: 0, metric: null, model: null, modes: ['bm25'] as const };
+  const slots = [new FakeRetriever(), Object.assign(words, { info })].map(
+    (retriever) => new IndexSlot(retriever.info.index, { folder: '/x' }, async () => retriever),
+  );
+  const holder = new RetrieverHolder(slots);
+  await holder.open();
+  slots[1]!.report({ stage: 'reading', doing: 'reading the index: 40 %', done: 40, total: 100 });
+  const app = build(t, holder);
+  for (const [url, model] of [
+    ['/readyz', 'fake-encoder'],
+    ['/readyz?index=words', null],
+  ] as const) {
+    const response = await app.inject(url);
+    const json = response.json<{ model: string | null; indexes: { done?: number }[] }>();
+    assert.deepEqual([response.statusCode, json.model, json.indexes[1]?.done], [200, model, 40], url);
+    assert.ok(Check(strict, json), `${url}: ${response.payload}`);
+  }
 });
 
 test('the page and its files have a content security policy, and are revalidated with 304', async (t) => {

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { faultLibrary } from '../helpers/fault-library.ts';
+import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
+import { buildCases, type KillCase, updateCases, wordBuildCases, wordUpdateCases } from './kill-cases.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 
@@ -21,6 +20,8 @@ export interface KillTest {
   readonly passages: number;
   /** Kill updates of an index instead of builds. */
   readonly updates?: boolean;
+  /** With inverted indexes. Builds include those by `trawl optimize`, updates include removals and compactions. */
+  readonly bm25?: boolean;
   readonly onMoment?: (text: string) => void;
 }
 
@@ -29,7 +30,7 @@ export interface KillTestResult {
   readonly kills: number;
   /** Of these, kills at a file operation. */
   readonly atCalls: number;
-  /** File operations of an undisturbed build. */
+  /** File operations of an undisturbed build; the most of all cases. */
   readonly calls: number;
   /** Why there were no kills at file operations, if so. */
   readonly withoutCalls: string | undefined;
@@ -44,74 +45,43 @@ interface Ended {
 }
 
 /**
- * Kills builds of several shards, at a random time or at a random file operation, and runs the same command again until
- * each is complete. Every index is compared with that of an undisturbed build. Builds alternate between one process, jobs
- * that are merged, and replacing an old index. Updates are of an index of two shards that lacks half of the corpus.
+ * Kills commands at a random time or at a random file operation, and runs the same command again until each is complete.
+ * Every index is compared with that of an undisturbed run.
  */
 export async function killAndResume(options: KillTest): Promise<KillTestResult> {
-  const { folder, moments, seed, passages, onMoment = () => undefined } = options;
+  const { folder, moments, seed, passages, updates = false, bm25 = false, onMoment = () => undefined } = options;
   const random = seededRandom(seed);
   const corpus = join(folder, 'corpus.jsonl');
   writeFileSync(corpus, corpusText(passages, random));
-  const old = join(folder, 'old.jsonl');
-  writeFileSync(old, corpusText(20, random));
-  const common = ['--workers', '2', '--checkpoint-seconds', '0', '--quiet'];
-  const shards = 4;
-  const whole = (out: string): string[] => [
-    'index',
+  const makeCases = updates ? (bm25 ? wordUpdateCases : updateCases) : bm25 ? wordBuildCases : buildCases;
+  const cases = await makeCases({
+    folder,
     corpus,
-    '--out',
-    out,
-    '--shard-rows',
-    String(Math.ceil(passages / shards)),
-    ...common,
-  ];
-  const updated = join(folder, 'updated');
-  if (options.updates === true) {
-    const before = join(folder, 'before.jsonl');
-    writeFileSync(before, halfAndOthers(readFileSync(corpus, 'utf8'), passages, random));
-    expectOk(await run(['index', before, '--out', updated, '--shard-rows', String(passages / 2), '--quiet']));
-  }
-  const update = (out: string): string[] => [...whole(out), '--update'];
+    passages,
+    random,
+    corpusText: (count) => corpusText(count, random),
+    run: async (args) => expectOk(await run(args)),
+  });
   const library = faultLibrary(folder);
-  const reference = join(folder, 'reference');
-  const countFile = join(folder, 'calls');
-  const counting = 'missing' in library ? {} : library.environment({ under: reference, count: countFile });
-  const begun = performance.now();
-  if (options.updates === true) cpSync(updated, reference, { recursive: true });
-  expectOk(await run(options.updates === true ? update(reference) : whole(reference), { env: counting }));
-  const usualMs = performance.now() - begun;
-  const calls = 'missing' in library ? 0 : library.count(countFile);
-  const expected = contentOf(reference);
-
-  let [kills, atCalls, compared] = [0, 0, 0];
+  const undisturbed = new Map<string, Undisturbed>();
+  let [kills, atCalls, compared, mostCalls] = [0, 0, 0, 0];
   let moment = 0;
   for (let chain = 0; moment < moments; chain++) {
     const out = join(folder, `ix${chain}`);
-    const scenario =
-      options.updates === true ? 'update' : (['whole', 'jobs', 'over an old index'] as const)[chain % 3]!;
-    if (scenario === 'update') cpSync(updated, out, { recursive: true });
-    if (scenario === 'over an old index') expectOk(await run(['index', old, '--out', out, '--quiet']));
-    const commands =
-      scenario === 'jobs'
-        ? [
-            ...Array.from({ length: shards }, (_, i) => [
-              'index',
-              corpus,
-              '--out',
-              out,
-              '--shard',
-              `${i}/${shards}`,
-              ...common,
-            ]),
-            ['merge', out, '--quiet'],
-          ]
-        : [scenario === 'update' ? update(out) : [...whole(out), ...(scenario === 'whole' ? [] : ['--overwrite'])]];
-    for (const command of commands) {
+    const { name, group, prepare, commands, parts = 1, after, check } = cases[chain % cases.length]!;
+    if (!undisturbed.has(group)) {
+      const reference = join(folder, `reference ${group}`);
+      const first = cases.find((other) => other.group === group)!;
+      undisturbed.set(group, await runUndisturbed(first, reference, library, join(folder, 'calls')));
+    }
+    const { calls, ms: usualMs, content } = undisturbed.get(group)!;
+    mostCalls = Math.max(mostCalls, calls);
+    await prepare?.(out);
+    for (const command of commands(out)) {
       // A few kills for each command, then a run to its end.
       for (let left = 1 + Math.floor(random() * 3); left > 0 && moment < moments; left--, moment++) {
         const atCall = !('missing' in library) && moment % 2 === 1;
-        const at = 1 + Math.floor((random() * calls) / (scenario === 'jobs' ? shards : 1));
+        const at = 1 + Math.floor((random() * calls) / parts);
         const ms = Math.floor(random() * usualMs);
         const ended = await run(
           command,
@@ -121,11 +91,9 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
         if (killed) kills++;
         if (killed && atCall) atCalls++;
         onMoment(
-          `${moment + 1}: ${scenario} ${command[0]} ${atCall ? `at call ${at} of ${calls}` : `after ${ms} ms`}: ${killed ? 'killed' : `ended with ${ended.code}`}`,
+          `${moment + 1}: ${name} ${command[0]} ${atCall ? `at call ${at} of ${calls}` : `after ${ms} ms`}: ${killed ? 'killed' : `ended with ${ended.code}`}`,
         );
-        if (scenario === 'over an old index') assertOpens(out);
-        // At every moment the old or the new generation is intact.
-        if (scenario === 'update') openIndexDirectory(out);
+        await check?.(out);
         // It ended before the kill. The run below checks that it is complete.
         if (!killed) break;
       }
@@ -133,12 +101,37 @@ export async function killAndResume(options: KillTest): Promise<KillTestResult> 
       // If it was killed after its last rename, the index is complete, and the command says so.
       if (!/\[INDEX_EXISTS\]/.test(ended.stderr)) expectOk(ended);
     }
-    assertEqualContent(contentOf(out), expected, `${scenario}, chain ${chain} of seed ${seed}`);
+    if (after !== undefined) expectOk(await run(after(out)));
+    assertEqualContent(contentOf(out), content, `${name}, chain ${chain} of seed ${seed}`);
     assert.deepEqual(beside(out), [basename(out)]);
     compared++;
     rmSync(out, { recursive: true });
   }
-  return { kills, atCalls, calls, compared, withoutCalls: 'missing' in library ? library.missing : undefined };
+  const withoutCalls = 'missing' in library ? library.missing : undefined;
+  return { kills, atCalls, calls: mostCalls, compared, withoutCalls };
+}
+
+interface Undisturbed {
+  /** File operations. */
+  readonly calls: number;
+  readonly ms: number;
+  readonly content: ReadonlyMap<string, Buffer | string>;
+}
+
+async function runUndisturbed(
+  { prepare, commands, after }: KillCase,
+  out: string,
+  library: FaultLibrary | { readonly missing: string },
+  countFile: string,
+): Promise<Undisturbed> {
+  await prepare?.(out);
+  const env = 'missing' in library ? {} : library.environment({ under: out, count: countFile });
+  const begun = performance.now();
+  for (const command of commands(out)) expectOk(await run(command, { env }));
+  const ms = performance.now() - begun;
+  const calls = 'missing' in library ? 0 : library.count(countFile);
+  if (after !== undefined) expectOk(await run(after(out)));
+  return { calls, ms, content: contentOf(out) };
 }
 
 function corpusText(count: number, random: () => number): string {
@@ -149,15 +142,6 @@ function corpusText(count: number, random: () => number): string {
     );
     return `${JSON.stringify({ id: i % 97 === 0 ? 'again' : `p${i}`, contents: `"T${i}"\n${text}` })}\n`;
   }).join('');
-}
-
-/** Half of the lines, some of them twice, and as many that the corpus does not have. */
-function halfAndOthers(corpus: string, passages: number, random: () => number): string {
-  const lines = corpus.split('\n').filter((line) => line !== '' && random() < 0.5);
-  const others = corpusText(Math.floor(passages / 2), random)
-    .split('\n')
-    .slice(0, -1);
-  return [...lines.flatMap((line, i) => (i % 50 === 0 ? [line, line] : [line])), ...others].join('\n');
 }
 
 async function run(
@@ -178,12 +162,6 @@ async function run(
 
 function expectOk({ code, signal, stderr }: Ended): void {
   assert.equal(code, 0, `ended with ${code ?? signal}: ${stderr}`);
-}
-
-/** At every moment the old or the new index exists; between the two renames of a publication, under its other name. */
-function assertOpens(out: string): void {
-  const aside = beside(out).find((name) => name.includes('.replaced-'));
-  assert.ok(readIndexManifest(existsSync(out) ? out : join(dirname(out), aside!)).rows > 0);
 }
 
 /** The index, and the folders beside it that a build left. */

@@ -164,6 +164,52 @@ test('an existing index gets inverted indexes, which a later call keeps or repla
   assert.notEqual(openIndexDirectory(out).manifest.generation, generation, 'by the removal alone');
 });
 
+test('inverted indexes stay until all shards have those that replace them, whatever stops the command', {
+  skip,
+}, async (t) => {
+  for (const withVectors of [true, false]) {
+    const { out } = await indexedTexts(t, passages(0, 150), {
+      shardRows: 50,
+      ...(withVectors ? {} : { encoder: undefined }),
+    });
+    await removePassages(out, ['p5', 'p120']);
+    const english = await ranking(out);
+    const optimize = (analyser: Bm25Settings['analyser'], stopAt?: number) => {
+      const controller = new AbortController();
+      let shards = 0;
+      const onStep = (): void => void (shards++ === stopAt && controller.abort('SIGTERM'));
+      const bm25 = { ...BM25, analyser };
+      return optimizeIndex(out, kernel!, { ...quietly, bm25, onStep, signal: controller.signal });
+    };
+    for (const stopAt of [0, 1, 1]) {
+      await assert.rejects(optimize('whitespace', stopAt), trawlError('CANCELLED'));
+      assert.deepEqual(await ranking(out), english);
+      assert.deepEqual(await indexProblems(out), []);
+    }
+    assert.deepEqual(
+      readdirSync(join(out, 'shard-00001')).filter((name) => /tmp|run/.test(name)),
+      [],
+    );
+    // Shards 0 and 1 have indexes with the analyser that is no longer wanted.
+    await assert.rejects(optimize('standard', 1), trawlError('CANCELLED'));
+    assert.deepEqual(await ranking(out), english);
+    assert.equal((await optimize('whitespace')).lexicalMade, 3);
+    assert.equal(openIndexDirectory(out).manifest.bm25!.made.analyser, 'whitespace');
+    for (const { manifest, folder } of openIndexDirectory(out).shards) {
+      assert.equal(manifest.nextBm25, undefined);
+      assert.equal(readdirSync(folder).filter((name) => name.endsWith('.bm25')).length, 1);
+    }
+    assert.deepEqual(await indexProblems(out), []);
+    // A stopped replacement is given up by a call with the settings that the index has.
+    await assert.rejects(optimize('english', 2), trawlError('CANCELLED'));
+    assert.equal((await optimize('whitespace')).lexicalMade, 0);
+    await assert.rejects(optimize('english', 2), trawlError('CANCELLED'));
+    assert.equal((await optimize('english')).lexicalMade, 1, 'it resumes at the shard that it was stopped at');
+    assert.deepEqual(await ranking(out), english);
+    assert.deepEqual(await indexProblems(out), []);
+  }
+});
+
 test('a build that is killed while it makes inverted indexes resumes to the same index', { skip }, async (t) => {
   const rows = passages(0, 200);
   const { out, folder, corpus } = await indexedTexts(t, rows);

@@ -131,6 +131,7 @@ test('an intact index has no problem, and embedding a sample again gives the sto
     rows: 90,
     shards: 3,
     sample: { passages: 20, equal: 20, largestDistance: 0 },
+    analysed: null,
   });
   assert.ok(share > 0.9 && share <= 1.001, `${share}`);
   assert.ok(steps.has('checksum') && steps.has('vectors') && steps.has('passages'));
@@ -236,6 +237,7 @@ test('quick checks sizes, headers, manifests and deleted rows, and does not find
     rows: 90,
     shards: 3,
     sample: null,
+    analysed: null,
   });
   const vectors = join(folder, 'shard-00000', 'vectors.faiss');
   const bytes = readFileSync(vectors);

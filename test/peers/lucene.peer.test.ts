@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { readHits, readTexts, writeTexts } from '../../bench/lexical/text-file.ts';
-import { openLucene, withoutLucene } from '../../bench/lucene.ts';
+import { COMPARED_LUCENE, openLucene, withoutLucene } from '../../bench/lucene.ts';
 import type { ScriptProcess } from '../../bench/script-process.ts';
 import { readSearchCalls } from '../../bench/serve/search-calls.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
@@ -47,7 +47,8 @@ interface Reply {
 /** One Java process for all tests. */
 let process: ScriptProcess<Reply> | undefined;
 after(() => process?.close());
-const lucene = (): ScriptProcess<Reply> => (process ??= openLucene<Reply>(peerCache(), '2g'));
+const lucene = (): ScriptProcess<Reply> =>
+  (process ??= openLucene<Reply>(peerCache(), { version: COMPARED_LUCENE, maxHeap: '2g' }));
 
 const readJsonLines = <Row>(path: string): Row[] =>
   readFileSync(sharedData(path), 'utf8')

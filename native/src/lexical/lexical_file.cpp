@@ -70,25 +70,37 @@ uint64_t LexicalFile::read_long_number(const uint8_t*& at) const {
 
 std::string_view LexicalFile::first_term(uint64_t block) const {
   const uint8_t* at = terms_ + place(block).terms;
-  if (read_number(at) != 0) damaged("the first term of a block shares bytes with another");
-  const uint64_t size = read_number(at);
-  if (size > static_cast<uint64_t>(terms_ + header_.terms_section.bytes - at)) damaged("its dictionary is truncated");
-  return {reinterpret_cast<const char*>(at), size};
+  const TermSizes sizes = read_sizes(at, 0);
+  return {reinterpret_cast<const char*>(at), sizes.more};
 }
 
 TermPostings LexicalFile::read_postings(const uint8_t*& at, uint64_t& list) const {
-  const uint64_t count = read_number(at);
-  if (count == 0 || count > header_.rows) damaged("a term is in " + std::to_string(count) + " rows");
+  const uint64_t first = read_number(at);
+  const bool once = first == 0;
+  const uint64_t count = once ? 1 : first;
+  if (count > header_.rows) damaged("a term is in " + std::to_string(count) + " rows");
   if (count == 1) {
     const uint64_t row = read_number(at);
-    const uint64_t tf = read_number(at) + 1;
+    const uint64_t tf = once ? 1 : read_number(at) + 1;
     if (row >= header_.rows || tf > 0x7FFFFFFF) damaged("a posting has a row or a frequency out of range");
     return {1, static_cast<uint32_t>(row), static_cast<uint32_t>(tf), nullptr, 0};
   }
   const uint64_t bytes = read_number(at);
-  if (bytes > header_.lists.bytes - kBlockPadding - list) damaged("a posting list ends past its section");
+  const uint64_t end = header_.lists.bytes - kBlockPadding;
+  if (list > end || bytes > end - list) damaged("a posting list ends past its section");
   list += bytes;
   return {static_cast<uint32_t>(count), 0, 0, lists_ + list - bytes, bytes};
+}
+
+void LexicalFile::skip_postings(const uint8_t*& at, uint64_t& list) const {
+  const uint64_t count = read_number(at);
+  if (count > 1) {
+    // Sums of the bytes of a damaged file may wrap; read_postings() checks where a list begins and ends.
+    list += read_number(at);
+    return;
+  }
+  skip_number(at);
+  if (count == 1) skip_number(at);
 }
 
 TermPostings LexicalFile::find(std::string_view term) const {
@@ -111,11 +123,7 @@ TermPostings LexicalFile::find(std::string_view term) const {
   size_t equal = 0;  // length of the common prefix of the block's term and the wanted term
   uint64_t previous_size = 0;
   for (uint64_t i = 0; i < count; i++) {
-    const uint64_t shared = read_number(at);
-    const uint64_t more = read_number(at);
-    if (shared > previous_size || more > static_cast<uint64_t>(terms_ + header_.terms_section.bytes - at)) {
-      damaged("its dictionary is cut off");
-    }
+    const auto [shared, more] = read_sizes(at, previous_size);
     previous_size = shared + more;
     // A term is larger than the one before it at the first byte that differs. If it shares more than `equal` bytes with that
     // term, it is still before the wanted term. If it shares fewer, it is after the wanted term.
@@ -133,7 +141,7 @@ TermPostings LexicalFile::find(std::string_view term) const {
       if (same < more && (equal == term.size() || at[same] > static_cast<uint8_t>(term[equal]))) return {};
     }
     at += more;
-    read_postings(at, list);
+    skip_postings(at, list);
   }
   return {};
 }

@@ -57,28 +57,48 @@ class LexicalFile {
     return read_long_number(at);
   }
   uint64_t read_long_number(const uint8_t*& at) const;
+  void skip_number(const uint8_t*& at) const {
+    const uint8_t* const end = terms_ + header_.terms_section.bytes;
+    while (at < end && *at >= 0x80) at++;
+    if (at >= end) damaged("its dictionary is truncated");
+    at++;
+  }
+
+  // The numbers at the start of a term in the dictionary.
+  struct TermSizes {
+    uint64_t shared;  // bytes that are those of the term before it
+    uint64_t more;    // bytes that follow
+  };
+  TermSizes read_sizes(const uint8_t*& at, uint64_t previous_bytes) const {
+    const uint8_t* const end = terms_ + header_.terms_section.bytes;
+    if (at >= end) damaged("its dictionary is truncated");
+    const uint8_t both = *at++;
+    TermSizes sizes = {static_cast<uint64_t>(both >> 4), static_cast<uint64_t>(both & kHalfByte)};
+    if (sizes.shared == kHalfByte) sizes.shared += read_number(at);
+    if (sizes.more == kHalfByte) sizes.more += read_number(at);
+    if (sizes.shared > previous_bytes || sizes.more > static_cast<uint64_t>(end - at)) damaged("its dictionary is truncated");
+    return sizes;
+  }
 
   // Calls visit(term, postings) for the terms of a block. Stops and returns false if visit returns false.
   template <class Visit>
   bool read_block(uint64_t block, Visit&& visit) const {
     const TermBlockPlace begin = place(block);
-    const uint8_t* const end = terms_ + header_.terms_section.bytes;
     const uint64_t count = std::min<uint64_t>(kTermsPerBlock, header_.terms - block * kTermsPerBlock);
     const uint8_t* at = terms_ + begin.terms;
     uint64_t list = begin.lists;
     std::string term;
     for (uint64_t i = 0; i < count; i++) {
-      const uint64_t shared = read_number(at);
-      const uint64_t size = read_number(at);
-      if (shared > term.size() || size > static_cast<uint64_t>(end - at)) damaged("its dictionary is truncated");
-      term.resize(shared);
-      term.append(reinterpret_cast<const char*>(at), size);
-      at += size;
+      const TermSizes sizes = read_sizes(at, term.size());
+      term.resize(sizes.shared);
+      term.append(reinterpret_cast<const char*>(at), sizes.more);
+      at += sizes.more;
       if (!visit(term, read_postings(at, list))) return false;
     }
     return true;
   }
   TermPostings read_postings(const uint8_t*& at, uint64_t& list) const;
+  void skip_postings(const uint8_t*& at, uint64_t& list) const;
 
   std::string path_;
   std::shared_ptr<const MappedFile> file_;

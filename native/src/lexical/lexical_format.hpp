@@ -4,11 +4,13 @@
 //   header      LexicalHeader, 256 bytes
 //   lists       the posting lists in the order of their terms; a term that occurs in one row has none
 //   lengths     uint8[rows]: length code of each row (similarity.hpp), 0 if the field has no token
-//   terms       blocks of 16 terms, sorted by their UTF-8 bytes, front-coded
+//   terms       blocks of 32 terms, sorted by their UTF-8 bytes, front-coded
 //   term index  a TermBlockPlace for each block of terms, and one for the end of the last block
 //
-// A term: varint number of bytes shared with the term before it in its block (0 for the first), varint number of further bytes,
-// these bytes, varint df. If df is 1: varint row, varint tf - 1. Else varint number of bytes of its list.
+// A term: one byte with the number of bytes shared with the term before it in its block (0 for the first) in the high four bits,
+// and the number of further bytes in the low four bits. 15 in either means 15 or more: a varint with the number less 15 follows,
+// first the one of the shared bytes. Then the further bytes, and a varint: 0 if the term occurs once, in one row; else df. Then, if
+// it occurs once: varint row. If df is 1: varint row, varint tf - 1. Else varint number of bytes of its list.
 //
 // A list of up to 128 postings is one block (posting_block.hpp). A longer one is
 //   BoundPairs          for the whole list
@@ -28,7 +30,9 @@ namespace trawl::lexical {
 
 inline constexpr uint32_t kLexicalVersion = 1;
 inline constexpr char kLexicalMagic[8] = {'T', 'R', 'A', 'W', 'L', 'B', 'M', '\n'};
-inline constexpr uint32_t kTermsPerBlock = 16;
+inline constexpr uint32_t kTermsPerBlock = 32;
+// Each half of the first byte of a term; a half with all bits set is continued by a varint.
+inline constexpr uint32_t kHalfByte = 15;
 inline constexpr uint32_t kUnboundedTf = 255;
 inline constexpr uint32_t kMaxTermBytes = 1 << 16;
 

@@ -51,13 +51,12 @@ void LexicalWriter::add_term(std::string_view term, const std::vector<Posting>& 
     const size_t limit = std::min(term.size(), previous_term_.size());
     while (shared < limit && term[shared] == previous_term_[shared]) shared++;
   }
-  append_varint(terms_, shared);
-  append_varint(terms_, term.size() - shared);
-  terms_.insert(terms_.end(), term.begin() + shared, term.end());
-  append_varint(terms_, postings.size());
+  append_term(shared, term.substr(shared));
+  const bool once = postings.size() == 1 && postings[0].tf == 1;
+  append_varint(terms_, once ? 0 : postings.size());
   if (postings.size() == 1) {
     append_varint(terms_, postings[0].row);
-    append_varint(terms_, postings[0].tf - 1);
+    if (!once) append_varint(terms_, postings[0].tf - 1);
   } else {
     list_.clear();
     encode_list(postings);
@@ -72,6 +71,15 @@ void LexicalWriter::add_term(std::string_view term, const std::vector<Posting>& 
   header_.terms++;
   header_.postings += postings.size();
   previous_term_ = term;
+}
+
+void LexicalWriter::append_term(size_t shared, std::string_view more) {
+  const size_t high = std::min<size_t>(shared, kHalfByte);
+  const size_t low = std::min<size_t>(more.size(), kHalfByte);
+  terms_.push_back(static_cast<uint8_t>(high << 4 | low));
+  if (high == kHalfByte) append_varint(terms_, shared - kHalfByte);
+  if (low == kHalfByte) append_varint(terms_, more.size() - kHalfByte);
+  terms_.insert(terms_.end(), more.begin(), more.end());
 }
 
 void LexicalWriter::encode_list(const std::vector<Posting>& postings) {

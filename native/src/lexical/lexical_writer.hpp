@@ -28,6 +28,7 @@ class LexicalWriter {
   void finish();
 
  private:
+  void append_term(size_t shared, std::string_view more);
   void encode_list(const std::vector<Posting>& postings);
   void write(const void* data, size_t bytes);
   Section append_section(const void* data, size_t bytes);

@@ -1,5 +1,6 @@
 #include "posting_block.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "varint.hpp"
@@ -113,6 +114,45 @@ void unpack(const uint8_t* in, uint32_t count, uint32_t bits, uint32_t* out) {
   }
 }
 
+// The widths and the number of exceptions of a block.
+struct BlockHeader {
+  uint32_t gap_bits;
+  uint32_t tf_bits;
+  uint32_t exceptions;
+};
+
+constexpr uint32_t kLongHeader = 3;     // in place of the bits of tf - 1
+constexpr uint32_t kManyExceptions = 7;  // in place of the number of exceptions
+
+uint32_t header_bytes(uint32_t tf_bits, uint32_t exceptions) {
+  if (tf_bits < kLongHeader && exceptions == 0) return 1;
+  return exceptions < kManyExceptions ? 2 : 3;
+}
+
+void append_header(const BlockHeader& header, std::vector<uint8_t>& bytes) {
+  const uint32_t size = header_bytes(header.tf_bits, header.exceptions);
+  bytes.push_back(static_cast<uint8_t>(header.gap_bits | (size == 1 ? header.tf_bits : kLongHeader) << 6));
+  if (size == 1) return;
+  bytes.push_back(static_cast<uint8_t>(header.tf_bits | std::min(header.exceptions, kManyExceptions) << 5));
+  if (size == 3) bytes.push_back(static_cast<uint8_t>(header.exceptions));
+}
+
+// Moves `at` past the header. Returns false if the header does not end before `end`.
+bool read_header(const uint8_t*& at, const uint8_t* end, BlockHeader& header) {
+  if (at == end) return false;
+  header = {*at & 63u, static_cast<uint32_t>(*at >> 6), 0};
+  at++;
+  if (header.tf_bits != kLongHeader) return true;
+  if (at == end) return false;
+  header.tf_bits = *at & 31u;
+  header.exceptions = *at >> 5;
+  at++;
+  if (header.exceptions != kManyExceptions) return true;
+  if (at == end) return false;
+  header.exceptions = *at++;
+  return true;
+}
+
 // The width of tf - 1 that needs the fewest bytes. A value that does not fit becomes an exception of two or more bytes.
 uint32_t best_tf_bits(const uint32_t* values, uint32_t count) {
   uint32_t of_width[33] = {};
@@ -122,7 +162,7 @@ uint32_t best_tf_bits(const uint32_t* values, uint32_t count) {
   uint32_t exceptions = 0;
   for (uint32_t bits = 32; bits-- > 0;) {
     exceptions += of_width[bits + 1];
-    const uint32_t bytes = packed_bytes(count, bits) + 2 * exceptions;
+    const uint32_t bytes = header_bytes(bits, exceptions) + packed_bytes(count, bits) + 2 * exceptions;
     if (exceptions < 256 && bytes <= best_bytes) {
       best_bytes = bytes;
       best = bits;
@@ -167,7 +207,7 @@ void encode_block(const Posting* postings, uint32_t count, int64_t previous_row,
   const uint32_t gap_bits = bit_width(all_gaps);
   const uint32_t tf_bits = best_tf_bits(tfs, count);
   std::vector<uint8_t> exceptions;
-  uint8_t exception_count = 0;
+  uint32_t exception_count = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (tfs[i] >> tf_bits == 0) continue;
     exceptions.push_back(static_cast<uint8_t>(i));
@@ -175,9 +215,7 @@ void encode_block(const Posting* postings, uint32_t count, int64_t previous_row,
     tfs[i] &= (1u << tf_bits) - 1;
     exception_count++;
   }
-  bytes.push_back(static_cast<uint8_t>(gap_bits));
-  bytes.push_back(static_cast<uint8_t>(tf_bits));
-  bytes.push_back(exception_count);
+  append_header({gap_bits, tf_bits, exception_count}, bytes);
   pack(gaps, count, gap_bits, bytes);
   pack(tfs, count, tf_bits, bytes);
   bytes.insert(bytes.end(), exceptions.begin(), exceptions.end());
@@ -185,20 +223,18 @@ void encode_block(const Posting* postings, uint32_t count, int64_t previous_row,
 
 bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int64_t previous_row, uint32_t rows,
                   uint32_t* row_out, uint32_t* tf_out) {
-  if (end - begin < 3) return false;
-  const uint32_t gap_bits = begin[0];
-  const uint32_t tf_bits = begin[1];
-  uint32_t exceptions = begin[2];
-  if (gap_bits > 32 || tf_bits > 31) return false;
+  const uint8_t* at = begin;
+  BlockHeader header;
+  if (!read_header(at, end, header) || header.gap_bits > 32) return false;
+  const auto [gap_bits, tf_bits, exceptions] = header;
   const uint32_t gap_bytes = packed_bytes(count, gap_bits);
   const uint32_t tf_bytes = packed_bytes(count, tf_bits);
-  if (end - begin < 3 + static_cast<int64_t>(gap_bytes) + tf_bytes) return false;
-  const uint8_t* at = begin + 3;
+  if (end - at < static_cast<int64_t>(gap_bytes) + tf_bytes) return false;
   unpack(at, count, gap_bits, row_out);
   at += gap_bytes;
   unpack(at, count, tf_bits, tf_out);
   at += tf_bytes;
-  for (; exceptions > 0; exceptions--) {
+  for (uint32_t i = 0; i < exceptions; i++) {
     if (at == end) return false;
     const uint32_t index = *at++;
     uint64_t high;

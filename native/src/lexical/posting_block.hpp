@@ -1,10 +1,12 @@
 // Up to 128 postings of one term, bit-packed. The gaps between rows share one bit width. The values tf - 1 share another, and larger
 // values are exceptions.
 //
-//   byte 0  bits of a gap (0 to 32)        byte 1  bits of tf - 1 (0 to 31)      byte 2  exceptions
+//   header  byte 0: bits of a gap (0 to 32) in the low six bits. The high two bits: bits of tf - 1 if they are 0 to 2 and there are
+//           no exceptions, else 3. Then byte 1 follows: bits of tf - 1 (0 to 31) in the low five bits, the number of exceptions in
+//           the high three bits. 7 there means that byte 2 has the number.
 //   gaps    row - previous row - 1; the caller passes the last row before the block
 //   tfs     the low bits of tf - 1
-//   exceptions: index in the block (one byte), then the bits of tf - 1 above the width (varint)
+//   exceptions  index in the block (one byte), then the bits of tf - 1 above the width (varint)
 //
 // A full block packs its values into four lanes of 32 values, value i in lane i % 4. SSE2 and NEON unpack four values at a time
 // (D. Lemire and L. Boytsov, Decoding billions of integers per second through vectorization, 2015). A shorter block is a

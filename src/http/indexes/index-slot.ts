@@ -2,8 +2,8 @@ import { TrawlError } from '../../errors.ts';
 import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
 import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
 
-/** Stages of opening an index, in order. `reading` occurs only with --warm. */
-export const OPEN_STAGES = ['waiting', 'verifying', 'loading', 'mapping', 'reading', 'warming', 'ready'] as const;
+/** Stages of opening an index, in order. `reading` occurs only with --warm, `loading` only if the index is searched by vectors. */
+export const OPEN_STAGES = ['waiting', 'reading', 'verifying', 'loading', 'mapping', 'warming', 'ready'] as const;
 type OpenStage = (typeof OPEN_STAGES)[number];
 
 export interface OpenProgress {
@@ -28,7 +28,7 @@ export type OpenIndex = (
   report: (progress: OpenProgress) => void,
 ) => Promise<Retriever>;
 
-/** A request's hold on a retriever, which stays open until it is released, even if a reload replaces it. */
+/** Keeps a retriever open for a request until it is released, even if a reload replaces the retriever. */
 export interface Lease {
   readonly retriever: Retriever;
   release(): void;

@@ -109,7 +109,7 @@ export class RetrieverHolder {
   }
 
   /**
-   * Leases the retriever for a request, which must release it when its reply is written.
+   * Leases the retriever for a request whose body has been parsed. The request must release it once the text of its reply is made.
    *
    * @throws TrawlError NOT_READY or NOT_FOUND.
    */

@@ -17,13 +17,10 @@ export const RELOAD_ROUTE = '/admin/indexes/:name/reload';
 
 const ReloadRequest = Type.Object(
   {
-    folder: nullable(
-      Type.String(),
-      'Directory of the new index, on the server. Absent: the current directory of the index.',
-    ),
+    folder: nullable(Type.String(), 'Folder of the new index, on the server. Absent: the current folder of the index.'),
     model: nullable(
       Type.String(),
-      "Folder or name of the query encoder. Absent: with a folder, --model or the encoder recorded in the new index's manifest; otherwise the current encoder.",
+      "Folder or name of the query encoder. Absent: with a folder, that of --model; otherwise the one that the index was last opened with. If none was named there, the one in the new index's manifest.",
     ),
   },
   { additionalProperties: false },
@@ -111,6 +108,7 @@ async function reload(
 
 /** The reply has the error's code; the message, which may contain paths, is only logged. */
 function reloadFailed(name: string, cause: TrawlError): TrawlError {
+  // The server is stopping, or it cannot do what was asked. Their statuses say so better than a 409, and their messages have no paths.
   if (cause.code === 'NOT_READY' || cause.code === 'NOT_SUPPORTED') return cause;
   const code: ErrorCode = cause.code;
   return new TrawlError(

@@ -50,7 +50,8 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       method: 'POST',
       url: path,
       config: { onlyDialect: dialects.only },
-      // These checks run before the body is read. Node discards the body, so that the client can receive the response.
+      // Refuses a request before its body is read. Node then reads the body and discards it, because many clients look for a response
+      // only after they have sent the whole body.
       onRequest: async (request, reply) => {
         countRequest(request, reply, metrics);
         refuseIfNotReady(holder);
@@ -132,7 +133,7 @@ async function answer(
   } catch (error) {
     throw asDeadline(error, signal);
   } finally {
-    // The reply no longer needs the retriever, which closes now if a reload has replaced it.
+    // The reply's text is made. If a reload has replaced the retriever, it can close now.
     lease.release();
   }
 }

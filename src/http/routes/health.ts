@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { Operation } from '../api-docs/openapi.ts';
@@ -10,6 +10,39 @@ import type { ServerConfig } from '../server-config.ts';
 
 /** The progress of an index whose threads died and could not be restarted. */
 const FAILED = { stage: 'failed', doing: 'the index cannot answer until it is reloaded' } as const;
+
+const ReadyReply = Type.Object({
+  status: Type.String(),
+  index: Type.String({ description: 'The index in the URL, or the default index.' }),
+  rows: Type.Integer(),
+  deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
+  removed_rows: Type.Integer({ description: 'Former name of deleted_rows.' }),
+  dimension: Type.Integer({ description: 'Values per vector; 0 for an index without vectors.' }),
+  metric: Type.Union([Type.String(), Type.Null()], { description: 'Null for an index without vectors.' }),
+  generation: Type.String({ description: "Hash of the index's content." }),
+  model: Type.Union([Type.String(), Type.Null()], {
+    description: 'Name of the query encoder; null for an index without vectors.',
+  }),
+  model_sha256: Type.Union([Type.String(), Type.Null()]),
+  max_query_tokens: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Token limit of a query, special tokens included.',
+  }),
+  modes: Type.Array(Type.String(), { description: 'How the index can be searched, the default first.' }),
+  default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
+  max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
+  version: Type.String({ description: 'Version of Trawl.' }),
+  indexes: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      stage: Type.String({ description: [...OPEN_STAGES, FAILED.stage].join(', ') }),
+      doing: Type.String({ description: 'The stage in words.' }),
+      done: Type.Optional(Type.Integer({ description: 'Bytes read so far, in the stage reading.' })),
+      total: Type.Optional(Type.Integer({ description: 'Bytes to be read, in the stage reading.' })),
+      rows: Type.Optional(Type.Integer({ description: 'Once the index is open.' })),
+      generation: Type.Optional(Type.String({ description: 'Once the index is open.' })),
+    }),
+  ),
+});
 
 export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
@@ -25,22 +58,7 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     name: 'readyz',
     summary: 'Facts about the index, or 503 with the progress of the start',
     access: 'open',
-    reply: Type.Object({
-      status: Type.String(),
-      index: Type.String({ description: 'The index in the URL, or the default index.' }),
-      rows: Type.Integer(),
-      deleted_rows: Type.Integer({ description: 'Rows that searches no longer return.' }),
-      removed_rows: Type.Integer({ description: 'Former name of deleted_rows.' }),
-      indexes: Type.Array(
-        Type.Object({
-          name: Type.String(),
-          stage: Type.String({ description: [...OPEN_STAGES, FAILED.stage].join(', ') }),
-          doing: Type.String({ description: 'The stage in words.' }),
-          done: Type.Optional(Type.Integer({ description: 'Progress in bytes.' })),
-          total: Type.Optional(Type.Integer({ description: 'Progress in bytes.' })),
-        }),
-      ),
-    }),
+    reply: ReadyReply,
   },
   {
     path: '/health',
@@ -52,12 +70,19 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
       retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
       corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
       index_loaded: Type.Boolean(),
-      retrieval_method: Type.Optional(Type.String({ description: 'Name of the encoder, once the index is open.' })),
+      retrieval_method: Type.Optional(
+        Type.String({
+          description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
+        }),
+      ),
     }),
   },
 ];
 
-/** `/livez`: the process runs. `/readyz`: requests are answered, and facts about the index. `/health`: for other clients. */
+/**
+ * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` is the same check in the format that
+ * clients of other servers expect.
+ */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
     reply.header('cache-control', 'no-store');
@@ -102,7 +127,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       return { status: state, progress: holder.progress, indexes };
     }
     const { info } = retriever;
-    return {
+    const facts: Static<typeof ReadyReply> = {
       status: 'ready',
       index: info.index,
       rows: info.rows,
@@ -114,12 +139,13 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       model: info.model?.name ?? null,
       model_sha256: info.model?.sha256 ?? null,
       max_query_tokens: info.model?.maxTokens.query ?? null,
-      modes: info.modes,
+      modes: [...info.modes],
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
       indexes,
     };
+    return facts;
   });
 }
 

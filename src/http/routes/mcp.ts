@@ -71,7 +71,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
           release();
         }
         request.log.info(
-          { mcp: callOf(body), index: retriever.info.index, totalMs: Number(elapsedMs(request).toFixed(3)) },
+          { mcp: methodOf(body), index: retriever.info.index, totalMs: Number(elapsedMs(request).toFixed(3)) },
           'answered',
         );
         reply.code(answer.status).header('cache-control', 'no-store');
@@ -127,11 +127,11 @@ function isLoopbackName(name: string): boolean {
 }
 
 /** Methods and tool names for the log, without arguments, which contain queries. */
-function callOf(body: unknown): string {
-  const calls: readonly unknown[] = Array.isArray(body) ? body : [body];
-  return (calls.slice(0, 5) as ({ method?: unknown; params?: { name?: unknown } } | null)[])
-    .map((call) =>
-      [call?.method, call?.params?.name]
+function methodOf(body: unknown): string {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  return (messages.slice(0, 5) as ({ method?: unknown; params?: { name?: unknown } } | null)[])
+    .map((message) =>
+      [message?.method, message?.params?.name]
         .filter((part) => typeof part === 'string')
         .join(' ')
         .slice(0, 100),

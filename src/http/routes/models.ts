@@ -58,7 +58,7 @@ export function registerModels(app: FastifyInstance, holder: RetrieverHolder): v
   });
 }
 
-/** The encoders of the named index, or of all indexes, each with both input types. An encoder of several indexes appears once. */
+/** The models of the named index, or of all indexes: three ids for each encoder (`modelIds`), also if several indexes use it. */
 function modelsOf(holder: RetrieverHolder, index: string | undefined): Static<typeof Model>[] {
   const slots = index === undefined ? holder.slots : [holder.slot(index)];
   const models = new Map<string, Static<typeof Model>>();

@@ -1,16 +1,19 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../../errors.ts';
-import { BLOCK_POSTINGS, decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
-
-/** See native/src/lexical/lexical_format.hpp for the format. */
-const HEADER_BYTES = 256;
-const MAGIC = 'TRAWLBM\n';
-const VERSION = 1;
-const TERMS_PER_BLOCK = 16;
-const PLACE_BYTES = 16;
-const BOUND_BYTES = 8;
-const HEAD_BYTES = 16;
-const ANALYSERS = [undefined, 'english', 'standard', 'whitespace', 'cjk'] as const;
+import {
+  ANALYSER_NUMBERS,
+  BLOCK_POSTINGS,
+  BOUND_BYTES,
+  type FileAnalyser,
+  HALF_BYTE,
+  HEAD_BYTES,
+  HEADER_BYTES,
+  MAGIC,
+  PLACE_BYTES,
+  TERMS_PER_BLOCK,
+  VERSION,
+} from './lexical-format.ts';
+import { decodeBlock, type Position, type Postings, readVarint } from './posting-block.ts';
 
 interface Section {
   readonly offset: number;
@@ -22,12 +25,22 @@ type TermEntry =
   | { readonly df: 1; readonly row: number; readonly tf: number }
   | { readonly df: number; readonly list: Section };
 
+/** A term of the file with its postings. */
+export interface TermPostings {
+  /** In UTF-8. */
+  readonly term: Uint8Array;
+  /** The postings in blocks, rows rising. */
+  postings(): Generator<Postings, void>;
+}
+
 /** Reads a `.bm25` file without the native engine. Keeps the lengths and the term index in memory, reads the rest as needed. */
 export class LexicalFile {
-  readonly analyser: 'english' | 'standard' | 'whitespace' | 'cjk';
+  readonly analyser: FileAnalyser;
   readonly rows: number;
   readonly documents: number;
   readonly tokens: number;
+  readonly termCount: number;
+  readonly postingCount: number;
   readonly bytes: number;
   /** Length code of each row. */
   readonly lengthCodes: Uint8Array;
@@ -37,7 +50,6 @@ export class LexicalFile {
   readonly #firstTerms = new Map<number, Buffer>();
   /** The dictionary block of the last look-up: the next one often has the same term or a similar one. */
   #lastBlock: { readonly block: number; readonly terms: readonly { term: Buffer; entry: TermEntry }[] } | undefined;
-  readonly #terms: number;
   readonly #lists: Section;
   readonly #dictionary: Section;
   readonly #termIndex: DataView;
@@ -63,12 +75,13 @@ export class LexicalFile {
       const version = view.getUint32(8, true);
       if (version !== VERSION)
         throw this.#damaged(`its version is ${version}, but this program reads version ${VERSION}`);
-      const analyser = ANALYSERS[view.getUint32(12, true)];
+      const analyser = ANALYSER_NUMBERS[view.getUint32(12, true)];
       if (analyser === undefined) throw this.#damaged('its analyser is unknown');
       const number = (index: number): number => Number(view.getBigUint64(16 + 8 * index, true));
       const section = (index: number): Section => ({ offset: number(5 + 3 * index), bytes: number(6 + 3 * index) });
       this.analyser = analyser;
-      [this.rows, this.documents, this.tokens, this.#terms] = [number(0), number(1), number(2), number(3)];
+      [this.rows, this.documents, this.tokens, this.termCount] = [number(0), number(1), number(2), number(3)];
+      this.postingCount = number(4);
       [this.#lists, this.#dictionary] = [section(0), section(2)];
       if (section(1).bytes !== this.rows) throw this.#damaged('its counts and its sections disagree');
       this.lengthCodes = this.#read(section(1));
@@ -92,7 +105,17 @@ export class LexicalFile {
   /** The term's postings in blocks, rows rising; nothing for a term that no row has. */
   *postings(term: string): Generator<Postings, void> {
     const entry = this.#find(Buffer.from(term));
-    if (entry === undefined) return;
+    if (entry !== undefined) yield* this.#postings(entry);
+  }
+
+  /** All terms in the order of their bytes. Holds one block of the dictionary and one posting list in memory. */
+  *terms(): Generator<TermPostings, void> {
+    for (let block = 0; block < this.#blocks; block++) {
+      for (const { term, entry } of this.#readBlock(block)) yield { term, postings: () => this.#postings(entry) };
+    }
+  }
+
+  *#postings(entry: TermEntry): Generator<Postings, void> {
     if ('row' in entry) {
       yield { rows: Uint32Array.of(entry.row), tfs: Uint32Array.of(entry.tf) };
       return;
@@ -125,7 +148,7 @@ export class LexicalFile {
   }
 
   get #blocks(): number {
-    return Math.ceil(this.#terms / TERMS_PER_BLOCK);
+    return Math.ceil(this.termCount / TERMS_PER_BLOCK);
   }
 
   #place(block: number): { terms: number; lists: number } {
@@ -161,25 +184,37 @@ export class LexicalFile {
     const [place, next] = [this.#place(block), this.#place(block + 1)];
     const bytes = this.#read({ offset: this.#dictionary.offset + place.terms, bytes: next.terms - place.terms });
     const at: Position = { bytes, offset: 0 };
-    const count = Math.min(TERMS_PER_BLOCK, this.#terms - block * TERMS_PER_BLOCK);
+    const count = Math.min(TERMS_PER_BLOCK, this.termCount - block * TERMS_PER_BLOCK);
     const terms: { term: Buffer; entry: TermEntry }[] = [];
     let term = Buffer.alloc(0);
     let list = place.lists;
     for (let i = 0; i < count; i++) {
-      const shared = this.#number(at);
-      const size = this.#number(at);
+      const sizes = this.#byte(at);
+      const shared = this.#size(sizes >> 4, at);
+      const size = this.#size(sizes & HALF_BYTE, at);
       if (shared > term.length || size > bytes.length - at.offset) throw this.#damaged('its dictionary is truncated');
       term = Buffer.concat([term.subarray(0, shared), bytes.subarray(at.offset, at.offset + size)]);
       at.offset += size;
       const df = this.#number(at);
       const entry: TermEntry =
-        df === 1
-          ? { df: 1, row: this.#number(at), tf: this.#number(at) + 1 }
-          : { df, list: { offset: list, bytes: this.#number(at) } };
+        df > 1
+          ? { df, list: { offset: list, bytes: this.#number(at) } }
+          : { df: 1, row: this.#number(at), tf: df === 0 ? 1 : this.#number(at) + 1 };
       if ('list' in entry) list += entry.list.bytes;
       terms.push({ term, entry });
     }
     return terms;
+  }
+
+  #byte(at: Position): number {
+    const byte = at.bytes[at.offset++];
+    if (byte === undefined) throw this.#damaged('its dictionary is truncated');
+    return byte;
+  }
+
+  /** The number of bytes that half a byte gives, with the varint that continues it. */
+  #size(half: number, at: Position): number {
+    return half < HALF_BYTE ? half : half + this.#number(at);
   }
 
   #number(at: Position): number {

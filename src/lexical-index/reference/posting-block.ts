@@ -1,10 +1,10 @@
+import { BLOCK_POSTINGS, LONG_BLOCK_HEADER, MANY_EXCEPTIONS, packedBytes } from './lexical-format.ts';
+
 /** The decoded postings of one block. */
 export interface Postings {
   readonly rows: Uint32Array;
   readonly tfs: Uint32Array;
 }
-
-export const BLOCK_POSTINGS = 128;
 
 /**
  * Decodes a block of up to 128 postings. The gaps between rows share one bit width, and so do the values tf − 1; larger
@@ -14,15 +14,15 @@ export const BLOCK_POSTINGS = 128;
  * @returns undefined if the bytes are not a valid block.
  */
 export function decodeBlock(bytes: Uint8Array, count: number, previousRow: number): Postings | undefined {
-  const [gapBits, tfBits, exceptions] = bytes;
-  if (gapBits === undefined || tfBits === undefined || exceptions === undefined || gapBits > 32 || tfBits > 31)
-    return undefined;
-  const gapBytes = packedBytes(count, gapBits);
-  const tfBytes = packedBytes(count, tfBits);
-  if (bytes.length < 3 + gapBytes + tfBytes) return undefined;
-  const rows = unpack(bytes.subarray(3, 3 + gapBytes), count, gapBits);
-  const tfs = unpack(bytes.subarray(3 + gapBytes, 3 + gapBytes + tfBytes), count, tfBits);
-  const at = { bytes, offset: 3 + gapBytes + tfBytes };
+  const header = readHeader(bytes);
+  if (header === undefined || header.gapBits > 32) return undefined;
+  const { gapBits, tfBits, exceptions } = header;
+  const gapsEnd = header.bytes + packedBytes(count, gapBits);
+  const tfsEnd = gapsEnd + packedBytes(count, tfBits);
+  if (bytes.length < tfsEnd) return undefined;
+  const rows = unpack(bytes.subarray(header.bytes, gapsEnd), count, gapBits);
+  const tfs = unpack(bytes.subarray(gapsEnd, tfsEnd), count, tfBits);
+  const at = { bytes, offset: tfsEnd };
   for (let i = 0; i < exceptions; i++) {
     const index = bytes[at.offset++];
     const high = readVarint(at);
@@ -56,8 +56,16 @@ export function readVarint(at: Position): number | undefined {
   return undefined;
 }
 
-function packedBytes(count: number, bits: number): number {
-  return count === BLOCK_POSTINGS ? 16 * bits : Math.ceil((count * bits) / 8);
+/** The widths and the number of exceptions of a block, and the bytes that hold them. */
+function readHeader(bytes: Uint8Array) {
+  const [first, second, third] = bytes;
+  if (first === undefined) return undefined;
+  const gapBits = first & 63;
+  if (first >> 6 !== LONG_BLOCK_HEADER) return { gapBits, tfBits: first >> 6, exceptions: 0, bytes: 1 };
+  if (second === undefined) return undefined;
+  const tfBits = second & 31;
+  if (second >> 5 !== MANY_EXCEPTIONS) return { gapBits, tfBits, exceptions: second >> 5, bytes: 2 };
+  return third === undefined ? undefined : { gapBits, tfBits, exceptions: third, bytes: 3 };
 }
 
 /** A full block holds its values in four lanes, value i in lane i % 4. A shorter block is a stream of bits, low bit first. */

@@ -1,0 +1,95 @@
+import { type AnalyserName, engineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
+import { LexicalFile } from '../../src/lexical-index/reference/lexical-file.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
+import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { within } from '../../src/retrieval/index-directory.ts';
+import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
+
+/** An inverted index, and what the manifests say about it. */
+export interface NamedLexical {
+  /** Absolute. */
+  readonly path: string;
+  readonly analyser: AnalyserName;
+  readonly rows: number;
+  /** Unknown for deleted rows. */
+  readonly counts?: {
+    readonly documents: number;
+    readonly tokens: number;
+    readonly terms: number;
+    readonly postings: number;
+  };
+}
+
+const MAKE_AGAIN = 'Copy the file again from an intact copy, or make it again with trawl optimize --bm25.';
+
+/** The inverted indexes of a shard, those that are to replace others included. */
+export function lexicalOfShard(folder: string, { rows, bm25, nextBm25 }: ShardManifest): NamedLexical[] {
+  return [bm25, nextBm25].flatMap((lexical) =>
+    (lexical?.indexes ?? []).map(({ path, documents, tokens, terms, postings }) => ({
+      path: within(folder, path),
+      analyser: lexical!.made.analyser,
+      rows,
+      counts: { documents, tokens, terms, postings },
+    })),
+  );
+}
+
+/** The inverted indexes over the texts of the deleted rows. */
+export function lexicalOfDeleted(folder: string, { bm25, tombstones }: IndexManifest): NamedLexical[] {
+  return (bm25?.deleted ?? []).map(({ path }) => ({
+    path: within(folder, path),
+    analyser: bm25!.made.analyser,
+    rows: tombstones?.rows ?? 0,
+  }));
+}
+
+/** Whether the index has an inverted index of the deleted rows' texts for each field, which scores depend on. */
+export function deletedFieldProblems(folder: string, { bm25, tombstones }: IndexManifest): VerifyProblem[] {
+  if (bm25 === undefined || tombstones === null) return [];
+  const named = new Set(bm25.deleted?.map(({ field }) => field));
+  return bm25.made.fields
+    .filter((field) => !named.has(field))
+    .map((field) =>
+      problem(
+        `${folder}/${INDEX_MANIFEST_FILE}`,
+        `${tombstones.rows} rows are deleted, but it names no inverted index of their field ${field}`,
+      ),
+    );
+}
+
+/** Compares the header of an inverted index with the manifests. */
+export function lexicalHeaderProblems({ path, analyser, rows, counts }: NamedLexical): VerifyProblem[] {
+  let file: LexicalFile;
+  try {
+    file = new LexicalFile(path);
+  } catch (error) {
+    return [problemOf(error, path)];
+  }
+  try {
+    const found = {
+      documents: file.documents,
+      tokens: file.tokens,
+      terms: file.termCount,
+      postings: file.postingCount,
+    };
+    const differences = [
+      ...(file.analyser === engineAnalyser(analyser)
+        ? []
+        : [`its analyser is ${file.analyser}, the manifest says ${analyser}`]),
+      ...(file.rows === rows
+        ? []
+        : [
+            `it has ${file.rows} rows, but ${counts === undefined ? `${rows} rows are deleted` : `the shard has ${rows}`}`,
+          ]),
+      ...(['documents', 'tokens', 'terms', 'postings'] as const).flatMap((count) =>
+        counts === undefined || found[count] === counts[count]
+          ? []
+          : [`it has ${found[count]} ${count}, the manifest says ${counts[count]}`],
+      ),
+    ];
+    return differences.map((difference) => problem(path, difference, MAKE_AGAIN));
+  } finally {
+    file.close();
+  }
+}

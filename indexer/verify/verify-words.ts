@@ -1,0 +1,110 @@
+import { throwIfCancelled } from '../../src/abort.ts';
+import { DEFAULT_BM25, inverseNorms, lengthCode, termScore, termWeight } from '../../src/lexical-index/bm25.ts';
+import { engineAnalyser, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
+import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
+import type { Kernel } from '../../src/native/kernel.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
+import { fieldText } from '../lexical/field-text.ts';
+import { spreadRows } from './spread-rows.ts';
+import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
+
+/** Limit of the rows of a file that are reported. */
+const MAX_LISTED = 5;
+const REMEDY = 'Passages and inverted index do not belong together: make it again with trawl optimize --bm25.';
+
+/**
+ * Analyses passages of the index again and compares the score of each of their terms with the one that the inverted index
+ * gives. The score depends on the term's frequency and on the length of the passage, so both are compared. The rows are spread
+ * evenly over the index and are the same in every run.
+ *
+ * @throws TrawlError CANCELLED.
+ */
+export async function verifyWords(
+  shards: readonly OpenedShard[],
+  kernel: Kernel,
+  { sample, signal }: { sample: number; signal?: AbortSignal | undefined },
+): Promise<{ problems: VerifyProblem[]; passages: number }> {
+  const problems: VerifyProblem[] = [];
+  let passages = 0;
+  for (const { shard, rows } of spreadRows(shards, sample)) {
+    const { bm25, passages: stored } = shard.manifest;
+    if (bm25 === undefined || rows.length === 0) continue;
+    let checked = 0;
+    for (const { field, path } of bm25.indexes) {
+      const file = within(shard.folder, path);
+      try {
+        const documents = readDocuments(within(shard.folder, stored.path), rows);
+        problems.push(...(await fileProblems(file, { shard, bm25, field, rows, documents, kernel, signal })));
+        checked = rows.length;
+      } catch (error) {
+        if (signal?.aborted === true) throw error;
+        problems.push(problemOf(error, file));
+      }
+    }
+    passages += checked;
+  }
+  return { problems, passages };
+}
+
+interface FileToCheck {
+  readonly shard: OpenedShard;
+  readonly bm25: ShardLexical;
+  readonly field: LexicalField;
+  /** Rows of the shard, and their documents. */
+  readonly rows: readonly number[];
+  readonly documents: readonly string[];
+  readonly kernel: Kernel;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function fileProblems(
+  path: string,
+  { shard, bm25, field, rows, documents, kernel, signal }: FileToCheck,
+): Promise<VerifyProblem[]> {
+  const { analyser } = bm25.made;
+  const source = { analyser, shards: [{ path, firstRow: 0, rows: shard.manifest.rows }] };
+  const index = MappedLexicalIndex.open(source, kernel.lexical);
+  const problems: VerifyProblem[] = [];
+  try {
+    const norms = inverseNorms(DEFAULT_BM25, index.counts);
+    for (const [i, row] of rows.entries()) {
+      throwIfCancelled(signal);
+      const text = fieldText(documents[i]!, field);
+      const terms = kernel.lexical.analyse(engineAnalyser(analyser), text);
+      const norm = norms[lengthCode(terms.length)]!;
+      const [explained] = await index.explain({
+        query: text,
+        rows: [row],
+        ...(signal === undefined ? {} : { signal }),
+      });
+      const indexed = new Set(explained!.map(({ term }) => term));
+      const missing = terms.find((term) => !indexed.has(term));
+      const wrong = explained!.find(({ boost, documentFrequency, score }) => {
+        // The text is the query, so the boost of a term is its frequency in the passage.
+        const weight = termWeight(DEFAULT_BM25, boost, { documentFrequency, documents: index.counts.documents });
+        return score !== termScore(weight, boost, norm);
+      });
+      if (missing === undefined && wrong === undefined) continue;
+      const found =
+        missing === undefined
+          ? `row ${row} has another frequency of "${wrong!.term}" than ${wrong!.boost}, or another length than ${terms.length} terms, which its passage has`
+          : `row ${row} lacks the term "${missing}", which its passage has`;
+      problems.push(problem(path, found, REMEDY));
+      if (problems.length === MAX_LISTED) break;
+    }
+  } finally {
+    await index.close();
+  }
+  return problems;
+}
+
+function readDocuments(path: string, rows: readonly number[]): string[] {
+  const file = new PassageFile(path, { mapped: false });
+  try {
+    return rows.map((row) => file.document(row) ?? '{"contents": ""}');
+  } finally {
+    file.close();
+  }
+}
