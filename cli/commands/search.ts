@@ -34,7 +34,7 @@ const options = {
   'query-form': QUERY_FORM_OPTION,
   explain: {
     type: 'flag',
-    help: 'With --mode bm25 and one query: show the terms of each score, how often they are in the query, how many passages have them, and their parts of the score.',
+    help: 'With --mode bm25 and one query: show the terms of each score, how often they are in the query (boost), how many passages have them, and their parts of the score.',
   },
   ...RANKING_OPTIONS,
   ...RETRIEVER_OPTIONS,
@@ -145,9 +145,9 @@ async function explainHits(
 /** The terms of a hit's score as a table, indented like its text. */
 function termTable(terms: readonly ExplainedTerm[]): string {
   const rows = [
-    ['term', 'in query', 'passages', 'score'],
-    ...terms.map(({ term, boost, documentFrequency, score }) => [
-      term,
+    ['term', 'boost', 'passages', 'score'],
+    ...terms.map(({ term, field, boost, documentFrequency, score }) => [
+      field === 'contents' ? term : `${field}: ${term}`,
       String(boost),
       String(documentFrequency),
       score.toFixed(4),

@@ -51,7 +51,7 @@ export interface LexicalResult {
 /** A term of a query in a row that has it. */
 export interface TermScore {
   readonly term: string;
-  /** How often the query has the term. */
+  /** How often the query has the term, times the weight. */
   readonly boost: number;
   /** Live rows with the term. */
   readonly documentFrequency: number;
@@ -64,6 +64,8 @@ export interface ExplainRequest {
   readonly query: string;
   /** May be in any order, and may repeat. */
   readonly rows: readonly number[];
+  /** Multiplies the boosts of all terms. Default: 1. */
+  readonly weight?: number;
   /** Default: Lucene's scores with k1 0.9 and b 0.4. */
   readonly parameters?: Bm25Parameters;
   /** Aborting rejects the call with CANCELLED. */

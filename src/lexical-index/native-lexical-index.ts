@@ -21,8 +21,9 @@ export class MappedLexicalIndex implements LexicalIndex {
   readonly analyser: AnalyserName;
   readonly counts: FieldCounts;
   readonly mappedBytes: number;
+  /** For searches over several fields. */
+  readonly handle: NativeLexicalIndex;
   readonly #kernel: LexicalKernel;
-  readonly #index: NativeLexicalIndex;
   readonly #calls = new RunningCalls('The index is closed.');
 
   private constructor(analyser: AnalyserName, kernel: LexicalKernel, index: NativeLexicalIndex) {
@@ -32,7 +33,7 @@ export class MappedLexicalIndex implements LexicalIndex {
     this.counts = { documents, tokens };
     this.mappedBytes = mappedBytes;
     this.#kernel = kernel;
-    this.#index = index;
+    this.handle = index;
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
@@ -72,13 +73,20 @@ export class MappedLexicalIndex implements LexicalIndex {
   }
 
   close(): Promise<void> {
-    return this.#calls.close(() => this.#kernel.close(this.#index));
+    return this.#calls.close(() => this.#kernel.close(this.handle));
   }
 
-  async #explain({ query, rows, parameters = DEFAULT_BM25, signal }: ExplainRequest): Promise<TermScore[][]> {
+  async #explain({
+    query,
+    rows,
+    parameters = DEFAULT_BM25,
+    weight = 1,
+    signal,
+  }: ExplainRequest): Promise<TermScore[][]> {
     checkParameters(parameters);
     checkRows(rows, this.rows);
-    const found = await this.#kernel.explain(this.#index, query, Float64Array.from(rows), parameters, signal);
+    const request = { query, rows: Float64Array.from(rows), parameters, weight };
+    const found = await this.#kernel.explain(this.handle, request, signal);
     if (signal?.aborted === true) throw cancelled();
     let at = 0;
     return Array.from(found.counts, (count) =>
@@ -97,7 +105,7 @@ export class MappedLexicalIndex implements LexicalIndex {
   async #search(request: LexicalRequest): Promise<LexicalResult> {
     const { queries, k, parameters = DEFAULT_BM25, filter, signal } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    const found = await this.#kernel.search(this.#index, { queries, k, parameters, filter: filter?.bytes }, signal);
+    const found = await this.#kernel.search(this.handle, { queries, k, parameters, filter: filter?.bytes }, signal);
     // The engine may finish before it sees the abort. The caller gets CANCELLED all the same.
     if (signal?.aborted === true) throw cancelled();
     return found;

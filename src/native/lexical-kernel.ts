@@ -5,7 +5,9 @@ import type {
   NativeAnalyser,
   NativeExplanation,
   NativeLexicalFacts,
+  NativeLexicalField,
   NativeLexicalIndex,
+  NativeLexicalQuery,
   NativeLexicalResult,
   NativeLexicalSpec,
   NativeLexicalWriter,
@@ -56,15 +58,29 @@ export class LexicalKernel {
     return this.#calls.run(signal, (id) => this.#addon.searchLexical(id, index, queries, k, parameters, filter));
   }
 
+  /** Searches query trees over several fields of the same rows. The deleted rows are those of the first field. */
+  searchFields(
+    fields: readonly NativeLexicalField[],
+    request: {
+      queries: readonly NativeLexicalQuery[];
+      k: number;
+      parameters: Bm25Parameters;
+      filter: Uint8Array | undefined;
+    },
+    signal: AbortSignal | undefined,
+  ): Promise<NativeLexicalResult> {
+    const { queries, k, parameters, filter } = request;
+    return this.#calls.run(signal, (id) => this.#addon.searchLexicalFields(id, fields, queries, k, parameters, filter));
+  }
+
   /** For each row the terms of the query that it has, in the order of their first appearance. */
   explain(
     index: NativeLexicalIndex,
-    query: string,
-    rows: Float64Array,
-    parameters: Bm25Parameters,
+    request: { query: string; rows: Float64Array; parameters: Bm25Parameters; weight: number },
     signal: AbortSignal | undefined,
   ): Promise<NativeExplanation> {
-    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters));
+    const { query, rows, parameters, weight } = request;
+    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters, weight));
   }
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */

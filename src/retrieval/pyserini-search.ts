@@ -1,17 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
-import type { LexicalIndex, LexicalRequest, LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { documentFields } from '../passages/document-fields.ts';
-import type { PassageStore } from '../passages/passage-store.ts';
+import type { HitsRequest, LexicalHits, SearchTexts } from './lexical-hits.ts';
 import { comparePyserini, pyseriniScores } from './pyserini-order.ts';
 import type { Hit } from './retriever.ts';
-import type { Stopwatch } from './timings.ts';
-
-/** Hits of each query, or its error, and what the search cost. */
-export interface LexicalHits extends Pick<LexicalResult, 'terms' | 'postings' | 'postingsRead'> {
-  readonly lists: readonly (readonly Hit[] | TrawlError)[];
-}
 
 /** Hits that a search asks for beyond k, to find the end of most ties at once. */
 const SPARE_HITS = 32;
@@ -28,16 +22,11 @@ const SLICE_MS = 2;
  * Searches as Pyserini does: equal scores in the order of ids, also at the cut, so that all rows with the score of the k-th hit are
  * compared; then Pyserini's rounded scores. A query with more than 100,000 such rows fails alone.
  */
-export async function searchPyserini(
-  index: LexicalIndex,
-  passages: PassageStore,
-  request: LexicalRequest,
-  watch: Stopwatch,
-): Promise<LexicalHits> {
-  const { queries, k, signal } = request;
-  const depth = Math.min(k + SPARE_HITS, Math.max(1, index.rows));
-  const found = await watch.time('search', () => index.search({ ...request, k: depth }));
-  const ranked = queries.map((_, q) => rankedOf(found, q, { k, rows: index.rows }));
+export async function searchPyserini(search: SearchTexts, request: HitsRequest): Promise<LexicalHits> {
+  const { texts, k, passages, watch, signal } = request;
+  const depth = Math.min(k + SPARE_HITS, Math.max(1, request.rows));
+  const found = await search(texts, depth);
+  const ranked = texts.map((_, q) => rankedOf(found, q, request));
   const rows = ranked.flatMap((list) => (list.complete ? list.rows : []));
   const documents = await watch.time('fetch', () => passages.getMany(rows, signal));
   const lists: (readonly Hit[] | TrawlError)[] = [];
@@ -47,7 +36,7 @@ export async function searchPyserini(
       const hits = list.rows.map((row, i) => ({ row, score: list.scores[i]!, document: documents[next++]! }));
       lists.push(withPyseriniScores((await sortTies(hits, signal)).slice(0, k)));
     } else {
-      lists.push(await searchLongTie(index, passages, { ...request, queries: [queries[q]!] }, watch));
+      lists.push(await searchLongTie(search, { ...request, texts: [texts[q]!] }));
     }
   }
   const { terms, postings, postingsRead } = found;
@@ -65,7 +54,7 @@ interface RankedRows {
 function rankedOf(
   { counts, rows, scores }: LexicalResult,
   q: number,
-  { k, rows: rowsOfIndex }: { k: number; rows: number },
+  { k, rows: rowsOfIndex }: Pick<HitsRequest, 'k' | 'rows'>,
 ): RankedRows {
   const depth = rows.length / counts.length;
   const count = counts[q]!;
@@ -80,19 +69,13 @@ function rankedOf(
 }
 
 /** The hits of one query whose tie at the cut is longer than the usual search. */
-async function searchLongTie(
-  index: LexicalIndex,
-  passages: PassageStore,
-  request: LexicalRequest,
-  watch: Stopwatch,
-): Promise<readonly Hit[] | TrawlError> {
-  const { k, signal } = request;
+async function searchLongTie(search: SearchTexts, request: HitsRequest): Promise<readonly Hit[] | TrawlError> {
+  const { texts, k, passages, watch, signal } = request;
   let ranked: RankedRows;
   for (let depth = k + SPARE_HITS; ; ) {
     if (depth >= k + MAX_TIED) return tooManyTied(k);
     depth = Math.min(DEPTH_FACTOR * depth, k + MAX_TIED);
-    const found = await watch.time('search', () => index.search({ ...request, k: Math.min(depth, index.rows) }));
-    ranked = rankedOf(found, 0, { k, rows: index.rows });
+    ranked = rankedOf(await search(texts, Math.min(depth, request.rows)), 0, request);
     if (ranked.complete) break;
   }
   const { rows, scores } = ranked;

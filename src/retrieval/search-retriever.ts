@@ -1,14 +1,18 @@
 import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
-import { type Bm25Parameters, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalRequest } from '../lexical-index/lexical-index.ts';
+import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
+import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
-import { type LexicalHits, searchPyserini } from './pyserini-search.ts';
+import { explainWords } from './explain-words.ts';
+import { hitRows } from './hit-rows.ts';
+import { type LexicalHits, searchByRow } from './lexical-hits.ts';
+import { searchPyserini } from './pyserini-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -30,6 +34,7 @@ import type {
   SearchMode,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
@@ -40,7 +45,7 @@ import { Stopwatch } from './timings.ts';
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
-  readonly #lexical: LexicalIndex | undefined;
+  readonly #lexical: LexicalFields | undefined;
   readonly #passages: PassageStore;
   readonly #liveRows: RowBitmap | undefined;
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
@@ -109,18 +114,15 @@ export class SearchRetriever implements Retriever {
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, bm25Order, signal } = call;
-    const index = this.#requireLexical();
+    const lexical = this.#requireLexical();
     const texts = call.queries.map(lexicalText);
-    const request = {
-      queries: texts,
-      k,
-      parameters: this.#parameters(bm25),
-      ...(signal === undefined ? {} : { signal }),
-    };
-    const found =
-      bm25Order === 'pyserini'
-        ? await searchPyserini(index, this.#passages, request, watch)
-        : await this.#searchByRow(index, request, watch);
+    const ranking = this.#ranking(bm25);
+    const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
+      watch.time('search', () =>
+        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
+      );
+    const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
+    const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
     const outcomes = texts.map((text, q): QueryOutcome => {
       const hits = found.lists[q]!;
@@ -139,39 +141,23 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  async #searchByRow(index: LexicalIndex, request: LexicalRequest, watch: Stopwatch): Promise<LexicalHits> {
-    const { k, signal } = request;
-    const found = await watch.time('search', () => index.search(request));
-    const documents = await watch.time('fetch', () => this.#passages.getMany(hitRows(found, k), signal));
-    let next = 0;
-    const lists = Array.from(found.counts, (count, q) =>
-      Array.from({ length: count }, (_, i): Hit => {
-        const at = q * k + i;
-        return { row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! };
-      }),
-    );
-    return { ...found, lists };
-  }
-
   async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
-    const index = this.#requireLexical();
+    const lexical = this.#requireLexical();
+    const ranking = this.#ranking(bm25);
     const explained: ExplainedTerm[][][] = [];
     for (const { query, rows } of queries) {
-      const request = { query: lexicalText(query), rows, parameters: this.#parameters(bm25) };
-      const terms = await watch.time('search', () =>
-        index.explain({ ...request, ...(signal === undefined ? {} : { signal }) }),
-      );
-      explained.push(terms.map((row) => row.map((term) => ({ ...term, field: 'contents' }))));
+      const request = { text: lexicalText(query), rows, ranking, signal };
+      explained.push(await watch.time('search', () => explainWords(lexical, request)));
     }
     return { explained, timings: watch.timings };
   }
 
-  #parameters(bm25: Bm25Parameters | undefined): Bm25Parameters {
+  #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
     return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
   }
 
-  #requireLexical(): LexicalIndex {
+  #requireLexical(): LexicalFields {
     if (this.#lexical === undefined) throw modeMissing(this.info.index, 'bm25');
     return this.#lexical;
   }
@@ -361,17 +347,6 @@ function usableQueries(
   const packed = new Float32Array(usable.length * dimension);
   for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
   return { vectors: packed, count: usable.length };
-}
-
-function hitRows(found: Pick<SearchResult, 'counts' | 'rows'>, k: number): Float64Array {
-  const total = found.counts.reduce((sum, count) => sum + count, 0);
-  const rows = new Float64Array(total);
-  let at = 0;
-  for (const [q, count] of found.counts.entries()) {
-    rows.set(found.rows.subarray(q * k, q * k + count), at);
-    at += count;
-  }
-  return rows;
 }
 
 function denseOutcomes(

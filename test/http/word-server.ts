@@ -8,6 +8,7 @@ import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { oneField } from '../helpers/one-field.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeLexical } from '../lexical-index/lexical-files.ts';
 import { FakeStore } from '../retrieval/fakes.ts';
@@ -44,7 +45,7 @@ export async function wordRetrievers(
   const [native, reference] = [MappedLexicalIndex.open(source, kernel), new ReferenceLexicalIndex(source)].map(
     (lexical) => {
       const store = new FakeStore([], { rows: texts.length, document: (row) => documents[row]! });
-      const retriever = assembleRetriever(info, { lexical, passages: store });
+      const retriever = assembleRetriever(info, { lexical: oneField(lexical), passages: store });
       t.after(() => retriever.close());
       return retriever;
     },

@@ -7,6 +7,7 @@ import { assembleRetriever, type ServingOptions } from '../../src/retrieval/asse
 import { pyseriniScores } from '../../src/retrieval/pyserini-order.ts';
 import type { Bm25Order, QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { oneField } from '../helpers/one-field.ts';
 import { FakeStore } from './fakes.ts';
 
 /** An inverted index that finds every row with a score, whatever the query. It records the depths of its searches. */
@@ -47,7 +48,7 @@ function assemble(scores: readonly number[], documents: readonly string[], optio
   const lexical = new ScoredRows(scores);
   const passages = new FakeStore([], { rows: documents.length, document: (row) => documents[row]! });
   const info = { ...new FakeRetriever().info, rows: documents.length, modes: ['bm25'] as const };
-  return { lexical, retriever: assembleRetriever(info, { lexical, passages }, options) };
+  return { lexical, retriever: assembleRetriever(info, { lexical: oneField(lexical), passages }, options) };
 }
 
 async function search(

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
-import { BM25_PROFILES, type Bm25Parameters, DEFAULT_BM25 } from '../../lexical-index/bm25.ts';
+import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../lexical-index/bm25.ts';
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import {
   BM25_ORDERS,
@@ -42,16 +42,19 @@ const Cut = Type.String({
 
 const HitTerm = Type.Object({
   term: Type.String({ description: 'A word of the query after analysis (lower case, stemming).' }),
-  field: Type.String({ description: 'The part of the passage that has the term: contents is title and text.' }),
-  boost: Type.Number({ description: 'Number of times that the query has the term.' }),
-  documentFrequency: Type.Integer({ description: 'Number of passages of the index that have the term.' }),
+  field: Type.String({
+    description: 'The part of the passage that has the term: contents, or title or text in an index with both apart.',
+  }),
+  boost: Type.Number({ description: 'Number of times that the query has the term, times the weight of the field.' }),
+  documentFrequency: Type.Integer({ description: 'Number of passages of the index that have the term in the field.' }),
   score: Type.Number({
-    description: "The term's part of the score; the sum of all parts, rounded to float32, is the score. A float32.",
+    description: "The term's part of the field's score, which is the sum of its parts, rounded to float32. A float32.",
   }),
 });
 
 /** Largest number of hits that a request can have explained. A hit has a few dozen terms at most times. */
 const MAX_EXPLAINED_HITS = 10_000;
+const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
 const HitFields = {
   row: Type.Integer({ description: "The passage's row in the index, from 0." }),
@@ -136,6 +139,24 @@ export const nativeSearch = defineDialect({
               Type.Enum([...BM25_ORDERS], {
                 description:
                   "How hits with equal scores are ordered: row (by row; the scores are exact) or pyserini (by id as text, and with Pyserini's rounded scores). Absent: the order of the server.",
+              }),
+            ),
+            weights: Type.Optional(
+              Type.Object(
+                { title: Type.Optional(Weight), text: Type.Optional(Weight) },
+                {
+                  additionalProperties: false,
+                  description:
+                    'Weights of the fields, for an index with title and text as two fields: the best field of a passage gives its score. 0: the field is not searched. Absent: 1.',
+                },
+              ),
+            ),
+            tieBreaker: Type.Optional(
+              Type.Number({
+                minimum: 0,
+                maximum: 1,
+                description:
+                  'Share of the score in the other field that is added, for an index with title and text as two fields. Absent: 0; 1 adds both scores.',
               }),
             ),
           },
@@ -327,14 +348,16 @@ function explainNeedsBm25(mode: SearchMode): RequestError {
 
 /** Returns the BM25 parameters of a request; undefined: use the parameters of the index. */
 function parametersOf(
-  given: {
-    readonly k1?: number;
-    readonly b?: number;
-    readonly profile?: keyof typeof BM25_PROFILES;
-    readonly order?: Bm25Order;
-  } | null,
+  given:
+    | ({
+        readonly k1?: number;
+        readonly b?: number;
+        readonly profile?: keyof typeof BM25_PROFILES;
+        readonly order?: Bm25Order;
+      } & FieldRanking)
+    | null,
   { bm25 }: RetrieverInfo,
-): Bm25Parameters | undefined {
+): Bm25Ranking | undefined {
   if (given === null) return undefined;
   const { profile, order: _, ...values } = given;
   const ofIndex = bm25 === null ? DEFAULT_BM25 : { ...DEFAULT_BM25, k1: bm25.k1, b: bm25.b };

@@ -21,9 +21,9 @@ import { LexicalFile } from './lexical-file.ts';
 const POSTINGS_PER_SLICE = 32_768;
 const TERMS_PER_SLICE = 256;
 
-interface QueryTerm {
+export interface QueryTerm {
   readonly term: string;
-  /** Number of times that the query has the term. */
+  /** Number of times that the query has the term, or its boost. */
   readonly boost: number;
   readonly documentFrequency: number;
 }
@@ -79,12 +79,19 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     });
   }
 
-  async #explain({ query, rows, parameters = DEFAULT_BM25, signal }: ExplainRequest): Promise<TermScore[][]> {
+  async #explain({
+    query,
+    rows,
+    parameters = DEFAULT_BM25,
+    weight = 1,
+    signal,
+  }: ExplainRequest): Promise<TermScore[][]> {
     checkParameters(parameters);
     checkRows(rows, this.rows);
     const explained = new Map(rows.map((row) => [row, [] as TermScore[]]));
-    for (const term of await this.#terms(query, signal)) {
-      await this.#score(term, parameters, signal, (row, score) => explained.get(row)?.push({ ...term, score }));
+    for (const { boost, ...rest } of await this.#terms(query, signal)) {
+      const term = { ...rest, boost: Math.fround(Math.fround(weight) * boost) };
+      await this.score(term, parameters, signal, (row, score) => explained.get(row)?.push({ ...term, score }));
     }
     return rows.map((row) => explained.get(row)!);
   }
@@ -105,7 +112,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
       const terms = await this.#terms(query, signal);
       const sums = new Map<number, number>();
       for (const term of terms) {
-        await this.#score(term, parameters, signal, (row, score) => {
+        await this.score(term, parameters, signal, (row, score) => {
           sums.set(row, (sums.get(row) ?? 0) + score);
           result.postings[q]!++;
         });
@@ -135,7 +142,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     for (const term of analyser(this.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
     const terms: QueryTerm[] = [];
     for (const [term, boost] of boosts) {
-      terms.push({ term, boost, documentFrequency: this.#documentFrequency(term) });
+      terms.push({ term, boost, documentFrequency: this.documentFrequency(term) });
       if (terms.length % TERMS_PER_SLICE !== 0) continue;
       await setImmediate();
       throwIfCancelled(signal);
@@ -143,12 +150,14 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     return terms;
   }
 
-  #documentFrequency(term: string): number {
+  /** Live rows with the term. */
+  documentFrequency(term: string): number {
     const all = this.#files.reduce((sum, file) => sum + file.documentFrequency(term), 0);
     return all - (this.#deleted?.documentFrequency(term) ?? 0);
   }
 
-  async #score(
+  /** Calls `onScore` with every row that has the term, deleted ones included. */
+  async score(
     { term, boost, documentFrequency }: QueryTerm,
     parameters: Bm25Parameters,
     signal: AbortSignal | undefined,

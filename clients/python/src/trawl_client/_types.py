@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from ._errors import TrawlQueryError
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
 SearchMode: TypeAlias = Literal["dense", "bm25"]
+Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
 Deduplication: TypeAlias = Literal["none", "passage", "title"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
 InputType: TypeAlias = Literal["query", "passage"]
@@ -36,10 +37,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedTerm:
-    """A term of a query that a passage has. The scores of all terms add up to the passage's score.
+    """A term of a query that a passage has. The scores of a field's terms add up to the score in that field.
 
-    ``field``: the part of the passage that has the term. ``boost``: how often the query has it.
-    ``document_frequency``: how many passages have it.
+    ``field``: the part of the passage that has the term. ``boost``: how often the query has it, times the weight of the
+    field. ``document_frequency``: how many passages have it.
     """
 
     term: str
