@@ -21,13 +21,13 @@ export const BM25_OPTIONS = {
     type: 'string',
     value: 'NUMBER',
     default: String(DEFAULT_BM25.k1),
-    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is Pyserini's default, 1.2 Lucene's.",
+    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is the default of Anserini and Pyserini; Lucene's own is 1.2.",
   },
   b: {
     type: 'string',
     value: 'NUMBER',
     default: String(DEFAULT_BM25.b),
-    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is Pyserini's default, 0.75 Lucene's.",
+    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is the default of Anserini and Pyserini; Lucene's own is 0.75.",
   },
 } as const satisfies OptionTable;
 

@@ -31,8 +31,10 @@ export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): obje
   return { ...summary, ...jsonFacts(manifest), ...deletedFacts(manifest) };
 }
 
+/** `removedRows` is the former name of `deletedRows`, for one version. */
 function deletedFacts({ tombstones }: IndexManifest): object {
-  return { removedRows: tombstones?.rows ?? 0 };
+  const deletedRows = tombstones?.rows ?? 0;
+  return { deletedRows, removedRows: deletedRows };
 }
 
 export function textUpdateSummary(summary: UpdateSummary): string[] {
@@ -41,7 +43,7 @@ export function textUpdateSummary(summary: UpdateSummary): string[] {
   const { scan, compare = 0, read } = stageMs;
   return [
     `${folder}: ${formatNumberOf(added, 'passage')} added, ${formatCount(removed)} deleted, ${formatCount(kept)} kept` +
-      (restored === 0 ? '' : ` (${formatCount(restored)} of them were deleted)`),
+      (restored === 0 ? '' : ` (${formatCount(restored)} of them had been deleted and are live again)`),
     liveRowsLine(manifest),
     `  compared ${formatDuration(scan + compare)}, read ${formatDuration(read)}, encoded ${formatDuration(stageMs.encode)}, finished ${formatDuration(stageMs.finish)}`,
     ...(manifest.corpus.skippedLines > 0 ? summary.skippedExamples.map((example) => `    skipped: ${example}`) : []),

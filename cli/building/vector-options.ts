@@ -37,8 +37,8 @@ export const VECTOR_FILE_OPTIONS = {
 } as const satisfies OptionTable;
 
 /** @throws TrawlError USAGE for options that apply only to vectors from files. */
-export function refuseWithoutVectors(given: ReadonlySet<string>): void {
-  const other = ['vectors-format', 'dtype', 'metric'].find((name) => given.has(name));
+export function refuseVectorFileOptions(given: ReadonlySet<string>): void {
+  const other = Object.keys(VECTOR_FILE_OPTIONS).find((name) => given.has(name));
   if (other === undefined) return;
   throw new TrawlError('USAGE', `--${other} is only for vectors from files (--from-embeddings).`);
 }

@@ -15,8 +15,15 @@ import { checkInputsOutside } from './check-inputs.ts';
 import { emptyCorpus, joinShards, repeatedIds } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
 import { OutputFolder } from './output-folder.ts';
+import {
+  isComplete,
+  type PlannedShard,
+  rowsOf,
+  type StoredShard,
+  storedPassages,
+  storedShards,
+} from './planned-shard.ts';
 import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
-import { isComplete, rowsOf, type ShardPlace, type StoredShard, storedPassages, storedShards } from './shard-place.ts';
 
 export interface BuildSummary extends WorkSummary {
   readonly manifest: IndexManifest;
@@ -75,7 +82,7 @@ async function claimPlaces(
   output: OutputFolder,
   options: BuildOptions,
   scan: CorpusScan | undefined,
-): Promise<readonly ShardPlace[]> {
+): Promise<readonly PlannedShard[]> {
   const { encoder, vectors, restart = false, shardRows = DEFAULT_SHARD_ROWS } = options;
   if (vectors !== undefined && scan !== undefined && scan.positions < vectors.set.rows) {
     checkRows(vectors, scan.positions, 'the corpus has at most');

@@ -27,8 +27,8 @@ import { checkInputsOutside } from './check-inputs.ts';
 import { JobFolder } from './job-folder.ts';
 import { repeatedIds } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
+import { isComplete, type PlannedShard, type StoredShard, storedPassages } from './planned-shard.ts';
 import { cutPositions } from './shard-cut.ts';
-import { isComplete, type ShardPlace, type StoredShard, storedPassages } from './shard-place.ts';
 
 export interface JobSummary extends WorkSummary {
   readonly manifest: ShardManifest;
@@ -57,7 +57,7 @@ export async function buildShardJob(
     const scan = await run.scan();
     if (scan === undefined) throw pipedCorpus();
     if (options.vectors !== undefined) checkEveryLine(options.vectors, scan.positions);
-    const place: ShardPlace = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
+    const place: PlannedShard = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
     if (isComplete(place) && options.restart !== true) {
       const manifest = readShardManifest(job.folder);
       checkSameShard(manifest, options, scan, place, shards);
@@ -110,7 +110,7 @@ function pipedCorpus(): TrawlError {
 function jobInput(
   options: BuildOptions,
   scan: CorpusScan,
-  place: ShardPlace,
+  place: PlannedShard,
   shards: number,
 ): NonNullable<ShardManifest['input']> {
   const { vectors } = options;
@@ -144,7 +144,7 @@ function checkEveryLine(vectors: PrecomputedVectors, lines: number): void {
   );
 }
 
-function partOf(vectors: PrecomputedVectors, { first, end }: ShardPlace): PrecomputedVectors {
+function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): PrecomputedVectors {
   const { set } = vectors;
   const segments = cutSegments(set, first, end - first);
   return { ...vectors, set: { ...set, segments, rows: end - first, ids: set.ids?.slice(first, end) } };
@@ -155,7 +155,7 @@ function checkSameShard(
   shard: ShardManifest,
   { encoder, bm25, passageTemplate, corpusOptions, vectors }: BuildOptions,
   scan: CorpusScan,
-  { first, end, folder }: ShardPlace,
+  { first, end, folder }: PlannedShard,
   shards: number,
 ): void {
   const input = { first, end, positions: scan.positions, shards };

@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
@@ -80,7 +80,7 @@ export async function optimizeIndex(
 ): Promise<OptimizeSummary> {
   readIndexManifest(folder);
   // Only for its lock. An unfinished update in it stays.
-  const output = await OutputFolder.prepare(realpathSync(folder), true);
+  const output = await OutputFolder.prepareChange(folder);
   try {
     const summary =
       kernel === undefined ? UNCHANGED : await optimizeShards(openIndexDirectory(output.final), kernel, options);

@@ -187,7 +187,7 @@ export interface RetrieverStatistics {
 /** Counts of BM25 searches. */
 export interface LexicalLoad {
   readonly queries: number;
-  /** Postings of the queries' terms. */
+  /** Postings of the queries' terms; those of a query that is searched again count again. */
   readonly postings: number;
   /** Postings that the searches decoded. */
   readonly postingsRead: number;

@@ -61,7 +61,7 @@ test('optimize --bm25 adds an inverted index to an index without one', { skip },
   assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', plain, '--quiet'])).code, 0);
   const refused = await runTrawl(['search', plain, VIENNA, '--mode', 'bm25']);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /The index plain has no inverted index.*Build one with trawl optimize INDEX --bm25/s);
+  assert.match(refused.stderr, /The index plain has no inverted index.*make one with trawl optimize INDEX --bm25/s);
   const made = await runTrawl(['optimize', plain, '--bm25']);
   assert.match(made.stdout, /inverted indexes made for 1 shard/);
   const [ours, other] = await Promise.all(

@@ -103,7 +103,7 @@ export const nativeSearch = defineDialect({
             profile: Type.Optional(
               Type.Enum(['lucene', 'elasticsearch'], {
                 description:
-                  'The parameters of another system: lucene (k1 0.9, b 0.4, as in Anserini and Pyserini) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.',
+                  "The parameters of another system: lucene (Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4; Lucene's own are 1.2 and 0.75) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.",
               }),
             ),
           },

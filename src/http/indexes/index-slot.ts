@@ -114,7 +114,8 @@ export class IndexSlot {
    * Opens or reloads the index; resolves when it gets requests. Concurrent calls run one after another. If opening fails, the
    * current index stays.
    *
-   * @throws the error of opening; NOT_READY if the server stops before or while it opens.
+   * @throws TrawlError the error of opening; NOT_READY if the server stops before or while it opens; NOT_SUPPORTED if the slot was
+   * given an open index and knows no folder.
    */
   load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
     const loading = this.#loads.then(() => this.#load(change));
