@@ -4,6 +4,7 @@ import type { StageTimes } from '../../indexer/stage-clock.ts';
 import type { RemoveSummary } from '../../indexer/update/remove-passages.ts';
 import type { UpdateSummary } from '../../indexer/update/update-index.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { Bm25Record } from '../../src/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../../src/passages/duplicate-ids.ts';
 import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
@@ -109,9 +110,15 @@ function size({ folder }: { folder: string }, manifest: Manifest): string {
   const parts = [
     `${folder}: ${formatNumberOf(rows, 'passage')}${model === null ? '' : ` × ${dimension}`}${shards}`,
     ...(model === null ? [] : [`${formatBytes(rows * dimension * 4)} of vectors`, `model ${model.name}`]),
-    ...(bm25 === undefined ? [] : [`inverted index (${bm25.made.analyser})`]),
+    ...(bm25 === undefined ? [] : [invertedIndex(bm25.made)]),
   ];
   return parts.join(', ');
+}
+
+function invertedIndex({ analyser, fields }: Bm25Record): string {
+  return fields.length === 1
+    ? `inverted index (${analyser})`
+    : `inverted indexes of ${fields.join(' and ')} (${analyser})`;
 }
 
 function times(

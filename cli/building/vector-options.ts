@@ -5,14 +5,14 @@ import { TrawlError } from '../../src/errors.ts';
 import { METRICS } from '../../src/metric.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
-import { EMBEDDING_FORMATS } from '../../vector-files/embedding-set.ts';
-import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
+import { VECTOR_FILE_FORMATS } from '../../vector-files/vector-file-set.ts';
 
 /** Options for vectors from files. */
 export const VECTOR_FILE_OPTIONS = {
   'vectors-format': {
     type: 'choice',
-    choices: EMBEDDING_FORMATS,
+    choices: VECTOR_FILE_FORMATS,
     help: 'Format of the vector files; memmap: raw values without a header. Default: recognised by the first bytes.',
   },
   dtype: {
@@ -55,7 +55,7 @@ export function givenVectors(
   },
 ): PrecomputedVectors {
   const { use, relativePaths, encoder, reopen } = how;
-  const set = openEmbeddings(paths, {
+  const set = openVectorFiles(paths, {
     dimension: encoder.dimension,
     dtype: options.dtype,
     format: options['vectors-format'],

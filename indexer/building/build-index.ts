@@ -6,6 +6,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
+import { lacksTitles, noTitles } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { checkRows } from '../vectors/precomputed-vectors.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
@@ -102,8 +103,9 @@ async function claimPlaces(
 async function checkPassages(shards: readonly StoredShard[], options: BuildOptions): Promise<void> {
   const { uniqueIds, vectors } = options;
   if (rowsOf(shards) === 0) throw emptyCorpus();
+  const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
+  if (lacksTitles(options.bm25, files, options.signal)) throw noTitles();
   if (uniqueIds) {
-    const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
     const duplicates = duplicateIds(files, options);
     if (duplicates.count > 0) throw repeatedIds(duplicates);
   }

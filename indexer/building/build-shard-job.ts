@@ -4,9 +4,10 @@ import { TrawlError } from '../../src/errors.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { cutSegments } from '../../vector-files/embedding-set.ts';
+import { cutSegments } from '../../vector-files/vector-file-set.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
+import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
@@ -122,9 +123,11 @@ function jobInput(
 
 /** Checks the stored passages before embedding, which may take days. */
 async function checkPassages(shard: StoredShard, options: BuildOptions, scan: CorpusScan): Promise<void> {
-  const { uniqueIds, vectors } = options;
+  const { uniqueIds, vectors, bm25, onNote, signal } = options;
+  const files = [join(shard.folder, PASSAGES_FILE)];
+  if (lacksTitles(bm25, files, signal)) onNote?.(noTitlesInShard(shard.folder));
   if (uniqueIds) {
-    const duplicates = duplicateIds([join(shard.folder, PASSAGES_FILE)], options);
+    const duplicates = duplicateIds(files, options);
     if (duplicates.count > 0) throw repeatedIds(duplicates);
   }
   if (vectors === undefined) return;

@@ -2,7 +2,8 @@ import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import { DEFAULT_BM25 } from '../lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
+import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
@@ -25,6 +26,7 @@ import type {
   SearchMode,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
@@ -35,7 +37,7 @@ import { Stopwatch } from './timings.ts';
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
-  readonly #lexical: LexicalIndex | undefined;
+  readonly #lexical: LexicalFields | undefined;
   readonly #passages: PassageStore;
   readonly #liveRows: RowBitmap | undefined;
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
@@ -100,15 +102,17 @@ export class SearchRetriever implements Retriever {
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, signal } = call;
-    const index = this.#lexical;
-    if (index === undefined) throw modeMissing(this.info.index, 'bm25');
+    const { index } = this.info;
+    const lexical = this.#lexical;
+    if (lexical === undefined) throw modeMissing(index, 'bm25');
     const texts = call.queries.map((query) => composeText(inputOf(query), '', null));
     const found = await watch.time('search', () =>
-      index.search({
-        queries: texts,
+      searchWords(lexical, {
+        index,
+        texts,
         k,
-        parameters: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
-        ...(signal === undefined ? {} : { signal }),
+        ranking: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
+        signal,
       }),
     );
     this.#countLexical(call, found);

@@ -2,7 +2,10 @@ import { TrawlError } from '../../errors.ts';
 import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
 import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
 
-/** Stages of opening an index, in order. `reading` occurs only with --warm, `loading` only if the index is searched by vectors. */
+/**
+ * Stages of opening an index, in order. `reading` reads files into memory, only with --warm; `loading` loads the encoder, only if the
+ * index is searched by vectors; `warming` answers the first query.
+ */
 export const OPEN_STAGES = ['waiting', 'reading', 'verifying', 'loading', 'mapping', 'warming', 'ready'] as const;
 type OpenStage = (typeof OPEN_STAGES)[number];
 
