@@ -28,7 +28,7 @@ export const RANKING_OPTIONS = {
   'bm25-profile': {
     type: 'choice',
     choices: Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
-    help: "With --mode bm25: use the parameters of another system. lucene: k1 0.9, b 0.4; elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
+    help: "With --mode bm25: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
   },
   'bm25-weights': {
     type: 'string',

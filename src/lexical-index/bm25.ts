@@ -5,7 +5,7 @@ export type { Bm25Parameters } from '../native/lexical-functions.ts';
 
 /**
  * Parameters that reproduce the scores of other systems:
- * - `lucene`: Lucene's BM25Similarity with the k1 and b of Anserini and Pyserini;
+ * - `lucene`: Lucene's BM25Similarity with the default k1 and b of Anserini and Pyserini (Lucene's own are 1.2 and 0.75);
  * - `elasticsearch`: Elasticsearch's k1 and b, and its factor k1 + 1.
  */
 export const BM25_PROFILES = {
