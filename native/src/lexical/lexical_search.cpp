@@ -323,27 +323,4 @@ LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfW
   return result;
 }
 
-std::vector<float> explain(const LexicalIndex& index, const BagOfWords& query, int64_t row,
-                           const LexicalOptions& options) {
-  check_options(options);
-  if (row < 0 || row >= index.rows()) {
-    throw Error(ErrorCode::kBadArgument, "row is " + std::to_string(row) + ", but the index has " + std::to_string(index.rows()) + " rows");
-  }
-  const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
-  const InverseNorms inverse = inverse_norms(bm25, index.counts());
-  std::vector<float> scores;
-  for (const WeightedTerm& term : query) {
-    const uint64_t frequency = index.document_frequency(term.term);
-    float score = 0;
-    for (const LexicalIndex::Shard& shard : index.shards()) {
-      if (row < shard.first_row || row >= shard.first_row + shard.file->rows() || frequency == 0) continue;
-      const float weight = term_weight(bm25, term.boost, inverse_document_frequency(frequency, index.counts().documents));
-      PostingCursor cursor(*shard.file, shard.file->find(term.term), weight, inverse);
-      score = cursor.score_of(static_cast<uint32_t>(row - shard.first_row));
-    }
-    scores.push_back(score);
-  }
-  return scores;
-}
-
 }  // namespace trawl::lexical

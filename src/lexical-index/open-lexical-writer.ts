@@ -1,0 +1,19 @@
+import type { LexicalKernel } from '../native/lexical-kernel.ts';
+import type { AnalyserName } from './lexical-settings.ts';
+import type { LexicalWriter } from './lexical-writer.ts';
+import { MergingLexicalWriter } from './native-lexical-writer.ts';
+import { ReferenceLexicalWriter } from './reference/reference-lexical-writer.ts';
+
+/**
+ * Begins an inverted index, with the native engine if there is one. Both writers write the same bytes.
+ *
+ * @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE.
+ */
+export function openLexicalWriter(
+  path: string,
+  analyser: AnalyserName,
+  kernel: LexicalKernel | undefined,
+): LexicalWriter {
+  if (kernel === undefined) return new ReferenceLexicalWriter(path, analyser);
+  return new MergingLexicalWriter(path, analyser, kernel);
+}
