@@ -29,13 +29,14 @@ export interface Bm25IndexRecord {
   readonly engine: string;
   readonly version: string;
   readonly rows: number;
-  readonly textBytes: number;
+  readonly textBytes: number | null;
   readonly indexBytes: number;
   readonly bitsPerPosting: number;
-  readonly buildSeconds: number;
-  readonly buildMbPerS: number;
+  readonly buildSeconds: number | null;
+  readonly buildMbPerS: number | null;
   readonly analysisMbPerS: number | null;
   readonly openMs: number;
+  readonly residentBytes: number | null;
 }
 
 export type Bm25Record = Bm25IndexRecord | LexicalRecord;
@@ -46,7 +47,7 @@ export interface BenchBm25Result {
   readonly skipped: readonly { readonly engine: string; readonly reason: string }[];
 }
 
-const KS = [10, 1_000];
+export const KS = [10, 1_000];
 
 /**
  * Builds each corpus with every engine, then measures the searches.
@@ -107,7 +108,7 @@ export async function benchBm25(options: BenchBm25Options): Promise<BenchBm25Res
   return { environment: environment(facts), records, skipped };
 }
 
-function requiredKernel(): Kernel {
+export function requiredKernel(): Kernel {
   const loaded = loadKernel();
   if (loaded.ok) return loaded.kernel;
   throw new TrawlError(
@@ -151,9 +152,10 @@ function indexRecords({ name, rows, textBytes }: CorpusFiles, engines: readonly 
     indexBytes: build.bytes,
     bitsPerPosting: (8 * build.bytes) / postings,
     buildSeconds: build.seconds,
-    buildMbPerS: textBytes / 1e6 / build.seconds,
+    buildMbPerS: build.seconds === null ? null : textBytes / 1e6 / build.seconds,
     analysisMbPerS: analysisSpeed(textBytes, build),
     openMs: build.openMs,
+    residentBytes: null,
   }));
 }
 

@@ -33,6 +33,7 @@ function indexTable(records: readonly Bm25IndexRecord[]): string[] {
     'build MB/s',
     'analysis MB/s',
     'open ms',
+    'resident MB',
   ];
   return markdownTable(
     header,
@@ -42,10 +43,11 @@ function indexTable(records: readonly Bm25IndexRecord[]): string[] {
       String(record.rows),
       (record.indexBytes / 1e6).toFixed(1),
       record.bitsPerPosting.toFixed(1),
-      record.buildSeconds.toFixed(2),
-      record.buildMbPerS.toFixed(1),
+      record.buildSeconds?.toFixed(2) ?? '',
+      record.buildMbPerS?.toFixed(1) ?? '',
       record.analysisMbPerS?.toFixed(1) ?? '',
       formatMs(record.openMs),
+      record.residentBytes === null ? '' : (record.residentBytes / 1e6).toFixed(1),
     ]),
   );
 }

@@ -25,9 +25,10 @@ export interface QueryFiles {
 }
 
 export interface BuildFigures {
-  readonly seconds: number;
+  /** Null for an index that was there. */
+  readonly seconds: number | null;
   readonly bytes: number;
-  /** Null for an engine that gets ready terms. */
+  /** Null for an engine that gets ready terms, and for an index that was there. */
   readonly analysisMs: number | null;
   readonly openMs: number;
   /** Null for the baselines. */

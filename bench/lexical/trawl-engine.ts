@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
 import type { LexicalIndex, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
-import type { AnalyserName } from '../../src/lexical-index/lexical-settings.ts';
+import { type AnalyserName, engineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
@@ -39,7 +39,7 @@ export async function openTrawlEngine(
     index,
     kernel,
     { seconds, bytes: size, analysisMs, openMs, postings: counts.postings },
-    signal,
+    { analyser: ANALYSER, signal },
   );
 }
 
@@ -77,19 +77,27 @@ async function analyse({ texts }: CorpusFiles, { lexical }: Kernel): Promise<num
   return ms;
 }
 
-class TrawlEngine implements LexicalEngine {
+/** An opened inverted index. */
+export class TrawlEngine implements LexicalEngine {
   readonly name = 'trawl';
   readonly version: string;
   readonly build: BuildFigures;
   readonly #index: LexicalIndex;
   readonly #kernel: Kernel;
+  readonly #analyser: AnalyserName;
   readonly #signal: AbortSignal;
   #queries: readonly string[] = [];
   #found: readonly LexicalResult[] = [];
 
-  constructor(index: LexicalIndex, kernel: Kernel, build: BuildFigures, signal: AbortSignal) {
+  constructor(
+    index: LexicalIndex,
+    kernel: Kernel,
+    build: BuildFigures,
+    { analyser, signal }: { analyser: AnalyserName; signal: AbortSignal },
+  ) {
     this.#index = index;
     this.#kernel = kernel;
+    this.#analyser = analyser;
     this.#signal = signal;
     this.build = build;
     this.version = `trawl ${packageVersion}, ${kernel.isa}`;
@@ -98,7 +106,7 @@ class TrawlEngine implements LexicalEngine {
   async useQueries({ queries }: QueryFiles): Promise<number> {
     this.#queries = queries;
     const begun = performance.now();
-    for (const query of queries) this.#kernel.lexical.analyse(ANALYSER, query);
+    for (const query of queries) this.#kernel.lexical.analyse(engineAnalyser(this.#analyser), query);
     return performance.now() - begun;
   }
 

@@ -9,6 +9,7 @@ import { benchIndex } from '../../bench/index/bench-index.ts';
 import { INDEX_BASELINES, type IndexBaseline } from '../../bench/index/index-baseline.ts';
 import { indexReport } from '../../bench/index/index-report.ts';
 import { benchBm25 } from '../../bench/lexical/bench-bm25.ts';
+import { benchBm25Index } from '../../bench/lexical/bench-bm25-index.ts';
 import { bm25Report } from '../../bench/lexical/bm25-report.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
@@ -43,7 +44,7 @@ const OPTIONS_OF = {
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
-  bm25: ['runs', 'corpus', 'rows', 'query-texts', 'calls', 'seconds'],
+  bm25: ['runs', 'corpus', 'rows', 'index', 'query-texts', 'calls', 'seconds'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
 type BenchCase = keyof typeof OPTIONS_OF;
@@ -88,6 +89,13 @@ export function checkBenchOptions(
     const places = cases.flatMap(([known, theirs]) => (theirs.includes(foreign ?? '') ? [known] : []));
     const owners = second !== undefined ? 'baselines' : places.join(' and ');
     throw new TrawlError('USAGE', `${argument} belongs to \`trawl bench ${owners}\`. Omit it.`);
+  }
+  const built = (['corpus', 'rows'] as const).find((option) => given.has(option));
+  if (name === 'bm25' && options.index !== undefined && built !== undefined) {
+    throw new TrawlError(
+      'USAGE',
+      `--${built} is for an index that is built, --index for one that exists. Omit one of them.`,
+    );
   }
   const clash = SYNTHETIC_OPTIONS.find((option) => given.has(option));
   if (options.vectors !== undefined && clash !== undefined) {
@@ -154,13 +162,16 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
   },
 
   async bm25(options, common) {
+    const { calls, seconds, index } = options;
+    const shared = { ...common, queryTexts: options['query-texts'], calls, seconds };
+    if (index !== undefined) {
+      const result = await benchBm25Index({ ...shared, index });
+      return { result, records: result.records, text: () => bm25Report(result) };
+    }
     const result = await benchBm25({
-      ...common,
+      ...shared,
       corpus: options.corpus,
       rows: options.rows,
-      queryTexts: options['query-texts'],
-      calls: options.calls,
-      seconds: options.seconds,
       against: parseNames('--against', options.against, BM25_BASELINES, { none: true }),
     });
     return { result, records: result.records, text: () => bm25Report(result) };

@@ -110,7 +110,7 @@ export const BENCH_OPTIONS = {
   index: {
     type: 'string',
     value: 'DIR',
-    help: 'serve: an index of --corpus built with --model. Default: built once, in the cache.',
+    help: 'serve: an index of --corpus built with --model. Default: built once, in the cache. bm25: measure the searches of this index, without baselines.',
   },
   calls: {
     type: 'string',
