@@ -1,12 +1,14 @@
 import type { LexicalFileCounts, NativeLexicalWriter } from '../native/lexical-functions.ts';
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
-import { type AnalyserName, engineAnalyser } from './lexical-settings.ts';
+import { type AnalyserName, engineAnalyser, engineAnalyserOf } from './lexical-settings.ts';
+import { engineTexts } from './stemmed-texts.ts';
 
 /**
  * Writes the inverted index of one field from a stream of texts. The file's bytes depend only on the texts and the analyser,
  * not on the number of threads or the size of the calls. Temporary files `<path>.run-N` are removed at the end.
  */
 export class LexicalWriter {
+  readonly #analyser: AnalyserName;
   readonly #kernel: LexicalKernel;
   readonly #writer: NativeLexicalWriter;
   #closed = false;
@@ -14,7 +16,8 @@ export class LexicalWriter {
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
   constructor(path: string, analyser: AnalyserName, kernel: LexicalKernel) {
     this.#kernel = kernel;
-    this.#writer = kernel.create(path, engineAnalyser(analyser));
+    this.#analyser = analyser;
+    this.#writer = kernel.create(path, engineAnalyser(engineAnalyserOf(analyser)));
   }
 
   /**
@@ -24,7 +27,8 @@ export class LexicalWriter {
    */
   async append(texts: readonly string[], signal?: AbortSignal): Promise<void> {
     const ends = new Float64Array(texts.length);
-    const pieces = texts.map((text) => Buffer.from(text));
+    const terms = await engineTexts(this.#analyser, texts, signal);
+    const pieces = terms.map((text) => Buffer.from(text));
     let end = 0;
     for (const [i, piece] of pieces.entries()) ends[i] = end += piece.length;
     const joined = Buffer.concat(pieces, end);

@@ -5,7 +5,7 @@ import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts } from './bm25.ts';
 import { checkLexicalRequest, checkParameters } from './lexical-checks.ts';
-import type { LexicalIndex, LexicalRequest, LexicalResult, LexicalSource, TermScore } from './lexical-index.ts';
+import type { EngineSource, LexicalIndex, LexicalRequest, LexicalResult, TermScore } from './lexical-index.ts';
 import { type AnalyserName, engineAnalyser } from './lexical-settings.ts';
 
 /** BM25 search with the native engine: MaxScore over compressed blocks of postings in mapped files. */
@@ -29,7 +29,7 @@ export class MappedLexicalIndex implements LexicalIndex {
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  static open({ analyser, shards, deleted, liveRows }: LexicalSource, kernel: LexicalKernel): MappedLexicalIndex {
+  static open({ analyser, shards, deleted, liveRows }: EngineSource, kernel: LexicalKernel): MappedLexicalIndex {
     const index = kernel.open({
       shards: shards.map(({ path }) => path),
       deleted,

@@ -1,7 +1,9 @@
 import { loadKernel } from '../native/kernel.ts';
-import type { LexicalIndex, LexicalSource } from './lexical-index.ts';
+import type { EngineSource, LexicalIndex, LexicalSource } from './lexical-index.ts';
+import { isSnowball } from './lexical-settings.ts';
 import { MappedLexicalIndex } from './native-lexical-index.ts';
 import { ReferenceLexicalIndex } from './reference/reference-lexical-index.ts';
+import { checkStemmer, StemmedIndex } from './stemmed-index.ts';
 
 export interface LexicalEngineOptions {
   /** Search threads, which the native engine shares with the dense search. Default: the available cores. */
@@ -10,9 +12,20 @@ export interface LexicalEngineOptions {
   readonly onWarning?: (warning: string) => void;
 }
 
-/** Opens an inverted index with the fastest engine of this machine; all engines give the same answers. */
-export function openLexicalIndex(
-  source: LexicalSource,
+/**
+ * Opens an inverted index with the fastest engine of this machine; all engines give the same answers.
+ *
+ * @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file; INDEX_VERSION_UNSUPPORTED if other stemmers made its terms.
+ */
+export function openLexicalIndex(source: LexicalSource, options: LexicalEngineOptions = {}): LexicalIndex {
+  const { analyser, shards, stemmer } = source;
+  if (!isSnowball(analyser)) return openEngine({ ...source, analyser }, options);
+  checkStemmer(shards[0]?.path ?? 'the index', { analyser, stemmer });
+  return new StemmedIndex(analyser, openEngine({ ...source, analyser: 'whitespace' }, options));
+}
+
+function openEngine(
+  source: EngineSource,
   { threads, onWarning = () => undefined }: LexicalEngineOptions = {},
 ): LexicalIndex {
   const loaded = loadKernel();
