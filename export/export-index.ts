@@ -55,6 +55,8 @@ export interface ExportSummary {
   readonly metric: string | null;
   readonly dtype: VectorDtype;
   /** Deleted rows of the index. With `dropRemoved`, or if only a CIFF file is written, they are omitted, otherwise exported. */
+  readonly deletedRows: number;
+  /** The former name of `deletedRows`, for one version. */
   readonly removedRows: number;
   /** Rows without an id; the ids file has their row number instead. Null if no ids were written. */
   readonly rowsWithoutId: number | null;
@@ -92,12 +94,12 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   if (ciff === undefined && options.ciffField !== undefined) {
     throw new TrawlError('USAGE', '--ciff-field only applies to --ciff, which is not given.');
   }
-  const removedRows = manifest.tombstones?.rows ?? 0;
-  const omitsDeleted = removedRows > 0 && withoutDeleted(options);
-  const rows = manifest.rows - (omitsDeleted ? removedRows : 0);
+  const deletedRows = manifest.tombstones?.rows ?? 0;
+  const omitsDeleted = deletedRows > 0 && withoutDeleted(options);
+  const rows = manifest.rows - (omitsDeleted ? deletedRows : 0);
   const dtype = options.float16 === true ? 'float16' : 'float32';
   const choice: RowChoice = { kept: omitsDeleted ? directory.liveRows : undefined, signal: options.signal };
-  if (omitsDeleted) checkDeletedRows(directory, removedRows);
+  if (omitsDeleted) checkDeletedRows(directory, deletedRows);
   const outputs = plannedOutputs(directory, options, { rows, dtype, field });
   await checkFreeSpace(outputs);
   const run = new ExportRun(directory, { rows, dtype, field }, choice, options);
@@ -105,7 +107,7 @@ export async function exportIndex(options: ExportOptions): Promise<ExportSummary
   for (const output of outputs) files.push(await run.write(output));
   const { dimension, metric } = manifest;
   const rowsWithoutId = options.files.ids === undefined ? null : run.rowsWithoutId;
-  return { folder, rows, dimension, metric, dtype, removedRows, rowsWithoutId, files };
+  return { folder, rows, dimension, metric, dtype, deletedRows, removedRows: deletedRows, rowsWithoutId, files };
 }
 
 /**

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
 import { requireFreeBytes } from '../src/system/free-bytes.ts';
-import type { BuildOptions } from './building/build-options.ts';
-import { rowsOf, type ShardPlace, storedPassages } from './building/shard-place.ts';
+import type { WorkOptions } from './building/build-options.ts';
+import { type PlannedShard, rowsOf, storedPassages } from './building/planned-shard.ts';
 import { expectedBytes, sampleCorpus } from './expected-size.ts';
 import { PASSAGES_FILE } from './index-files.ts';
 
@@ -23,9 +23,9 @@ const HINT = 'trawl index --plan prints the size of each file.';
  */
 export async function checkSpaceForPassages(
   output: Output,
-  { corpus, corpusOptions, encoder, kernel, bm25, vectors }: BuildOptions,
+  { corpus, corpusOptions, encoder, kernel, bm25, vectors }: WorkOptions,
   scan: CorpusScan | undefined,
-  places: readonly ShardPlace[],
+  places: readonly PlannedShard[],
   rows?: number,
 ): Promise<void> {
   if (scan === undefined || places.every(({ folder }) => storedPassages(folder) !== undefined)) return;
@@ -47,7 +47,7 @@ export async function checkSpaceForPassages(
 /** Compares the size of the shards' files with the free disk space, after passages are stored. @throws TrawlError DISK_FULL. */
 export async function checkSpaceForVectors(
   output: Output,
-  { encoder, kernel, vectors }: BuildOptions,
+  { encoder, kernel, vectors }: WorkOptions,
   shards: readonly { readonly folder: string; readonly rows: number }[],
 ): Promise<void> {
   const rows = rowsOf(shards);

@@ -16,7 +16,7 @@ const LENGTH = 'sequence';
  * hidden], and `pooler_output` [batch, hidden] if the checkpoint has a pooler. With a classifier, the only output is
  * `logits` [batch, labels].
  *
- * The operators were chosen by measured speed on one CPU thread (docs/models.md).
+ * docs/models.md compares the speed of these operators with that of others, on one CPU thread.
  */
 export function bertGraph(
   config: EncoderConfig,
@@ -72,7 +72,7 @@ class BertGraphBuilder {
     const { tokenTypes } = weights;
     const parts = [arithmetic.lookUp('words', weights.words, ids)];
     // A single token type adds the same row to every token, so it is added to the position table at import.
-    const isConstant = tokenTypes !== null && this.#config.tokenTypes === 1;
+    const isConstant = tokenTypes !== null && this.#config.tokenTypeRows === 1;
     const positions = isConstant
       ? arithmetic.constant(addedRows('positions', weights.positions, tokenTypes))
       : arithmetic.stored('positions', weights.positions);
@@ -81,7 +81,7 @@ class BertGraphBuilder {
       parts.push(graph.node('Gather', [arithmetic.stored('token_types', tokenTypes), types]));
     }
     parts.push(this.#positions(positions, ids));
-    return this.#normalized('embeddings.norm', parts, weights.embeddingNorm);
+    return this.#layerNorm('embeddings.norm', parts, weights.embeddingNorm);
   }
 
   #positions(table: string, ids: string): string {
@@ -114,14 +114,14 @@ class BertGraphBuilder {
   }
 
   #residual(name: string, { value, bias }: Product, input: string, norm: LayerNorm): string {
-    return this.#normalized(name, bias === '' ? [value, input] : [value, bias, input], norm);
+    return this.#layerNorm(name, bias === '' ? [value, input] : [value, bias, input], norm);
   }
 
   /**
    * Layer norm of the sum of `parts`. Sum instead of Add, because onnxruntime fuses Add and LayerNormalization into
    * SkipLayerNormalization, which is slow on CPUs.
    */
-  #normalized(name: string, parts: readonly string[], norm: LayerNorm): string {
+  #layerNorm(name: string, parts: readonly string[], norm: LayerNorm): string {
     const scale = this.#arithmetic.stored(`${name}.scale`, norm.weight);
     const bias = this.#arithmetic.stored(`${name}.bias`, norm.bias);
     return this.#graph.node('LayerNormalization', [this.#graph.node('Sum', parts), scale, bias], {

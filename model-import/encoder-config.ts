@@ -23,7 +23,7 @@ export interface EncoderConfig {
    */
   readonly positionPadding: number | null;
   /** Rows of the token type table. With 0 or 1 row, the graph needs no `token_type_ids`. */
-  readonly tokenTypes: number;
+  readonly tokenTypeRows: number;
 }
 
 const ROBERTA_VARIANTS = ['roberta', 'xlm-roberta', 'camembert'];
@@ -40,8 +40,10 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 };
 
 /**
- * Reads the encoder's dimensions from the content of config.json. Throws MODEL_INVALID if it describes another architecture.
- * `path` is for error messages.
+ * Reads the encoder's dimensions from the content of config.json.
+ *
+ * @param path for error messages.
+ * @throws TrawlError MODEL_INVALID if it describes another architecture.
  */
 export function parseEncoderConfig(config: JsonObject, path: string): EncoderConfig {
   const modelType = config.model_type;
@@ -90,7 +92,7 @@ export function parseEncoderConfig(config: JsonObject, path: string): EncoderCon
     layerNormEpsilon: epsilon,
     positionRows: count('max_position_embeddings', 1),
     positionPadding: ROBERTA_VARIANTS.includes(modelType) ? count('pad_token_id', 0, 1) : null,
-    tokenTypes: count('type_vocab_size', 0, 2),
+    tokenTypeRows: count('type_vocab_size', 0, 2),
   };
 }
 

@@ -71,9 +71,9 @@ export function findEncoderWeights(weights: CheckpointWeights, config: EncoderCo
     words: find.weight(WORDS, [config.vocabularySize, hidden]),
     positions: find.weight('embeddings.position_embeddings.weight', [config.positionRows, hidden]),
     tokenTypes:
-      config.tokenTypes === 0
+      config.tokenTypeRows === 0
         ? null
-        : find.weight('embeddings.token_type_embeddings.weight', [config.tokenTypes, hidden]),
+        : find.weight('embeddings.token_type_embeddings.weight', [config.tokenTypeRows, hidden]),
     embeddingNorm: find.layerNorm('embeddings.LayerNorm', hidden),
     layers: Array.from({ length: config.layers }, (_, i) => layer(`encoder.layer.${i}`)),
     pooler: find.has('pooler.dense.weight') ? find.dense('pooler.dense', hidden, hidden) : null,

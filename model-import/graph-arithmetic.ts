@@ -18,7 +18,7 @@ export interface Product {
  *
  * `float32`: weights and activations. `float16`: weights and activations, for GPUs; onnxruntime accumulates and normalises
  * in float32 there. `int8`: matrices with one scale per output column; their inputs are quantised at run time, with one
- * scale per text; the word table has one scale per row; the rest is float32.
+ * scale per product and run (Trawl runs each text alone); the word table has one scale per row; the rest is float32.
  */
 export class GraphArithmetic {
   readonly #graph: OnnxGraph;
@@ -68,7 +68,7 @@ export class GraphArithmetic {
   /** One product per matrix with the same input (query, key and value), and their concatenated biases. */
   products(name: string, input: string, parts: readonly Dense[]): { values: readonly string[]; bias: string } {
     if (this.#precision === 'int8') {
-      // One product quantises the input once.
+      // One product, so that the input is quantised once. Three were measured to be somewhat faster (docs/models.md).
       const { value, bias } = this.product(name, input, parts);
       const values = this.#graph.nodeWithOutputs('Split', [value], parts.length, { attributes: { axis: -1 } });
       return { values, bias };

@@ -23,8 +23,10 @@ export const GRAPH_FILES: Readonly<Record<Precision, string>> = {
 const MAX_PAIR_TOKENS = 512;
 
 /**
- * Plans the import of a safetensors checkpoint. `names` are other names of the model, which help to recognise its family.
- * Close the plan after use. Throws MODEL_INVALID.
+ * Plans the import of a safetensors checkpoint. Close the plan after use.
+ *
+ * @param names other names of the model, which help to recognise its family.
+ * @throws TrawlError MODEL_INVALID.
  */
 export async function planCheckpoint(
   folder: string,
@@ -100,6 +102,7 @@ export async function crossEncoderFacts(
       prefixes: { query: '', passage: '' },
       maxTokens: { query: limit, passage: limit },
       precision: 'float32',
+      // In every precision, int8 included: the pool runs texts alone whose bits depend on their batch.
       batchInvariant: true,
     },
     maxPositions,

@@ -9,7 +9,7 @@ export { buildApp } from './http/app.ts';
 export { IndexSlot, type IndexTarget, type OpenIndex, type OpenProgress } from './http/indexes/index-slot.ts';
 export { RetrieverHolder } from './http/indexes/retriever-holder.ts';
 export { ServerMetrics } from './http/metrics/server-metrics.ts';
-export type { ServerConfig, TlsFiles } from './http/server-config.ts';
+export type { ServerConfig, TlsPem } from './http/server-config.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';

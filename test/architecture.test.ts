@@ -38,7 +38,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/native/',
   ],
   // Types and constants for requests and manifests; no engine.
-  'src/lexical-index/bm25.ts': ['src/native/lexical-functions.ts'],
+  'src/lexical-index/bm25.ts': ['src/native/lexical-functions.ts', 'src/lexical-index/lexical-settings.ts'],
   'src/lexical-index/': [
     'src/errors.ts',
     'src/abort.ts',

@@ -21,7 +21,6 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'cli/serve/server-log.ts': ['prettyLines'],
   'src/lexical-index/bm25.ts': ['decodeLength'],
   'src/lexical-index/lexical-settings.ts': ['SNOWBALL_ANALYSERS'],
-  'src/http/dialects/dispatch.ts': ['NAMEABLE_DIALECTS'],
   'src/http/dialects/r1-searcher.ts': ['tsvLine'],
 };
 

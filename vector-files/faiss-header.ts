@@ -1,8 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
 import { decodeFlatHeader, FAISS_HEADER_BYTES } from '../src/vector-index/faiss-format.ts';
 import { decodeFp16Header, FAISS_FP16_HEADER_BYTES } from '../src/vector-index/faiss-fp16-format.ts';
-import type { EmbeddingFile } from './embedding-set.ts';
 import { type HeaderFacts, readPart } from './file-run.ts';
+import type { VectorFile } from './vector-file-set.ts';
 
 export interface FaissFacts extends HeaderFacts {
   readonly metric: 'inner-product' | 'l2';
@@ -14,7 +14,7 @@ export function isFaiss(head: Uint8Array): boolean {
 }
 
 /** @throws TrawlError VECTORS_INVALID if the header is damaged, VECTORS_UNSUPPORTED for index types other than flat. */
-export function readFaissHeader(file: EmbeddingFile): FaissFacts {
+export function readFaissHeader(file: VectorFile): FaissFacts {
   const head = readPart(file, FAISS_FP16_HEADER_BYTES);
   const fourcc = String.fromCharCode(...head.subarray(0, 4));
   try {

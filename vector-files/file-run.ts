@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { TrawlError } from '../src/errors.ts';
 import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
-import type { EmbeddingFile } from './embedding-set.ts';
+import type { VectorFile } from './vector-file-set.ts';
 
 /** The rows that follow a header, as the header describes them. */
 export interface HeaderFacts {
@@ -13,7 +13,7 @@ export interface HeaderFacts {
 }
 
 /** Reads up to `bytes` bytes of a vector file from `offset`. @throws TrawlError VECTORS_NOT_FOUND if it cannot be opened. */
-export function readPart({ path }: EmbeddingFile, bytes: number, offset = 0): Uint8Array {
+export function readPart({ path }: VectorFile, bytes: number, offset = 0): Uint8Array {
   let file: number;
   try {
     file = openSync(path, 'r');
@@ -36,7 +36,7 @@ export function readPart({ path }: EmbeddingFile, bytes: number, offset = 0): Ui
  * @throws TrawlError VECTORS_INVALID if the files do not end where the rows end.
  */
 export function rowsBehindHeader(
-  files: readonly EmbeddingFile[],
+  files: readonly VectorFile[],
   first: number,
   { offset, rows, dimension, dtype }: HeaderFacts,
 ): { segments: VectorSegment[]; next: number } {

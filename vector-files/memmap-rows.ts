@@ -1,6 +1,6 @@
 import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
-import type { EmbeddingFile } from './embedding-set.ts';
 import { invalid } from './file-run.ts';
+import type { VectorFile } from './vector-file-set.ts';
 
 /**
  * Finds the rows of raw values without a header (`emb_e5.memmap` of FlashRAG and Search-R1). Several files are treated as
@@ -9,7 +9,7 @@ import { invalid } from './file-run.ts';
  * @throws TrawlError VECTORS_INVALID if the size is not a multiple of the row size.
  */
 export function memmapRows(
-  files: readonly EmbeddingFile[],
+  files: readonly VectorFile[],
   { dimension, dtype }: { dimension: number; dtype: VectorDtype },
 ): { rows: number; segments: VectorSegment[] } {
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);

@@ -1,6 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
-import type { EmbeddingFile } from './embedding-set.ts';
 import { type HeaderFacts, invalid, readPart } from './file-run.ts';
+import type { VectorFile } from './vector-file-set.ts';
 
 /**
  * Header of NumPy's file format, versions 1 to 3 (numpy/lib/format.py): magic `\x93NUMPY`, two version bytes, header length
@@ -20,7 +20,7 @@ export function isNpy(head: Uint8Array): boolean {
  * @throws TrawlError VECTORS_INVALID if the header is damaged, VECTORS_UNSUPPORTED unless the array is a C-ordered matrix of
  * little-endian float32 or float16.
  */
-export function readNpyHeader(file: EmbeddingFile): HeaderFacts {
+export function readNpyHeader(file: VectorFile): HeaderFacts {
   const head = readPart(file, 12);
   const version = head[6] ?? 0;
   if (!isNpy(head) || head.length < 10) throw invalid(file.path, 'it is not a .npy file, or is incomplete');

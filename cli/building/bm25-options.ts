@@ -1,9 +1,12 @@
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
-import { ANALYSERS, type Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { ANALYSERS, type Bm25Settings, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { numberFrom } from '../number-from.ts';
+
+/** The choices of --bm25-fields. */
+const FIELD_CHOICES = ['contents', 'title,text'] as const;
 
 /** Options of the commands that build inverted indexes. */
 export const BM25_OPTIONS = {
@@ -17,17 +20,23 @@ export const BM25_OPTIONS = {
     default: 'english',
     help: "With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language: its Snowball stemmer, which is not Lucene's analyser of that language.",
   },
+  'bm25-fields': {
+    type: 'choice',
+    choices: FIELD_CHOICES,
+    default: 'contents',
+    help: "With --bm25: what is indexed. contents: title and text as one field, as in Search-R1 and Pyserini; title,text: two fields, each with its own statistics, of which the best one ranks a passage, as Elasticsearch's multi_match does.",
+  },
   k1: {
     type: 'string',
     value: 'NUMBER',
     default: String(DEFAULT_BM25.k1),
-    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is Pyserini's default, 1.2 Lucene's.",
+    help: "With --bm25: default k1 of searches, 0 or larger. A smaller k1 counts repeated terms less. 0.9 is the default of Anserini and Pyserini; Lucene's own is 1.2.",
   },
   b: {
     type: 'string',
     value: 'NUMBER',
     default: String(DEFAULT_BM25.b),
-    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is Pyserini's default, 0.75 Lucene's.",
+    help: "With --bm25: default b of searches, from 0 to 1. A larger b prefers short passages more. 0.4 is the default of Anserini and Pyserini; Lucene's own is 0.75.",
   },
 } as const satisfies OptionTable;
 
@@ -41,7 +50,7 @@ export function givenBm25(
   given: ReadonlySet<string>,
 ): Bm25Settings | undefined {
   if (!options.bm25) {
-    const useless = ['analyser', 'k1', 'b'].find((name) => given.has(name));
+    const useless = ['analyser', 'bm25-fields', 'k1', 'b'].find((name) => given.has(name));
     if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --bm25.`);
     return undefined;
   }
@@ -49,6 +58,6 @@ export function givenBm25(
     analyser: options.analyser,
     k1: numberFrom('k1', options.k1, { max: 1_000_000 }),
     b: numberFrom('b', options.b, { max: 1 }),
-    fields: ['contents'],
+    fields: options['bm25-fields'].split(',') as LexicalField[],
   });
 }

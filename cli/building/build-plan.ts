@@ -24,7 +24,7 @@ export function planReport(plan: BuildPlan | UpdatePlan): string {
       ? []
       : [`  ${'searching'.padEnd(16)} ${searchMemory(plan)} of ${formatBytes(plan.memoryLimitBytes)}`]),
     'time, estimated from a few seconds on this machine',
-    `  ${'scan and read'.padEnd(16)} ${about(seconds.scan + seconds.read)}`,
+    `  ${('update' in plan ? 'scan and compare' : 'scan and read').padEnd(16)} ${about(seconds.scan + seconds.read)}`,
     ...(plan.dimension === 0 ? [] : [vectorTimeLine(plan)]),
   ];
   if (plan.problems.length > 0) lines.push('does not fit', ...plan.problems.map((problem) => `  ${problem}`));
@@ -51,11 +51,11 @@ function vectorTimeLine(plan: BuildPlan): string {
 }
 
 function updateLine({ folder, shards, update }: UpdatePlan): string {
-  const { kept, restored, added, removed, rows } = update;
+  const { kept, restored, added, removed, rowsAfter } = update;
   const inShards = shards === 0 ? '' : ` in ${formatCount(shards)} new ${shards === 1 ? 'shard' : 'shards'}`;
   return (
     `${folder}: ${formatCount(kept)} passages to keep${restored === 0 ? '' : ` (${formatCount(restored)} of them currently deleted)`}, ` +
-    `${formatCount(added)} to embed${inShards}, ${formatCount(removed)} to delete; ${formatCount(rows)} rows afterwards`
+    `${formatCount(added)} to embed${inShards}, ${formatCount(removed)} to delete; ${formatCount(rowsAfter)} rows afterwards`
   );
 }
 

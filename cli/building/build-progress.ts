@@ -7,8 +7,8 @@ const LABELS: Readonly<Record<BuildStage, string>> = {
   compare: 'comparing',
   read: 'reading',
   encode: 'encoding',
-  vectors: 'vectors',
-  words: 'words',
+  vectors: 'reading vectors',
+  words: 'indexing terms',
   finish: 'finishing',
 };
 /** Interval between two lines of a log. */
@@ -45,7 +45,7 @@ function terminalBars(): ShownProgress {
         stop();
         bar = new cliProgress.SingleBar(
           {
-            format: `${LABELS[progress.stage].padEnd(9)} [{bar}] {percentage}% {facts}`,
+            format: `${LABELS[progress.stage].padEnd(15)} [{bar}] {percentage}% {facts}`,
             stream: process.stderr,
             hideCursor: true,
             barsize: 30,

@@ -4,6 +4,7 @@ import type { StageTimes } from '../../indexer/stage-clock.ts';
 import type { RemoveSummary } from '../../indexer/update/remove-passages.ts';
 import type { UpdateSummary } from '../../indexer/update/update-index.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import type { Bm25Record } from '../../src/manifest/schemas.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Duplicates } from '../../src/passages/duplicate-ids.ts';
 import { formatBytes, formatCount, formatDuration, formatNumberOf } from '../format.ts';
@@ -31,8 +32,10 @@ export function jsonRemoveSummary({ manifest, ...summary }: RemoveSummary): obje
   return { ...summary, ...jsonFacts(manifest), ...deletedFacts(manifest) };
 }
 
+/** `removedRows` is the former name of `deletedRows`, for one version. */
 function deletedFacts({ tombstones }: IndexManifest): object {
-  return { removedRows: tombstones?.rows ?? 0 };
+  const deletedRows = tombstones?.rows ?? 0;
+  return { deletedRows, removedRows: deletedRows };
 }
 
 export function textUpdateSummary(summary: UpdateSummary): string[] {
@@ -41,7 +44,7 @@ export function textUpdateSummary(summary: UpdateSummary): string[] {
   const { scan, compare = 0, read } = stageMs;
   return [
     `${folder}: ${formatNumberOf(added, 'passage')} added, ${formatCount(removed)} deleted, ${formatCount(kept)} kept` +
-      (restored === 0 ? '' : ` (${formatCount(restored)} of them were deleted)`),
+      (restored === 0 ? '' : ` (${formatCount(restored)} of them had been deleted and are live again)`),
     liveRowsLine(manifest),
     `  compared ${formatDuration(scan + compare)}, read ${formatDuration(read)}, encoded ${formatDuration(stageMs.encode)}, finished ${formatDuration(stageMs.finish)}`,
     ...(manifest.corpus.skippedLines > 0 ? summary.skippedExamples.map((example) => `    skipped: ${example}`) : []),
@@ -107,9 +110,15 @@ function size({ folder }: { folder: string }, manifest: Manifest): string {
   const parts = [
     `${folder}: ${formatNumberOf(rows, 'passage')}${model === null ? '' : ` × ${dimension}`}${shards}`,
     ...(model === null ? [] : [`${formatBytes(rows * dimension * 4)} of vectors`, `model ${model.name}`]),
-    ...(bm25 === undefined ? [] : [`inverted index (${bm25.made.analyser})`]),
+    ...(bm25 === undefined ? [] : [invertedIndex(bm25.made)]),
   ];
   return parts.join(', ');
+}
+
+function invertedIndex({ analyser, fields }: Bm25Record): string {
+  return fields.length === 1
+    ? `inverted index (${analyser})`
+    : `inverted indexes of ${fields.join(' and ')} (${analyser})`;
 }
 
 function times(

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { TsvIdType } from '../../corpus/read-tsv.ts';
 import type { TsvLayout } from '../../corpus/tsv-layout.ts';
+import { lastReading } from '../../indexer/update/last-reading.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
@@ -93,15 +94,13 @@ function checkTemplate({ corpus }: IndexManifest, template: string, given: Reado
   );
 }
 
-/** The TSV options of the last build or update, unless they are given. The stored documents depend on them. */
+/** The TSV options with which the corpus was read last, unless they are given. The stored documents depend on them. */
 function recordedReading(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
   const [first] = manifest.shards;
-  const reading =
-    manifest.lastUpdate?.reading ??
-    (first === undefined ? undefined : readShardManifest(join(folder, first.path)).input?.reading);
+  const reading = lastReading(manifest, first && readShardManifest(join(folder, first.path)));
   return {
-    ...(reading === undefined || given.has('tsv-layout') ? {} : { tsvLayout: reading.tsvLayout as TsvLayout }),
-    ...(reading === undefined || given.has('tsv-id-type') ? {} : { tsvIdType: reading.tsvIdType as TsvIdType }),
+    ...(reading === null || given.has('tsv-layout') ? {} : { tsvLayout: reading.tsvLayout as TsvLayout }),
+    ...(reading === null || given.has('tsv-id-type') ? {} : { tsvIdType: reading.tsvIdType as TsvIdType }),
   };
 }
 

@@ -5,14 +5,14 @@ import { TrawlError } from '../../src/errors.ts';
 import { METRICS } from '../../src/metric.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { VECTOR_DTYPES } from '../../src/vector-index/vector-segments.ts';
-import { EMBEDDING_FORMATS } from '../../vector-files/embedding-set.ts';
-import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
+import { VECTOR_FILE_FORMATS } from '../../vector-files/vector-file-set.ts';
 
 /** Options for vectors from files. */
 export const VECTOR_FILE_OPTIONS = {
   'vectors-format': {
     type: 'choice',
-    choices: EMBEDDING_FORMATS,
+    choices: VECTOR_FILE_FORMATS,
     help: 'Format of the vector files; memmap: raw values without a header. Default: recognised by the first bytes.',
   },
   dtype: {
@@ -37,8 +37,8 @@ export const VECTOR_FILE_OPTIONS = {
 } as const satisfies OptionTable;
 
 /** @throws TrawlError USAGE for options that apply only to vectors from files. */
-export function refuseWithoutVectors(given: ReadonlySet<string>): void {
-  const other = ['vectors-format', 'dtype', 'metric'].find((name) => given.has(name));
+export function refuseVectorFileOptions(given: ReadonlySet<string>): void {
+  const other = Object.keys(VECTOR_FILE_OPTIONS).find((name) => given.has(name));
   if (other === undefined) return;
   throw new TrawlError('USAGE', `--${other} is only for vectors from files (--from-embeddings).`);
 }
@@ -55,7 +55,7 @@ export function givenVectors(
   },
 ): PrecomputedVectors {
   const { use, relativePaths, encoder, reopen } = how;
-  const set = openEmbeddings(paths, {
+  const set = openVectorFiles(paths, {
     dimension: encoder.dimension,
     dtype: options.dtype,
     format: options['vectors-format'],

@@ -15,7 +15,7 @@ export const exportCommand = defineCommand({
     'line n of the texts belongs to vector n. Each file is written to FILE.partial and renamed when it is complete.\n\n' +
     'Deleted rows are exported too, so that row numbers stay the same, but other tools will find them. --drop-removed omits ' +
     'them from every file (a CIFF file never has them), and --row-numbers then records the row number of every exported row in the index.\n\n' +
-    'With --json: {"folder", "rows", "dimension", "metric", "dtype", "removedRows", "rowsWithoutId", "files": [{"kind", ' +
+    'With --json: {"folder", "rows", "dimension", "metric", "dtype", "deletedRows", "rowsWithoutId", "files": [{"kind", ' +
     '"path", "bytes", "sha256"}, …]}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
@@ -117,7 +117,7 @@ function showOn(update: ReturnType<typeof stepProgress>['update'], count: number
 }
 
 function textSummary(summary: ExportSummary, dropped: boolean): string[] {
-  const { rows, dimension, dtype, metric, removedRows, rowsWithoutId, files } = summary;
+  const { rows, dimension, dtype, metric, deletedRows, rowsWithoutId, files } = summary;
   const lines = files.map(({ path, bytes }) => `${path}  ${formatBytes(bytes)}`);
   lines.push(dimension === 0 ? `${formatCount(rows)} rows` : `${formatCount(rows)} rows of ${dimension} ${dtype}`);
   if (metric === 'cosine' && files.some(({ kind }) => kind === 'faiss')) {
@@ -125,11 +125,11 @@ function textSummary(summary: ExportSummary, dropped: boolean): string[] {
       'The index ranks by cosine, FAISS by inner product: normalise queries and rows in FAISS for the same ranking.',
     );
   }
-  if (removedRows > 0) {
+  if (deletedRows > 0) {
     lines.push(
       dropped
-        ? `${formatNumberOf(removedRows, 'deleted row')} omitted: later rows have smaller row numbers than in the index.`
-        : `${formatNumberOf(removedRows, 'deleted row')} included, which other tools will find; --drop-removed omits them.`,
+        ? `${formatNumberOf(deletedRows, 'deleted row')} omitted: later rows have smaller row numbers than in the index.`
+        : `${formatNumberOf(deletedRows, 'deleted row')} included, which other tools will find; --drop-removed omits them.`,
     );
   }
   if (rowsWithoutId !== null && rowsWithoutId > 0) {

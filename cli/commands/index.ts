@@ -15,7 +15,7 @@ import { jsonFacts } from '../building/build-summary.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { runUpdate } from '../building/update-index.ts';
-import { givenVectors, refuseWithoutVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
+import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import {
   asUsage,
@@ -43,7 +43,7 @@ export const indexCommand = defineCommand({
     'With --json: {"built", "folder", "rows", "dimension", "metric", "generation", "model", "corpus"}, and after a build ' +
     '"shards", "tokens", "resumedRows", "skippedExamples", "passagesWithoutId", "duplicates", "stageMs"; on stderr ' +
     '{"event": "progress", "stage", "passages", "share", …} at the start of each stage and every ten seconds. ' +
-    'After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "removedRows", "generation", …}.',
+    'After --update or --append: {"changed", "folder", "kept", "restored", "added", "removed", "rows", "deletedRows", "generation", …}.',
   positionals: {
     usage: '<corpus...>',
     help: { 'corpus...': 'Files and directories, read in the order given.' },
@@ -108,7 +108,7 @@ export const indexCommand = defineCommand({
     const folder = required(options.out);
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
-    if (!fromFiles) refuseWithoutVectors(given);
+    if (!fromFiles) refuseVectorFileOptions(given);
     const update = requestedUpdate(options, given);
     if (update !== undefined) {
       return runUpdate({ ...context, type: update, folder, corpus: positionals, corpusOptions: reading });

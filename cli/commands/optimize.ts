@@ -15,7 +15,10 @@ export const optimizeCommand = defineCommand({
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
     '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
     '--bm25 adds inverted indexes. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
-    'A server that has the index open keeps the old version until it reloads.',
+    'A server that has the index open keeps the old version until it reloads.\n\n' +
+    'The same command resumes a stopped one at the shard that it was stopped at; SIGTERM stops it with exit code 75, Ctrl-C ' +
+    'with 130. A compaction starts from the beginning, and both stop it with 130.',
+  resumable: true,
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     compact: {

@@ -12,7 +12,7 @@ export const removeCommand = defineCommand({
     'manifest and a bitmap of deleted rows are written. A server that has the index open keeps the old version until it ' +
     'reloads. Ids without a passage are counted and shown. `trawl index --append` or --update with a corpus that contains a ' +
     'deleted passage makes its row live again. `trawl optimize --compact` frees the disk space.\n\n' +
-    'With --json: {"folder", "removed", "unknownIds", "unknownExamples", "rows", "removedRows", "generation", …}.',
+    'With --json: {"folder", "removed", "unknownIds", "unknownExamples", "rows", "deletedRows", "generation", …}.',
   positionals: {
     usage: '<index> [id...]',
     help: { index: 'The index directory.', 'id...': 'Ids of passages.' },

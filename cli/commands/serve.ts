@@ -5,7 +5,7 @@ import type { TrawlServer } from '../serve/make-server.ts';
 import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
-import { banner, exposureNotes, startFacts } from '../serve/serve-start.ts';
+import { banner, exposureNotes, startFacts } from '../serve/start-messages.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',

@@ -19,12 +19,13 @@ export class LogLines {
   readonly #maxWaiting: number;
   #waiting: string[] = [];
   #waitingCharacters = 0;
-  /** The bytes being written. */
+  /** The lines, or the rest of them, of the current write; empty between writes. */
   #chunk: Buffer = Buffer.alloc(0);
   /** Whether the last written line is incomplete, because the disk became full. */
   #torn = false;
+  /** Whether `write` need not start a write: one is running, or a timer will start the next one. */
   #writing = false;
-  /** Whether a write of `#chunk` is running. */
+  /** Whether the operating system is writing `#chunk` at this moment. */
   #inFlight = false;
   #dropped = 0;
 

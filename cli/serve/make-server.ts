@@ -32,8 +32,8 @@ export interface TrawlServer {
 
 /** A file that a reload reads or opens again, such as the keys file. */
 interface ReloadedFile {
-  /** For messages, such as `keys`. */
-  readonly name: string;
+  /** The option that names the file, for messages. */
+  readonly option: string;
   /** If it throws, the old content stays in use. */
   reload(): void | Promise<void>;
 }
@@ -63,7 +63,7 @@ function openerFor(
   const retrieving = {
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
-    longLived: true,
+    trialAtStart: true,
     // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
     singleFlight: options['single-flight'],
@@ -73,7 +73,7 @@ function openerFor(
   return indexOpener(retrieving, { warm: options.warm, signal });
 }
 
-/** One app per address. The apps share the indexes, but have their own preferred dialects and time limits. */
+/** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation and mode. */
 function listenersFor(
   holder: RetrieverHolder,
   { options, extraListeners, keys, tls }: ServeSettings,
@@ -125,19 +125,19 @@ function reloadedFiles(
 ): ReloadedFile[] {
   return [
     {
-      name: 'keys',
+      option: '--keys-file',
       reload() {
         if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
       },
     },
     {
-      name: 'certificate',
+      option: '--tls-cert and --tls-key',
       reload() {
         const tls = readTls(options['tls-cert'], options['tls-key']);
         if (tls === null) return;
         for (const { app } of listeners) (app.server as unknown as TlsServer).setSecureContext(tls);
       },
     },
-    { name: '--record', reload: () => recorder?.reopen() },
+    { option: '--record', reload: () => recorder?.reopen() },
   ];
 }

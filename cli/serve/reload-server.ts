@@ -7,13 +7,13 @@ export async function reloadServer(
   note: (text: string) => void,
 ): Promise<void> {
   if (holder.state !== 'ready') return;
-  for (const { name, reload } of files) {
+  for (const { option, reload } of files) {
     try {
       await reload();
     } catch (error) {
       const { code, message } = asTrawlError(error);
-      log?.logger.error({ file: name, code, reason: message }, 'reload failed');
-      note(`${name}: reload failed, the old content stays in use: ${message} [${code}]`);
+      log?.logger.error({ option, code, reason: message }, 'reload failed');
+      note(`${option}: reload failed, the old content stays in use: ${message} [${code}]`);
     }
   }
   for (const slot of holder.slots) {

@@ -1,4 +1,5 @@
 import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
+import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
@@ -43,7 +44,7 @@ export const SERVE_OPTIONS = {
   dialect: {
     type: 'list',
     value: 'NAME',
-    help: 'Preferred dialect for POST /retrieve requests that match several dialects: zerosearch, rllm, rllm-legacy, stepsearch, asearcher, skyrl or search-r1. Repeat it for a second choice. docs/dialects.md describes the dialects.',
+    help: `Preferred dialect for POST /retrieve requests that match several dialects: ${NAMEABLE_DIALECTS.slice(0, -1).join(', ')} or ${NAMEABLE_DIALECTS.at(-1)}. Repeat it for a second choice. docs/dialects.md describes the dialects.`,
   },
   mcp: {
     type: 'flag',
@@ -87,7 +88,7 @@ export const SERVE_OPTIONS = {
     type: 'integer',
     min: 1,
     default: DEFAULT_SERVER_CONFIG.maxQueryChars,
-    help: "Longest query in characters. A request with a longer query is refused with 413. A query that exceeds only the model's token limit is truncated, not refused.",
+    help: "Longest query in UTF-16 units (a character outside the Basic Multilingual Plane, such as an emoji, counts as two). A request with a longer query is refused with 413. A query that exceeds only the model's token limit is truncated, not refused.",
   },
   'max-body-mib': {
     type: 'integer',

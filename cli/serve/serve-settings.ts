@@ -1,6 +1,6 @@
 import { TrawlError } from '../../src/errors.ts';
 import type { AccessKeys } from '../../src/http/access/access-keys.ts';
-import type { TlsFiles } from '../../src/http/server-config.ts';
+import type { TlsPem } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { CommandContext } from '../command.ts';
 import { makeAddressFolder } from './address-file.ts';
@@ -18,7 +18,7 @@ export interface ServeSettings {
   readonly indexes: readonly ServedIndex[];
   readonly extraListeners: readonly ExtraListener[];
   readonly keys: AccessKeys | null;
-  readonly tls: TlsFiles | null;
+  readonly tls: TlsPem | null;
   /** An existing, writable folder. */
   readonly addressFolder: string | undefined;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { TrawlError } from '../../src/errors.ts';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import type { TlsFiles } from '../../src/http/server-config.ts';
+import type { TlsPem } from '../../src/http/server-config.ts';
 import { environmentVariable } from '../../src/options/resolve-options.ts';
 
 const KEYS_VARIABLE = 'TRAWL_API_KEYS';
@@ -23,7 +23,7 @@ export function readKeys(file: string | undefined): AccessKeys | null {
  *
  * @throws TrawlError USAGE, CONFIG_INVALID.
  */
-export function readTls(cert: string | undefined, key: string | undefined): TlsFiles | null {
+export function readTls(cert: string | undefined, key: string | undefined): TlsPem | null {
   if (cert === undefined && key === undefined) return null;
   if (cert === undefined || key === undefined) {
     throw new TrawlError(

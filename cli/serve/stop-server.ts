@@ -10,7 +10,7 @@ export async function stopServing({ listeners, holder }: TrawlServer): Promise<v
   const apps = listeners.map(({ app }) => app);
   await acceptQueued(apps.map(({ server }) => server));
   const closed = Promise.all(apps.map((app) => app.close()));
-  // Disconnected clients reconnect immediately. Their requests are refused only after no address accepts connections any more.
+  // Refuse requests only when no address listens: a refused client reconnects at once, and must reach another server.
   while (apps.some(({ server }) => server.listening)) await nextIteration();
   holder.stop();
   await closed;

@@ -6,6 +6,7 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
+import { lacksTitles, noTitles } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { checkRows } from '../vectors/precomputed-vectors.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
@@ -15,8 +16,15 @@ import { checkInputsOutside } from './check-inputs.ts';
 import { emptyCorpus, joinShards, repeatedIds } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
 import { OutputFolder } from './output-folder.ts';
+import {
+  isComplete,
+  type PlannedShard,
+  rowsOf,
+  type StoredShard,
+  storedPassages,
+  storedShards,
+} from './planned-shard.ts';
 import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
-import { isComplete, rowsOf, type ShardPlace, type StoredShard, storedPassages, storedShards } from './shard-place.ts';
 
 export interface BuildSummary extends WorkSummary {
   readonly manifest: IndexManifest;
@@ -75,7 +83,7 @@ async function claimPlaces(
   output: OutputFolder,
   options: BuildOptions,
   scan: CorpusScan | undefined,
-): Promise<readonly ShardPlace[]> {
+): Promise<readonly PlannedShard[]> {
   const { encoder, vectors, restart = false, shardRows = DEFAULT_SHARD_ROWS } = options;
   if (vectors !== undefined && scan !== undefined && scan.positions < vectors.set.rows) {
     checkRows(vectors, scan.positions, 'the corpus has at most');
@@ -95,8 +103,9 @@ async function claimPlaces(
 async function checkPassages(shards: readonly StoredShard[], options: BuildOptions): Promise<void> {
   const { uniqueIds, vectors } = options;
   if (rowsOf(shards) === 0) throw emptyCorpus();
+  const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
+  if (lacksTitles(options.bm25, files, options.signal)) throw noTitles();
   if (uniqueIds) {
-    const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
     const duplicates = duplicateIds(files, options);
     if (duplicates.count > 0) throw repeatedIds(duplicates);
   }

@@ -7,7 +7,7 @@ import type { OnProgress } from '../build-events.ts';
 import type { StageTimes } from '../stage-clock.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 
-export interface BuildOptions {
+export interface WorkOptions {
   /** Files and folders, in order. */
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
@@ -25,8 +25,7 @@ export interface BuildOptions {
   readonly bm25?: Bm25Settings | undefined;
   /** Folder of the index. */
   readonly out: string;
-  /** Replace an existing index. */
-  readonly overwrite: boolean;
+
   /** Remove an unfinished build instead of resuming it. Default: false. */
   readonly restart?: boolean | undefined;
   /** Template of the text to embed, with the columns of a corpus row (corpus/passage-template.ts). */
@@ -42,6 +41,11 @@ export interface BuildOptions {
   readonly onNote?: ((text: string) => void) | undefined;
   /** Stops the build with CANCELLED after the current batch. The finished part is kept. */
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface BuildOptions extends WorkOptions {
+  /** Replace an existing index. */
+  readonly overwrite: boolean;
 }
 
 /** The result of a build or a job. */

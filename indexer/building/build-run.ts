@@ -9,7 +9,7 @@ import { requireKernel } from '../lexical/make-lexical.ts';
 import { StageClock } from '../stage-clock.ts';
 import { adoptShard } from '../vectors/adopt-shard.ts';
 import { shardRows } from '../vectors/precomputed-vectors.ts';
-import type { BuildOptions } from './build-options.ts';
+import type { WorkOptions } from './build-options.ts';
 import { readingRecord } from './build-settings.ts';
 import {
   type BuiltShard,
@@ -20,7 +20,7 @@ import {
   type ShardProgress,
 } from './build-shard.ts';
 import { buildTextShard } from './build-text-shard.ts';
-import type { ShardPlace, StoredShard } from './shard-place.ts';
+import type { PlannedShard, StoredShard } from './planned-shard.ts';
 import { storePassages } from './store-passages.ts';
 
 /** A shard whose passages are stored and whose vectors are still to be made. */
@@ -41,13 +41,13 @@ export interface BuildTotals {
 /** The steps of builds, jobs and updates. Call in this order: `scan`, `storePassages`, `makeVectors`, `finish`. */
 export class BuildRun {
   readonly clock = new StageClock();
-  readonly #options: BuildOptions;
+  readonly #options: WorkOptions;
   readonly #template: PassageTemplate;
   readonly #files: readonly CorpusFile[];
   readonly #stage: 'encode' | 'vectors' | 'words';
 
   /** @throws TrawlError ENGINE_MISSING, TEMPLATE_INVALID, and the errors of `listCorpusFiles`. */
-  constructor(options: BuildOptions) {
+  constructor(options: WorkOptions) {
     this.#options = options;
     if (options.encoder === undefined && options.bm25 === undefined) throw bug('neither vectors nor words are indexed');
     if (options.bm25 !== undefined) requireKernel(options.kernel);
@@ -76,7 +76,7 @@ export class BuildRun {
    * @returns the corpus files for the manifests.
    */
   async storePassages(
-    places: readonly ShardPlace[],
+    places: readonly PlannedShard[],
     scan: CorpusScan | undefined,
     only?: { has(position: number): boolean },
   ): Promise<readonly CorpusFileRecord[]> {
@@ -163,9 +163,9 @@ export class BuildRun {
 
 /** The record of a shard's part of the corpus in its manifest, for `joinShards`. */
 export function shardInput(
-  options: BuildOptions,
+  options: WorkOptions,
   { positions }: CorpusScan,
-  { first, end }: ShardPlace,
+  { first, end }: PlannedShard,
   shards: number,
 ): NonNullable<ShardManifest['input']> {
   const location = modelLocation(options);
@@ -180,7 +180,7 @@ export function shardInput(
 }
 
 /** Path of the model's folder relative to the index. Undefined for a model given by name. */
-export function modelLocation({ modelFolder, out }: BuildOptions): string | undefined {
+export function modelLocation({ modelFolder, out }: WorkOptions): string | undefined {
   return modelFolder === undefined ? undefined : relative(resolve(out), resolve(modelFolder));
 }
 

@@ -29,7 +29,10 @@ export interface BuildSettings {
   readonly vectors?: PrecomputedVectors | undefined;
 }
 
-/** Records the settings that determine the content of an index. Builds with equal records produce equal indexes. */
+/**
+ * Records the settings that determine the content of an index. Builds with equal records produce equal indexes, except from pipes,
+ * whose content is not recorded.
+ */
 export function buildRecord({
   model,
   passageTemplate,
@@ -76,6 +79,12 @@ export function corpusFiles(scan: CorpusScan): NonNullable<BuildRecord['corpus']
   }));
 }
 
+/** Words for two values that differ. */
+export type Contrast = (one: string, other: string) => string;
+
+/** For the settings of an unfinished build and those of the command. */
+const thenAndNow: Contrast = (begun, wanted) => `${begun}, now ${wanted}`;
+
 /** Describes the differences, such as `number of shards: 4, now 8`. */
 function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[] {
   return [
@@ -90,59 +99,78 @@ function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[] {
 }
 
 /** Compares the encoders of two build records or of two shard manifests. */
-export function modelDiffers(begun: ModelIdentity | null, wanted: ModelIdentity | null): string[] {
+export function modelDiffers(
+  begun: ModelIdentity | null,
+  wanted: ModelIdentity | null,
+  contrast: Contrast = thenAndNow,
+): string[] {
   if (begun === null || wanted === null) {
-    return begun === wanted ? [] : [`vectors: ${begun === null ? 'without' : 'with'} a model, now the other way`];
+    return begun === wanted ? [] : [`model: ${contrast(begun?.name ?? 'none', wanted?.name ?? 'none')}`];
   }
-  return fieldsDiffer('model', begun, wanted);
+  return fieldsDiffer('model', begun, wanted, contrast);
 }
 
 /** Compares the BM25 settings of two build records or of two shard manifests. */
-export function bm25Differs(begun: Bm25Settings | undefined, wanted: Bm25Settings | undefined): string[] {
+export function bm25Differs(
+  begun: Bm25Settings | undefined,
+  wanted: Bm25Settings | undefined,
+  contrast: Contrast = thenAndNow,
+): string[] {
   if (begun === undefined || wanted === undefined) {
-    return begun === wanted
-      ? []
-      : [`BM25: ${begun === undefined ? 'without --bm25, now with it' : 'with --bm25, now without it'}`];
+    const words = (settings: Bm25Settings | undefined): string =>
+      `${settings === undefined ? 'without' : 'with'} --bm25`;
+    return begun === wanted ? [] : [`BM25: ${contrast(words(begun), words(wanted))}`];
   }
-  return fieldsDiffer('BM25', begun, wanted);
+  return fieldsDiffer('BM25', begun, wanted, contrast);
 }
 
 /** Compares the vectors of two build records, or of two shards' manifests. */
-export function vectorsDiffer<T extends object>(begun: T | undefined, wanted: T | undefined): string[] {
+export function vectorsDiffer<T extends object>(
+  begun: T | undefined,
+  wanted: T | undefined,
+  contrast: Contrast = thenAndNow,
+): string[] {
   if (begun === undefined || wanted === undefined) {
-    return begun === wanted ? [] : ['vectors: embedded in one, from files in the other'];
+    const words = (files: T | undefined): string => (files === undefined ? 'embedded' : 'from files');
+    return begun === wanted ? [] : [`vectors: ${contrast(words(begun), words(wanted))}`];
   }
-  return fieldsDiffer('vectors', begun, wanted);
+  return fieldsDiffer('vectors', begun, wanted, contrast);
 }
 
 type Files = readonly Readonly<{ name: string; bytes: number; sha256: string }>[];
 
-export function corpusDiffers(begun: Files | null, wanted: Files | null): string[] {
+export function corpusDiffers(begun: Files | null, wanted: Files | null, contrast: Contrast = thenAndNow): string[] {
   if (begun === null || wanted === null) {
-    return begun === wanted ? [] : ['corpus: files in one, a pipe in the other'];
+    const words = (files: Files | null): string => (files === null ? 'a pipe' : 'files');
+    return begun === wanted ? [] : [`corpus: ${contrast(words(begun), words(wanted))}`];
   }
-  if (begun.length !== wanted.length) return [`corpus: ${begun.length} files, now ${wanted.length}`];
+  if (begun.length !== wanted.length) {
+    return [`corpus: ${contrast(`${begun.length} files`, `${wanted.length} files`)}`];
+  }
   return begun.flatMap((file, i) => {
-    const now = wanted[i]!;
-    if (file.name !== now.name) return [`corpus file ${i + 1}: ${file.name}, now ${now.name}`];
-    if (file.bytes !== now.bytes) return [`${file.name}: ${file.bytes} bytes, now ${now.bytes}`];
-    return file.sha256 === now.sha256 ? [] : [`${file.name}: its content has changed`];
+    const other = wanted[i]!;
+    if (file.name !== other.name) return [`corpus file ${i + 1}: ${contrast(file.name, other.name)}`];
+    if (file.bytes !== other.bytes) return [`${file.name}: ${contrast(`${file.bytes} bytes`, `${other.bytes} bytes`)}`];
+    return file.sha256 === other.sha256 ? [] : [`${file.name}: its content differs`];
   });
 }
 
-export function fieldsDiffer(what: string, begun: object, wanted: object): string[] {
+export function fieldsDiffer(what: string, begun: object, wanted: object, contrast: Contrast = thenAndNow): string[] {
   const names = new Set([...Object.keys(begun), ...Object.keys(wanted)]);
   return [...names].flatMap((name) =>
     valuesDiffer(
       `${what} ${name}`,
       (begun as Record<string, unknown>)[name],
       (wanted as Record<string, unknown>)[name],
+      contrast,
     ),
   );
 }
 
-export function valuesDiffer(what: string, begun: unknown, wanted: unknown): string[] {
-  return isDeepStrictEqual(begun, wanted) ? [] : [`${what}: ${JSON.stringify(begun)}, now ${JSON.stringify(wanted)}`];
+export function valuesDiffer(what: string, begun: unknown, wanted: unknown, contrast: Contrast = thenAndNow): string[] {
+  return isDeepStrictEqual(begun, wanted)
+    ? []
+    : [`${what}: ${contrast(JSON.stringify(begun), JSON.stringify(wanted))}`];
 }
 
 /**
@@ -155,7 +183,7 @@ export async function claimFolder(work: WorkFolder, wanted: BuildRecord, restart
   const { folder } = work;
   const path = join(folder, BUILD_FILE);
   const begun = readRecord(BuildRecord, path);
-  // A pipe cannot be read again, so its build cannot be resumed.
+  // There is nothing to resume: no build was begun, it is to be removed, or it read a pipe, which cannot be read again.
   if (restart || begun === undefined || (begun?.corpus === null && wanted.corpus === null)) {
     await work.clear();
   } else {

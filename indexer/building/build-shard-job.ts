@@ -4,9 +4,10 @@ import { TrawlError } from '../../src/errors.ts';
 import { readShardManifest } from '../../src/manifest/read-manifest.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
-import { cutSegments } from '../../vector-files/embedding-set.ts';
+import { cutSegments } from '../../vector-files/vector-file-set.ts';
 import { checkSpaceForPassages, checkSpaceForVectors } from '../disk-space.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
+import { lacksTitles, noTitlesInShard } from '../lexical/check-titles.ts';
 import { checkVectors } from '../vectors/check-vectors.ts';
 import { type PrecomputedVectors, vectorsInput } from '../vectors/precomputed-vectors.ts';
 import type { BuildOptions, WorkSummary } from './build-options.ts';
@@ -27,8 +28,8 @@ import { checkInputsOutside } from './check-inputs.ts';
 import { JobFolder } from './job-folder.ts';
 import { repeatedIds } from './join-shards.ts';
 import { keepOnFailure } from './keep-on-failure.ts';
+import { isComplete, type PlannedShard, type StoredShard, storedPassages } from './planned-shard.ts';
 import { cutPositions } from './shard-cut.ts';
-import { isComplete, type ShardPlace, type StoredShard, storedPassages } from './shard-place.ts';
 
 export interface JobSummary extends WorkSummary {
   readonly manifest: ShardManifest;
@@ -57,7 +58,7 @@ export async function buildShardJob(
     const scan = await run.scan();
     if (scan === undefined) throw pipedCorpus();
     if (options.vectors !== undefined) checkEveryLine(options.vectors, scan.positions);
-    const place: ShardPlace = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
+    const place: PlannedShard = { ...cutPositions(scan.positions, shards)[index]!, folder: job.folder };
     if (isComplete(place) && options.restart !== true) {
       const manifest = readShardManifest(job.folder);
       checkSameShard(manifest, options, scan, place, shards);
@@ -110,7 +111,7 @@ function pipedCorpus(): TrawlError {
 function jobInput(
   options: BuildOptions,
   scan: CorpusScan,
-  place: ShardPlace,
+  place: PlannedShard,
   shards: number,
 ): NonNullable<ShardManifest['input']> {
   const { vectors } = options;
@@ -122,9 +123,11 @@ function jobInput(
 
 /** Checks the stored passages before embedding, which may take days. */
 async function checkPassages(shard: StoredShard, options: BuildOptions, scan: CorpusScan): Promise<void> {
-  const { uniqueIds, vectors } = options;
+  const { uniqueIds, vectors, bm25, onNote, signal } = options;
+  const files = [join(shard.folder, PASSAGES_FILE)];
+  if (lacksTitles(bm25, files, signal)) onNote?.(noTitlesInShard(shard.folder));
   if (uniqueIds) {
-    const duplicates = duplicateIds([join(shard.folder, PASSAGES_FILE)], options);
+    const duplicates = duplicateIds(files, options);
     if (duplicates.count > 0) throw repeatedIds(duplicates);
   }
   if (vectors === undefined) return;
@@ -144,7 +147,7 @@ function checkEveryLine(vectors: PrecomputedVectors, lines: number): void {
   );
 }
 
-function partOf(vectors: PrecomputedVectors, { first, end }: ShardPlace): PrecomputedVectors {
+function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): PrecomputedVectors {
   const { set } = vectors;
   const segments = cutSegments(set, first, end - first);
   return { ...vectors, set: { ...set, segments, rows: end - first, ids: set.ids?.slice(first, end) } };
@@ -155,7 +158,7 @@ function checkSameShard(
   shard: ShardManifest,
   { encoder, bm25, passageTemplate, corpusOptions, vectors }: BuildOptions,
   scan: CorpusScan,
-  { first, end, folder }: ShardPlace,
+  { first, end, folder }: PlannedShard,
   shards: number,
 ): void {
   const input = { first, end, positions: scan.positions, shards };

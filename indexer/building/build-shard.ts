@@ -16,8 +16,8 @@ import { checkFinite } from '../vectors/check-finite.ts';
 import type { PrecomputedVectors, ShardRows } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
 import { type EncodedBatch, encodePassages } from './encode-passages.ts';
+import { storedPassages } from './planned-shard.ts';
 import { writeShardManifest } from './shard-manifest.ts';
-import { storedPassages } from './shard-place.ts';
 import { ShardVectors } from './shard-vectors.ts';
 
 /** Milliseconds between checkpoints. A killed build repeats the work since its last checkpoint. */

@@ -3,8 +3,8 @@ import { bug } from '../../src/errors.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import type { BuiltShard, ShardContext, ShardProgress } from './build-shard.ts';
+import { storedPassages } from './planned-shard.ts';
 import { writeShardManifest } from './shard-manifest.ts';
-import { storedPassages } from './shard-place.ts';
 
 /** Completes a shard that has inverted indexes and no vectors. */
 export async function buildTextShard(

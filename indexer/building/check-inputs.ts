@@ -3,14 +3,14 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
-import type { BuildOptions } from './build-options.ts';
+import type { WorkOptions } from './build-options.ts';
 
 /**
  * Checks that no input of a build is in a folder that the build removes: the replaced index and `<out>.partial`.
  *
  * @throws TrawlError USAGE with the file.
  */
-export function checkInputsOutside({ out, corpus, corpusOptions, vectors }: BuildOptions): void {
+export function checkInputsOutside({ out, corpus, corpusOptions, vectors }: WorkOptions): void {
   const final = resolve(out);
   // If `out` is a link to an index, only the link is replaced, so do not follow it.
   const place = join(realOrItself(dirname(final)), basename(final));

@@ -6,6 +6,7 @@ import { SHARD_MANIFEST_FILE, type ShardManifest } from '../../src/manifest/shar
 import { shardFolderName } from '../index-files.ts';
 import {
   bm25Differs,
+  type Contrast,
   corpusDiffers,
   fieldsDiffer,
   modelDiffers,
@@ -59,15 +60,16 @@ function readShards(folder: string): FinishedShard[] {
 
 function checkSettings(folder: string, first: FinishedShard, other: FinishedShard): void {
   const [a, b] = [first.manifest, other.manifest];
+  const contrast: Contrast = (one, another) => `${another} here, ${one} in ${first.name}`;
   const differences = [
-    ...modelDiffers(a.model, b.model),
-    ...valuesDiffer('passage template', a.corpus.passageTemplate, b.corpus.passageTemplate),
-    ...fieldsDiffer('option', a.input!.reading, b.input!.reading),
-    ...bm25Differs(a.bm25?.made, b.bm25?.made),
-    ...vectorsDiffer(a.input!.vectors, b.input!.vectors),
-    ...valuesDiffer('number of shards', a.input!.shards, b.input!.shards),
-    ...corpusDiffers(a.corpus.files, b.corpus.files),
-    ...valuesDiffer('lines of the corpus', a.input!.positions, b.input!.positions),
+    ...modelDiffers(a.model, b.model, contrast),
+    ...valuesDiffer('passage template', a.corpus.passageTemplate, b.corpus.passageTemplate, contrast),
+    ...fieldsDiffer('option', a.input!.reading, b.input!.reading, contrast),
+    ...bm25Differs(a.bm25?.made, b.bm25?.made, contrast),
+    ...vectorsDiffer(a.input!.vectors, b.input!.vectors, contrast),
+    ...valuesDiffer('number of shards', a.input!.shards, b.input!.shards, contrast),
+    ...corpusDiffers(a.corpus.files, b.corpus.files, contrast),
+    ...valuesDiffer('lines of the corpus', a.input!.positions, b.input!.positions, contrast),
   ];
   if (differences.length === 0) return;
   throw new TrawlError(

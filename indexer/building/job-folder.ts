@@ -8,7 +8,7 @@ import { BuildLock, clearFolder, removeLockFiles } from './build-lock.ts';
 import { buildDiffers } from './build-settings.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
 import { OutputFolder } from './output-folder.ts';
-import { isComplete } from './shard-place.ts';
+import { isComplete } from './planned-shard.ts';
 
 /** The folder of a shard that a job builds. The jobs of an index share the lock of `<out>.partial`. */
 export class JobFolder implements WorkFolder {

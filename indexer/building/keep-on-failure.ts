@@ -40,9 +40,9 @@ async function endFailed(work: WorkFolder, failure: unknown): Promise<unknown> {
     work.release();
     return failure;
   }
-  const isEmbedded = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
+  const hasCostlyWork = holds(folder, [CHECKPOINT_FILE, SHARD_MANIFEST_FILE, INDEX_MANIFEST_FILE]);
   const isInputWrong = failure instanceof TrawlError && isInputError(failure);
-  const isKept = isEmbedded || (!isInputWrong && holds(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
+  const isKept = hasCostlyWork || (!isInputWrong && holds(folder, [PASSAGES_RECORD_FILE, CHANGES_FILE]));
   if (isKept) work.release();
   else await work.discard();
   if (!(failure instanceof TrawlError)) return failure;

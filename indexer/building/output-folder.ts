@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
@@ -46,6 +46,16 @@ export class OutputFolder implements WorkFolder {
       throw writeFailure(error, output.final);
     }
     return output;
+  }
+
+  /**
+   * Creates and locks the folder for a change of an index, which must exist. Follows a link to the index: new shards are moved
+   * into it by rename, which needs the same file system.
+   *
+   * @throws TrawlError as `prepare`, but never INDEX_EXISTS.
+   */
+  static prepareChange(index: string): Promise<OutputFolder> {
+    return OutputFolder.prepare(realpathSync(index), true);
   }
 
   clear(): Promise<void> {

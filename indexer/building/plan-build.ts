@@ -16,7 +16,7 @@ import {
 import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
-import type { BuildOptions } from './build-options.ts';
+import type { WorkOptions } from './build-options.ts';
 import { BuildRun } from './build-run.ts';
 import { cutPositions, DEFAULT_SHARD_ROWS, shardCount } from './shard-cut.ts';
 
@@ -70,7 +70,7 @@ export interface BuildPlan {
  * @param shard set for a job that builds one shard.
  */
 export async function planBuild(
-  options: BuildOptions,
+  options: WorkOptions,
   shard: { readonly index: number; readonly of: number } | undefined,
   memoryLimitBytes: number = memoryLimit(),
 ): Promise<BuildPlan> {
@@ -123,7 +123,7 @@ interface PlanFacts extends Pick<BuildPlan, 'folder' | 'rows' | 'dimension' | 's
 
 /** The plan of a build or an update that adds `rows` rows. */
 export async function assemblePlan(
-  { kernel, bm25, vectors }: BuildOptions,
+  { kernel, bm25, vectors }: WorkOptions,
   { scan, sample, resident, speed, seconds, ...facts }: PlanFacts,
 ): Promise<Omit<BuildPlan, 'problems'>> {
   const { rows, dimension } = facts;
@@ -184,7 +184,7 @@ export function problemsOf(plan: Omit<BuildPlan, 'problems'>): string[] {
 /** Embeds passages of the sample for a few seconds. Ignores the first call, unless it is the only one. */
 export async function tryEncoder(
   sample: CorpusSample,
-  { encoder, passageTemplate, signal }: BuildOptions,
+  { encoder, passageTemplate, signal }: WorkOptions,
 ): Promise<Speed> {
   const template = parseTemplate(passageTemplate);
   const texts = sample.documents.map(({ row }, i) => template(row, { file: 'sample', line: i + 1 }));

@@ -12,7 +12,7 @@ import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
 import type { OnProgress } from '../build-events.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
-import { type ShardPlace, storedPassages } from './shard-place.ts';
+import { type PlannedShard, storedPassages } from './planned-shard.ts';
 
 /** Passages between two progress reports. Each report also checks the signal. */
 const REPORT_EVERY = 2_000;
@@ -37,7 +37,7 @@ export interface StoreOptions {
  * @throws TrawlError CORPUS_BAD_LINE, CORPUS_CHANGED, TEMPLATE_INVALID or CANCELLED.
  */
 export async function storePassages(
-  shards: readonly ShardPlace[],
+  shards: readonly PlannedShard[],
   template: PassageTemplate,
   options: StoreOptions,
 ): Promise<Corpus> {
@@ -83,13 +83,13 @@ export async function storePassages(
 
 /** Fills one shard after another, with passages in the order of their positions. */
 class ShardFiller {
-  readonly #shards: readonly ShardPlace[];
+  readonly #shards: readonly PlannedShard[];
   readonly #skips: { lines: number; examples: string[] }[];
   #current = -1;
   #writer: SqlitePassageWriter | undefined;
   #passagesByFile: number[] = [];
 
-  constructor(shards: readonly ShardPlace[]) {
+  constructor(shards: readonly PlannedShard[]) {
     this.#shards = shards;
     this.#skips = shards.map(() => ({ lines: 0, examples: [] }));
   }

@@ -9,6 +9,7 @@ import type { Kernel } from '../../src/native/kernel.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { bm25Record } from '../building/build-settings.ts';
+import { lacksTitles, noTitles } from './check-titles.ts';
 import { writeDeletedTexts } from './deleted-texts.ts';
 import { type MakeLexicalOptions, makeLexical } from './make-lexical.ts';
 
@@ -22,7 +23,8 @@ export interface AddLexicalOptions extends MakeLexicalOptions {
  * Until every shard has the new ones, the index keeps those it has: a shard names both, and the index manifest, which is
  * replaced last, decides. The same call resumes a stopped or killed one at the shard that it stopped at.
  *
- * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the index's files.
+ * @throws TrawlError CONFIG_INVALID if titles are wanted and no passage has one; DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors
+ * of the index's files.
  * @returns the number of shards that got inverted indexes.
  */
 export async function addLexical(
@@ -34,6 +36,8 @@ export async function addLexical(
   const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
   const isSwitched = isDeepStrictEqual(manifest.bm25?.made, made);
   const ready: OpenedShard[] = [];
+  const passageFiles = shards.map((shard) => within(shard.folder, shard.manifest.passages.path));
+  if (!isSwitched && lacksTitles(made, passageFiles, options.signal)) throw noTitles();
   let count = 0;
   for (const shard of shards) {
     if (isSwitched || shardLexical(shard.manifest, next) !== undefined) {

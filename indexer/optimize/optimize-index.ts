@@ -1,6 +1,7 @@
-import { readdirSync, realpathSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { TrawlError } from '../../src/errors.ts';
 import { type Bm25Settings, LEXICAL_FIELDS } from '../../src/lexical-index/lexical-settings.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -79,7 +80,7 @@ export async function optimizeIndex(
 ): Promise<OptimizeSummary> {
   readIndexManifest(folder);
   // Only for its lock. An unfinished update in it stays.
-  const output = await OutputFolder.prepare(realpathSync(folder), true);
+  const output = await OutputFolder.prepareChange(folder);
   try {
     const summary = await optimizeShards(openIndexDirectory(output.final), kernel, options);
     if (options.bm25 === undefined) return { ...summary, lexicalMade: 0 };
@@ -92,7 +93,7 @@ export async function optimizeIndex(
   } catch (error) {
     // The call has failed already, so what this throws does not matter.
     await removeAllUnnamed(output.final).catch(() => undefined);
-    throw writeFailure(error, output.final);
+    throw stopped(error) ?? writeFailure(error, output.final);
   } finally {
     await output.discardIfEmpty();
   }
@@ -203,6 +204,15 @@ async function withFloat16(
     vectors: [{ ...written.segment, path: FLOAT16_FILE }],
     files: [...withoutFile(manifest, VECTORS_FILE), record],
   };
+}
+
+/** The error of a call that was cancelled, from which the same command resumes; undefined for other errors. */
+function stopped(error: unknown): TrawlError | undefined {
+  if (!(error instanceof TrawlError) || error.code !== 'CANCELLED') return undefined;
+  return new TrawlError('CANCELLED', 'Stopped. Finished shards are kept: run the same command again to resume.', {
+    details: { resumable: true },
+    cause: error,
+  });
 }
 
 async function removeAllUnnamed(folder: string): Promise<void> {

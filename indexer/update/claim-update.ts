@@ -45,7 +45,7 @@ export function checkNoBuild({ folder }: OutputFolder): void {
 export function checkNothingUnfinished(output: OutputFolder, directory: IndexDirectory): void {
   checkNoBuild(output);
   const begun = readRecord(UpdateRecord, join(output.folder, BUILD_FILE));
-  if (begun == null || isOver(output, begun, directory)) return;
+  if (begun == null || wasPublished(output, begun, directory)) return;
   throw buildDiffers(output.folder, [`it is an unfinished ${begun.kind} of the index`]);
 }
 
@@ -72,7 +72,7 @@ export async function claimUpdate(
     corpus: corpusFiles(scan),
   };
   const begun = options.restart === true ? undefined : (readRecord(UpdateRecord, path) ?? undefined);
-  if (begun !== undefined && !isOver(output, begun, directory)) {
+  if (begun !== undefined && !wasPublished(output, begun, directory)) {
     const differences = updatesDiffer(begun, wanted);
     if (differences.length > 0) throw buildDiffers(output.folder, differences);
     await moveShardsBack(directory.folder, output.folder, directory.manifest);
@@ -86,7 +86,7 @@ export async function claimUpdate(
 }
 
 /** Whether the update was published and only its cleanup is missing, so there is nothing to resume. */
-function isOver({ folder }: OutputFolder, begun: UpdateRecord, { manifest }: IndexDirectory): boolean {
+function wasPublished({ folder }: OutputFolder, begun: UpdateRecord, { manifest }: IndexDirectory): boolean {
   return begun.before !== manifest.generation && !hasShards(folder);
 }
 

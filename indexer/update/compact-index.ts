@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { realpathSync } from 'node:fs';
+
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
@@ -24,6 +24,7 @@ import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
 import { checkNothingUnfinished } from './claim-update.ts';
+import { lastReading } from './last-reading.ts';
 import { type AddedShard, nextShardNumber, publishGeneration, removeLeftovers } from './publish-generation.ts';
 
 /** Rows between two checks of the signal. */
@@ -61,13 +62,14 @@ export async function compactIndex(
   { onStep, signal }: CompactOptions,
 ): Promise<CompactSummary> {
   readIndexManifest(index);
-  const output = await OutputFolder.prepare(realpathSync(index), true);
-  let isOurs = false;
+  const output = await OutputFolder.prepareChange(index);
+  // An unfinished update of another run stays in the folder.
+  let mayDiscard = false;
   try {
     const directory = openIndexDirectory(output.final);
     const { manifest: before, liveRows, shards } = directory;
     checkNothingUnfinished(output, directory);
-    isOurs = true;
+    mayDiscard = true;
     await removeLeftovers(directory.folder, before);
     if (liveRows === undefined) return { manifest: before, compacted: 0, dropped: 0 };
     // In a subfolder, because shards of a killed process in the folder itself would look like shards of jobs.
@@ -75,14 +77,14 @@ export async function compactIndex(
     await output.clear();
     await mkdir(work);
     const added: AddedShard[] = [];
-    const entries: IndexManifest['shards'] = [];
+    const allShards: IndexManifest['shards'] = [];
     for (const [i, shard] of shards.entries()) {
       const entry = before.shards[i]!;
       const live: LiveRows = { has: (row) => liveRows.has(shard.firstRow + row) };
       const rows = countLive(live, shard.manifest.rows);
       if (rows === 0) continue;
       if (rows === shard.manifest.rows) {
-        entries.push(entry);
+        allShards.push(entry);
         continue;
       }
       const name = shardFolderName(nextShardNumber(before) + added.length);
@@ -95,16 +97,18 @@ export async function compactIndex(
         signal,
       });
       added.push({ name, manifest });
-      entries.push({ path: name, firstRow: 0, rows, generation: manifest.generation });
+      allShards.push({ path: name, firstRow: 0, rows, generation: manifest.generation });
     }
-    const lastUpdate = before.lastUpdate ?? { kind: 'remove', before: before.generation, reading: null };
+    // A shard with other rows has no `input`, so the manifest keeps how the corpus was read.
+    const reading = lastReading(before, shards[0]?.manifest);
+    const lastUpdate = { ...(before.lastUpdate ?? { kind: 'remove', before: before.generation }), reading };
     const { corpus } = before;
-    const manifest = await publishGeneration(directory, work, { shards: added, entries, corpus, lastUpdate });
+    const manifest = await publishGeneration(directory, work, { newShards: added, allShards, corpus, lastUpdate });
     return { manifest, compacted: added.length, dropped: before.rows - manifest.rows };
   } catch (error) {
     throw writeFailure(error, output.final);
   } finally {
-    if (isOurs) await output.discard();
+    if (mayDiscard) await output.discard();
     else output.release();
   }
 }

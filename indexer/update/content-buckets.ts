@@ -86,7 +86,7 @@ export class BucketRecords {
     return this.#bytes.length / RECORD_BYTES;
   }
 
-  /** Equal if and only if the documents are equal. */
+  /** The hash bytes of the document: they identify its content (see `ContentBuckets`). */
   content(record: number): string {
     return this.#bytes.toString('latin1', record * RECORD_BYTES, record * RECORD_BYTES + HASH_BYTES);
   }

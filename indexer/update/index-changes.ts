@@ -7,6 +7,7 @@ import { writeFileDurably, writeJsonDurably } from '../../src/system/durable-fil
 import type { Comparison } from './compare-corpus.ts';
 
 const ADDED_FILE = 'added.bin';
+/** All deleted rows after the update. The count `removed` in `CHANGES_FILE` has only those that this update deletes. */
 const REMOVED_FILE = 'removed.bin';
 
 /** Saves the result of a comparison for a resumed update. */

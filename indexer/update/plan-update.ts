@@ -6,14 +6,14 @@ import { residentBytes } from '../../src/retrieval/resident-bytes.ts';
 import { memoryLimit } from '../../src/system/memory.ts';
 import { BuildRun } from '../building/build-run.ts';
 import { assemblePlan, type BuildPlan, problemsOf, tryEncoder } from '../building/plan-build.ts';
+import { rowsOf } from '../building/planned-shard.ts';
 import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
-import { rowsOf } from '../building/shard-place.ts';
 import { expectedResident, sampleCorpus } from '../expected-size.ts';
 import { compareCorpus } from './compare-corpus.ts';
+import { planShards } from './plan-shards.ts';
 import { pipedCorpus, type UpdateOptions, updateBuild } from './update-index.ts';
-import { placesOf } from './update-places.ts';
 
-/** Expected size, time and memory of an update. `rows`, `shards` and `bytes` only count what it adds. */
+/** Expected size, time and memory of an update. `rows`, `shards` and `bytes` count only what it adds. */
 export interface UpdatePlan extends BuildPlan {
   readonly update: {
     readonly kept: number;
@@ -21,6 +21,8 @@ export interface UpdatePlan extends BuildPlan {
     readonly added: number;
     readonly removed: number;
     /** Rows of the updated index, including deleted ones. */
+    readonly rowsAfter: number;
+    /** The former name of `rowsAfter`, for one version. */
     readonly rows: number;
   };
 }
@@ -42,7 +44,7 @@ export async function planUpdate(
   try {
     const changes = await compareCorpus(directory, scan, { ...options, scratch: join(temporary, 'compare') });
     const { scan: scanMs, compare: compareMs = 0 } = run.clock.stop();
-    const places = placesOf(changes.addedPositions, shardRows, () => '');
+    const places = planShards(changes.addedPositions, shardRows, () => '');
     const added = rowsOf(places);
     const range = { scan, first: places[0]?.first ?? 0, end: places.at(-1)?.end ?? 0 };
     const sample = await sampleCorpus(corpus, corpusOptions, range);
@@ -66,7 +68,8 @@ export async function planUpdate(
     });
     const { kept, restored, deleted: removed } = changes;
     const problems = problemsOf({ ...plan, rows: kept + added });
-    return { ...plan, problems, update: { kept, restored, added, removed, rows: manifest.rows + added } };
+    const rowsAfter = manifest.rows + added;
+    return { ...plan, problems, update: { kept, restored, added, removed, rowsAfter, rows: rowsAfter } };
   } finally {
     await rm(temporary, { recursive: true, force: true });
   }

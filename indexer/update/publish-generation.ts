@@ -24,11 +24,12 @@ export interface AddedShard {
 }
 
 export interface NextGeneration {
-  readonly shards: readonly AddedShard[];
+  /** Shards to move into the index. */
+  readonly newShards: readonly AddedShard[];
   /** Deleted rows among the existing rows; the rows of new shards are live. Default: none. */
   readonly deletedRows?: RowBitmap;
   /** All shards in their new order; `firstRow` is ignored. Default: the existing shards, then the new ones. */
-  readonly entries?: IndexManifest['shards'];
+  readonly allShards?: IndexManifest['shards'];
   readonly corpus: CorpusRecord;
   readonly lastUpdate: NonNullable<IndexManifest['lastUpdate']>;
 }
@@ -40,14 +41,14 @@ export function withNewRows(deletedRows: RowBitmap, newRows: number): RowBitmap 
   return longer;
 }
 
-function shardsOf(before: IndexManifest, { shards, entries }: NextGeneration): IndexManifest['shards'] {
-  const added = shards.map(({ name, manifest: { rows, generation } }) => ({
+function shardsOf(before: IndexManifest, { newShards, allShards }: NextGeneration): IndexManifest['shards'] {
+  const added = newShards.map(({ name, manifest: { rows, generation } }) => ({
     path: name,
     firstRow: 0,
     rows,
     generation,
   }));
-  return entries ?? [...before.shards, ...added];
+  return allShards ?? [...before.shards, ...added];
 }
 
 function nextManifest(before: IndexManifest, next: NextGeneration, deleted: RowBitmap): IndexManifest {
@@ -99,11 +100,12 @@ export async function publishGeneration(
     if (manifest.tombstones !== null) {
       await writeFileDurably(join(folder, manifest.tombstones.path), deleted.bytes);
     }
-    for (const { name } of next.shards) await rename(join(from, name), join(folder, name));
+    for (const { name } of next.newShards) await rename(join(from, name), join(folder, name));
     await writeDeletedTexts(folder, manifest, deleted);
     await syncFolder(folder);
     // Check the new shards before the manifest names them: with a damaged shard, the index could not be opened.
-    for (const { name } of next.shards) openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
+    for (const { name } of next.newShards)
+      openShard(folder, manifest, manifest.shards.find(({ path }) => path === name)!);
     await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(manifest));
   } catch (error) {
     // The rename may have succeeded although the call failed, so read the manifest from the disk.

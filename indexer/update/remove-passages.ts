@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -9,6 +8,7 @@ import { RowBitmap } from '../../src/row-bitmap.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { checkNothingUnfinished } from './claim-update.ts';
+import { lastReading } from './last-reading.ts';
 import { publishGeneration, removeLeftovers } from './publish-generation.ts';
 
 /** Ids between two checks of the signal. */
@@ -39,12 +39,13 @@ export async function removePassages(
   { signal }: { signal?: AbortSignal | undefined } = {},
 ): Promise<RemoveSummary> {
   readIndexManifest(index);
-  const output = await OutputFolder.prepare(realpathSync(index), true);
-  let isOurs = false;
+  const output = await OutputFolder.prepareChange(index);
+  // An unfinished update of another run stays in the folder.
+  let mayDiscard = false;
   try {
     const directory = openIndexDirectory(output.final);
     checkNothingUnfinished(output, directory);
-    isOurs = true;
+    mayDiscard = true;
     const { manifest: before, liveRows } = directory;
     const deletedRows = liveRows?.complement() ?? new RowBitmap(before.rows);
     const found = await markRows(directory, ids, deletedRows, signal);
@@ -55,17 +56,21 @@ export async function removePassages(
       const paths = directory.passages.map(({ path }) => path);
       const duplicates = duplicateIds(paths, { exampleCount: 0, liveRows: deletedRows.complement(), signal });
       manifest = await publishGeneration(directory, output.folder, {
-        shards: [],
+        newShards: [],
         deletedRows,
         corpus: { ...before.corpus, duplicateIds: duplicates.count },
-        lastUpdate: { kind: 'remove', before: before.generation, reading: null },
+        lastUpdate: {
+          kind: 'remove',
+          before: before.generation,
+          reading: lastReading(before, directory.shards[0]?.manifest),
+        },
       });
     }
     return { folder: output.final, manifest, ...found };
   } catch (error) {
     throw writeFailure(error, output.final);
   } finally {
-    if (isOurs) await output.discard();
+    if (mayDiscard) await output.discard();
     else output.release();
   }
 }

@@ -4,8 +4,8 @@ import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { fieldsDiffer } from '../building/build-settings.ts';
 
 /**
- * The encoder with the identity that the index records; undefined for an index without vectors. The name of the model may differ, but no setting that affects
- * vectors.
+ * The encoder with the identity that the index records; undefined for an index without vectors. The name of the model may differ,
+ * but no setting that affects vectors.
  *
  * @throws TrawlError MODEL_MISMATCH.
  */
@@ -43,13 +43,15 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
   };
 }
 
+/** The fields of a model's identity that two equal encoders may have different. `batchInvariant` is compared by itself. */
+const OTHER_FIELDS: ReadonlySet<string> = new Set<keyof ModelIdentity>([
+  'name',
+  'overrides',
+  'sourceSha256',
+  'batchInvariant',
+]);
+
 /** The fields of a model's identity that affect vectors. */
-function vectorSettings({
-  name: _,
-  overrides: __,
-  sourceSha256: ___,
-  batchInvariant: ____,
-  ...rest
-}: ModelIdentity): object {
-  return rest;
+function vectorSettings(model: ModelIdentity): object {
+  return Object.fromEntries(Object.entries(model).filter(([field]) => !OTHER_FIELDS.has(field)));
 }

@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -7,23 +6,23 @@ import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
 import { type Duplicates, duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import type { BuildOptions, WorkSummary } from '../building/build-options.ts';
+import type { WorkOptions, WorkSummary } from '../building/build-options.ts';
 import { BuildRun } from '../building/build-run.ts';
 import { readingRecord } from '../building/build-settings.ts';
 import { emptyCorpus, repeatedIds } from '../building/join-shards.ts';
 import { keepOnFailure } from '../building/keep-on-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
+import { isComplete, rowsOf } from '../building/planned-shard.ts';
 import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
 import { removeBuildRecords } from '../building/shard-manifest.ts';
-import { isComplete, rowsOf } from '../building/shard-place.ts';
 import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { saveChanges, savedChanges } from './index-changes.ts';
+import { type PlannedUpdateShard, planShards } from './plan-shards.ts';
 import { nextShardNumber, publishGeneration, withNewRows } from './publish-generation.ts';
 import { encoderOfIndex } from './update-encoder.ts';
-import { placesOf, type UpdatePlace } from './update-places.ts';
 import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts';
 
 /**
@@ -31,7 +30,7 @@ import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts'
  * does not read vector files.
  */
 export interface UpdateOptions
-  extends Omit<BuildOptions, 'overwrite' | 'passageTemplate' | 'metric' | 'bm25' | 'vectors' | 'modelFolder'> {
+  extends Omit<WorkOptions, 'passageTemplate' | 'metric' | 'bm25' | 'vectors' | 'modelFolder'> {
   readonly type: UpdateType;
 }
 
@@ -65,14 +64,12 @@ export interface UpdateSummary extends Omit<WorkSummary, 'passagesWithoutId'> {
 export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary> {
   const build = updateBuild(options, readIndexManifest(options.out));
   const run = new BuildRun(build);
-  // New shards are moved into the index by rename, which needs the same file system, so follow a link to the index.
-  // `true`: the index exists.
-  const output = await OutputFolder.prepare(realpathSync(options.out), true);
+  const output = await OutputFolder.prepareChange(options.out);
   return keepOnFailure(output, async () => {
     checkNoBuild(output);
     const scan = await run.scan();
     if (scan === undefined) throw pipedCorpus();
-    // `OutputFolder.prepare` took the lock, so no other process changes the index from here on.
+    // `OutputFolder.prepareChange` took the lock, so no other process changes the index from here on.
     const directory = openIndexDirectory(output.final);
     const { shardRows = DEFAULT_SHARD_ROWS } = options;
     await claimUpdate(output, directory, scan, { ...options, shardRows });
@@ -82,7 +79,7 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
     }
     run.clock.start('compare');
     const changes = await changesFor(output, directory, scan, options);
-    const places = placesOf(changes.addedPositions, shardRows, (shard) =>
+    const places = planShards(changes.addedPositions, shardRows, (shard) =>
       join(output.folder, shardFolderName(nextShardNumber(directory.manifest) + shard)),
     );
     const added = rowsOf(places);
@@ -122,11 +119,10 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
  *
  * @throws TrawlError MODEL_MISMATCH.
  */
-export function updateBuild(options: UpdateOptions, { model, metric, corpus, bm25 }: IndexManifest): BuildOptions {
+export function updateBuild(options: UpdateOptions, { model, metric, corpus, bm25 }: IndexManifest): WorkOptions {
   return {
     ...options,
-    // `out` is an existing index.
-    overwrite: true,
+
     encoder: encoderOfIndex(model, options.encoder),
     metric: metric ?? undefined,
     bm25: bm25?.made,
@@ -178,7 +174,7 @@ async function changesFor(
 function duplicatesAfter(
   { passages }: IndexDirectory,
   { deletedRows }: Comparison,
-  places: readonly UpdatePlace[],
+  places: readonly PlannedUpdateShard[],
   { uniqueIds, signal }: UpdateOptions,
 ): Duplicates {
   const files = [...passages.map(({ path }) => path), ...places.map(({ folder }) => join(folder, PASSAGES_FILE))];
@@ -191,7 +187,7 @@ function duplicatesAfter(
 interface Updated {
   readonly scan: CorpusScan;
   readonly changes: Comparison;
-  readonly places: readonly UpdatePlace[];
+  readonly places: readonly PlannedUpdateShard[];
   readonly duplicates: Duplicates;
 }
 
@@ -205,11 +201,11 @@ async function publish(
   const before = directory.manifest;
   // A process killed right after it completed a shard leaves its build records.
   for (const { folder } of places) await removeBuildRecords(folder);
-  const shards = places.map(({ folder }) => ({ name: basename(folder), manifest: readShardManifest(folder) }));
+  const newShards = places.map(({ folder }) => ({ name: basename(folder), manifest: readShardManifest(folder) }));
   const next = {
-    shards,
+    newShards,
     deletedRows: changes.deletedRows,
-    corpus: corpusRecord(before, scan, changes, { type, shards, duplicateIds: duplicates.count }),
+    corpus: corpusRecord(before, scan, changes, { type, newShards, duplicateIds: duplicates.count }),
     lastUpdate: { kind: type, before: before.generation, reading: readingRecord(corpusOptions) },
   };
   const changed = places.length > 0 || changes.restored + changes.deleted > 0;

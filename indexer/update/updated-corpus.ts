@@ -8,6 +8,7 @@ import { fileRecords } from '../building/build-run.ts';
 import { corpusDiffers, readingRecord } from '../building/build-settings.ts';
 import type { WantedUpdate } from './claim-update.ts';
 import type { Comparison } from './compare-corpus.ts';
+import { lastReading } from './last-reading.ts';
 import type { AddedShard, NextGeneration } from './publish-generation.ts';
 
 /** Whether the index has exactly this corpus according to its manifest, so that no passages need to be compared. */
@@ -19,14 +20,16 @@ export function holdsCorpus(
   const { corpus, lastUpdate, tombstones } = manifest;
   if (options.type !== 'update' || (options.uniqueIds && corpus.duplicateIds > 0)) return false;
   if (lastUpdate === undefined ? tombstones !== null : lastUpdate.kind !== 'update') return false;
-  const reading = lastUpdate?.reading ?? shards[0]?.manifest.input?.reading;
   return (
-    isDeepStrictEqual(reading, readingRecord(options.corpusOptions)) &&
+    isDeepStrictEqual(lastReading(manifest, shards[0]?.manifest), readingRecord(options.corpusOptions)) &&
     corpusDiffers(corpus.files, fileRecords(scan)).length === 0
   );
 }
 
-/** Whether the manifest changes although the passages stay the same, because the corpus files changed. */
+/**
+ * Whether an update that changes no row must still write the manifest: the corpus files differ from the recorded ones, or the last
+ * change was an append or a deletion, after which the manifest does not say that the index has exactly this corpus.
+ */
 export function changesManifest(before: IndexManifest, { corpus, lastUpdate }: NextGeneration): boolean {
   if (lastUpdate.kind !== 'update') return false;
   const wasUpdate = before.lastUpdate === undefined || before.lastUpdate.kind === 'update';
@@ -38,7 +41,7 @@ export function corpusRecord(
   { corpus: before }: IndexManifest,
   scan: CorpusScan,
   changes: Comparison,
-  { type, shards, duplicateIds }: { type: UpdateType; shards: readonly AddedShard[]; duplicateIds: number },
+  { type, newShards, duplicateIds }: { type: UpdateType; newShards: readonly AddedShard[]; duplicateIds: number },
 ): CorpusRecord {
   const files = fileRecords(scan).map((file, i) => ({ ...file, passages: changes.passagesByFile[i] ?? 0 }));
   const isKnown = (file: (typeof files)[number]): boolean =>
@@ -47,7 +50,7 @@ export function corpusRecord(
     files: type === 'update' ? files : [...before.files, ...files.filter((file) => !isKnown(file))],
     skippedLines: changes.skippedLines + (type === 'update' ? 0 : before.skippedLines),
     duplicateIds,
-    truncatedPassages: shards.reduce(
+    truncatedPassages: newShards.reduce(
       (sum, { manifest }) => sum + manifest.corpus.truncatedPassages,
       before.truncatedPassages,
     ),

@@ -4,7 +4,7 @@ import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { bug, TrawlError } from '../../src/errors.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
-import { cutSegments, type EmbeddingSet } from '../../vector-files/embedding-set.ts';
+import { cutSegments, type VectorFileSet } from '../../vector-files/vector-file-set.ts';
 import { checkFinite } from './check-finite.ts';
 import {
   bestSettings,
@@ -63,7 +63,7 @@ interface Shift {
  */
 export async function checkModel(
   check: ModelCheck,
-  set: EmbeddingSet,
+  set: VectorFileSet,
   files: readonly PassageRows[],
   { encoder, template, signal }: { encoder: TextEncoder; template: string; signal: AbortSignal | undefined },
 ): Promise<CheckedModel> {
@@ -132,7 +132,7 @@ function verdict(own: EmbeddingSettings, best: FoundSettings, shift: Shift | und
 
 /** The row offset whose vectors are more similar than those of the rows themselves, if there is one. */
 function bestShift(
-  set: EmbeddingSet,
+  set: VectorFileSet,
   vectors: Float32Array,
   samples: readonly Sample[],
   median: number,
@@ -158,7 +158,7 @@ function bestShift(
 }
 
 /** Pseudo-random rows, the same in every run. */
-function sampleRows(count: number, set: EmbeddingSet, files: readonly PassageRows[]): Sample[] {
+function sampleRows(count: number, set: VectorFileSet, files: readonly PassageRows[]): Sample[] {
   const reader = new SegmentReader(set.segments, set.dimension);
   try {
     return randomRows(count, set.rows).map((row) => {

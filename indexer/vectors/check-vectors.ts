@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { BuildOptions } from '../building/build-options.ts';
-import type { StoredShard } from '../building/shard-place.ts';
+import type { WorkOptions } from '../building/build-options.ts';
+import type { StoredShard } from '../building/planned-shard.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { checkIds } from './check-ids.ts';
 import { checkModel } from './check-model.ts';
@@ -15,7 +15,7 @@ import type { PrecomputedVectors } from './precomputed-vectors.ts';
 export async function checkVectors(
   vectors: PrecomputedVectors,
   shards: readonly StoredShard[],
-  { encoder, passageTemplate, onNote, signal }: BuildOptions,
+  { encoder, passageTemplate, onNote, signal }: WorkOptions,
 ): Promise<void> {
   const { set, check } = vectors;
   const files = shards.map(({ folder, firstRow }) => ({ path: join(folder, PASSAGES_FILE), firstRow }));

@@ -8,14 +8,14 @@ import type { Metric } from '../../src/metric.ts';
 import { faissMetric } from '../../src/vector-index/faiss-format.ts';
 import { sampleChecksum } from '../../src/vector-index/sample-checksum.ts';
 import type { VectorSegment } from '../../src/vector-index/vector-segments.ts';
-import { cutSegments, type EmbeddingSet } from '../../vector-files/embedding-set.ts';
+import { cutSegments, type VectorFileSet } from '../../vector-files/vector-file-set.ts';
 import type { ModelCheck } from './check-model.ts';
 
 type ShardInput = NonNullable<ShardManifest['input']>;
 
 /** Vectors from files, used instead of embedding. */
 export interface PrecomputedVectors {
-  readonly set: EmbeddingSet;
+  readonly set: VectorFileSet;
   /** `adopt`: the index refers to the files in place. `copy`: the index gets a copy as float32. */
   readonly use: 'adopt' | 'copy';
   readonly metric: Metric;
@@ -38,7 +38,7 @@ export interface ShardRows {
  *
  * @throws TrawlError VECTORS_MISMATCH for another dimension or metric.
  */
-export function checkFits(set: EmbeddingSet, model: ModelIdentity, metric: Metric | undefined): Metric {
+export function checkFits(set: VectorFileSet, model: ModelIdentity, metric: Metric | undefined): Metric {
   const [file] = set.files;
   if (set.dimension !== model.dimension) {
     const hint =

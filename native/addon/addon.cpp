@@ -84,6 +84,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<lexical_facts>(exports, "lexicalFacts");
   add<close_lexical>(exports, "closeLexical");
   add<search_lexical>(exports, "searchLexical");
+  add<search_lexical_fields>(exports, "searchLexicalFields");
   add<explain_lexical>(exports, "explainLexical");
   add<create_lexical>(exports, "createLexical");
   add<append_lexical>(exports, "appendLexical");

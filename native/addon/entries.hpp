@@ -53,6 +53,9 @@ Napi::Value close_lexical(const Napi::CallbackInfo& info);
 // searchLexical(id, handle, queries, k, {k1, b, k1Factor}, filter?)
 //   -> Promise<{counts, rows, scores, terms, postings, postingsRead}>
 Napi::Value search_lexical(const Napi::CallbackInfo& info);
+// searchLexicalFields(id, [{name, index: handle}], queries, k, {k1, b, k1Factor}, filter?) -> as searchLexical. The queries are
+// trees over the fields (src/lexical-index/lexical-query.ts); deleted rows are those of the first handle
+Napi::Value search_lexical_fields(const Napi::CallbackInfo& info);
 // explainLexical(id, handle, query, rows, {k1, b, k1Factor}) -> Promise<[[{term, boost, documentFrequency, score}]]>
 Napi::Value explain_lexical(const Napi::CallbackInfo& info);
 // createLexical(path, analyser) -> handle

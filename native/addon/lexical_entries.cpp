@@ -1,10 +1,12 @@
 // Opens, searches and explains inverted indexes.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "entries.hpp"
 #include "environment.hpp"
 #include "lexical_arguments.hpp"
+#include "lexical_queries.hpp"
 #include "trawl/lexical_verify.hpp"
 
 namespace trawl_addon {
@@ -143,6 +145,41 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
       terms[i] = static_cast<uint32_t>(bags[i].size());
     }
     auto found = std::make_shared<LexicalResult>(lexical_search(holder->index, bags, options, pool()));
+    return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
+  });
+}
+
+Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const Napi::Array list = array_of(info[1], "fields");
+  std::vector<LexicalPointer> holders;
+  std::vector<const LexicalIndex*> indexes;
+  std::vector<Analyser> analysers;
+  std::map<std::string, uint32_t> names;
+  for (uint32_t i = 0; i < list.Length(); i++) {
+    const Napi::Object field = object_of(list.Get(i), "field");
+    if (!names.emplace(string_of(field.Get("name"), "name"), i).second) {
+      throw bad_argument(field.Get("name"), "name", "another name for each field");
+    }
+    holders.push_back(lexical_handle_of(field.Get("index")).object);
+    indexes.push_back(&holders.back()->index);
+    analysers.push_back(indexes.back()->analyser());
+  }
+  if (holders.empty()) throw bad_argument(list, "fields", "an array of at least one field");
+  const auto queries = std::make_shared<LexicalQueries>(info[2], names);
+  const int64_t k = integer_of(info[3], "k", 1);
+  const LexicalOptions parameters = options_of(info[4]);
+  auto filter = std::make_shared<std::vector<uint64_t>>();
+  if (!info[5].IsUndefined()) *filter = bitmap_of(info[5], "filter", indexes[0]->rows());
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    LexicalOptions options = parameters;
+    options.k = k;
+    options.cancel = &cancel;
+    options.filter_bits = rows_to_search(*holders[0], *filter);
+    queries->analyse(analysers, cancel);
+    std::vector<uint32_t> terms(queries->trees().size());
+    for (size_t i = 0; i < terms.size(); i++) terms[i] = queries->count_terms(i);
+    auto found = std::make_shared<LexicalResult>(lexical_search(indexes, queries->trees(), options, pool()));
     return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
   });
 }

@@ -1,3 +1,4 @@
+// Names as in docs/certificate.md#the-prefilter.
 #include "prefiltered_shard.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace trawl {
 
 namespace {
 
-constexpr int64_t kSampleShare = 128;  // the sample is 1/128 of the blocks, or sample_rows rows if that is more
+constexpr int64_t kSampleDivisor = 128;  // the sample is 1/128 of the blocks, or sample_rows rows if that is more
 
 void drop_overtaken(const QueryBound& bound, QueryState& state) {
   const float theta = bound.theta(state.tau());
@@ -31,17 +32,17 @@ void sort_by_value(std::vector<Deferred>& deferred) {
 }
 
 // One search of one shard. If the prefilter keeps too many rows for a query, the query switches to the codes between two rounds
-// of blocks. No block is scanned twice for a query.
+// of blocks. Apart from the trial, which only counts, every block is scanned once per query.
 class PrefilteredShard {
  public:
-  PrefilteredShard(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& in_codes,
+  PrefilteredShard(const SearchContext& context, const Shard& shard, const PackMean& mean, const PackedQueries& codes_queries,
                    const double* queries, const States& states)
       : context_(context),
         policy_(context.options.prefilter),
         pool_(context.pool),
         shard_(shard),
         mean_(mean),
-        in_codes_(in_codes),
+        codes_queries_(codes_queries),
         queries_(queries),
         states_(states),
         packer_(mean, shard.prefilter->basis().data(), shard.prefilter->components(),
@@ -50,21 +51,25 @@ class PrefilteredShard {
   void run() {
     const int64_t blocks = shard_.codes->blocks(), per_block = shard_.codes->rows_per_block();
     const int64_t sampled =
-        std::max({(policy_.sample_rows + per_block - 1) / per_block, blocks / kSampleShare, int64_t{1}});
+        std::max({(policy_.sample_rows + per_block - 1) / per_block, blocks / kSampleDivisor, int64_t{1}});
     const bool too_small = sampled * 4 > blocks;
     const int64_t stride = too_small ? 1 : blocks / sampled;
     std::vector<int64_t> sample, others;
     for (int64_t b = 0; b < blocks; ++b) (b % stride == 0 ? sample : others).push_back(b);
-    scan_codes_of(sample, in_codes_, states_);
+    scan_codes_of(sample, codes_queries_, states_);
     if (too_small) return;
 
-    filtered_.resize(states_.size());
-    for (size_t q = 0; q < states_.size(); ++q) filtered_[q] = static_cast<int64_t>(q);
+    prefiltered_.resize(states_.size());
+    for (size_t q = 0; q < states_.size(); ++q) prefiltered_[q] = static_cast<int64_t>(q);
     pack();
-    try_on({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
+    run_trial({sample.begin(), sample.begin() + static_cast<int64_t>((sample.size() + 3) / 4)});
 
+    // With fewer than 16 queries, memory limits the speed of a pass over the codes, so fewer queries hardly make it faster, and
+    // each may defer more rows before the pass would cost less.
     const double allowance = policy_.refined_share * static_cast<double>(shard_.codes->rows()) *
                              std::max(1.0, 16.0 / static_cast<double>(states_.size()));
+    // The allowance is compared only between rounds. Within a round a query may defer twice as many rows, and 1024 in a small
+    // shard; further kept rows are refined at once, so that the memory for deferred rows is bounded.
     const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance);
     size_t next = 0, round = sample.size();  // each round has twice the blocks of the round before
     while (next < others.size()) {
@@ -72,9 +77,9 @@ class PrefilteredShard {
       scan_round({others.begin() + static_cast<int64_t>(next), others.begin() + static_cast<int64_t>(end)}, max_deferred);
       next = end;
       round *= 2;
-      if (next < others.size() && !filtered_.empty()) switch_to_codes(over(allowance));
+      if (next < others.size() && !prefiltered_.empty()) switch_to_codes(over(allowance));
     }
-    pool_.run(static_cast<int64_t>(filtered_.size()), [&](int64_t i) {
+    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
       context_.check_cancelled();
       refine_deferred(i);
     });
@@ -87,11 +92,11 @@ class PrefilteredShard {
   }
 
   void scan_round(const std::vector<int64_t>& blocks, int64_t max_deferred) {
-    if (!filtered_.empty()) {
-      PrefilterScan scan(context_, shard_, *packed_, in_codes_, filtered_, max_deferred, filtered_states_);
+    if (!prefiltered_.empty()) {
+      PrefilterScan scan(context_, shard_, *prefilter_queries_, codes_queries_, prefiltered_, max_deferred, prefiltered_states_);
       pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.block(blocks[i]); });
     }
-    if (direct_) scan_codes_of(blocks, *direct_, direct_states_);
+    if (switched_queries_) scan_codes_of(blocks, *switched_queries_, switched_states_);
   }
 
   std::vector<double> gathered(const std::vector<int64_t>& numbers) const {
@@ -103,21 +108,21 @@ class PrefilteredShard {
     return queries;
   }
 
-  // Packs the queries in filtered_.
+  // Packs the queries in prefiltered_.
   void pack() {
-    filtered_states_.clear();
-    for (const int64_t q : filtered_) filtered_states_.push_back(states_[q]);
-    const bool all = filtered_.size() == states_.size();
-    const std::vector<double> some = all ? std::vector<double>() : gathered(filtered_);
-    packed_ = std::make_unique<PackedQueries>(packer_, all ? queries_ : some.data(),
-                                              static_cast<int64_t>(filtered_.size()), context_.kernels, pool_);
+    prefiltered_states_.clear();
+    for (const int64_t q : prefiltered_) prefiltered_states_.push_back(states_[q]);
+    const bool all = prefiltered_.size() == states_.size();
+    const std::vector<double> some = all ? std::vector<double>() : gathered(prefiltered_);
+    prefilter_queries_ = std::make_unique<PackedQueries>(packer_, all ? queries_ : some.data(),
+                                                         static_cast<int64_t>(prefiltered_.size()), context_.kernels, pool_);
   }
 
   // Counts how many rows of some sampled blocks the prefilter keeps. The scores of the sample have raised tau before.
-  void try_on(const std::vector<int64_t>& blocks) {
-    std::vector<std::atomic<int64_t>> kept(filtered_.size());
+  void run_trial(const std::vector<int64_t>& blocks) {
+    std::vector<std::atomic<int64_t>> kept(prefiltered_.size());
     for (auto& each : kept) each = 0;
-    PrefilterScan scan(context_, shard_, *packed_, in_codes_, filtered_, 0, filtered_states_);
+    PrefilterScan scan(context_, shard_, *prefilter_queries_, codes_queries_, prefiltered_, 0, prefiltered_states_);
     pool_.run(static_cast<int64_t>(blocks.size()), [&](int64_t i) { scan.trial(blocks[i], kept); });
     int64_t seen = 0;
     for (const int64_t block : blocks) {
@@ -126,49 +131,49 @@ class PrefilteredShard {
     }
     // If the filter excludes all rows of the trial, assume that the prefilter is not worthwhile.
     const double max_kept = seen == 0 ? -1 : policy_.trial_share * static_cast<double>(seen);
-    std::vector<char> leaves(kept.size());
-    for (size_t i = 0; i < kept.size(); ++i) leaves[i] = static_cast<double>(kept[i]) > max_kept;
-    switch_to_codes(leaves);
+    std::vector<char> switches(kept.size());
+    for (size_t i = 0; i < kept.size(); ++i) switches[i] = static_cast<double>(kept[i]) > max_kept;
+    switch_to_codes(switches);
   }
 
   // Marks the queries that have deferred more than `allowance` rows, without the rows that tau has overtaken since.
   std::vector<char> over(double allowance) {
-    std::vector<char> leaves(filtered_.size(), 0);
-    pool_.run(static_cast<int64_t>(filtered_.size()), [&](int64_t i) {
-      QueryState& state = *filtered_states_[i];
+    std::vector<char> switches(prefiltered_.size(), 0);
+    pool_.run(static_cast<int64_t>(prefiltered_.size()), [&](int64_t i) {
+      QueryState& state = *prefiltered_states_[i];
       if (state.gave_up() || static_cast<double>(state.deferred().size()) <= allowance) return;
-      drop_overtaken(packed_->bounds[i], state);
-      leaves[i] = static_cast<double>(state.deferred().size()) > allowance;
+      drop_overtaken(prefilter_queries_->bounds[i], state);
+      switches[i] = static_cast<double>(state.deferred().size()) > allowance;
     });
-    return leaves;
+    return switches;
   }
 
   // Refines the deferred rows of the marked queries, and lets these queries use the codes from now on.
-  void switch_to_codes(const std::vector<char>& leaves) {
-    if (std::find(leaves.begin(), leaves.end(), 1) == leaves.end()) return;
-    pool_.run(static_cast<int64_t>(leaves.size()), [&](int64_t i) {
-      if (leaves[i] != 0) refine_deferred(i);
+  void switch_to_codes(const std::vector<char>& switches) {
+    if (std::find(switches.begin(), switches.end(), 1) == switches.end()) return;
+    pool_.run(static_cast<int64_t>(switches.size()), [&](int64_t i) {
+      if (switches[i] != 0) refine_deferred(i);
     });
-    std::vector<int64_t> stay;
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      if (leaves[i] == 0) {
-        stay.push_back(filtered_[i]);
+    std::vector<int64_t> staying;
+    for (size_t i = 0; i < switches.size(); ++i) {
+      if (switches[i] == 0) {
+        staying.push_back(prefiltered_[i]);
       } else {
-        left_.push_back(filtered_[i]);
-        direct_states_.push_back(filtered_states_[i]);
+        switched_.push_back(prefiltered_[i]);
+        switched_states_.push_back(prefiltered_states_[i]);
       }
     }
-    filtered_ = std::move(stay);
-    if (!filtered_.empty()) pack();
-    const std::vector<double> some = gathered(left_);
-    direct_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(), static_cast<int64_t>(left_.size()),
-                                              context_.kernels, pool_);
+    prefiltered_ = std::move(staying);
+    if (!prefiltered_.empty()) pack();
+    const std::vector<double> some = gathered(switched_);
+    switched_queries_ = std::make_unique<PackedQueries>(CodesPacker(mean_), some.data(),
+                                                        static_cast<int64_t>(switched_.size()), context_.kernels, pool_);
   }
 
   void refine_deferred(int64_t i) {
-    QueryState& state = *filtered_states_[i];
+    QueryState& state = *prefiltered_states_[i];
     if (state.gave_up()) return;
-    drop_overtaken(packed_->bounds[i], state);
+    drop_overtaken(prefilter_queries_->bounds[i], state);
     std::vector<Deferred> deferred = std::move(state.deferred());
     state.deferred().clear();
     sort_by_value(deferred);
@@ -176,7 +181,7 @@ class PrefilteredShard {
     const int64_t per_block = codes.rows_per_block();
     constexpr size_t kAhead = 4;
     double tau = state.tau();
-    float theta = packed_->bounds[i].theta(tau);
+    float theta = prefilter_queries_->bounds[i].theta(tau);
     size_t done = 0;
     for (; done < deferred.size() && !(deferred[done].value < theta); ++done) {
       if (done + kAhead < deferred.size()) {
@@ -185,10 +190,11 @@ class PrefilteredShard {
         for (int64_t j = 0; j < codes.padded(); j += 64) __builtin_prefetch(row + j);
       }
       const int64_t row = deferred[done].row;
-      refine_pair(shard_, codes.block(row / per_block), row % per_block, in_codes_, filtered_[i], state, context_.kernels);
+      refine_pair(shard_, codes.block(row / per_block), row % per_block, codes_queries_, prefiltered_[i], state,
+                  context_.kernels);
       if (state.tau() == tau) continue;
       tau = state.tau();
-      theta = packed_->bounds[i].theta(tau);
+      theta = prefilter_queries_->bounds[i].theta(tau);
     }
     state.count_refined(static_cast<int64_t>(done));
   }
@@ -198,21 +204,21 @@ class PrefilteredShard {
   ThreadPool& pool_;
   const Shard& shard_;
   const PackMean& mean_;
-  const PackedQueries& in_codes_;
+  const PackedQueries& codes_queries_;  // all queries, packed for the codes
   const double* queries_;
   const States& states_;
   const PrefilterPacker packer_;
-  std::vector<int64_t> filtered_, left_;     // numbers of the queries that use the prefilter, and that switched to the codes
-  States filtered_states_, direct_states_;   // states of filtered_ and of left_
-  std::unique_ptr<PackedQueries> packed_;    // filtered_, packed for the prefilter
-  std::unique_ptr<PackedQueries> direct_;    // left_, packed for the codes; null if left_ is empty
+  std::vector<int64_t> prefiltered_, switched_;       // numbers of the queries that use the prefilter, or switched to the codes
+  States prefiltered_states_, switched_states_;       // states of prefiltered_ and of switched_
+  std::unique_ptr<PackedQueries> prefilter_queries_;  // prefiltered_, packed for the prefilter
+  std::unique_ptr<PackedQueries> switched_queries_;   // switched_, packed for the codes; null if switched_ is empty
 };
 
 }  // namespace
 
 void scan_prefiltered(const SearchContext& context, const Shard& shard, const PackMean& mean,
-                      const PackedQueries& in_codes, const double* queries, const States& states) {
-  PrefilteredShard(context, shard, mean, in_codes, queries, states).run();
+                      const PackedQueries& codes_queries, const double* queries, const States& states) {
+  PrefilteredShard(context, shard, mean, codes_queries, queries, states).run();
 }
 
 }  // namespace trawl

@@ -16,7 +16,7 @@ export interface RunOptions {
    * Whether the grouping trial runs while the encoder opens (0.2 s for 22 million weights, 1.3 s for 110 million) instead of with
    * the first texts of equal length. For servers. Default: false.
    */
-  readonly longLived?: boolean | undefined;
+  readonly trialAtStart?: boolean | undefined;
   /**
    * Worker threads on the CPU, at least 1. More threads than cores slow each other down. CUDA has one thread per device. Default:
    * the cores that this process may use.
@@ -73,7 +73,7 @@ export async function poolOptions(
   const workers = cudaDevices?.length ?? options.workers ?? availableCores();
   const canShare = cudaDevices === null && model.externalData.length > 0;
   const shareWeights = canShare && (options.shareWeights ?? (await copiesTooLarge(model, workers)));
-  return { model, workers, cudaDevices, shareWeights, longLived: options.longLived ?? false };
+  return { model, workers, cudaDevices, shareWeights, trialAtStart: options.trialAtStart ?? false };
 }
 
 async function copiesTooLarge(model: ModelFolder, workers: number): Promise<boolean> {

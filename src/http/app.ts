@@ -69,7 +69,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     frameworkErrors(_error, request, reply) {
       // Fastify does not run hooks for framework errors.
       request.arrivedAt = performance.now();
-      reply.headers(headersOfEveryAnswer(request));
+      reply.headers(headersOfEveryResponse(request));
       sendError(
         new TrawlError('NOT_FOUND', 'Route not found: the path of the request cannot be decoded.'),
         request,
@@ -87,7 +87,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   app.addHook('preClose', async () => idle.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers(headersOfEveryAnswer(request));
+    reply.headers(headersOfEveryResponse(request));
   });
   app.addHook('onSend', async (request, reply) => {
     disconnectIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.disconnected('stalled'));
@@ -116,7 +116,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   return app;
 }
 
-function headersOfEveryAnswer({ id }: FastifyRequest): Record<string, string> {
+function headersOfEveryResponse({ id }: FastifyRequest): Record<string, string> {
   return { 'x-request-id': id, 'x-content-type-options': 'nosniff' };
 }
 

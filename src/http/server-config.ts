@@ -23,10 +23,10 @@ export interface ServerConfig {
   readonly maxQueryChars: number;
   /** Largest number of hits per query. */
   readonly maxK: number;
-  /** Largest number of hits in one reply (queries × hits per query). A reply is built in memory before it is sent. */
+  /** Largest number of hits in one response (queries × hits per query). A response is built in memory before it is sent. */
   readonly maxHits: number;
   /**
-   * Limit of the bytes of all replies that clients have not read yet. At the limit, the server refuses new requests. A low limit
+   * Limit of the bytes of all responses that clients have not read yet. At the limit, the server refuses new requests. A low limit
    * refuses requests because of slow readers; a high limit lets slow readers fill the memory.
    */
   readonly maxReplyBytesInFlight: number;
@@ -80,11 +80,11 @@ export interface ServerConfig {
   /** Origins whose pages may read responses; `*` means every origin. */
   readonly corsOrigins: readonly string[];
   /** Null for plain HTTP. */
-  readonly tls: TlsFiles | null;
+  readonly tls: TlsPem | null;
 }
 
 /** Contents of PEM files. */
-export interface TlsFiles {
+export interface TlsPem {
   /** The certificate chain. */
   readonly cert: string;
   readonly key: string;

@@ -1,10 +1,11 @@
 import type { Bm25Parameters } from '../native/lexical-functions.ts';
+import type { LexicalField } from './lexical-settings.ts';
 
 export type { Bm25Parameters } from '../native/lexical-functions.ts';
 
 /**
  * Parameters that reproduce the scores of other systems:
- * - `lucene`: Lucene's BM25Similarity with the k1 and b of Anserini and Pyserini;
+ * - `lucene`: Lucene's BM25Similarity with the default k1 and b of Anserini and Pyserini (Lucene's own are 1.2 and 0.75);
  * - `elasticsearch`: Elasticsearch's k1 and b, and its factor k1 + 1.
  */
 export const BM25_PROFILES = {
@@ -14,6 +15,17 @@ export const BM25_PROFILES = {
 export type Bm25Profile = keyof typeof BM25_PROFILES;
 
 export const DEFAULT_BM25: Bm25Parameters = BM25_PROFILES.lucene;
+
+/** How the fields of an index are ranked together: the best field of a passage gives its score. */
+export interface FieldRanking {
+  /** Multiplies the scores in a field. 0: the field is not searched. Default: 1. */
+  readonly weights?: Readonly<Partial<Record<LexicalField, number>>>;
+  /** Share of the scores in the other fields that is added, from 0 to 1. Default: 0. With 1 the scores are summed. */
+  readonly tieBreaker?: number;
+}
+
+/** Everything that a BM25 search can choose. */
+export interface Bm25Ranking extends Bm25Parameters, FieldRanking {}
 
 /** Counts over the live rows of an index, which every score depends on. */
 export interface FieldCounts {

@@ -1,8 +1,13 @@
 import type { Bm25Parameters } from './bm25.ts';
 import type { LexicalRequest } from './lexical-index.ts';
+import { childrenOf, type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES } from './lexical-query.ts';
 
 /** @throws RangeError if k, k1 or b is out of range, or the filter does not cover `rows` rows. */
-export function checkLexicalRequest({ k, filter }: LexicalRequest, parameters: Bm25Parameters, rows: number): void {
+export function checkLexicalRequest(
+  { k, filter }: Pick<LexicalRequest, 'k' | 'filter'>,
+  parameters: Bm25Parameters,
+  rows: number,
+): void {
   if (!Number.isSafeInteger(k) || k < 1) throw new RangeError(`k must be a positive integer, but is ${k}.`);
   checkParameters(parameters);
   if (filter !== undefined && filter.rows !== rows)
@@ -13,4 +18,83 @@ export function checkLexicalRequest({ k, filter }: LexicalRequest, parameters: B
 export function checkParameters({ k1, b }: Bm25Parameters): void {
   if (!Number.isFinite(Math.fround(k1)) || k1 < 0) throw new RangeError(`k1 must be 0 or larger, but is ${k1}.`);
   if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
+}
+
+/** @throws TypeError or RangeError if a query is not a tree over the fields, or breaks a limit. */
+export function checkQueries(queries: readonly LexicalQuery[], fields: ReadonlySet<string>): void {
+  for (const query of queries) {
+    let nodes = 0;
+    const check = (node: LexicalQuery, depth: number): void => {
+      if (depth > MAX_QUERY_DEPTH)
+        throw new RangeError(`A query must be nested at most ${MAX_QUERY_DEPTH} levels deep.`);
+      if (++nodes > MAX_QUERY_NODES) throw new RangeError(`A query must have at most ${MAX_QUERY_NODES} nodes.`);
+      checkNode(node, fields);
+      for (const child of childrenOf(node)) check(child, depth + 1);
+    };
+    check(query, 1);
+  }
+}
+
+function checkNode(query: LexicalQuery, fields: ReadonlySet<string>): void {
+  checkNumber('boost', query.boost, { least: 0, most: MAX_FLOAT32 });
+  switch (query.type) {
+    case 'term':
+      checkField(query.field, fields);
+      checkString('term', query.term);
+      break;
+    case 'match':
+      checkField(query.field, fields);
+      checkString('text', query.text);
+      if (query.operator !== undefined && query.operator !== 'or' && query.operator !== 'and')
+        throw new TypeError(`operator must be 'or' or 'and', not ${JSON.stringify(query.operator)}.`);
+      checkInteger('minimumShouldMatch', query.minimumShouldMatch, -MAX_CLAUSES);
+      break;
+    case 'bool':
+      for (const name of ['must', 'should', 'filter', 'mustNot'] as const) {
+        if (query[name] !== undefined) checkArray(name, query[name]);
+      }
+      checkInteger('minimumShouldMatch', query.minimumShouldMatch, 0);
+      break;
+    case 'dis-max':
+      checkArray('queries', query.queries);
+      checkNumber('tieBreaker', query.tieBreaker, { least: 0, most: 1 });
+      break;
+    case 'constant-score':
+    case 'match-all':
+    case 'match-none':
+      break;
+    default:
+      throw new TypeError(`A query must have a known type, not ${JSON.stringify((query as { type: unknown }).type)}.`);
+  }
+}
+
+const MAX_FLOAT32 = (2 - 2 ** -23) * 2 ** 127;
+const MAX_CLAUSES = 2 ** 31;
+
+function checkField(field: string, fields: ReadonlySet<string>): void {
+  if (!fields.has(field)) {
+    const known = [...fields].join(', ');
+    throw new RangeError(`A query names the field ${JSON.stringify(field)}, but the index has ${known}.`);
+  }
+}
+
+function checkString(name: string, value: unknown): void {
+  if (typeof value !== 'string') throw new TypeError(`${name} must be a string, not ${typeof value}.`);
+}
+
+function checkArray(name: string, value: unknown): void {
+  if (!Array.isArray(value)) throw new TypeError(`${name} must be an array, not ${typeof value}.`);
+}
+
+function checkNumber(name: string, value: number | undefined, { least, most }: { least: number; most: number }): void {
+  if (value === undefined) return;
+  // Rounding to float32 comes first, as in the engine: the largest float64 becomes infinite.
+  if (!(Math.fround(value) >= least && Math.fround(value) <= most && value >= least))
+    throw new RangeError(`${name} must be a number from ${least} to ${most}, but is ${value}.`);
+}
+
+function checkInteger(name: string, value: number | undefined, least: number): void {
+  if (value === undefined) return;
+  if (!Number.isSafeInteger(value) || value < least || value > MAX_CLAUSES)
+    throw new RangeError(`${name} must be an integer from ${least} to ${MAX_CLAUSES}, but is ${value}.`);
 }

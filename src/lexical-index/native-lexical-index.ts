@@ -14,8 +14,9 @@ export class MappedLexicalIndex implements LexicalIndex {
   readonly analyser: AnalyserName;
   readonly counts: FieldCounts;
   readonly mappedBytes: number;
+  /** For searches over several fields. */
+  readonly handle: NativeLexicalIndex;
   readonly #kernel: LexicalKernel;
-  readonly #index: NativeLexicalIndex;
   readonly #calls = new RunningCalls('The index is closed.');
 
   private constructor(analyser: AnalyserName, kernel: LexicalKernel, index: NativeLexicalIndex) {
@@ -25,7 +26,7 @@ export class MappedLexicalIndex implements LexicalIndex {
     this.counts = { documents, tokens };
     this.mappedBytes = mappedBytes;
     this.#kernel = kernel;
-    this.#index = index;
+    this.handle = index;
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
@@ -63,18 +64,18 @@ export class MappedLexicalIndex implements LexicalIndex {
   explain(query: string, rows: readonly number[], parameters: Bm25Parameters = DEFAULT_BM25): Promise<TermScore[][]> {
     return this.#calls.run(async () => {
       checkParameters(parameters);
-      return this.#kernel.explain(this.#index, query, Float64Array.from(rows), parameters, undefined);
+      return this.#kernel.explain(this.handle, query, Float64Array.from(rows), parameters, undefined);
     });
   }
 
   close(): Promise<void> {
-    return this.#calls.close(() => this.#kernel.close(this.#index));
+    return this.#calls.close(() => this.#kernel.close(this.handle));
   }
 
   async #search(request: LexicalRequest): Promise<LexicalResult> {
     const { queries, k, parameters = DEFAULT_BM25, filter, signal } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    const found = await this.#kernel.search(this.#index, { queries, k, parameters, filter: filter?.bytes }, signal);
+    const found = await this.#kernel.search(this.handle, { queries, k, parameters, filter: filter?.bytes }, signal);
     // The engine may finish before it sees the abort. The caller gets CANCELLED all the same.
     if (signal?.aborted === true) throw cancelled();
     return found;

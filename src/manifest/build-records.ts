@@ -78,12 +78,12 @@ export const ChangesRecord = Type.Object({
   restored: Count,
   /** Passages of the corpus that the index lacks. */
   added: Count,
-  /** Passages of the index that the corpus lacks. */
+  /** Live rows that the update deletes, because the corpus lacks their passages. */
   removed: Count,
   passagesByFile: Type.Array(Count),
   skippedLines: Count,
   skippedExamples: Type.Array(Type.String()),
-  /** SHA-256 of the two bitmaps: input positions to add, and rows deleted after the update. */
+  /** SHA-256 of the two bitmaps: input positions to add, and all rows that are deleted after the update. */
   addedSha256: Sha256,
   removedSha256: Sha256,
 });

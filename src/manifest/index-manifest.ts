@@ -65,9 +65,9 @@ export const IndexManifest = Type.Object({
     Type.Object({
       /** `update` and `append` as in `UPDATE_TYPES`; `remove`: passages were deleted by id. */
       kind: Type.Enum([...UPDATE_TYPES, 'remove']),
-      /** Generation before the change. */
+      /** Generation before the change. A compaction keeps it. */
       before: Generation,
-      /** How `update` or `append` read the corpus; null for `remove`. */
+      /** How the corpus was read last: by this change, an earlier one or the build. Null if that is not known. */
       reading: Type.Union([ReadingRecord, Type.Null()]),
     }),
   ),

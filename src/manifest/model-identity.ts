@@ -33,6 +33,6 @@ export interface ModelIdentity {
   readonly sourceSha256?: string;
   /** Settings that override the model's description, sorted. Absent if there are none. */
   readonly overrides?: string[];
-  /** Whether the vector of a text is the same, bit for bit, in any batch. */
+  /** Whether Trawl gives a text the same vector, bit for bit, in any batch. False for padded batches on a GPU. */
   readonly batchInvariant: boolean;
 }

@@ -19,6 +19,17 @@ export interface NativeLexicalSpec {
   readonly liveRows?: Uint8Array | undefined;
 }
 
+/** A field in a search over several fields. */
+export interface NativeLexicalField {
+  readonly name: string;
+  readonly index: NativeLexicalIndex;
+}
+
+/** A query tree; the addon checks it. src/lexical-index/lexical-query.ts has its form. */
+export interface NativeLexicalQuery {
+  readonly type: string;
+}
+
 /** Counts of one field. Those of an index are over its live rows. */
 export interface LexicalCounts {
   readonly rows: number;
@@ -77,6 +88,14 @@ export interface LexicalFunctions {
     id: number,
     index: NativeLexicalIndex,
     queries: readonly string[],
+    k: number,
+    parameters: Bm25Parameters,
+    filter: Uint8Array | undefined,
+  ): Promise<NativeLexicalResult>;
+  searchLexicalFields(
+    id: number,
+    fields: readonly NativeLexicalField[],
+    queries: readonly NativeLexicalQuery[],
     k: number,
     parameters: Bm25Parameters,
     filter: Uint8Array | undefined,

@@ -4,7 +4,9 @@ import type {
   LexicalFunctions,
   NativeAnalyser,
   NativeLexicalFacts,
+  NativeLexicalField,
   NativeLexicalIndex,
+  NativeLexicalQuery,
   NativeLexicalResult,
   NativeLexicalSpec,
   NativeLexicalWriter,
@@ -54,6 +56,21 @@ export class LexicalKernel {
   ): Promise<NativeLexicalResult> {
     const { queries, k, parameters, filter } = request;
     return this.#calls.run(signal, (id) => this.#addon.searchLexical(id, index, queries, k, parameters, filter));
+  }
+
+  /** Searches query trees over several fields of the same rows. The deleted rows are those of the first field. */
+  searchFields(
+    fields: readonly NativeLexicalField[],
+    request: {
+      queries: readonly NativeLexicalQuery[];
+      k: number;
+      parameters: Bm25Parameters;
+      filter: Uint8Array | undefined;
+    },
+    signal: AbortSignal | undefined,
+  ): Promise<NativeLexicalResult> {
+    const { queries, k, parameters, filter } = request;
+    return this.#calls.run(signal, (id) => this.#addon.searchLexicalFields(id, fields, queries, k, parameters, filter));
   }
 
   /** For each row the scores of the query's terms, in the order of their first appearance. */

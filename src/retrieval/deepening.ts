@@ -20,8 +20,8 @@ export interface Deepening {
 }
 
 /**
- * Retrieves `call.k` hits per query, then searches the queries that need more again with four times the k, until each has enough
- * hits, `maxK` hits or all rows of the index. The encoder embeds each query only once.
+ * Retrieves `call.k` hits per query. The queries that need more are searched again with a larger k, until none needs more, `maxK` is
+ * reached, or a search has returned all that the index has for the query. Each query is embedded only once.
  */
 export async function retrieveDeepening(
   retriever: Retriever,
@@ -37,20 +37,22 @@ export async function retrieveDeepening(
     queries[i] = withVector(queries[i]!, outcomes[i]!, call.truncate);
   };
   for (let k = call.k; ; ) {
-    const short = (await needMore(outcomes)).filter((i) => depths[i]! < maxK && hasMore(outcomes[i]!, depths[i]!));
-    if (short.length === 0) return { outcomes, timings };
+    const unfinished = (await needMore(outcomes)).filter(
+      (i) => depths[i]! < maxK && mayHaveMore(outcomes[i]!, depths[i]!),
+    );
+    if (unfinished.length === 0) return { outcomes, timings };
     k = Math.min(maxK, k * DEPTH_FACTOR);
-    short.forEach(keepVector);
-    const deeper = await retriever.retrieve({ ...call, queries: short.map((i) => queries[i]!), k });
+    unfinished.forEach(keepVector);
+    const deeper = await retriever.retrieve({ ...call, queries: unfinished.map((i) => queries[i]!), k });
     timings = addTimings(timings, deeper.timings);
-    for (const [at, i] of short.entries()) {
+    for (const [at, i] of unfinished.entries()) {
       outcomes[i] = withCostOf(deeper.outcomes[at]!, outcomes[i]!);
       depths[i] = k;
     }
   }
 }
 
-function hasMore(outcome: QueryOutcome, depth: number): boolean {
+function mayHaveMore(outcome: QueryOutcome, depth: number): boolean {
   return outcome.ok && outcome.hits.length >= depth;
 }
 

@@ -19,7 +19,7 @@ export interface IndexEncoderOptions {
   /** See `RunOptions` of the encoder. */
   readonly shareWeights?: boolean | undefined;
   /** See `RunOptions` of the encoder. */
-  readonly longLived?: boolean;
+  readonly trialAtStart?: boolean;
   /** Encoder threads; default: the available cores. */
   readonly encoderThreads?: number;
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
@@ -44,7 +44,7 @@ export async function openIndexEncoder(
     workers: options.encoderThreads,
     device: options.device,
     shareWeights: options.shareWeights,
-    longLived: options.longLived,
+    trialAtStart: options.trialAtStart,
     precision: options.precision,
     preferredPrecisions: precisionsFor(model, options.device),
     overrides: recordedOverrides(model),

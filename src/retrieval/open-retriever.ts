@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { openLexicalIndex } from '../lexical-index/open-lexical-index.ts';
+import { openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
@@ -50,7 +50,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       opened.push(index);
       dense = { encoder, index };
     }
-    const lexical = modes.includes('bm25') ? openLexicalIndex(directory.lexical.get('contents')!, engine) : undefined;
+    const lexical = modes.includes('bm25') ? openLexicalFields(directory.lexical, engine) : undefined;
     if (lexical !== undefined) opened.push(lexical);
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
@@ -81,10 +81,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
 
 /** The modes of an index, the default first. */
 function modesOf({ source, lexical }: IndexDirectory): SearchMode[] {
-  return [
-    ...(source === undefined ? [] : (['dense'] as const)),
-    ...(lexical.has('contents') ? (['bm25'] as const) : []),
-  ];
+  return [...(source === undefined ? [] : (['dense'] as const)), ...(lexical.size > 0 ? (['bm25'] as const) : [])];
 }
 
 /** @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode. */

@@ -1,5 +1,5 @@
 import type { TextEncoder } from '../embedding/text-encoder.ts';
-import type { LexicalIndex } from '../lexical-index/lexical-index.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { VectorIndex } from '../vector-index/vector-index.ts';
@@ -9,7 +9,7 @@ export interface RetrieverParts {
   /** Absent if only BM25 is served. */
   readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
   /** Absent if only dense search is served. */
-  readonly lexical?: LexicalIndex | undefined;
+  readonly lexical?: LexicalFields | undefined;
   readonly passages: PassageStore;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap | undefined;

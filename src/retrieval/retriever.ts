@@ -7,7 +7,7 @@ import type {
   Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
-import type { Bm25Parameters } from '../lexical-index/bm25.ts';
+import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { Bm25Settings } from '../lexical-index/lexical-settings.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
@@ -82,8 +82,11 @@ export interface RetrieveCall {
   readonly k: number;
   /** Default: the first of `info.modes`. A mode that the index lacks rejects the call with NOT_SUPPORTED. */
   readonly mode?: SearchMode;
-  /** k1, b and the factor k1 + 1 of BM25. Default: k1 and b of the index, without the factor. */
-  readonly bm25?: Bm25Parameters;
+  /**
+   * k1, b and the factor k1 + 1 of BM25; for an index with title and text apart, the weights of the fields and the tie breaker.
+   * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
+   */
+  readonly bm25?: Bm25Ranking;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -187,7 +190,7 @@ export interface RetrieverStatistics {
 /** Counts of BM25 searches. */
 export interface LexicalLoad {
   readonly queries: number;
-  /** Postings of the queries' terms. */
+  /** Postings of the queries' terms; those of a query that is searched again count again. */
   readonly postings: number;
   /** Postings that the searches decoded. */
   readonly postingsRead: number;

@@ -2,7 +2,8 @@ import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import { DEFAULT_BM25 } from '../lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
+import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
@@ -25,14 +26,18 @@ import type {
   SearchMode,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
-/** Embeds queries, searches their vectors and fetches the passages. */
+/**
+ * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts;
+ * then it fetches the passages.
+ */
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
-  readonly #lexical: LexicalIndex | undefined;
+  readonly #lexical: LexicalFields | undefined;
   readonly #passages: PassageStore;
   readonly #liveRows: RowBitmap | undefined;
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
@@ -97,15 +102,17 @@ export class SearchRetriever implements Retriever {
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, signal } = call;
-    const index = this.#lexical;
-    if (index === undefined) throw modeMissing(this.info.index, 'bm25');
+    const { index } = this.info;
+    const lexical = this.#lexical;
+    if (lexical === undefined) throw modeMissing(index, 'bm25');
     const texts = call.queries.map((query) => composeText(inputOf(query), '', null));
     const found = await watch.time('search', () =>
-      index.search({
-        queries: texts,
+      searchWords(lexical, {
+        index,
+        texts,
         k,
-        parameters: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
-        ...(signal === undefined ? {} : { signal }),
+        ranking: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
+        signal,
       }),
     );
     this.#countLexical(call, found);
@@ -130,7 +137,7 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  /** Counts only new queries: queries that continue an earlier search were counted then. */
+  /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
   #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalResult): void {
     const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
     this.#lexicalLoad = {
@@ -157,11 +164,11 @@ export class SearchRetriever implements Retriever {
     if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
-    return { outcomes: outcomes(embedded, index.dimension, found, k, documents), timings: watch.timings };
+    return { outcomes: denseOutcomes(embedded, index.dimension, found, k, documents), timings: watch.timings };
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<EmbeddedQueries> {
+  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
     const { index, encoder } = this.#requireDense();
     const { dimension } = index;
     const inputs = queries.filter(isText);
@@ -227,15 +234,19 @@ export class SearchRetriever implements Retriever {
     return { found, timings: watch.timings };
   }
 
-  #liveRow(key: string): number[] {
+  /** The row that `key` is the number of, unless the index has no such live row. */
+  #liveRowOf(key: string): number[] {
     const row = /^\d{1,15}$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
     return row < this.info.rows && this.#liveRows?.has(row) !== false ? [row] : [];
   }
 
-  /** Deleted rows of a key may come before its live rows: asks for four times as many rows until `limit` of them are live. */
+  /**
+   * The first `limit` live rows of each key. The passage file also has the deleted rows, so a key that got too few live ones is looked
+   * up again with four times the limit.
+   */
   async #findLiveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
     const liveRows = this.#liveRows;
-    if (by === 'row') return keys.map((key) => this.#liveRow(key));
+    if (by === 'row') return keys.map((key) => this.#liveRowOf(key));
     if (liveRows === undefined) return this.#passages.find(by, keys, limit, signal);
     const found: number[][] = keys.map(() => []);
     let open = keys.map((_, i) => i);
@@ -271,7 +282,7 @@ export function modeMissing(index: string, mode: SearchMode): TrawlError {
   return new TrawlError(
     'NOT_SUPPORTED',
     mode === 'bm25'
-      ? `The index ${index} has no inverted index, so it cannot be searched by BM25. Build one with trawl optimize INDEX --bm25.`
+      ? `The index ${index} has no inverted index or was opened without it, so it cannot be searched by BM25. If it has none, make one with trawl optimize INDEX --bm25.`
       : `The index ${index} has no vectors or was opened without its encoder, so it can be searched by BM25 only.`,
     { details: { mode } },
   );
@@ -279,7 +290,7 @@ export function modeMissing(index: string, mode: SearchMode): TrawlError {
 
 type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
 
-interface EmbeddedQueries {
+interface QueryVectors {
   /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EmbedOutcome[];
@@ -298,7 +309,7 @@ function wrongDimension(found: number, expected: number): TrawlError {
 
 /** The vectors of the embedded queries, packed without the failed ones. */
 function usableQueries(
-  { vectors, outcomes }: EmbeddedQueries,
+  { vectors, outcomes }: QueryVectors,
   dimension: number,
 ): { vectors: Float32Array; count: number } {
   const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
@@ -319,8 +330,8 @@ function hitRows(found: Pick<SearchResult, 'counts' | 'rows'>, k: number): Float
   return rows;
 }
 
-function outcomes(
-  embedded: EmbeddedQueries,
+function denseOutcomes(
+  embedded: QueryVectors,
   dimension: number,
   found: SearchResult,
   k: number,

@@ -1,6 +1,7 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { questionAndQuery } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import type {
@@ -230,7 +231,7 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(query: RetrieveQuery, { mode, bm25, truncate: truncateOfCall = 'tail' }: RetrieveCall): string {
-  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : `${bm25.k1},${bm25.b},${bm25.k1Factor}`}`;
+  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)}`;
   const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
   // Both truncate sides shorten a plain text at its end.
@@ -252,4 +253,9 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+function rankingKey({ k1, b, k1Factor, weights = {}, tieBreaker = 0 }: NonNullable<RetrieveCall['bm25']>): string {
+  const fields = LEXICAL_FIELDS.map((field) => weights[field] ?? '');
+  return [k1, b, k1Factor, ...fields, tieBreaker].join();
 }

@@ -37,7 +37,8 @@ export class FileLock {
         if (code?.startsWith('SQLITE_IOERR_') && /LOCK/.test(code)) throw noLocks(path, error);
         throw error;
       }
-      // If the folder was renamed between opening and locking, the lock is on the wrong file: try again.
+      // If the path leads to another file than before, the folder was renamed meanwhile and the lock is on the wrong file: try
+      // again. A file that this call created had no inode before, so the second try compares.
       if (before !== undefined && inodeOf(path) === before) return new FileLock(database);
       database.close();
     }
@@ -56,7 +57,7 @@ function inodeOf(path: string): number | undefined {
 function noLocks(path: string, cause: unknown): TrawlError {
   return new TrawlError(
     'OUTPUT_NOT_WRITABLE',
-    `${path}: the file system does not support locks, which prevent two builds in one folder. Mount it with locks, or build elsewhere.`,
+    `${path}: the file system does not support locks, without which two processes could write to one folder. Mount it with locks, or choose a folder on another file system.`,
     { cause },
   );
 }

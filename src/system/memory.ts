@@ -13,9 +13,9 @@ export function memoryLimit(readText: ReadText = readTextFile, machineBytes: num
  * Bytes of memory that this process can currently allocate without swapping or being killed: what the machine or, if less, the
  * control group has left. Page cache counts as available.
  */
-export function availableMemory(readText: ReadText = readTextFile, machineBytes: number = freemem()): number {
+export function availableMemory(readText: ReadText = readTextFile, machineFreeBytes: number = freemem()): number {
   const left = controlGroups(readText).map(({ limit, used }) => Math.max(0, limit - used));
-  return Math.min(machineBytes, ...left);
+  return Math.min(machineFreeBytes, ...left);
 }
 
 interface GroupMemory {

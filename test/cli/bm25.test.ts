@@ -61,7 +61,7 @@ test('optimize --bm25 adds an inverted index to an index without one', { skip },
   assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', plain, '--quiet'])).code, 0);
   const refused = await runTrawl(['search', plain, VIENNA, '--mode', 'bm25']);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /The index plain has no inverted index.*Build one with trawl optimize INDEX --bm25/s);
+  assert.match(refused.stderr, /The index plain has no inverted index.*make one with trawl optimize INDEX --bm25/s);
   const made = await runTrawl(['optimize', plain, '--bm25']);
   assert.match(made.stdout, /inverted indexes made for 1 shard/);
   const [ours, other] = await Promise.all(
@@ -97,6 +97,17 @@ test('options of BM25 that have no effect, or a value out of range, are usage er
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--workers', '2'], /--workers has no effect: .*--model/],
     [['search', index, 'q', '--k1', '1'], /--k1 has no effect without --mode bm25/],
     [['search', index, 'q', '--mode', 'words'], /--mode is "words"/],
+    [
+      ['index', SAMPLE_PASSAGES, '--out', out, '--bm25-fields', 'title,text'],
+      /--bm25-fields has no effect without --bm25/,
+    ],
+    [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--bm25-fields', 'title'], /--bm25-fields is "title"/],
+    [['search', index, 'q', '--bm25-weights', 'title=2'], /--bm25-weights has no effect without --mode bm25/],
+    [['search', index, 'q', '--tie-breaker', '1'], /--tie-breaker has no effect without --mode bm25/],
+    ...['title', 'title=', 'title=-1', 'body=2', 'title=1,title=2', 'contents=1', ''].map(
+      (weights) => [['search', index, 'q', '--mode', 'bm25', '--bm25-weights', weights], /--bm25-weights is/] as const,
+    ),
+    [['search', index, 'q', '--mode', 'bm25', '--tie-breaker', '2'], /--tie-breaker is "2"/],
     [
       ['eval', index, '--queries', join(SAMPLE, 'questions.jsonl'), '--b', '1'],
       /--b has no effect without --mode bm25/,
@@ -189,4 +200,61 @@ test('--plan of an index of words tells its size', { skip }, async (t) => {
   assert.match(stdout, /about 270 passages, 1 shard\n/);
   assert.match(stdout, /inverted index +\d/);
   assert.doesNotMatch(stdout, /vectors\.faiss|encode/);
+});
+
+test('--bm25-fields title,text makes two inverted indexes, which every command handles', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const out = join(home, 'fields');
+  const fields = ['--bm25', '--bm25-fields', 'title,text'];
+  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, ...fields]);
+  assert.equal(built.code, 0, built.stderr);
+  assert.match(built.stderr, /inverted indexes of title and text \(english\)\n/);
+  assert.match(
+    (await runTrawl(['inspect', out])).stdout,
+    /\(BM25 over title, text; analyser english, k1 0\.9, b 0\.4\)/,
+  );
+  const hits = async (...more: string[]): Promise<Report['hits']> =>
+    jsonOf<Report>(await runTrawl(['search', out, 'Danube', '--mode', 'bm25', '--json', ...more])).hits;
+  const best = await hits();
+  assert.equal(best[0]!.document.id, 's-0082');
+  assert.deepEqual(await hits('--bm25-weights', 'title=1, text=1', '--tie-breaker', '0'), best);
+  assert.ok((await hits('--tie-breaker', '1'))[0]!.score > best[0]!.score);
+  const [title, text] = [await hits('--bm25-weights', 'text=0'), await hits('--bm25-weights', 'title=0')];
+  assert.equal(best[0]!.score, Math.max(title[0]!.score, text[0]!.score));
+  const refused = await runTrawl(['search', index, 'Danube', '--mode', 'bm25', '--bm25-weights', 'title=2']);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /one field, contents.*--bm25-fields title,text/s);
+
+  const unchanged = ['index', SAMPLE_PASSAGES, '--out', out, '--if-changed', '--json', '--bm25'];
+  const isBuilt = async (...more: string[]): Promise<boolean> =>
+    jsonOf<{ built: boolean }>(await runTrawl([...unchanged, ...more])).built;
+  assert.equal(await isBuilt('--bm25-fields', 'title,text'), false);
+  assert.match(
+    (await runTrawl(['index', SAMPLE_PASSAGES, '--out', join(home, 'x'), ...fields, '--plan'])).stdout,
+    /inverted index +\d/,
+  );
+  for (const args of [
+    ['remove', out, 's-0082'],
+    ['verify', out, '--quiet'],
+    ['export', out, '--corpus', join(home, 'corpus.jsonl')],
+    ['optimize', out, '--compact'],
+    ['verify', out, '--quiet'],
+  ]) {
+    const { code, stderr } = await runTrawl(args);
+    assert.equal(code, 0, `${args[0]}: ${stderr}`);
+  }
+  assert.ok(!(await hits('--k', '300')).some(({ document }) => document.id === 's-0082'));
+  const again = await runTrawl(['optimize', out, '--bm25']);
+  assert.match(again.stdout, /inverted indexes made for 1 shard/);
+  assert.match((await runTrawl(['inspect', out])).stdout, /BM25 over contents;/);
+});
+
+test('a corpus without titles cannot have two fields', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const corpus = join(home, 'c.jsonl');
+  writeFileSync(corpus, '{"id":"a","text":"some words"}\n{"id":"b","contents":"one line"}\n');
+  const args = ['index', corpus, '--out', join(home, 'ix'), '--bm25', '--bm25-fields', 'title,text'];
+  const { code, stderr } = await runTrawl(args);
+  assert.notEqual(code, 0);
+  assert.match(stderr, /no passage has a title\. A title is the column title.*Use --bm25-fields contents/s);
 });

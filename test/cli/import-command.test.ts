@@ -130,8 +130,14 @@ test('missing options and options that exclude each other are usage errors', asy
     const changed = await runTrawl(['import', vectors, ...MODEL, '--out', 'x', '--overwrite', option]);
     assert.match(changed.stderr, new RegExp(`Unknown option ${option}`));
   }
-  const unused = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'x', '--metric', 'l2']);
-  assert.match(unused.stderr, /--metric is only for vectors from files \(--from-embeddings\)/);
+  for (const [option, value] of [
+    ['--metric', 'l2'],
+    ['--check-model', '0'],
+  ] as const) {
+    const { code, stderr } = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'x', option, value]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, new RegExp(`${option} is only for vectors from files \\(--from-embeddings\\)`));
+  }
   const both = ['index', SAMPLE_PASSAGES, '--out', 'x', '--from-embeddings', vectors, '--if-changed'];
   assert.match((await runTrawl(both)).stderr, /Use --overwrite with --from-embeddings/);
 });

@@ -152,8 +152,34 @@ test('an update reads TSV with the options of the build, packed or not', async (
   const { kept, added, removed } = jsonOf<Record<string, number>>(first);
   assert.deepEqual([kept, added, removed], [17, 1, 3]);
   const again = await runTrawl(['index', 'b.tsv.gz', '--out', 'ix', '--update', '--plan', '--json'], { cwd: at });
-  assert.deepEqual(jsonOf<{ update: object }>(again).update, { kept: 18, restored: 0, added: 0, removed: 0, rows: 21 });
+  const update = { kept: 18, restored: 0, added: 0, removed: 0, rows: 21, rowsAfter: 21 };
+  assert.deepEqual(jsonOf<{ update: object }>(again).update, update);
 });
+
+for (const updated of [false, true]) {
+  const name = `the options of ${updated ? 'an update' : 'the build'} also read the TSV of an update after rows were deleted and dropped`;
+  test(name, { skip: noEngine }, async (t) => {
+    const at = await tempFolder(t);
+    const lines = Array.from({ length: 20 }, (_, i) => `${i}\tpassage ${i} of some words\n`);
+    writeFileSync(join(at, 'a.tsv'), lines.join(''));
+    writeFileSync(join(at, 'b.tsv'), lines.slice(1).join(''));
+    const layout = ['--tsv-layout', 'r1-searcher'];
+    for (const args of [
+      ['index', 'a.tsv', '--out', 'ix', ...(updated ? [] : [...layout, '--tsv-id-type', 'string']), '--quiet'],
+      ...(updated
+        ? [['index', 'b.tsv', '--out', 'ix', '--update', ...layout, '--tsv-id-type', 'string', '--quiet']]
+        : []),
+      ['remove', 'ix', '19'],
+      ['optimize', 'ix', '--compact'],
+    ]) {
+      const { code, stderr } = await runTrawl(args, { cwd: at });
+      assert.equal(code, 0, stderr);
+    }
+    const plan = await runTrawl(['index', 'b.tsv', '--out', 'ix', '--update', '--plan', '--json'], { cwd: at });
+    const { kept, added } = jsonOf<{ update: Record<string, number> }>(plan).update;
+    assert.deepEqual([kept, added], [18, 1], plan.stderr);
+  });
+}
 
 test('optimize --compact drops the deleted rows', { skip: noEngine }, async (t) => {
   const index = await copyOfIndex(t);
@@ -173,7 +199,7 @@ test('--plan says what an update would do, and changes nothing', async (t) => {
   assert.match(stdout, /ix: 24 passages to keep, 3 to embed in 1 new shard, 6 to delete; 33 rows afterwards\n/);
   type Plan = { update: object; rows: number; bytes: { vectors: number } };
   const plan = jsonOf<Plan>(await update(index, '--plan', '--json'));
-  assert.deepEqual(plan.update, { kept: 24, restored: 0, added: 3, removed: 6, rows: 33 });
+  assert.deepEqual(plan.update, { kept: 24, restored: 0, added: 3, removed: 6, rowsAfter: 33, rows: 33 });
   assert.deepEqual([plan.rows, plan.bytes.vectors], [3, 45 + 3 * 256 * 4]);
   assert.equal(readFileSync(join(index, 'manifest.json'), 'utf8'), manifest);
   assert.equal(existsSync(`${index}.partial`), false);
@@ -185,10 +211,10 @@ test('trawl remove takes ids from the command line or a file, and reports ids wi
   assert.equal(some.code, 0);
   assert.match(some.stderr, /ix: 1 passage deleted\n {2}29 passages .*\n {2}1 id without a passage: "p99"\n/);
   writeFileSync(join(folder, 'ids.txt'), 'p4\r\np3\n\np5');
-  const { removed, unknownIds, rows, removedRows } = jsonOf<Record<string, unknown>>(
+  const { removed, unknownIds, rows, deletedRows, removedRows } = jsonOf<Record<string, unknown>>(
     await runTrawl(['remove', index, '--ids', 'ids.txt', '--json'], { cwd: folder }),
   );
-  assert.deepEqual([removed, unknownIds, rows, removedRows], [2, 1, 30, 3]);
+  assert.deepEqual([removed, unknownIds, rows, deletedRows, removedRows], [2, 1, 30, 3, 3]);
   const hits = jsonOf<{ hits: { document: Row }[] }>(
     await runTrawl(['search', index, OLD[4]!.text, '--k', '100', '--json']),
   );

@@ -91,7 +91,7 @@ for (const [metric, fourcc, stored] of [
     const matrix = readNpy(path('a.npy'));
     assert.deepEqual([matrix.rows, matrix.columns, matrix.values], [TINY_ROWS, TINY_DIMENSION, tinyRows()]);
     assert.equal((readFileSync(path('a.npy')).readUInt16LE(8) + 10) % 64, 0);
-    assert.deepEqual([summary.rows, summary.removedRows, summary.dtype], [TINY_ROWS, 1, 'float32']);
+    assert.deepEqual([summary.rows, summary.deletedRows, summary.dtype], [TINY_ROWS, 1, 'float32']);
     for (const file of summary.files) {
       assert.deepEqual([file.bytes, file.sha256], [readFileSync(file.path).length, sha256Of(readFileSync(file.path))]);
     }
@@ -141,7 +141,7 @@ test('--drop-removed leaves deleted rows out of every file, and --row-numbers li
     parquet: 'p.parquet',
   };
   const { summary, path } = await exportTiny(t, names, { dropRemoved: true });
-  assert.deepEqual([summary.rows, summary.removedRows], [TINY_ROWS - 1, 1]);
+  assert.deepEqual([summary.rows, summary.deletedRows], [TINY_ROWS - 1, 1]);
   const bytes = readFileSync(path('a.index'));
   assert.equal(decodeFlatHeader(bytes, 'a.index', bytes.length).rows, TINY_ROWS - 1);
   assert.deepEqual(floatsOf(bytes, 45), keptRows());
@@ -353,6 +353,7 @@ test('trawl export prints the files it wrote, the metric, deleted rows and rows 
     dimension: TINY_DIMENSION,
     metric: 'cosine',
     dtype: 'float32',
+    deletedRows: 1,
     removedRows: 1,
     rowsWithoutId: null,
   });

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 
 /**
  * A library that is loaded with LD_PRELOAD and intercepts the C library's calls that change files. It counts the calls named
- * in FAULT_CALLS (default: all) on files whose path begins with FAULT_UNDER and contains FAULT_FILE. At call FAULT_AT it kills
- * the process (FAULT_DO=kill), or makes this and all later calls fail with an errno (FAULT_DO=5). A process that exits
- * normally writes the count to FAULT_COUNT.
+ * in FAULT_CALLS (default: all but read) on files whose path begins with FAULT_UNDER and contains FAULT_FILE. At call FAULT_AT
+ * it kills the process (FAULT_DO=kill), sends it SIGTERM (FAULT_DO=term), or makes this and all later calls fail with an errno
+ * (FAULT_DO=5). A process that exits normally writes the count to FAULT_COUNT.
  */
 const SOURCE = String.raw`
 #define _GNU_SOURCE
@@ -29,10 +29,14 @@ static int fault(const char *name, const char *path) {
   if (under == NULL || path == NULL || strncmp(path, under, strlen(under)) != 0) return 0;
   const char *file = getenv("FAULT_FILE");
   if (file != NULL && strstr(path, file) == NULL) return 0;
-  if (names != NULL && strstr(names, name) == NULL) return 0;
+  if (names == NULL ? strcmp(name, "read") == 0 : strstr(names, name) == NULL) return 0;
   const long n = atomic_fetch_add(&calls, 1) + 1;
   if (at == NULL || what == NULL || n < atol(at)) return 0;
   if (strcmp(what, "kill") == 0) kill(getpid(), SIGKILL);
+  if (strcmp(what, "term") == 0) {
+    if (n == atol(at)) kill(getpid(), SIGTERM);
+    return 0;
+  }
   return atoi(what);
 }
 
@@ -61,6 +65,8 @@ __attribute__((destructor)) static void report(void) {
 FD(ssize_t, write, "write", (int fd, const void *b, size_t n), (fd, b, n), int, const void *, size_t)
 FD(ssize_t, pwrite, "write", (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), int, const void *, size_t, off_t)
 FD(ssize_t, pwrite64, "write", (int fd, const void *b, size_t n, off64_t o), (fd, b, n, o), int, const void *, size_t, off64_t)
+FD(ssize_t, pread, "read", (int fd, void *b, size_t n, off_t o), (fd, b, n, o), int, void *, size_t, off_t)
+FD(ssize_t, pread64, "read", (int fd, void *b, size_t n, off64_t o), (fd, b, n, o), int, void *, size_t, off64_t)
 FD(int, fsync, "sync", (int fd), (fd), int)
 FD(int, fdatasync, "sync", (int fd), (fd), int)
 FD(int, ftruncate, "truncate", (int fd, off_t n), (fd, n), int, off_t)
@@ -88,12 +94,12 @@ interface Fault {
   readonly under: string;
   /** Only files whose path contains this. Default: all. */
   readonly file?: string | undefined;
-  /** Calls, separated by commas: write, sync, truncate, rename, unlink, mkdir. Default: all. */
+  /** Calls, separated by commas: read, write, sync, truncate, rename, unlink, mkdir. Default: all but read. */
   readonly calls?: string | undefined;
   /** The call at which the fault begins, from 1. Without it calls are only counted. */
   readonly at?: number;
-  /** An errno, or `kill` to kill the process. */
-  readonly do?: number | 'kill';
+  /** An errno, `kill` to kill the process, or `term` to send it SIGTERM. */
+  readonly do?: number | 'kill' | 'term';
   /** File to which the number of calls is written. */
   readonly count?: string;
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import Value from 'typebox/value';
-import { SERVE_OPTIONS } from '../../cli/serve/serve-options.ts';
-import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
+import { DIALECT_PATHS, DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo } from './build.ts';
 
@@ -84,7 +83,7 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
   for (const dialects of [['zero'], ['research'], ['search-r1-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
-      message: /Expected one of rllm, skyrl, stepsearch, asearcher, rllm-legacy, zerosearch, search-r1/,
+      message: new RegExp(`Expected one of ${NAMEABLE_DIALECTS.join(', ')}\\.`),
     });
   }
   assert.throws(() => build(t, new FakeRetriever(), { dialects: ['rllm', 'rllm'] }), {
@@ -102,9 +101,14 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
   ]);
 });
 
-test('the help of --dialect lists every dialect that can be preferred', () => {
-  const [, list] = /several dialects: (.*?)\. /.exec(SERVE_OPTIONS.dialect.help) ?? [];
-  assert.deepEqual(list?.split(/, | or /).sort(), [...NAMEABLE_DIALECTS].sort());
+test('on a shared path, only the last dialect claims every body, unless it must be named', () => {
+  for (const path of DIALECT_PATHS) {
+    const tried = DIALECTS.filter((dialect) => dialect.path === path && !dialect.onlyIfNamed);
+    for (const body of [{}, [], null, { topk: 1 }]) {
+      const claiming = tried.filter((dialect) => dialect.claims(body, false));
+      assert.deepEqual(claiming, tried.slice(-1), `${path} ${JSON.stringify(body)}`);
+    }
+  }
 });
 
 test('a preferred search-r1 leaves the other dialects their requests', async (t) => {

@@ -14,11 +14,13 @@ const folder = await fileFolder();
 const both = join(folder, 'both');
 const dense = join(folder, 'dense');
 const words = join(folder, 'words');
+const fields = join(folder, 'fields');
 before(async () => {
   if (!loaded.ok) return;
   await runTrawl(['index', SAMPLE_PASSAGES, '--out', both, '--bm25', '--model', 'token-average-256', '--quiet']);
   await runTrawl(['index', SAMPLE_PASSAGES, '--out', dense, '--quiet']);
   await runTrawl(['index', SAMPLE_PASSAGES, '--out', words, '--bm25', '--quiet']);
+  await runTrawl(['index', SAMPLE_PASSAGES, '--out', fields, '--bm25', '--bm25-fields', 'title,text', '--quiet']);
 });
 
 const VIENNA = 'Which river flows through Vienna?';
@@ -181,4 +183,68 @@ test('an index of words is served with all routes', { skip }, async () => {
   } finally {
     await retriever.close();
   }
+});
+
+test('an index with title and text apart ranks by the best field, with weights from the request', {
+  skip,
+}, async () => {
+  const search = { queries: ['Vienna Danube'], k: 300, documents: true };
+  await served(
+    fields,
+    async (post) => {
+      const scores = async (bm25?: object): Promise<Map<string, number>> => {
+        const { status, body } = await post('/v1/search', { ...search, bm25 });
+        assert.equal(status, 200, JSON.stringify(body));
+        return new Map(body.results[0]!.hits.map(({ id, score }) => [id, score]));
+      };
+      const [title, text] = [await scores({ weights: { text: 0 } }), await scores({ weights: { title: 0 } })];
+      const best = await scores();
+      assert.ok(title.size > 0 && text.size > title.size);
+      for (const [id, score] of best) assert.equal(score, Math.max(title.get(id) ?? 0, text.get(id) ?? 0), id);
+      assert.deepEqual(await scores({ weights: {} }), best);
+      assert.deepEqual(await scores({ tieBreaker: 0 }), best);
+      const tied = await scores({ tieBreaker: 0.5 });
+      assert.ok([...tied].some(([id, score]) => score > best.get(id)!));
+      const doubled = await scores({ weights: { title: 2, text: 2 } });
+      for (const [id, score] of doubled) assert.equal(score, 2 * best.get(id)!, id);
+      assert.notDeepEqual(await scores({ weights: { title: 3 } }), best);
+      for (const bm25 of [
+        { weights: { contents: 1 } },
+        { weights: { title: -1 } },
+        { weights: [1, 2] },
+        { weights: { title: 0, text: 0 } },
+        { tieBreaker: 2 },
+      ]) {
+        const { status, body } = await post('/v1/search', { ...search, bm25 });
+        assert.equal(status, 422, JSON.stringify(bm25));
+        assert.match(JSON.stringify(body), /INVALID_REQUEST/);
+      }
+      const { result } = (await post('/retrieve', { queries: ['Danube'], topk: 1, return_scores: true })).body;
+      assert.equal(result[0]![0]!.document.id, 's-0082', 'every dialect searches both fields');
+    },
+    { answerCache: new AnswerCache(1e6) },
+  );
+  await served(words, async (post) => {
+    const { status, body } = await post('/v1/search', { ...search, bm25: { weights: { title: 2 } } });
+    assert.ok(status >= 400 && status !== 500, `${status}`);
+    assert.match(JSON.stringify(body), /NOT_SUPPORTED.*--bm25-fields title,text/);
+  });
+});
+
+test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {
+  const facts = async (index: string): Promise<unknown[]> => {
+    const retriever = await openRetriever(index, { modes: index === dense ? ['dense'] : ['bm25'] });
+    try {
+      const app = buildApp(retriever);
+      const { indexes } = (await app.inject({ url: '/v1/indexes' })).json();
+      const ready = (await app.inject({ url: '/readyz' })).json();
+      return [indexes[0].bm25, ready.bm25_fields];
+    } finally {
+      await retriever.close();
+    }
+  };
+  const settings = { analyser: 'english', k1: 0.9, b: 0.4 };
+  assert.deepEqual(await facts(fields), [{ fields: ['title', 'text'], ...settings }, ['title', 'text']]);
+  assert.deepEqual(await facts(words), [{ fields: ['contents'], ...settings }, ['contents']]);
+  assert.deepEqual(await facts(dense), [null, null]);
 });

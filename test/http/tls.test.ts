@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { connect, type Server } from 'node:tls';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/connections/listen.ts';
-import type { TlsFiles } from '../../src/http/server-config.ts';
+import type { TlsPem } from '../../src/http/server-config.ts';
 import { makeCertificate, withoutOpenssl } from '../helpers/certificate.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -15,14 +15,14 @@ import { eventually } from './build.ts';
 
 const skip = withoutOpenssl();
 
-async function certificate(t: TestContext): Promise<TlsFiles> {
+async function certificate(t: TestContext): Promise<TlsPem> {
   const { cert, key } = makeCertificate(await tempFolder(t));
   return { cert, key };
 }
 
 async function serveTls(
   t: TestContext,
-  tls: TlsFiles,
+  tls: TlsPem,
 ): Promise<{ port: number; url: string; server: Server; close: () => Promise<void> }> {
   const app = buildApp(new FakeRetriever(), { tls });
   t.after(() => {

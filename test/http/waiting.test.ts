@@ -302,6 +302,36 @@ test('a listener with load shedding refuses requests that would wait too long, a
   assert.equal((await post(waiting, { queries: ['a'] })).status, 200);
 });
 
+test('load shedding counts only the queues that a request joins', async (t) => {
+  let [encoderMs, searchMs] = [0, 0];
+  const statistics = () => ({
+    ...NO_STATISTICS,
+    encoder: { ...NO_STATISTICS.encoder, expectedWaitMs: encoderMs },
+    search: { ...NO_STATISTICS.search, expectedWaitMs: searchMs },
+  });
+  const retriever = new FakeRetriever({ statistics });
+  Object.assign(retriever, { info: { ...retriever.info, modes: ['dense', 'bm25'] } });
+  const app = build(t, retriever, { shedAfterMs: 1_000 });
+  const bm25ByDefault = build(t, retriever, { shedAfterMs: 1_000, mode: 'bm25' });
+  const embedding = { input: 'a', model: retriever.info.model!.name };
+  const statuses = async (): Promise<number[]> =>
+    Promise.all([
+      postTo(app, '/v1/search', { queries: ['a'] }),
+      postTo(app, '/v1/search', { queries: ['a'], mode: 'bm25' }),
+      post(bm25ByDefault, { queries: ['a'] }),
+      postTo(app, '/v1/embeddings', embedding),
+    ]).then((replies) => replies.map(({ status }) => status));
+  [encoderMs, searchMs] = [600, 600];
+  assert.deepEqual(await statuses(), [503, 200, 200, 200]);
+  [encoderMs, searchMs] = [0, 5_000];
+  assert.deepEqual(await statuses(), [503, 200, 200, 200]);
+  [encoderMs, searchMs] = [5_000, 0];
+  assert.deepEqual(await statuses(), [503, 200, 200, 503]);
+  // Without a mode in the request, the index decides.
+  Object.assign(retriever, { info: { ...retriever.info, modes: ['bm25', 'dense'] } });
+  assert.equal((await post(app, { queries: ['a'] })).status, 200);
+});
+
 test('the expected wait grows with the queue', async (t) => {
   const { retriever } = await openParts(t);
   const controller = new AbortController();

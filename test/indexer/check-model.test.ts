@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
-import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
 import { importedMiniLm } from '../helpers/minilm.ts';
 import { withoutMiniLm } from '../helpers/peers.ts';
 import { sharedData, withoutSharedData } from '../helpers/shared-data.ts';
@@ -42,7 +42,7 @@ async function importMadeWith(
   const encoder = await openEncoder(model);
   t.after(() => encoder.close());
   const notes: string[] = [];
-  const set = openEmbeddings([path], { dimension: encoder.dimension });
+  const set = openVectorFiles([path], { dimension: encoder.dimension });
   const check = { rows: 12, reopen: (overrides: ModelOverrides) => openEncoder(model, { overrides }) };
   await build({
     corpus,

@@ -8,7 +8,7 @@ import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { checkFits } from '../../indexer/vectors/precomputed-vectors.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { fileBytes, writeVectors } from '../vector-files/vector-files.ts';
@@ -37,7 +37,7 @@ async function adoptedIndex(t: TestContext): Promise<{ out: string; files: strin
   const cut = HEADER_BYTES + 5_000 * ROW_BYTES + 6;
   const files = writeVectors(folder, 'emb', Buffer.from(fileBytes('npy', values, DIMENSION)), [cut]);
   const encoder = new FakeTextEncoder({ model: { dimension: DIMENSION, normalize: false } });
-  const set = openEmbeddings(files, { dimension: DIMENSION, dtype: 'float32' });
+  const set = openVectorFiles(files, { dimension: DIMENSION, dtype: 'float32' });
   const vectors = { set, use: 'adopt' as const, metric: checkFits(set, encoder.identity, undefined) };
   const out = join(folder, 'index');
   await build({ corpus, out, encoder, vectors, kernel });

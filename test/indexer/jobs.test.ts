@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { BuildLock } from '../../indexer/building/build-lock.ts';
+import { corpusDiffers, modelDiffers, vectorsDiffer } from '../../indexer/building/build-settings.ts';
 import { buildShardJob, type JobSummary } from '../../indexer/building/build-shard-job.ts';
 import { mergeIndex } from '../../indexer/building/merge-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
@@ -219,12 +220,18 @@ test('a shard of another corpus, model, template or option is named with what di
   await job(0, 2, { corpus, out });
   const [changed] = writeCorpus(join(folder, 'other'), { 'c.jsonl': ROWS.toReversed() });
   const others: readonly [Partial<Build>, RegExp][] = [
-    [{ corpus: [changed!] }, /c\.jsonl: its content has changed/],
-    [{ corpus: [...corpus, ...corpus] }, /corpus: 1 files, now 2/],
-    [{ encoder: new FakeTextEncoder({ model: { sha256: 'e'.repeat(64) } }) }, /model sha256: "0+", now "e+"/],
-    [{ encoder: new FakeTextEncoder({ model: { pooling: 'cls' } }) }, /model pooling: "mean", now "cls"/],
+    [{ corpus: [changed!] }, /c\.jsonl: its content differs/],
+    [{ corpus: [...corpus, ...corpus] }, /corpus: 2 files here, 1 files in shard-00000/],
+    [
+      { encoder: new FakeTextEncoder({ model: { sha256: 'e'.repeat(64) } }) },
+      /model sha256: "e+" here, "0+" in shard-00000/,
+    ],
+    [
+      { encoder: new FakeTextEncoder({ model: { pooling: 'cls' } }) },
+      /model pooling: "cls" here, "mean" in shard-00000/,
+    ],
     [{ passageTemplate: '{contents} ' }, /passage template/],
-    [{ corpusOptions: { skipBadLines: true } }, /option skipBadLines: false, now true/],
+    [{ corpusOptions: { skipBadLines: true } }, /option skipBadLines: true here, false in shard-00000/],
   ];
   for (const [other, reason] of others) {
     await job(1, 2, { corpus, out, ...other });
@@ -232,7 +239,19 @@ test('a shard of another corpus, model, template or option is named with what di
     rmSync(join(`${out}.partial`, 'shard-00001'), { recursive: true });
   }
   await job(1, 3, { corpus, out });
-  await assert.rejects(mergeIndex(out, OPTIONS), trawlError('SHARDS_DIFFER', /number of shards: 2, now 3/));
+  await assert.rejects(
+    mergeIndex(out, OPTIONS),
+    trawlError('SHARDS_DIFFER', /number of shards: 3 here, 2 in shard-00000/),
+  );
+});
+
+test('settings that only one of two builds has are named on both sides', () => {
+  const { identity } = new FakeTextEncoder();
+  assert.deepEqual(modelDiffers(identity, null), [`model: ${identity.name}, now none`]);
+  assert.deepEqual(modelDiffers(null, identity), [`model: none, now ${identity.name}`]);
+  assert.deepEqual(modelDiffers(null, null), []);
+  assert.deepEqual(vectorsDiffer(undefined, {}), ['vectors: embedded, now from files']);
+  assert.deepEqual(corpusDiffers([], null), ['corpus: files, now a pipe']);
 });
 
 test('shards that were moved into one folder are merged there', async (t) => {
@@ -329,7 +348,7 @@ test('a build with another corpus, model or option is not resumed, and the error
     'c.jsonl': ROWS.map((row, i) => (i === 500 ? { ...row, contents: row.contents.replace('p', 'q') } : row)),
   });
   const others: readonly [Partial<Build>, RegExp][] = [
-    [{ corpus: [changed!] }, new RegExp(`${basename(changed!)}: its content has changed`)],
+    [{ corpus: [changed!] }, new RegExp(`${basename(changed!)}: its content differs`)],
     [
       { encoder: new FakeTextEncoder({ model: { maxTokens: { query: 32, passage: 17 } } }) },
       /model maxTokens: \{.*16\}, now \{.*17\}/,

@@ -114,8 +114,14 @@ test('shards whose inverted indexes were made with other settings are not merged
     });
   await job(0, BM25);
   await job(1, { ...BM25, analyser: 'standard' });
-  const merging = mergeIndex(out, { overwrite: false, uniqueIds: false });
-  await assert.rejects(merging, trawlError('SHARDS_DIFFER', /BM25 analyser: "english", now "standard"/));
+  const merging = (): Promise<unknown> => mergeIndex(out, { overwrite: false, uniqueIds: false });
+  await assert.rejects(
+    merging(),
+    trawlError('SHARDS_DIFFER', /BM25 analyser: "standard" here, "english" in shard-00000/),
+  );
+  rmSync(join(`${out}.partial`, 'shard-00001'), { recursive: true });
+  await job(1, undefined);
+  await assert.rejects(merging(), trawlError('SHARDS_DIFFER', /BM25: without --bm25 here, with --bm25 in shard-00000/));
 });
 
 test('updates, removals and compactions leave the scores of a fresh build', { skip }, async (t) => {

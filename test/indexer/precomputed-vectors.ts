@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { checkFits, type PrecomputedVectors } from '../../indexer/vectors/precomputed-vectors.ts';
 import type { Metric } from '../../src/metric.ts';
-import { openEmbeddings } from '../../vector-files/open-embeddings.ts';
+import { openVectorFiles } from '../../vector-files/open-vector-files.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { type FileType, fileBytes, writeVectors } from '../vector-files/vector-files.ts';
 import { writeCorpus } from './build.ts';
@@ -39,7 +39,7 @@ export function precomputed(
   { fileType = 'faiss', metric, ...more }: { fileType?: FileType; metric?: Metric } & Partial<PrecomputedVectors> = {},
 ): PrecomputedVectors {
   const dtype = fileType.endsWith('fp16') ? 'float16' : 'float32';
-  const set = openEmbeddings(paths, { dimension: DIMENSION, dtype });
+  const set = openVectorFiles(paths, { dimension: DIMENSION, dtype });
   return { set, use, metric: checkFits(set, encoder.identity, metric), ...more };
 }
 

@@ -38,7 +38,8 @@ test('all passages with an id are deleted, the integer 12 and "12" alike, and un
     [5],
   );
   assert.deepEqual([manifest.rows, manifest.tombstones?.rows, manifest.corpus.duplicateIds], [7, 6, 0]);
-  assert.deepEqual(manifest.lastUpdate, { kind: 'remove', before: before.generation, reading: null });
+  const reading = { format: null, tsvLayout: 'auto', tsvIdType: 'auto', skipBadLines: false };
+  assert.deepEqual(manifest.lastUpdate, { kind: 'remove', before: before.generation, reading });
   assert.deepEqual(manifest.shards, before.shards);
   assert.notEqual(manifest.generation, before.generation);
   assert.deepEqual(await indexProblems(out), []);

@@ -5,8 +5,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { currentIndex } from '../../indexer/building/is-current.ts';
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
+import { planShards } from '../../indexer/update/plan-shards.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { placesOf } from '../../indexer/update/update-places.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
@@ -158,7 +158,7 @@ test('new passages are distributed evenly, each to one shard, however far apart 
     fc.property(cases, ([isNew, shardRows]) => {
       const added = new RowBitmap(isNew.length);
       for (const [position, yes] of isNew.entries()) if (yes) added.add(position);
-      const places = placesOf(added, shardRows, (shard) => `${shard}`);
+      const places = planShards(added, shardRows, (shard) => `${shard}`);
       const within = places.map(({ first, end }) =>
         [...added].filter((position) => position >= first && position < end),
       );

@@ -7,8 +7,9 @@ import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
 import { analyser } from '../../src/lexical-index/analysis/analysers.ts';
+import type { LexicalQuery } from '../../src/lexical-index/lexical-query.ts';
 import { SNOWBALL_ANALYSERS, type SnowballAnalyser, STEMMER } from '../../src/lexical-index/lexical-settings.ts';
-import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import { openLexicalFields, openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
 import { StemmedIndex } from '../../src/lexical-index/stemmed-index.ts';
 import { engineTexts } from '../../src/lexical-index/stemmed-texts.ts';
@@ -121,6 +122,42 @@ test('the native engine and the reference give the same hits and explanations', 
     explained[0]!.map(({ term }) => term),
     ['haus', 'buch'],
   );
+});
+
+test('texts anywhere in a query tree are stemmed, in every field', { skip }, async (t) => {
+  const rows = [
+    { id: 'a', contents: '"Bücher"\nHäuser am Fluss' },
+    { id: 'b', contents: '"Haus"\nEin Buch über Straßen' },
+    { id: 'c', contents: '"Berg"\nDie Wälder' },
+  ];
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  const bm25 = bm25Settings({ analyser: 'german', k1: 0.9, b: 0.4, fields: ['title', 'text'] });
+  await build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out, kernel, encoder: undefined, bm25 });
+  assert.deepEqual((await found(out, 'Häusern')).sort(), ['a', 'b']);
+  const fields = openLexicalFields(openIndexDirectory(out).lexical);
+  t.after(() => fields.close());
+  const match = (field: 'title' | 'text', text: string) => ({ type: 'match', field, text }) as const;
+  const trees: readonly LexicalQuery[] = [
+    { type: 'bool', must: [match('text', 'HÄUSERN')], should: [match('title', 'Buches')] },
+    {
+      type: 'bool',
+      must: [{ type: 'match-all' }],
+      mustNot: [match('title', 'Hauses')],
+      filter: [match('text', 'Walde')],
+    },
+    { type: 'dis-max', queries: [match('title', 'Buch'), { type: 'constant-score', query: match('text', 'Büchern') }] },
+    { type: 'term', field: 'title', term: 'buch' },
+    { type: 'term', field: 'title', term: 'Bücher' },
+  ];
+  const hits = lexicalHits(await fields.search({ queries: trees, k: 5 }));
+  assert.deepEqual(
+    hits.map((list) => list.map(({ row }) => row).sort()),
+    [[0], [2], [0, 1], [0], []],
+  );
+  let deep: LexicalQuery = match('text', 'x');
+  for (let i = 0; i < 50_000; i++) deep = { type: 'constant-score', query: deep };
+  await assert.rejects(fields.search({ queries: [deep], k: 1 }), /nested at most/);
 });
 
 test('an index made with other stemmers is refused by search, update and verify, and optimize makes it again', {

@@ -12,6 +12,7 @@
 #include "inversion.hpp"
 #include "lexical_writer.hpp"
 #include "mapped_file.hpp"
+#include "section_checksum.hpp"
 #include "trawl/error.hpp"
 #include "varint.hpp"
 
@@ -37,11 +38,24 @@ void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
   ::close(fd);
 }
 
-// Reads a run term by term.
+uint64_t checksum_of(const std::vector<uint8_t>& bytes) {
+  SectionChecksum checksum;
+  checksum.add(bytes.data(), bytes.size());
+  return checksum.finish();
+}
+
+// A temporary file with the sorted terms of a part.
+struct Run {
+  std::string path;
+  uint64_t checksum = 0;
+};
+
+// Reads a run term by term. Compares its checksum at its end, so a damaged run causes an error, never a wrong index.
 class RunReader {
  public:
-  explicit RunReader(const std::string& path)
-      : path_(path), file_(MappedFile::open(path, 0, -1)), at_(file_->data()), end_(at_ + file_->bytes()) {
+  RunReader(const Run& run, uint64_t rows)
+      : path_(run.path), expected_(run.checksum), rows_(rows), file_(MappedFile::open(path_, 0, -1)),
+        at_(file_->data()), summed_(at_), end_(at_ + file_->bytes()) {
     file_->advise(MappedFile::Pattern::kSequential);
     next();
   }
@@ -52,10 +66,13 @@ class RunReader {
   // Appends the term's postings and moves to the next term.
   void take_postings(std::vector<Posting>& postings) {
     const uint64_t count = read();
-    int64_t row = -1;
+    if (count == 0) damaged();
+    uint64_t next_row = 0;
     for (uint64_t i = 0; i < count; i++) {
-      row += static_cast<int64_t>(read()) + 1;
-      postings.push_back({static_cast<uint32_t>(row), static_cast<uint32_t>(read() + 1)});
+      const uint64_t gap = read();
+      if (gap >= rows_ - next_row) damaged();
+      next_row += gap + 1;
+      postings.push_back({static_cast<uint32_t>(next_row - 1), static_cast<uint32_t>(read() + 1)});
     }
     next();
   }
@@ -63,7 +80,14 @@ class RunReader {
  private:
   void next() {
     done_ = at_ == end_;
-    if (done_) return;
+    if (done_ || at_ - summed_ >= kSummedBytes) {
+      checksum_.add(summed_, static_cast<size_t>(at_ - summed_));
+      summed_ = at_;
+    }
+    if (done_) {
+      if (checksum_.finish() != expected_) damaged();
+      return;
+    }
     const uint64_t size = read();
     if (size > static_cast<uint64_t>(end_ - at_)) damaged();
     term_ = {reinterpret_cast<const char*>(at_), static_cast<size_t>(size)};
@@ -76,11 +100,19 @@ class RunReader {
     return value;
   }
 
-  [[noreturn]] void damaged() const { throw Error(ErrorCode::kBadFile, path_ + ": the run was changed while it was merged"); }
+  [[noreturn]] void damaged() const {
+    throw Error(ErrorCode::kBadFile, path_ + ": this temporary file differs from what was written to it. Check the disk, and run "
+                                             "the same command again.");
+  }
 
+  static constexpr int64_t kSummedBytes = 1 << 20;
   std::string path_;
+  uint64_t expected_;
+  uint64_t rows_;
+  SectionChecksum checksum_;
   std::shared_ptr<const MappedFile> file_;
   const uint8_t* at_;
+  const uint8_t* summed_;
   const uint8_t* end_;
   std::string_view term_;
   bool done_ = false;
@@ -103,13 +135,13 @@ struct LexicalBuilder::State {
   uint64_t rows = 0;
   uint64_t tokens = 0;
   std::vector<uint8_t> length_codes;
-  std::vector<std::string> runs;
+  std::vector<Run> runs;
 
   State(std::string path, Analyser analyser, ThreadPool& pool)
       : path(std::move(path)), analyser(analyser), pool(pool) {}
 
   ~State() {
-    for (const std::string& run : runs) std::remove(run.c_str());
+    for (const Run& run : runs) std::remove(run.path.c_str());
   }
 
   void check_cancel() const {
@@ -133,11 +165,12 @@ struct LexicalBuilder::State {
     check_cancel();
     const size_t first_run = runs.size();
     std::vector<Inversion> inversions(parts.size());
-    for (size_t i = 0; i < parts.size(); i++) runs.push_back(path + ".run-" + std::to_string(first_run + i));
+    for (size_t i = 0; i < parts.size(); i++) runs.push_back({path + ".run-" + std::to_string(first_run + i)});
     pool.run(static_cast<int64_t>(parts.size()), [&](int64_t i) {
       const Part& part = parts[i];
       inversions[i] = invert(analyser, part.texts.data(), part.ends.data(), part.ends.size(), part.first_row);
-      write_file(runs[first_run + i], inversions[i].run);
+      runs[first_run + i].checksum = checksum_of(inversions[i].run);
+      write_file(runs[first_run + i].path, inversions[i].run);
       inversions[i].run = {};
     });
     for (const Inversion& inversion : inversions) {
@@ -167,7 +200,7 @@ LexicalBuildSummary LexicalBuilder::finish(const std::atomic<bool>* cancel) {
   if (!state.parts.empty()) state.invert_parts();
   std::vector<RunReader> readers;
   readers.reserve(state.runs.size());
-  for (const std::string& run : state.runs) readers.emplace_back(run);
+  for (const Run& run : state.runs) readers.emplace_back(run, state.rows);
   // The smallest term comes first, and of equal terms the run with the smaller rows.
   const auto later = [&](size_t a, size_t b) {
     const int order = readers[a].term().compare(readers[b].term());

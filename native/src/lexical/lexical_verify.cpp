@@ -9,6 +9,7 @@
 #include "lexical_file.hpp"
 #include "posting_block.hpp"
 #include "section_checksum.hpp"
+#include "similarity.hpp"
 #include "trawl/error.hpp"
 
 namespace trawl::lexical {
@@ -22,8 +23,9 @@ uint64_t checksum_of(const uint8_t* data, uint64_t bytes) {
 
 std::string quoted(std::string_view term) { return "term \"" + std::string(term) + "\": "; }
 
-// Returns a message about the list's first problem; empty if there is none.
-std::string verify_list(const LexicalFile& file, std::string_view term, const TermPostings& postings) {
+// Returns a message about the list's first problem; empty if there is none. Adds the frequencies to the tokens of their rows.
+std::string verify_list(const LexicalFile& file, std::string_view term, const TermPostings& postings,
+                        std::vector<uint32_t>& row_tokens) {
   const uint32_t blocks = (postings.count + kBlockPostings - 1) / kBlockPostings;
   const uint8_t* const end = postings.list + postings.list_bytes;
   BoundPairs list_bounds = {};
@@ -49,6 +51,7 @@ std::string verify_list(const LexicalFile& file, std::string_view term, const Te
     for (uint32_t i = 0; i < count; i++) {
       const uint8_t code = file.length_codes()[rows[i]];
       if (code == 0) return quoted(term) + "row " + std::to_string(rows[i]) + " has a posting but no length";
+      row_tokens[rows[i]] += tfs[i];
       if (blocks == 1) continue;
       if (!dominates(head.bounds, tfs[i], code) || !dominates(list_bounds, tfs[i], code)) {
         return quoted(term) + "the bounds of block " + std::to_string(block) + " do not hold for row " + std::to_string(rows[i]);
@@ -85,15 +88,17 @@ std::string verify_lexical(const std::string& path, const std::atomic<bool>* can
   std::string problem;
   uint64_t postings = 0;
   uint64_t terms = 0;
+  std::vector<uint32_t> row_tokens(header.rows);  // the sum of the frequencies of each row's terms
   file->for_each_term([&](std::string_view term, const TermPostings& found) {
     if (terms % 1024 == 0 && cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
       throw Error(ErrorCode::kCancelled, "cancelled");
     }
     if (terms > 0 && term <= previous) problem = quoted(term) + "the terms are not sorted: it follows \"" + previous + "\"";
-    if (problem.empty() && found.count > 1) problem = verify_list(*file, term, found);
+    if (problem.empty() && found.count > 1) problem = verify_list(*file, term, found, row_tokens);
     if (problem.empty() && found.count == 1 && codes[found.row] == 0) {
       problem = quoted(term) + "row " + std::to_string(found.row) + " has a posting but no length";
     }
+    if (problem.empty() && found.count == 1) row_tokens[found.row] += found.tf;
     previous = term;
     postings += found.count;
     terms++;
@@ -102,6 +107,16 @@ std::string verify_lexical(const std::string& path, const std::atomic<bool>* can
   if (!problem.empty()) return problem;
   if (postings != header.postings) {
     return "it has " + std::to_string(postings) + " postings, but its header says " + std::to_string(header.postings);
+  }
+  uint64_t tokens = 0;
+  for (uint64_t row = 0; row < header.rows; row++) {
+    tokens += row_tokens[row];
+    if (length_code(row_tokens[row]) == codes[row]) continue;
+    return "the terms of row " + std::to_string(row) + " occur " + std::to_string(row_tokens[row]) +
+           " times, which differs from its length";
+  }
+  if (tokens != header.tokens) {
+    return "it has " + std::to_string(tokens) + " tokens, but its header says " + std::to_string(header.tokens);
   }
   return {};
 }

@@ -41,7 +41,7 @@ float PostingCursor::bound_of(const BoundPairs& pairs) const {
   for (const BoundPair& pair : pairs.of) {
     bound = std::max(bound, pair.tf == kUnboundedTf ? weight_ : score(pair.tf, pair.length_code));
   }
-#ifdef TRAWL_MUTATE_LOWER_BOUND
+#ifdef TRAWL_MUTATE_LOWER_BOUND  // a deliberate bug: `make test-mutations` fails if no test finds it
   bound = std::nextafter(bound, 0.0f);
 #endif
   return bound;
@@ -71,7 +71,7 @@ bool PostingCursor::may_have_rows_in(uint32_t begin, uint32_t end) {
 void PostingCursor::next_block() {
   previous_row_ = last_row();
   block_++;
-#ifdef TRAWL_MUTATE_LOSE_BLOCK
+#ifdef TRAWL_MUTATE_LOSE_BLOCK  // a deliberate bug, as above
   if (block_ == 3 && block_ < blocks_) previous_row_ = head(block_++).last_row;
 #endif
   is_decoded_ = false;

@@ -25,10 +25,12 @@ class PostingCursor {
   const float* all_scores() const { return blocks_ == 1 ? scores_ : nullptr; }
   uint32_t row_of_posting(uint32_t i) const { return rows_[i]; }  // while all_scores() is not null
 
-  // An upper bound of the scores in [begin, end); negative if the list has no row there. `begin` must not decrease between calls.
+  // An upper bound of the scores in [begin, end). Negative only if the list has no row there; in a list of several blocks it may
+  // be positive although the list has none. `begin` must not decrease between calls.
   float bound_in(uint32_t begin, uint32_t end);
 
-  // False if the list has no row in [begin, end). `begin` must not decrease between calls.
+  // False only if the list has no row in [begin, end); in a list of several blocks it may be true although the list has none.
+  // `begin` must not decrease between calls.
   bool may_have_rows_in(uint32_t begin, uint32_t end);
 
   // Decodes blocks and calls visit(rows, scores, count) for the postings in [begin, end), block by block.
@@ -83,7 +85,7 @@ class PostingCursor {
   uint32_t first_possible_row() const { return static_cast<uint32_t>(previous_row_ + 1); }
   void next_block();
   void skip_to(uint32_t row);   // to the first block that ends at or after the row
-  bool find(uint32_t row);      // sets at_ to the row's posting
+  bool find(uint32_t row);      // whether the list has the row; if so, sets at_ to its posting
   // Whether a list of one block, whose last row is at least `begin`, has a row in [begin, end).
   bool has_row_in(uint32_t begin, uint32_t end) {
     pass_rows_below(begin);

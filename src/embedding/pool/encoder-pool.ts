@@ -19,17 +19,17 @@ const CUDA_BATCH_TOKENS = 16_384;
 export interface EncoderPoolOptions {
   /** Its prefixes and token limits are ignored; each call has its own (`CallOptions`). */
   readonly model: ModelFolder;
-  /** Number of worker threads: at least 1 on the CPU, one per device on CUDA. */
+  /** Number of encoder threads: at least 1 on the CPU, one per device on CUDA. */
   readonly workers: number;
   /** The CUDA device of each thread; null (default) for the CPU. */
   readonly cudaDevices?: CudaDevices;
   /** See `OnnxSessionOptions`; default false. */
   readonly shareWeights?: boolean;
   /**
-   * Whether threads run the grouping trial before they are ready instead of with the first texts of equal length (`RunOptions`).
-   * For servers. Default: false.
+   * Whether threads run the grouping trial (`RunOptions`) before they are ready, so that no text of a server waits for it. Default:
+   * false, with the first texts of equal length.
    */
-  readonly longLived?: boolean;
+  readonly trialAtStart?: boolean;
   /** Tokens of a padded batch, padding included; null: texts run unpadded. Default: null on the CPU, 16,384 on CUDA. */
   readonly batchTokens?: number | null;
   /** The file that each thread runs; replaceable for tests. */
@@ -37,7 +37,7 @@ export interface EncoderPoolOptions {
 }
 
 /**
- * One model on worker threads, each with a single-threaded session or one CUDA device. On the CPU every text runs unpadded, so that
+ * One model on encoder threads, each with a single-threaded session or one CUDA device. On the CPU every text runs unpadded, so that
  * the bits of its vector do not depend on the other texts or the number of threads. It runs alone, or with texts of equal length if a
  * trial has shown that this does not change the bits either (`grouping-trial.ts`).
  *
@@ -58,7 +58,10 @@ export class EncoderPool {
   readonly #threads: (EncoderThread | null)[];
   readonly #deathsInARow: number[];
   readonly #waiting: WaitingTexts;
-  /** Texts whose thread died. Each is retried alone, so that only the text that kills its thread again is lost. */
+  /**
+   * Texts of a chunk whose thread died. Each is retried alone, so that only a text that kills its thread alone fails. A text that was
+   * alone in its chunk is not retried.
+   */
   readonly #retries: Slice[] = [];
   /**
    * Whether threads count the tokens of waiting texts. Only texts with known token counts can be grouped by length. False once the
@@ -83,7 +86,11 @@ export class EncoderPool {
     this.#threads = this.#deathsInARow.map((_, place) => this.#startThread(place));
   }
 
-  /** Starts the threads and waits until each has loaded the model. Errors: CONFIG_INVALID, MODEL_INVALID, DEVICE_UNAVAILABLE. */
+  /**
+   * Starts the threads and waits until each has loaded the model.
+   *
+   * @throws TrawlError CONFIG_INVALID, MODEL_INVALID, DEVICE_UNAVAILABLE.
+   */
   static async open(options: EncoderPoolOptions): Promise<EncoderPool> {
     if (!Number.isSafeInteger(options.workers) || options.workers < 1) {
       throw new TrawlError('CONFIG_INVALID', `workers is ${options.workers}; it must be a whole number from 1.`);
@@ -104,7 +111,7 @@ export class EncoderPool {
     throw error;
   }
 
-  /** Set when every thread died too often: all texts fail until the pool is opened again. */
+  /** Set when every thread died too often: all texts fail until a reload opens a new pool. */
   get failure(): TrawlError | undefined {
     return this.#failure ?? undefined;
   }
@@ -154,6 +161,7 @@ export class EncoderPool {
       if (thread === null || !thread.isIdle) continue;
       const chunk = this.#nextRetry() ?? this.#waiting.nextChunk(this.#threads.length, this.#countsTokens);
       if (chunk === null) return;
+      // A chunk counts for the encoder whose call began it.
       chunk.slices[0]!.call.user.chunks++;
       thread.encode(chunk);
     }
@@ -170,7 +178,7 @@ export class EncoderPool {
     const device: WorkerDevice = {
       cudaDevice: cudaDevices?.[place] ?? null,
       shareWeights: this.#options.shareWeights ?? false,
-      triesGrouping: (this.#options.longLived ?? false) && this.#batchTokens === null,
+      triesGrouping: (this.#options.trialAtStart ?? false) && this.#batchTokens === null,
       batchTokens: this.#batchTokens,
     };
     const thread: EncoderThread = new EncoderThread(workerUrl, model, device, {

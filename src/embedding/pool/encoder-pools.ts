@@ -69,6 +69,6 @@ function keyOf({ model, workerUrl, ...run }: EncoderPoolOptions): string {
   const { kind, graphOutput } = model;
   return JSON.stringify([
     [sha256, kind, graphOutput, pooling, normalize, dimension, fullDimension],
-    [run.workers, run.cudaDevices, run.shareWeights, run.longLived, run.batchTokens, workerUrl?.href],
+    [run.workers, run.cudaDevices, run.shareWeights, run.trialAtStart, run.batchTokens, workerUrl?.href],
   ]);
 }

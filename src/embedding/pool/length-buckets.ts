@@ -1,7 +1,7 @@
 import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 
-/** Bucket of the texts whose tokens are not counted, or whose token count is outside the grouped range. */
+/** Bucket of the texts that run alone: those whose tokens are not counted, or whose token count is outside the grouped range. */
 export const UNCOUNTED = 0;
 
 /** A longer text is assumed to have more than `MAX_GROUPED_TOKENS` tokens and is not counted. */

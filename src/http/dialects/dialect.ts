@@ -52,7 +52,7 @@ export interface Dialect {
   readonly reply: TSchema;
   /** An example of a request. */
   readonly example: JsonObject;
-  /** Whether its requests look like those of another dialect, so that it must be configured by name. */
+  /** Whether its requests look like those of another dialect. It is then tried only if the server is configured to prefer it. */
   readonly onlyIfNamed: boolean;
   /** Whether a body sent to its path is in this dialect. `named`: the server is configured to prefer it. */
   claims(body: unknown, named: boolean): boolean;
@@ -84,7 +84,10 @@ export type TypedDialect<Request extends TSchema, Reply extends TSchema> = Diale
   readonly reply: Reply;
 };
 
-/** Defines a dialect. By default it is alone on its path and has the usual errors. */
+/**
+ * Defines a dialect with the usual errors. Without `claims` it claims every body: right for a dialect that is alone on its path, the
+ * last of a shared path, or only used if named.
+ */
 export function defineDialect<Request extends TSchema, Reply extends TSchema>(
   parts: DialectParts<Request, Reply>,
 ): TypedDialect<Request, Reply> {

@@ -21,8 +21,9 @@ const SHARED_PATH = '/retrieve';
 const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
 
 /**
- * On a shared path, the first dialect that claims a body parses it. Dialects that the server is configured to prefer come first.
- * The last dialect of a path claims every body.
+ * The dialects in the order in which they are tried. On a shared path, the first dialect that claims a body parses it, so each must
+ * come before those that claim its bodies too; the last claims every body. A dialect with `onlyIfNamed` is tried only if the server is
+ * configured to prefer it, and preferred dialects come first.
  */
 export const DIALECTS: readonly Dialect[] = [
   searchR1Rerank,

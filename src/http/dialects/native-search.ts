@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { TrawlError } from '../../errors.ts';
-import { BM25_PROFILES, type Bm25Parameters, DEFAULT_BM25 } from '../../lexical-index/bm25.ts';
+import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../lexical-index/bm25.ts';
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import {
   type QueryOutcome,
@@ -32,6 +32,8 @@ const Cut = Type.String({
   description:
     'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
 });
+
+const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
 const HitFields = {
   row: Type.Integer({ description: "The passage's row in the index, from 0." }),
@@ -103,7 +105,25 @@ export const nativeSearch = defineDialect({
             profile: Type.Optional(
               Type.Enum(['lucene', 'elasticsearch'], {
                 description:
-                  'The parameters of another system: lucene (k1 0.9, b 0.4, as in Anserini and Pyserini) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.',
+                  "The parameters of another system: lucene (Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4; Lucene's own are 1.2 and 0.75) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.",
+              }),
+            ),
+            weights: Type.Optional(
+              Type.Object(
+                { title: Type.Optional(Weight), text: Type.Optional(Weight) },
+                {
+                  additionalProperties: false,
+                  description:
+                    'Weights of the fields, for an index with title and text as two fields: the best field of a passage gives its score. 0: the field is not searched. Absent: 1.',
+                },
+              ),
+            ),
+            tieBreaker: Type.Optional(
+              Type.Number({
+                minimum: 0,
+                maximum: 1,
+                description:
+                  'Share of the score in the other field that is added, for an index with title and text as two fields. Absent: 0; 1 adds both scores.',
               }),
             ),
           },
@@ -236,9 +256,11 @@ export const nativeSearch = defineDialect({
 
 /** Returns the BM25 parameters of a request; undefined: use the parameters of the index. */
 function parametersOf(
-  given: { readonly k1?: number; readonly b?: number; readonly profile?: keyof typeof BM25_PROFILES } | null,
+  given:
+    | ({ readonly k1?: number; readonly b?: number; readonly profile?: keyof typeof BM25_PROFILES } & FieldRanking)
+    | null,
   { bm25 }: RetrieverInfo,
-): Bm25Parameters | undefined {
+): Bm25Ranking | undefined {
   if (given === null) return undefined;
   const { profile, ...values } = given;
   const ofIndex = bm25 === null ? DEFAULT_BM25 : { ...DEFAULT_BM25, k1: bm25.k1, b: bm25.b };

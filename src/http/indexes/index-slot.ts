@@ -2,7 +2,10 @@ import { TrawlError } from '../../errors.ts';
 import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
 import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
 
-/** Stages of opening an index, in order. `reading` occurs only with --warm, `loading` only if the index is searched by vectors. */
+/**
+ * Stages of opening an index, in order. `reading` reads files into memory, only with --warm; `loading` loads the encoder, only if the
+ * index is searched by vectors; `warming` answers the first query.
+ */
 export const OPEN_STAGES = ['waiting', 'reading', 'verifying', 'loading', 'mapping', 'warming', 'ready'] as const;
 type OpenStage = (typeof OPEN_STAGES)[number];
 
@@ -114,7 +117,8 @@ export class IndexSlot {
    * Opens or reloads the index; resolves when it gets requests. Concurrent calls run one after another. If opening fails, the
    * current index stays.
    *
-   * @throws the error of opening; NOT_READY if the server stops before or while it opens.
+   * @throws TrawlError the error of opening; NOT_READY if the server stops before or while it opens; NOT_SUPPORTED if the slot was
+   * given an open index and knows no folder.
    */
   load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
     const loading = this.#loads.then(() => this.#load(change));

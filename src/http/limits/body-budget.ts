@@ -21,7 +21,7 @@ export class BodyBudget {
   }
 
   /** @throws TrawlError OVERLOADED at the limit. */
-  require(): void {
+  refuseIfFull(): void {
     if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
   }
 

@@ -36,7 +36,10 @@ function milliseconds(value: string | string[]): string {
   ]);
 }
 
-/** The deadline's error instead of the cancellation that it caused; other errors unchanged. */
-export function asDeadline(error: unknown, { reason }: AbortSignal): unknown {
+/**
+ * The error to answer a failed request with: once the deadline has passed, that of the deadline, whatever failed (usually the
+ * deadline has cancelled a call); before that, the request's own error.
+ */
+export function deadlineErrorOr(error: unknown, { reason }: AbortSignal): unknown {
   return reason instanceof TrawlError ? reason : error;
 }

@@ -19,14 +19,15 @@ export class ReplyBudget {
   }
 
   /** @throws TrawlError OVERLOADED at the limit. */
-  require(): void {
+  refuseIfFull(): void {
     if (this.#bytes >= this.#maxBytes) throw this.#overloaded();
   }
 
   /**
    * Counts a reply until it is sent or its client disconnects.
    *
-   * @returns a function to call with the size of each chunk; it throws OVERLOADED over the limit.
+   * @returns a function to call with the size of each chunk. It throws OVERLOADED when the replies of all requests reach the limit,
+   * unless this reply is the only one.
    */
   hold(request: IncomingMessage, response: ServerResponse): (bytes: number) => void {
     let own = 0;

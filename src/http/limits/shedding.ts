@@ -3,14 +3,15 @@ import type { RetrieveCall, Retriever } from '../../retrieval/retriever.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /**
- * A retriever for one request with load shedding: its first call fails with OVERLOADED if the expected wait is longer than
- * `shedAfterMs`. Later calls of the request, and calls that the cache can answer, are not refused.
+ * A retriever for one request with load shedding: the first call that the cache cannot answer fails with OVERLOADED if it would
+ * probably wait longer than `shedAfterMs` in the queues that it joins. Once such a call is admitted, the request's later calls are
+ * not refused.
  */
 export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfig, 'shedAfterMs'>): Retriever {
   if (shedAfterMs === 0) return retriever;
   let admitted = false;
-  const admit = (): void => {
-    if (!admitted) refuseIfOverloaded(retriever, shedAfterMs);
+  const admit = (expectedMs: number): void => {
+    if (!admitted) refuseIfLonger(expectedMs, shedAfterMs);
     admitted = true;
   };
   return {
@@ -19,12 +20,12 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
       return retriever.failure;
     },
     async retrieve(call: RetrieveCall) {
-      if (!retriever.hasAnswers(call)) admit();
+      if (!retriever.hasAnswers(call)) admit(retrieveWaitMs(retriever, call));
       return retriever.retrieve(call);
     },
     hasAnswers: (call) => retriever.hasAnswers(call),
     async embed(call) {
-      admit();
+      admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);
     },
     // Looking up passages needs neither the encoder nor the engine.
@@ -34,9 +35,15 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
   };
 }
 
-function refuseIfOverloaded(retriever: Retriever, shedAfterMs: number): void {
+/** A search by vectors waits for the encoder and then for the engine; a BM25 search has no queue. */
+function retrieveWaitMs(retriever: Retriever, { mode = retriever.info.modes[0] }: RetrieveCall): number {
+  if (mode === 'bm25') return 0;
   const { encoder, search } = retriever.statistics();
-  const expectedMs = Math.round(encoder.expectedWaitMs + search.expectedWaitMs);
+  return encoder.expectedWaitMs + search.expectedWaitMs;
+}
+
+function refuseIfLonger(waitMs: number, shedAfterMs: number): void {
+  const expectedMs = Math.round(waitMs);
   if (expectedMs <= shedAfterMs) return;
   throw new TrawlError(
     'OVERLOADED',

@@ -9,7 +9,7 @@ import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
-import { asDeadline, deadlineOf } from '../limits/deadline.ts';
+import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
 import type { ReplyBudget } from '../limits/reply-budget.ts';
 import { shedding } from '../limits/shedding.ts';
 import { recordSearch } from '../metrics/query-record.ts';
@@ -56,8 +56,8 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
         countRequest(request, reply, metrics);
         refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
-        replies.require();
-        bodies.require();
+        replies.refuseIfFull();
+        bodies.refuseIfFull();
         requireJsonMediaType(request, reply);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
@@ -117,7 +117,7 @@ async function answer(
       recordSearch(result.search, { requestId: request.id, dialect: dialect.name }, info, routes);
     }
     // Other replies may have used up the budget since the first check.
-    replies.require();
+    replies.refuseIfFull();
     const replyStart = performance.now();
     const chunks = await writeReply(result.pieces, signal, replies.hold(request.raw, reply.raw));
     const timings: AnswerTimings = {
@@ -131,7 +131,7 @@ async function answer(
     log(request, info.index, dialect, plan, result, timings);
     return send(reply, chunks, timings);
   } catch (error) {
-    throw asDeadline(error, signal);
+    throw deadlineErrorOr(error, signal);
   } finally {
     // The reply's text is made. If a reload has replaced the retriever, it can close now.
     lease.release();

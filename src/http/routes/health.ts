@@ -28,6 +28,9 @@ const ReadyReply = Type.Object({
     description: 'Token limit of a query, special tokens included.',
   }),
   modes: Type.Array(Type.String(), { description: 'How the index can be searched, the default first.' }),
+  bm25_fields: Type.Union([Type.Array(Type.String()), Type.Null()], {
+    description: 'Fields of the inverted indexes: contents, or title and text; null if there are none.',
+  }),
   default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
   max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
   version: Type.String({ description: 'Version of Trawl.' }),
@@ -140,6 +143,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       model_sha256: info.model?.sha256 ?? null,
       max_query_tokens: info.model?.maxTokens.query ?? null,
       modes: [...info.modes],
+      bm25_fields: info.bm25 && [...info.bm25.fields],
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,

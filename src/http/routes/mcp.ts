@@ -41,8 +41,8 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         }
         refuseIfNotReady(holder);
         holder.slot(chosenIndex(request));
-        replies.require();
-        bodies.require();
+        replies.refuseIfFull();
+        bodies.refuseIfFull();
         requireJsonMediaType(request, reply);
       },
       preParsing: bodies.count,

@@ -27,6 +27,18 @@ const IndexFacts = Type.Object({
   modes: Type.Array(Type.String(), {
     description: 'How the index can be searched: dense, bm25. The first is the default.',
   }),
+  bm25: Type.Union(
+    [
+      Type.Object({
+        fields: Type.Array(Type.String(), { description: 'contents, or title and text as two fields.' }),
+        analyser: Type.String(),
+        k1: Type.Number(),
+        b: Type.Number(),
+      }),
+      Type.Null(),
+    ],
+    { description: 'The inverted indexes for mode bm25; null if there are none.' },
+  ),
   generation: Type.String({ description: 'Hash that identifies the content of the index.' }),
   model: Type.Union(
     [
@@ -77,13 +89,17 @@ function modelFacts({
   return { name, sha256, prefixes, maxTokens };
 }
 
+function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {
+  return { fields: [...fields], analyser, k1, b };
+}
+
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
   app.get('/v1/indexes', async (_request, reply): Promise<{ indexes: Static<typeof IndexFacts>[] }> => {
     reply.header('cache-control', 'no-store');
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes } = retriever.info;
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25 } = retriever.info;
       const facts = {
         rows,
         deletedRows,
@@ -92,6 +108,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
         metric,
         generation,
         modes: [...modes],
+        bm25: bm25 && bm25Facts(bm25),
         model: model && modelFacts(model),
       };
       return [{ name, default: i === 0, ...facts }];

@@ -13,9 +13,9 @@ import { LexicalFile } from './lexical-file.ts';
 /** Postings scored in one time slice of the event loop. */
 const POSTINGS_PER_SLICE = 32_768;
 
-interface QueryTerm {
+export interface QueryTerm {
   readonly term: string;
-  /** Number of times that the query has the term. */
+  /** Number of times that the query has the term, or its boost. */
   readonly boost: number;
   readonly documentFrequency: number;
 }
@@ -67,7 +67,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
       const scored = await Promise.all(
         this.#terms(query).map(async (term) => {
           const scores = new Map<number, number>();
-          await this.#score(term, parameters, undefined, (row, score) => scores.set(row, score));
+          await this.score(term, parameters, undefined, (row, score) => scores.set(row, score));
           return { ...term, scores };
         }),
       );
@@ -104,7 +104,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
       const terms = this.#terms(query);
       const sums = new Map<number, number>();
       for (const term of terms) {
-        await this.#score(term, parameters, signal, (row, score) => {
+        await this.score(term, parameters, signal, (row, score) => {
           sums.set(row, (sums.get(row) ?? 0) + score);
           result.postings[q]!++;
         });
@@ -132,15 +132,17 @@ export class ReferenceLexicalIndex implements LexicalIndex {
   #terms(query: string): QueryTerm[] {
     const boosts = new Map<string, number>();
     for (const term of analyser(this.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
-    return [...boosts].map(([term, boost]) => ({ term, boost, documentFrequency: this.#documentFrequency(term) }));
+    return [...boosts].map(([term, boost]) => ({ term, boost, documentFrequency: this.documentFrequency(term) }));
   }
 
-  #documentFrequency(term: string): number {
+  /** Live rows with the term. */
+  documentFrequency(term: string): number {
     const all = this.#files.reduce((sum, file) => sum + file.documentFrequency(term), 0);
     return all - (this.#deleted?.documentFrequency(term) ?? 0);
   }
 
-  async #score(
+  /** Calls `onScore` with every row that has the term, deleted ones included. */
+  async score(
     { term, boost, documentFrequency }: QueryTerm,
     parameters: Bm25Parameters,
     signal: AbortSignal | undefined,

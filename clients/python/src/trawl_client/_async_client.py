@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +17,7 @@ from ._protocol import QueryLike
 from ._retry import Retry
 from ._servers import Servers
 from ._types import (
+    Bm25Parameters,
     Deduplication,
     Fusion,
     IndexInfo,
@@ -72,15 +73,15 @@ class AsyncTrawlClient:
         documents: bool = False,
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
-        bm25: Mapping[str, float | str] | None = None,
+        bm25: Bm25Parameters | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
 
         ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
         the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
-        ``b`` or ``profile``). A query that fails does not fail the others: its result has the error. docs/http-api.md
-        of the server describes every field.
+        ``b``, ``profile``, ``weights`` or ``tieBreaker``). A query that fails does not fail the others: its result has
+        the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
             queries,

@@ -102,7 +102,7 @@ class ReadyCheck:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
         self._outcomes: dict[str, Outcome] = {}
-        self.urls = servers.in_order()
+        self.urls = servers.available_first()
 
     def is_ready(self, url: str, outcome: Outcome) -> bool:
         """Whether the server with this outcome is ready."""

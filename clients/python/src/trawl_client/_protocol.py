@@ -13,6 +13,7 @@ import httpx
 
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
 from ._types import (
+    Bm25Parameters,
     Certificate,
     Deduplication,
     Embedded,
@@ -57,7 +58,7 @@ def search_body(
     documents: bool,
     truncate: TruncateSide | None,
     mode: SearchMode | None,
-    bm25: Mapping[str, float | str] | None,
+    bm25: Bm25Parameters | None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):

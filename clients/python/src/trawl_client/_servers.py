@@ -10,8 +10,8 @@ from time import monotonic
 
 
 @dataclass(frozen=True, slots=True)
-class _SetAside:
-    """Until when (on the monotonic clock) a server gets no requests, and why."""
+class _Cooldown:
+    """Until when (on the monotonic clock) a server is set aside and gets no requests, and why."""
 
     until: float
     reason: str
@@ -27,7 +27,7 @@ class Servers:
     def __init__(self, urls: str | Sequence[str], cooldown_s: float) -> None:
         self.urls = base_urls(urls)
         self._cooldown_s = cooldown_s
-        self._set_aside: dict[str, _SetAside] = {}
+        self._set_aside: dict[str, _Cooldown] = {}
         # Starts at random, so that many processes with one client each do not all begin with the first server.
         self._position = random.randrange(len(self.urls))
         self._lock = threading.Lock()
@@ -45,7 +45,7 @@ class Servers:
                 server = self._set_aside.get(url)
                 if server is not None and server.until <= now:
                     # Sets the server aside again, so that only this request tries it.
-                    self._set_aside[url] = _SetAside(now + self._cooldown_s, server.reason)
+                    self._set_aside[url] = _Cooldown(now + self._cooldown_s, server.reason)
                     return url
             if len(self._set_aside) < len(self.urls):
                 untried = [url for url in untried if url not in self._set_aside]
@@ -53,7 +53,7 @@ class Servers:
                 self._position += 1
             return untried[self._position % len(untried)] if untried else None
 
-    def in_order(self) -> list[str]:
+    def available_first(self) -> list[str]:
         """All servers; those that are set aside come last."""
         with self._lock:
             return sorted(self.urls, key=lambda url: url in self._set_aside)
@@ -66,7 +66,7 @@ class Servers:
     def failed(self, url: str, reason: str) -> None:
         """Sets a server aside."""
         with self._lock:
-            self._set_aside[url] = _SetAside(monotonic() + self._cooldown_s, reason)
+            self._set_aside[url] = _Cooldown(monotonic() + self._cooldown_s, reason)
 
     def reasons(self) -> dict[str, str]:
         """Why servers are set aside, by URL."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ from ._errors import TrawlQueryError
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
 SearchMode: TypeAlias = Literal["dense", "bm25"]
+Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
 Deduplication: TypeAlias = Literal["none", "passage", "title"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
 InputType: TypeAlias = Literal["query", "passage"]

@@ -6,12 +6,12 @@ import { SHARD_MANIFEST_FILE } from '../../src/manifest/shard-manifest.ts';
 import type { ShardRange } from './shard-cut.ts';
 
 /** A shard to build: its folder and its part of the corpus. */
-export interface ShardPlace extends ShardRange {
+export interface PlannedShard extends ShardRange {
   readonly folder: string;
 }
 
 /** A shard with stored passages; their number is known. */
-export interface StoredShard extends ShardPlace {
+export interface StoredShard extends PlannedShard {
   readonly rows: number;
   /** Number of its first row in the index. */
   readonly firstRow: number;
@@ -28,7 +28,7 @@ export function isComplete({ folder }: { readonly folder: string }): boolean {
 }
 
 /** The shards of an index in row order, each with stored passages or complete. */
-export function storedShards(places: readonly ShardPlace[]): StoredShard[] {
+export function storedShards(places: readonly PlannedShard[]): StoredShard[] {
   let rowsBefore = 0;
   return places.map((place) => {
     const { rows } = storedPassages(place.folder) ?? readShardManifest(place.folder);

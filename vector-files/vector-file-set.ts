@@ -1,10 +1,10 @@
 import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
 
-export const EMBEDDING_FORMATS = ['faiss', 'npy', 'memmap', 'pickle'] as const;
-export type EmbeddingFormat = (typeof EMBEDDING_FORMATS)[number];
+export const VECTOR_FILE_FORMATS = ['faiss', 'npy', 'memmap', 'pickle'] as const;
+export type VectorFileFormat = (typeof VECTOR_FILE_FORMATS)[number];
 
 /** A vector file, with size and modification time at the time of opening. */
-export interface EmbeddingFile {
+export interface VectorFile {
   /** Absolute path. */
   readonly path: string;
   readonly bytes: number;
@@ -12,7 +12,7 @@ export interface EmbeddingFile {
 }
 
 /** Vectors in existing files, to be used in place. */
-export interface EmbeddingSet {
+export interface VectorFileSet {
   readonly rows: number;
   readonly dimension: number;
   readonly dtype: VectorDtype;
@@ -22,13 +22,13 @@ export interface EmbeddingSet {
   readonly metric?: 'inner-product' | 'l2' | undefined;
   /** Ids by row, if the files contain ids. */
   readonly ids?: readonly string[] | undefined;
-  readonly files: readonly EmbeddingFile[];
-  readonly formats: readonly EmbeddingFormat[];
+  readonly files: readonly VectorFile[];
+  readonly formats: readonly VectorFileFormat[];
 }
 
 /** The segments with the bytes of rows [first, first + count). */
 export function cutSegments(
-  { segments, dimension, dtype }: Pick<EmbeddingSet, 'segments' | 'dimension' | 'dtype'>,
+  { segments, dimension, dtype }: Pick<VectorFileSet, 'segments' | 'dimension' | 'dtype'>,
   first: number,
   count: number,
 ): VectorSegment[] {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
-import type { EmbeddingFile } from './embedding-set.ts';
+import type { VectorFile } from './vector-file-set.ts';
 
 /** The vector files of a folder without pieces. */
 const KNOWN_ENDINGS = /\.(npy|index|faiss|bin|memmap|pkl|pickle)$/;
@@ -14,7 +14,7 @@ const PIECE = /^part[_-]/;
  *
  * @throws TrawlError VECTORS_NOT_FOUND.
  */
-export function listEmbeddingFiles(paths: readonly string[]): EmbeddingFile[] {
+export function listVectorFiles(paths: readonly string[]): VectorFile[] {
   const files = paths.flatMap(expand).map(fileAt);
   if (files.length === 0) throw notFound('no file was named');
   const twice = files.find(({ path }, i) => files.findIndex((other) => other.path === path) !== i);
@@ -53,7 +53,7 @@ function inOrder(folder: string, names: readonly string[]): string[] {
   return names.toSorted((a, b) => byNumber.compare(a, b) || (a < b ? -1 : 1)).map((name) => join(folder, name));
 }
 
-function fileAt(path: string): EmbeddingFile {
+function fileAt(path: string): VectorFile {
   let stats: Stats;
   try {
     stats = statSync(path);

@@ -1,24 +1,24 @@
 import type { VectorDtype, VectorSegment } from '../src/vector-index/vector-segments.ts';
-import type { EmbeddingFile, EmbeddingFormat, EmbeddingSet } from './embedding-set.ts';
 import { isFaiss, readFaissHeader } from './faiss-header.ts';
 import { invalid, readPart, rowsBehindHeader } from './file-run.ts';
-import { listEmbeddingFiles } from './list-embedding-files.ts';
+import { listVectorFiles } from './list-vector-files.ts';
 import { memmapRows } from './memmap-rows.ts';
 import { isNpy, readNpyHeader } from './npy-header.ts';
 import { readPickledArrays } from './pickled-arrays.ts';
+import type { VectorFile, VectorFileFormat, VectorFileSet } from './vector-file-set.ts';
 
-export interface OpenEmbeddingsOptions {
+export interface OpenVectorFilesOptions {
   /** Dimension of the model; used for files without a header. */
   readonly dimension: number;
   /** Type of the values in files without a header. Default float32. */
   readonly dtype?: VectorDtype | undefined;
   /** Format of the files. Default: detected from their first bytes. */
-  readonly format?: EmbeddingFormat | undefined;
+  readonly format?: VectorFileFormat | undefined;
 }
 
 /** Rows of one file, or of a file that was split into pieces. */
 interface Part {
-  readonly format: EmbeddingFormat;
+  readonly format: VectorFileFormat;
   readonly rows: number;
   readonly dimension: number;
   readonly dtype: VectorDtype;
@@ -33,11 +33,11 @@ interface Part {
  * Opens vector files, in the order of their rows. Reads only headers. Detects the format from the first bytes; a file of
  * unknown format is treated as raw values without a header (`memmap`).
  *
- * @param paths files, folders and patterns (`listEmbeddingFiles`).
+ * @param paths files, folders and patterns (`listVectorFiles`).
  * @throws TrawlError VECTORS_NOT_FOUND, VECTORS_INVALID or VECTORS_UNSUPPORTED, and the errors of `readPickledArrays`.
  */
-export function openEmbeddings(paths: readonly string[], options: OpenEmbeddingsOptions): EmbeddingSet {
-  const files = listEmbeddingFiles(paths);
+export function openVectorFiles(paths: readonly string[], options: OpenVectorFilesOptions): VectorFileSet {
+  const files = listVectorFiles(paths);
   const parts: Part[] = [];
   for (let at = 0; at < files.length; at = parts.at(-1)!.next) parts.push(readFrom(files, at, options));
   const [first, ...others] = parts as [Part, ...Part[]];
@@ -57,7 +57,7 @@ export function openEmbeddings(paths: readonly string[], options: OpenEmbeddings
   };
 }
 
-function readFrom(files: readonly EmbeddingFile[], at: number, options: OpenEmbeddingsOptions): Part {
+function readFrom(files: readonly VectorFile[], at: number, options: OpenVectorFilesOptions): Part {
   const format = options.format ?? formatOf(files[at]!);
   switch (format) {
     case 'faiss': {
@@ -78,7 +78,7 @@ function readFrom(files: readonly EmbeddingFile[], at: number, options: OpenEmbe
   }
 }
 
-function formatOf(file: EmbeddingFile): EmbeddingFormat {
+function formatOf(file: VectorFile): VectorFileFormat {
   const head = readPart(file, 8);
   if (isNpy(head)) return 'npy';
   if (isFaiss(head)) return 'faiss';
@@ -93,7 +93,7 @@ function isPickle(head: Uint8Array): boolean {
 }
 
 /** The arrays in pickles from RAG-R1 and R1-Searcher, or, with ids, from tevatron. */
-function pickledRows({ path }: EmbeddingFile): Omit<Part, 'format' | 'next'> {
+function pickledRows({ path }: VectorFile): Omit<Part, 'format' | 'next'> {
   const { arrays, ids } = readPickledArrays(path);
   const { dimension, dtype } = arrays[0]!;
   return {
@@ -105,7 +105,7 @@ function pickledRows({ path }: EmbeddingFile): Omit<Part, 'format' | 'next'> {
   };
 }
 
-function checkCompatible(file: EmbeddingFile, first: Part, other: Part): void {
+function checkCompatible(file: VectorFile, first: Part, other: Part): void {
   const differences = [
     first.dimension === other.dimension ? '' : `dimension ${first.dimension}, then ${other.dimension}`,
     first.dtype === other.dtype ? '' : `${first.dtype}, then ${other.dtype}`,

@@ -2,11 +2,15 @@ import { isLoopback } from '../../src/http/access/access.ts';
 import type { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { formatCount } from '../format.ts';
 
-/** The line that `--json` prints when the server is ready, for scripts that wait for it. */
+/**
+ * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of
+ * `deletedRows`, for one version.
+ */
 export function startFacts(url: string, { slots }: RetrieverHolder): object {
   const indexes = slots.map((slot) => {
     const { index, rows, deletedRows, dimension, metric, generation, model } = slot.retriever!.info;
-    return { index, rows, removedRows: deletedRows, dimension, metric, generation, model: model?.name ?? null };
+    const rowFacts = { rows, deletedRows, removedRows: deletedRows };
+    return { index, ...rowFacts, dimension, metric, generation, model: model?.name ?? null };
   });
   return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
 }

@@ -1,22 +1,22 @@
 import type { RowBitmap } from '../../src/row-bitmap.ts';
+import type { PlannedShard } from '../building/planned-shard.ts';
 import { cutPositions, shardCount } from '../building/shard-cut.ts';
-import type { ShardPlace } from '../building/shard-place.ts';
 
 /** A new shard: the part of the corpus from its first to its last new passage, and the number of new passages. */
-export interface UpdatePlace extends ShardPlace {
+export interface PlannedUpdateShard extends PlannedShard {
   readonly rows: number;
 }
 
 /** Distributes the new passages evenly over the smallest number of shards with at most `shardRows` rows. */
-export function placesOf(
+export function planShards(
   added: RowBitmap,
   shardRows: number,
   folderOf: (shard: number) => string,
-): readonly UpdatePlace[] {
+): readonly PlannedUpdateShard[] {
   const size = added.count();
   if (size === 0) return [];
   const cuts = cutPositions(size, shardCount(size, shardRows));
-  const places: UpdatePlace[] = [];
+  const places: PlannedUpdateShard[] = [];
   let [passage, begin] = [0, 0];
   for (const position of added) {
     const { first, end } = cuts[places.length]!;

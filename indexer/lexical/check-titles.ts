@@ -1,0 +1,51 @@
+import { throwIfCancelled } from '../../src/abort.ts';
+import { TrawlError } from '../../src/errors.ts';
+import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
+import { fieldText } from './field-text.ts';
+
+/** Number of rows read at once. */
+const BLOCK_ROWS = 1_024;
+
+/**
+ * Whether an inverted index of titles would be empty because none of the passages has one. Reads up to the first title.
+ *
+ * @throws TrawlError CANCELLED, errors of the passage files.
+ */
+export function lacksTitles(
+  bm25: Bm25Settings | undefined,
+  passageFiles: Iterable<string>,
+  signal?: AbortSignal | undefined,
+): boolean {
+  return bm25?.fields.includes('title') === true && !hasTitle(passageFiles, signal);
+}
+
+function hasTitle(passageFiles: Iterable<string>, signal: AbortSignal | undefined): boolean {
+  for (const path of passageFiles) {
+    const file = new PassageFile(path, { mapped: false });
+    try {
+      for (let first = 0; first < file.rows; first += BLOCK_ROWS) {
+        throwIfCancelled(signal);
+        const documents = file.range(first, BLOCK_ROWS);
+        if (documents.some((document) => fieldText(document, 'title').trim() !== '')) return true;
+      }
+    } finally {
+      file.close();
+    }
+  }
+  return false;
+}
+
+const WHERE_TITLES_ARE = 'A title is the column title, or the first line of a contents that has several lines.';
+
+export function noTitles(): TrawlError {
+  return new TrawlError(
+    'CONFIG_INVALID',
+    `--bm25-fields is title,text, but no passage has a title. ${WHERE_TITLES_ARE} Use --bm25-fields contents instead.`,
+  );
+}
+
+/** A job knows only its own passages: those of other shards may have titles. */
+export function noTitlesInShard(folder: string): string {
+  return `${folder}: no passage of this shard has a title, which --bm25-fields title,text looks for. ${WHERE_TITLES_ARE}`;
+}

@@ -1,0 +1,99 @@
+import type { FieldRanking } from './bm25.ts';
+import type { LexicalField } from './lexical-settings.ts';
+
+/**
+ * A query tree over the fields of an index. Each node scores as the query of the same name in Elasticsearch and Lucene. `boost`
+ * (default 1) multiplies the weights of all terms and constants below a node.
+ */
+export type LexicalQuery =
+  | TermQuery
+  | MatchQuery
+  | BoolQuery
+  | DisMaxQuery
+  | ConstantScoreQuery
+  /** All rows; the score is the boost. */
+  | (Boosted & { readonly type: 'match-all' })
+  | (Boosted & { readonly type: 'match-none' });
+
+interface Boosted {
+  /** A float32 of at least 0. */
+  readonly boost?: number | undefined;
+}
+
+/** Rows whose field has the term. */
+export interface TermQuery extends Boosted {
+  readonly type: 'term';
+  readonly field: LexicalField;
+  /** As it is in the index: it is not analysed. */
+  readonly term: string;
+}
+
+/** Rows whose field has terms of a text, which the field's analyser splits. A text without terms matches no row. */
+export interface MatchQuery extends Boosted {
+  readonly type: 'match';
+  readonly field: LexicalField;
+  readonly text: string;
+  /** Whether one of the terms is enough (`or`, the default) or all are needed. */
+  readonly operator?: 'or' | 'and' | undefined;
+  /**
+   * With `or`: how many of the terms are needed, repeated ones counted each. A negative number says how many may be absent. A
+   * text of one term ignores it.
+   */
+  readonly minimumShouldMatch?: number | undefined;
+}
+
+/** Rows that match all of `must` and `filter`, none of `mustNot`, and enough of `should`. `must` and `should` make the score. */
+export interface BoolQuery extends Boosted {
+  readonly type: 'bool';
+  readonly must?: readonly LexicalQuery[] | undefined;
+  readonly should?: readonly LexicalQuery[] | undefined;
+  readonly filter?: readonly LexicalQuery[] | undefined;
+  readonly mustNot?: readonly LexicalQuery[] | undefined;
+  /** Clauses of `should` that must match, at least 0. Without `must` and `filter`, at least one must match in any case. */
+  readonly minimumShouldMatch?: number | undefined;
+}
+
+/** Rows that match any of the queries; the score is the best one plus `tieBreaker` times the sum of the others. */
+export interface DisMaxQuery extends Boosted {
+  readonly type: 'dis-max';
+  readonly queries: readonly LexicalQuery[];
+  /** From 0 to 1. Default: 0. */
+  readonly tieBreaker?: number | undefined;
+}
+
+/** Rows that match the query; the score is the boost. */
+export interface ConstantScoreQuery extends Boosted {
+  readonly type: 'constant-score';
+  readonly query: LexicalQuery;
+}
+
+/** The most nodes on the way from the root to a leaf, both included, and the most nodes of a tree. */
+export const MAX_QUERY_DEPTH = 32;
+export const MAX_QUERY_NODES = 2 ** 18;
+
+/** Elasticsearch's `multi_match` of type `best_fields`. A field of weight 0 is not searched; other fields have weight 1. */
+export function bestFields(
+  text: string,
+  fields: readonly LexicalField[],
+  { weights = {}, tieBreaker = 0 }: FieldRanking = {},
+): LexicalQuery {
+  const queries = fields.flatMap((field): LexicalQuery[] => {
+    const boost = weights[field] ?? 1;
+    return boost === 0 ? [] : [{ type: 'match', field, text, boost }];
+  });
+  return { type: 'dis-max', queries, tieBreaker };
+}
+
+/** The queries directly below a node. */
+export function childrenOf(query: LexicalQuery): readonly LexicalQuery[] {
+  switch (query.type) {
+    case 'bool':
+      return [query.must, query.should, query.filter, query.mustNot].flatMap((clauses) => clauses ?? []);
+    case 'dis-max':
+      return query.queries;
+    case 'constant-score':
+      return [query.query];
+    default:
+      return [];
+  }
+}

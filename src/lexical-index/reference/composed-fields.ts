@@ -1,0 +1,99 @@
+import { RunningCalls } from '../../running-calls.ts';
+import { TopK } from '../../top-k.ts';
+import { analyser } from '../analysis/analysers.ts';
+import { DEFAULT_BM25 } from '../bm25.ts';
+import { checkLexicalRequest, checkQueries } from '../lexical-checks.ts';
+import { type LexicalFields, type LexicalFieldsRequest, mappedBytesOf } from '../lexical-fields.ts';
+import type { EngineSource, LexicalResult } from '../lexical-index.ts';
+import type { LexicalField } from '../lexical-settings.ts';
+import { rewriteQuery } from './composed-rewrite.ts';
+import { composedScores, type ScoredIndex } from './composed-scores.ts';
+import { nodesOf } from './composed-tree.ts';
+import { ReferenceLexicalIndex } from './reference-lexical-index.ts';
+
+/**
+ * Query trees in plain TypeScript, which scores every matching row. Tests compare the native engine with it, and it answers
+ * searches where the native engine could not be compiled.
+ */
+export class ReferenceLexicalFields implements LexicalFields {
+  readonly rows: number;
+  readonly indexes: ReadonlyMap<LexicalField, ReferenceLexicalIndex>;
+  readonly mappedBytes: number;
+  readonly #source: EngineSource | undefined;
+  readonly #calls = new RunningCalls('The index is closed.');
+
+  /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
+  constructor(sources: ReadonlyMap<LexicalField, EngineSource>) {
+    const indexes = new Map<LexicalField, ReferenceLexicalIndex>();
+    try {
+      for (const [field, source] of sources) indexes.set(field, new ReferenceLexicalIndex(source));
+    } catch (error) {
+      for (const index of indexes.values()) void index.close();
+      throw error;
+    }
+    this.indexes = indexes;
+    this.#source = [...sources.values()][0];
+    this.rows = [...indexes.values()][0]?.rows ?? 0;
+    this.mappedBytes = mappedBytesOf(indexes);
+  }
+
+  search(request: LexicalFieldsRequest): Promise<LexicalResult> {
+    return this.#calls.run(() => this.#search(request));
+  }
+
+  close(): Promise<void> {
+    return this.#calls.close(async () => {
+      await Promise.all([...this.indexes.values()].map((index) => index.close()));
+    });
+  }
+
+  async #search(request: LexicalFieldsRequest): Promise<LexicalResult> {
+    const { queries, k, parameters = DEFAULT_BM25, signal } = request;
+    checkLexicalRequest(request, parameters, this.rows);
+    checkQueries(queries, new Set(this.indexes.keys()));
+    const count = queries.length;
+    const result = {
+      counts: new Uint32Array(count),
+      rows: new Float64Array(count * k).fill(-1),
+      scores: new Float32Array(count * k),
+      terms: new Uint32Array(count),
+      postings: new Float64Array(count),
+      postingsRead: new Float64Array(count),
+    };
+    const scored = { ...this.#rowsToSearch(request), indexes: this.indexes, parameters, signal };
+    for (const [q, query] of queries.entries()) {
+      const terms = new Set<string>();
+      const root = nodesOf(
+        query,
+        (field, text) => analyser(this.indexes.get(field)!.analyser)(text),
+        (term) => terms.add(term),
+      );
+      const onPostings = (postings: number): void => {
+        result.postings[q]! += postings;
+      };
+      const best = new TopK(k);
+      for (const [row, score] of await composedScores(rewriteQuery(root), { ...scored, onPostings })) {
+        best.offer(row, score);
+      }
+      const found = best.sorted();
+      result.counts[q] = found.rows.length;
+      result.rows.set(found.rows, q * k);
+      result.scores.set(found.scores, q * k);
+      result.terms[q] = terms.size;
+      result.postingsRead[q] = result.postings[q]!;
+    }
+    return result;
+  }
+
+  #rowsToSearch({ filter }: LexicalFieldsRequest): Pick<ScoredIndex, 'allowed' | 'isAllowed'> {
+    const { rows } = this;
+    const liveRows = this.#source?.liveRows;
+    const isAllowed = (row: number): boolean => liveRows?.has(row) !== false && filter?.has(row) !== false;
+    return {
+      isAllowed,
+      *allowed() {
+        for (let row = 0; row < rows; row++) if (isAllowed(row)) yield row;
+      },
+    };
+  }
+}

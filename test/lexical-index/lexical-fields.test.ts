@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { BM25_PROFILES, type Bm25Parameters } from '../../src/lexical-index/bm25.ts';
+import type { LexicalFields } from '../../src/lexical-index/lexical-fields.ts';
+import type { EngineSource } from '../../src/lexical-index/lexical-index.ts';
+import { bestFields, type LexicalQuery } from '../../src/lexical-index/lexical-query.ts';
+import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import { MappedLexicalFields } from '../../src/lexical-index/native-lexical-fields.ts';
+import { ReferenceLexicalFields } from '../../src/lexical-index/reference/composed-fields.ts';
+import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
+import { seededRandom } from '../helpers/seeded-random.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+import { lexicalHits, type WrittenCorpus, writeLexical } from './lexical-files.ts';
+
+const loaded = loadKernel();
+const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
+const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
+type Sources = ReadonlyMap<LexicalField, EngineSource>;
+const ENGINES = {
+  native: (sources: Sources): LexicalFields => MappedLexicalFields.open(sources, kernel.lexical),
+  reference: (sources: Sources): LexicalFields => new ReferenceLexicalFields(sources),
+};
+
+interface Passage {
+  readonly title: string;
+  readonly text: string;
+}
+
+async function written(folder: string, passages: readonly Passage[], more: WrittenCorpus = {}): Promise<Sources> {
+  const sources = new Map<LexicalField, EngineSource>();
+  for (const field of ['title', 'text'] as const) {
+    const of = join(folder, field);
+    mkdirSync(of);
+    const texts = passages.map((passage) => passage[field]);
+    sources.set(field, await writeLexical(of, texts, kernel.lexical, more));
+  }
+  return sources;
+}
+
+async function hits(fields: LexicalFields, queries: readonly LexicalQuery[], k: number, more = {}) {
+  return lexicalHits(await fields.search({ queries, k, ...more }));
+}
+
+const PASSAGES: readonly Passage[] = [
+  { title: 'river Danube', text: 'The Danube flows through Vienna and through Budapest' },
+  { title: 'Vienna', text: 'capital of Austria' },
+  { title: 'Budapest', text: 'Vienna is upstream; a river is there' },
+  { title: '', text: 'river river river' },
+  { title: 'Danube', text: '' },
+];
+
+const match = (field: LexicalField, text: string, more: object = {}): LexicalQuery => ({
+  type: 'match',
+  field,
+  text,
+  ...more,
+});
+const rowsOf = (list: readonly { row: number }[] | undefined): number[] => list!.map(({ row }) => row);
+
+for (const [name, open] of Object.entries(ENGINES)) {
+  test(`${name}: a match is Elasticsearch's: any term, all terms, or a minimum of them`, { skip }, async (t) => {
+    const fields = open(await written(await tempFolder(t), PASSAGES));
+    t.after(() => fields.close());
+    const sorted = async (query: LexicalQuery) => rowsOf((await hits(fields, [query], 10))[0]).sort();
+    assert.deepEqual(await sorted(match('text', 'VIENNA river')), [0, 2, 3]);
+    assert.deepEqual(await sorted(match('text', 'VIENNA river', { operator: 'and' })), [2]);
+    assert.deepEqual(await sorted(match('text', 'vienna river there', { minimumShouldMatch: 2 })), [2]);
+    assert.deepEqual(await sorted(match('text', 'vienna river there', { minimumShouldMatch: -1 })), [2]);
+    assert.deepEqual(await sorted(match('text', 'vienna river there', { minimumShouldMatch: -9 })), [0, 2, 3]);
+    assert.deepEqual(await sorted(match('text', 'vienna river', { minimumShouldMatch: 3 })), [], 'more than terms');
+    assert.deepEqual(await sorted(match('text', 'vienna', { minimumShouldMatch: 3 })), [0, 2], 'one term');
+    assert.deepEqual(await sorted(match('text', 'vienna vienna x', { minimumShouldMatch: 2 })), [0, 2], 'repeated');
+    assert.deepEqual(await sorted(match('text', '...')), [], 'no terms');
+    assert.deepEqual(await sorted({ type: 'term', field: 'title', term: 'Danube' }), [], 'a term is not analysed');
+    assert.deepEqual(await sorted({ type: 'term', field: 'title', term: 'danube' }), [0, 4]);
+    const inTitle: LexicalQuery = { type: 'term', field: 'title', term: 'danube' };
+    assert.deepEqual(await sorted({ type: 'bool', must: [{ type: 'match-all' }], mustNot: [inTitle] }), [1, 2, 3]);
+    assert.deepEqual(await sorted({ type: 'match-none' }), []);
+    assert.deepEqual(await sorted({ type: 'dis-max', queries: [] }), []);
+    assert.deepEqual(await sorted({ type: 'bool' }), []);
+  });
+
+  test(`${name}: best fields scores a row by its best field, and weights and the tie breaker change that`, {
+    skip,
+  }, async (t) => {
+    const fields = open(await written(await tempFolder(t), PASSAGES));
+    t.after(() => fields.close());
+    const names = ['title', 'text'] as const;
+    const scores = async (query: LexicalQuery): Promise<Map<number, number>> => {
+      const { rows, scores, counts } = await fields.search({ queries: [query], k: 10 });
+      return new Map(Array.from({ length: counts[0]! }, (_, i) => [rows[i]!, scores[i]!]));
+    };
+    const [title, text] = [await scores(match('title', 'river danube')), await scores(match('text', 'river danube'))];
+    const expected = (row: number, tieBreaker: number): number => {
+      const [a = 0, b = 0] = [title.get(row), text.get(row)];
+      return Math.fround(Math.max(a, b) + tieBreaker * Math.min(a, b));
+    };
+    for (const tieBreaker of [0, 0.5]) {
+      const best = await scores(bestFields('river danube', names, { tieBreaker }));
+      assert.deepEqual([...best.keys()].sort(), [0, 2, 3, 4]);
+      for (const [row, score] of best) assert.equal(score, expected(row, tieBreaker), `row ${row}, ${tieBreaker}`);
+    }
+    const weighted = await scores(bestFields('river danube', names, { weights: { title: 2 } }));
+    assert.equal(weighted.get(4), Math.fround(2 * title.get(4)!));
+    assert.deepEqual(await scores(bestFields('river danube', names, { weights: { title: 0 } })), text);
+    const { terms } = await fields.search({ queries: [bestFields('river river danube', names)], k: 1 });
+    assert.deepEqual([...terms], [2], 'a term of both fields counts once');
+  });
+
+  test(`${name}: a query that is no tree of the index is refused, and the next search works`, { skip }, async (t) => {
+    const fields = open(await written(await tempFolder(t), PASSAGES));
+    t.after(() => fields.close());
+    const deep = (levels: number): LexicalQuery => {
+      let query: LexicalQuery = { type: 'match-all' };
+      for (let i = 1; i < levels; i++) query = { type: 'constant-score', query };
+      return query;
+    };
+    const circular = { type: 'dis-max', queries: [] as LexicalQuery[] } as const;
+    circular.queries.push(circular, circular);
+    const wrong: readonly (readonly [unknown, RegExp])[] = [
+      [match('contents', 'a'), /contents.*title, text/],
+      [match('text', 'a', { boost: -1 }), /boost.*-1/],
+      [match('text', 'a', { boost: 1e39 }), /boost/],
+      [match('text', 'a', { boost: Number.NaN }), /boost.*NaN/],
+      [match('text', 'a', { operator: 'xor' }), /operator/],
+      [match('text', 'a', { minimumShouldMatch: 1.5 }), /minimumShouldMatch/],
+      [match('text', 7 as unknown as string), /text must be a string/],
+      [{ type: 'term', field: 'text' }, /term must be a string/],
+      [{ type: 'bool', minimumShouldMatch: -1 }, /minimumShouldMatch/],
+      [{ type: 'bool', must: {} }, /must must be an array/],
+      [{ type: 'dis-max', queries: [], tieBreaker: 2 }, /tieBreaker/],
+      [{ type: 'phrase' }, /known type.*phrase/],
+      [deep(33), /32 levels/],
+      [circular, /32 levels/],
+      [{ type: 'dis-max', queries: Array.from({ length: 2 ** 18 }, () => ({ type: 'match-all' })) }, /262144 nodes/],
+    ];
+    for (const [query, message] of wrong) {
+      const failure = await hits(fields, [query as LexicalQuery], 3).catch((error: Error) => error);
+      assert.ok(failure instanceof RangeError || failure instanceof TypeError, String(failure));
+      assert.match(failure.message, message);
+    }
+    const long = Array.from({ length: 2 ** 18 }, (_, i) => `w${i}`).join(' ');
+    assert.equal((await hits(fields, [match('text', 'river '.repeat(2 ** 18))], 3))[0]!.length, 2);
+    await assert.rejects(hits(fields, [match('text', long)], 3), trawlError('INVALID_REQUEST', /262144 nodes/));
+    const huge: LexicalQuery = { type: 'bool', should: [match('text', 'river', { boost: 3e38 })], boost: 3e38 };
+    await assert.rejects(hits(fields, [huge], 3), trawlError('INVALID_REQUEST', /boosts .* too large/));
+    assert.equal((await hits(fields, [deep(32)], 9))[0]!.length, 5);
+    await assert.rejects(hits(fields, [deep(1)], 0), RangeError);
+    await assert.rejects(hits(fields, [deep(1)], 1, { filter: new RowBitmap(6) }), RangeError);
+    const aborted = { signal: AbortSignal.abort() };
+    await assert.rejects(hits(fields, [deep(1)], 1, aborted), trawlError('CANCELLED'));
+    await Promise.all([fields.close(), fields.close()]);
+    await assert.rejects(hits(fields, [deep(1)], 1), trawlError('NOT_READY'));
+  });
+}
+
+type Random = () => number;
+
+function pick<T>(random: Random, values: readonly T[]): T {
+  return values[Math.floor(random() * values.length)]!;
+}
+
+/** Frequent words are short; é and 北京 are split by the analyser of their own. */
+const WORDS = ['a', 'b', 'c', 'd', 'e', 'é', '北京', 'f', 'g', 'h', 'i', 'j'];
+
+function randomWords(random: Random, most: number): string {
+  const word = (): string => WORDS[Math.floor((WORDS.length + 1) ** random()) - 1]!;
+  return Array.from({ length: Math.floor(random() * (most + 1)) }, word).join(' ');
+}
+
+function randomTree(random: Random, depth: number): LexicalQuery {
+  const boost = random() < 0.7 ? undefined : pick(random, [0, 0.25, 1, 2, 3.7, 1e-3]);
+  const field = pick(random, ['title', 'text'] as const);
+  const clauses = (chance: number, most: number): LexicalQuery[] | undefined =>
+    random() < chance
+      ? Array.from({ length: Math.floor(random() * (most + 1)) }, () => randomTree(random, depth - 1))
+      : undefined;
+  const type =
+    depth === 0 || random() < 0.25 ? 'leaf' : pick(random, ['bool', 'bool', 'or', 'dis-max', 'constant'] as const);
+  switch (type) {
+    case 'bool':
+      return {
+        type: 'bool',
+        must: clauses(0.6, 2),
+        should: clauses(0.7, 4),
+        filter: clauses(0.25, 2),
+        mustNot: clauses(0.2, 1),
+        minimumShouldMatch: pick(random, [undefined, undefined, 0, 1, 2]),
+        boost,
+      };
+    case 'or':
+      return {
+        type: 'bool',
+        should: clauses(1, 5),
+        minimumShouldMatch: pick(random, [undefined, undefined, 1, 2, 3]),
+        boost,
+      };
+    case 'dis-max':
+      return { type: 'dis-max', queries: clauses(1, 3)!, tieBreaker: pick(random, [undefined, 0, 0.3, 1]), boost };
+    case 'constant':
+      return { type: 'constant-score', query: randomTree(random, depth - 1), boost };
+    default: {
+      const chance = random();
+      if (chance < 0.05) return { type: 'match-all', boost };
+      if (chance < 0.07) return { type: 'match-none' };
+      if (chance < 0.4) return { type: 'term', field, term: pick(random, [...WORDS, 'absent']), boost };
+      // Few words, so that some are repeated, and one that no passage has.
+      const text = `${randomWords(random, 6)} ${random() < 0.2 ? 'absent' : ''}`;
+      const operator = pick(random, [undefined, undefined, 'or', 'and'] as const);
+      return {
+        type: 'match',
+        field,
+        text,
+        operator,
+        minimumShouldMatch: pick(random, [undefined, undefined, 0, 1, 2, 3, -1]),
+        boost,
+      };
+    }
+  }
+}
+
+test('both engines have the same hits for random trees, corpora, deletions, filters and shards', {
+  skip,
+}, async (t) => {
+  const random = seededRandom(4);
+  const PROFILES: readonly Bm25Parameters[] = [...Object.values(BM25_PROFILES), { k1: 0, b: 1, k1Factor: false }];
+  let found = 0;
+  for (let corpus = 0; corpus < 8; corpus++) {
+    const rows = Math.floor(random() * 120) + 1;
+    const passages = Array.from({ length: rows }, () => ({
+      title: randomWords(random, 4),
+      text: randomWords(random, 90),
+    }));
+    const shards = pick(random, [1, 2, 3, 8]);
+    const cuts = Array.from({ length: shards + 1 }, (_, i) => Math.floor((rows * i) / shards));
+    const deletedEvery = pick(random, [0, 2, 5]);
+    const sources = await written(await tempFolder(t), passages, {
+      shardRows: cuts.slice(1).map((end, i) => end - cuts[i]!),
+      deleted: passages.flatMap((_, row) => (deletedEvery > 0 && row % deletedEvery === 1 ? [row] : [])),
+    });
+    const filter = random() < 0.5 ? undefined : new RowBitmap(rows);
+    for (let row = 0; row < rows; row += Math.ceil(random() * 3)) filter?.add(row);
+    const queries = Array.from({ length: 300 }, () => randomTree(random, 4));
+    const request = {
+      queries,
+      k: pick(random, [1, 5, 40, 200]),
+      parameters: pick(random, PROFILES),
+      ...(filter === undefined ? {} : { filter }),
+    };
+    const [native, reference] = [ENGINES.native(sources), ENGINES.reference(sources)];
+    const [ours, expected] = [await native.search(request), await reference.search(request)];
+    const lists = lexicalHits(ours);
+    for (const [q, list] of lexicalHits(expected).entries()) {
+      assert.deepEqual(lists[q], list, JSON.stringify({ corpus, query: queries[q] }));
+      found += list.length;
+    }
+    assert.deepEqual(ours.terms, expected.terms);
+    await Promise.all([native.close(), reference.close()]);
+  }
+  assert.ok(found > 5000, `${found} hits`);
+});
+
+test('a tree has the same bits alone and in a batch, with one thread and with four, in one shard and in eight', {
+  skip,
+}, async (t) => {
+  const random = seededRandom(5);
+  const text = (length: number): string =>
+    Array.from({ length: Math.floor(length * random()) }, () => `w${Math.floor(200 ** random()) - 1}`).join(' ');
+  const passages = Array.from({ length: 1600 }, () => ({ title: text(6), text: text(60) }));
+  const queries = ['w0', 'w1 w2 w3', 'w5 w5 w9', 'w0 w150 w151', 'none'].flatMap((query): LexicalQuery[] => [
+    bestFields(query, ['title', 'text']),
+    bestFields(query, ['title', 'text'], { weights: { title: 2.5 }, tieBreaker: 0.3 }),
+    { type: 'bool', must: [match('text', query)], should: [match('title', query)], mustNot: [match('text', 'w4')] },
+  ]);
+  const shardRows = Array.from({ length: 8 }, () => 200);
+  const [one, eight] = [
+    ENGINES.native(await written(await tempFolder(t), passages)),
+    ENGINES.native(await written(await tempFolder(t), passages, { shardRows })),
+  ];
+  t.after(() => Promise.all([one.close(), eight.close()]));
+  const threads = kernel.threads;
+  const found: unknown[] = [];
+  for (const count of [1, 4]) {
+    kernel.setThreads(count);
+    for (const fields of [one, eight]) {
+      found.push(await hits(fields, queries, 30));
+      found.push(await Promise.all(queries.map(async (query) => (await hits(fields, [query], 30))[0])));
+    }
+  }
+  kernel.setThreads(threads);
+  for (const other of found) assert.deepEqual(other, found[0]);
+});
