@@ -2,7 +2,13 @@ import { TrawlError } from '../src/errors.ts';
 import { BM25_PROFILES, DEFAULT_BM25, type FieldRanking } from '../src/lexical-index/bm25.ts';
 import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
-import { type RetrieveCall, type RetrieverInfo, SEARCH_MODES, type SearchMode } from '../src/retrieval/retriever.ts';
+import {
+  BM25_ORDERS,
+  type RetrieveCall,
+  type RetrieverInfo,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../src/retrieval/retriever.ts';
 import { numberFrom } from './number-from.ts';
 
 /** How passages are ranked. */
@@ -30,6 +36,11 @@ export const RANKING_OPTIONS = {
     choices: Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
     help: "With --mode bm25: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
   },
+  'bm25-order': {
+    type: 'choice',
+    choices: BM25_ORDERS,
+    help: "With --mode bm25: how hits with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Default: row.",
+  },
   'bm25-weights': {
     type: 'string',
     value: 'FIELD=N,…',
@@ -46,7 +57,9 @@ type Values = OptionValues<typeof RANKING_OPTIONS>;
 
 /** Returns the modes to open; undefined: all modes of the index. @throws TrawlError USAGE. */
 export function modesOption({ mode }: Values, given: ReadonlySet<string>): readonly SearchMode[] | undefined {
-  const useless = ['k1', 'b', 'bm25-profile', 'bm25-weights', 'tie-breaker'].find((name) => given.has(name));
+  const useless = ['k1', 'b', 'bm25-profile', 'bm25-weights', 'tie-breaker', 'bm25-order'].find((name) =>
+    given.has(name),
+  );
   if (useless !== undefined && mode !== 'bm25')
     throw new TrawlError('USAGE', `--${useless} has no effect without --mode bm25.`);
   return mode === undefined ? undefined : [mode];
@@ -80,11 +93,12 @@ function parseWeights(text: string): NonNullable<FieldRanking['weights']> {
   return weights;
 }
 
-/** Returns the mode and the BM25 parameters for searches. @throws TrawlError USAGE. */
-export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25'> {
+/** Returns the mode, and the parameters and the order of BM25, for searches. @throws TrawlError USAGE. */
+export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'> {
   const { mode, k1, b } = options;
   if (mode !== 'bm25') return mode === undefined ? {} : { mode };
   const profile = options['bm25-profile'];
+  const bm25Order = options['bm25-order'];
   const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: bm25!.k1, b: bm25!.b } : BM25_PROFILES[profile];
   return {
     mode,
@@ -94,5 +108,6 @@ export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<Retrie
       ...(b === undefined ? {} : { b: numberFrom('b', b, { max: 1 }) }),
       ...fieldRanking(options),
     },
+    ...(bm25Order === undefined ? {} : { bm25Order }),
   };
 }

@@ -82,7 +82,7 @@ function soakRows({
       Object.keys(wrong).length === 0,
       `${requests} requests, ${queries} queries, ${refused} refused with 503; wrong: ${list(wrong) || 'none'}`,
     ),
-    row('bad clients', failures.length === 0, `${list(hostile)}; answers: ${list(statuses)}`),
+    row('misbehaving clients', failures.length === 0, `${list(hostile)}; answers: ${list(statuses)}`),
     row(
       'latency of a query',
       last.p50 <= LATENCY_LIMIT * first.p50,

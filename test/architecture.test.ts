@@ -46,6 +46,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/top-k.ts',
     'src/running-calls.ts',
     'src/native/',
+    'src/system/write-failure.ts',
   ],
   'src/lexical-index/analysis/': ['src/lexical-index/lexical-settings.ts'],
   'src/embedding/': [

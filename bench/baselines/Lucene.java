@@ -60,6 +60,8 @@ import org.apache.lucene.index.LogDocMergePolicy;
 import org.apache.lucene.index.Term;
 import org.apache.lucene.search.BooleanClause;
 import org.apache.lucene.search.BooleanQuery;
+import org.apache.lucene.search.BoostQuery;
+import org.apache.lucene.search.DisjunctionMaxQuery;
 import org.apache.lucene.search.IndexSearcher;
 import org.apache.lucene.search.Query;
 import org.apache.lucene.search.ScoreDoc;
@@ -77,11 +79,15 @@ import org.apache.lucene.util.Version;
  *   {"do": "terms", "analyser": NAME, "texts": PATH, "out": PATH}               ->  {"ms": N, "terms": N}
  *   {"do": "lower_case", "out": PATH}                                           ->  {"java": N}
  *
+ * With "titles": PATH, "build" also indexes a title for each text, as a second field. With "titleBoost" and "tieBreaker",
+ * "queries" searches both fields, as Elasticsearch's multi_match of type best_fields does.
+ *
  * "terms" writes a file of texts: for each text its terms, separated by U+001F. "lower_case" writes for each code point its
  * lower case in this Java as a little-endian 32-bit number, and replies with the version of Java.
  */
 public class Lucene {
   private static final String FIELD = "contents";
+  private static final String TITLE = "title";
   private static final double WRITER_MEGABYTES = 256;
 
   public static void main(String[] args) throws Exception {
@@ -143,10 +149,13 @@ public class Lucene {
     // Merges neighbours, so document numbers are row numbers.
     config.setMergePolicy(new LogDocMergePolicy());
     config.setUseCompoundFile(false);
-    try (IndexWriter writer = new IndexWriter(FSDirectory.open(folder), config); Texts texts = new Texts(request)) {
+    try (IndexWriter writer = new IndexWriter(FSDirectory.open(folder), config);
+        Texts texts = new Texts(request.get("texts"));
+        Texts titles = request.containsKey("titles") ? new Texts(request.get("titles")) : null) {
       for (String text = texts.next(); text != null; text = texts.next()) {
         Document document = new Document();
         document.add(new Field(FIELD, text, type));
+        if (titles != null) document.add(new Field(TITLE, titles.next(), type));
         writer.addDocument(document);
       }
       writer.forceMerge(1);
@@ -170,22 +179,30 @@ public class Lucene {
 
   private String readQueries(Map<String, String> request) throws IOException {
     List<String> texts = new ArrayList<>();
-    try (Texts file = new Texts(request)) {
+    try (Texts file = new Texts(request.get("texts"))) {
       for (String text = file.next(); text != null; text = file.next()) texts.add(text);
     }
     queries.clear();
     long start = System.nanoTime();
-    for (String text : texts) queries.add(query(text));
+    String titleBoost = request.get("titleBoost");
+    for (String text : texts) {
+      queries.add(
+          titleBoost == null
+              ? query(FIELD, text)
+              : new DisjunctionMaxQuery(
+                  List.of(new BoostQuery(query(TITLE, text), Float.parseFloat(titleBoost)), query(FIELD, text)),
+                  Float.parseFloat(request.get("tieBreaker"))));
+    }
     return "{\"ms\":" + milliseconds(start) + "}";
   }
 
-  private Query query(String text) throws IOException {
+  private Query query(String field, String text) throws IOException {
     BooleanQuery.Builder terms = new BooleanQuery.Builder();
-    try (TokenStream stream = analyzer.tokenStream(FIELD, text)) {
+    try (TokenStream stream = analyzer.tokenStream(field, text)) {
       CharTermAttribute term = stream.getAttribute(CharTermAttribute.class);
       stream.reset();
       while (stream.incrementToken()) {
-        terms.add(new TermQuery(new Term(FIELD, term.toString())), BooleanClause.Occur.SHOULD);
+        terms.add(new TermQuery(new Term(field, term.toString())), BooleanClause.Occur.SHOULD);
       }
       stream.end();
     }
@@ -261,7 +278,7 @@ public class Lucene {
     Path path = Path.of(request.get("out"));
     long terms = 0;
     long analysing = 0;
-    try (Texts texts = new Texts(request); OutputStream out = new BufferedOutputStream(Files.newOutputStream(path), 1 << 20)) {
+    try (Texts texts = new Texts(request.get("texts")); OutputStream out = new BufferedOutputStream(Files.newOutputStream(path), 1 << 20)) {
       StringBuilder joined = new StringBuilder();
       for (String text = texts.next(); text != null; text = texts.next()) {
         joined.setLength(0);
@@ -383,8 +400,8 @@ public class Lucene {
   private static final class Texts implements AutoCloseable {
     private final DataInputStream in;
 
-    Texts(Map<String, String> request) throws IOException {
-      in = new DataInputStream(new BufferedInputStream(Files.newInputStream(Path.of(request.get("texts"))), 1 << 20));
+    Texts(String path) throws IOException {
+      in = new DataInputStream(new BufferedInputStream(Files.newInputStream(Path.of(path)), 1 << 20));
     }
 
     /** Null at the end. */

@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
 import type { LexicalIndex, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
 import type { AnalyserName } from '../../src/lexical-index/lexical-settings.ts';
-import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import type { LexicalFileCounts } from '../../src/native/lexical-functions.ts';
 import { packageVersion } from '../../src/package-root.ts';
@@ -49,7 +49,7 @@ async function write(
   kernel: Kernel,
   signal: AbortSignal,
 ): Promise<LexicalFileCounts> {
-  const writer = new LexicalWriter(path, ANALYSER, kernel.lexical);
+  const writer = openLexicalWriter(path, ANALYSER, kernel.lexical);
   let appending: Promise<void> = Promise.resolve();
   try {
     for await (const texts of readTexts(corpus.texts)) {

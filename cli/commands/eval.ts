@@ -114,7 +114,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25'>;
+    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'>;
     forRun: boolean;
     signal: AbortSignal;
   },

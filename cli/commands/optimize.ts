@@ -14,7 +14,7 @@ export const optimizeCommand = defineCommand({
     'Writes int8 search codes for shards without them (for example if the native engine was missing at the build), and a ' +
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
     '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
-    '--bm25 adds inverted indexes. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
+    '--bm25 adds inverted indexes; alone, it also works without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
     'A server that has the index open keeps the old version until it reloads.\n\n' +
     'The same command resumes a stopped one at the shard that it was stopped at; SIGTERM stops it with exit code 75, Ctrl-C ' +
     'with 130. A compaction starts from the beginning, and both stop it with 130.',
@@ -41,16 +41,18 @@ export const optimizeCommand = defineCommand({
   async run({ options, positionals, given, signal, out, note }) {
     const bm25 = givenBm25(options, given);
     const loaded = loadKernel();
-    if (!loaded.ok) {
+    if (!loaded.ok && (bm25 === undefined || options.compact || options.float16)) {
       throw new TrawlError(
         'ENGINE_MISSING',
-        `trawl optimize needs the native engine, which is missing: ${loaded.reason}. Install a C++ compiler and run npm run setup.`,
+        `trawl optimize without --bm25, or with --compact or --float16, needs the native engine, which is missing: ${loaded.reason}. ` +
+          'Install a C++ compiler and run npm run setup.',
       );
     }
-    const compacted = options.compact
-      ? await compactIndex(positionals[0]!, loaded.kernel, { onStep: note, signal })
-      : null;
-    const summary = await optimizeIndex(positionals[0]!, loaded.kernel, {
+    const kernel = loaded.ok ? loaded.kernel : undefined;
+    if (!loaded.ok)
+      note(`The native engine is missing (${loaded.reason}), so only inverted indexes are made, in TypeScript.`);
+    const compacted = options.compact ? await compactIndex(positionals[0]!, kernel, { onStep: note, signal }) : null;
+    const summary = await optimizeIndex(positionals[0]!, kernel, {
       float16: options.float16,
       bm25,
       onStep: note,

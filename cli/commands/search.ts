@@ -2,7 +2,7 @@ import { type Question, readQuestions } from '../../evaluation/read-questions.ts
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
+import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
@@ -32,6 +32,10 @@ const options = {
     help: 'With --queries: file to write the hits to, one JSON line per query: {"id", "hits": [{"row", "id", "score"}]}.',
   },
   'query-form': QUERY_FORM_OPTION,
+  explain: {
+    type: 'flag',
+    help: 'With --mode bm25 and one query: show the terms of each score, how often they are in the query (boost), how many passages have them, and their parts of the score.',
+  },
   ...RANKING_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const;
@@ -43,7 +47,7 @@ export const searchCommand = defineCommand({
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
     '--mode bm25 it ranks by words instead.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --queries {"out", "queries", "k"}.',
+    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}]; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -53,7 +57,7 @@ export const searchCommand = defineCommand({
   options,
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
-    'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25',
+    'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25 --explain',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
   ],
@@ -65,6 +69,12 @@ export const searchCommand = defineCommand({
     }
     if (context.options.queries !== undefined && context.options.out === undefined) {
       throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
+    }
+    if (context.options.explain && context.options.mode !== 'bm25') {
+      throw new TrawlError('USAGE', '--explain has no effect without --mode bm25.');
+    }
+    if (context.options.explain && query === undefined) {
+      throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
     }
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
@@ -90,10 +100,12 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const ranking = rankingOf(options, retriever.info);
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
+  const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   if (options.json) {
-    const results = hits.map(
-      ({ row, score, document }) => `{"row":${row},"score":${JSON.stringify(score)},"document":${document}}`,
-    );
+    const results = hits.map(({ row, score, document }, i) => {
+      const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
+      return `{"row":${row},"score":${JSON.stringify(score)}${terms},"document":${document}}`;
+    });
     out(
       `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
     );
@@ -106,12 +118,48 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})`);
     // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
+    if (explained !== undefined) out(termTable(explained[i]!));
     out(lines.join('\n'));
   }
   const { embed, search, fetch } = timings;
   const embedding = ranking.mode === 'bm25' ? '' : `embed ${formatDuration(embed)}, `;
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
+}
+
+async function explainHits(
+  retriever: Retriever,
+  query: EncoderInput,
+  hits: readonly Hit[],
+  { bm25, signal }: Pick<RetrieveCall, 'bm25' | 'signal'>,
+): Promise<readonly (readonly ExplainedTerm[])[]> {
+  const rows = hits.map(({ row }) => row);
+  const { explained } = await retriever.explain({
+    queries: [{ query, rows }],
+    ...(bm25 === undefined ? {} : { bm25 }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  return explained[0]!;
+}
+
+/** The terms of a hit's score as a table, indented like its text. */
+function termTable(terms: readonly ExplainedTerm[]): string {
+  const rows = [
+    ['term', 'boost', 'passages', 'score'],
+    ...terms.map(({ term, field, boost, documentFrequency, score }) => [
+      field === 'contents' ? term : `${field}: ${term}`,
+      String(boost),
+      String(documentFrequency),
+      score.toFixed(4),
+    ]),
+  ];
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map((row) => {
+      const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)));
+      return `     ${cells.join('  ')}`;
+    })
+    .join('\n');
 }
 
 async function searchFile(

@@ -100,8 +100,11 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   };
   if (name === 'bm25') {
     const lucene = values.get('index_path');
+    const hasOrder = passedOn.some((argument) => /^--bm25-order(?:=|$)/.test(argument));
     return {
       ...common,
+      // The original searches with Pyserini.
+      serveOptions: [...common.serveOptions, ...(hasOrder ? [] : ['--bm25-order', 'pyserini'])],
       mode: 'bm25',
       remarks: [
         ...remarks,

@@ -83,6 +83,7 @@ function listenersFor(
     topk: options.topk,
     truncate: options.truncate,
     mode: options.mode ?? null,
+    bm25Order: options['bm25-order'],
     maxK: options['max-k'],
     maxQueries: options['max-queries'],
     maxQueryChars: options['max-query-chars'],

@@ -3,7 +3,7 @@ import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
-import { SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 
 export const MIB = 1024 * 1024;
@@ -34,7 +34,7 @@ export const SERVE_OPTIONS = {
   listen: {
     type: 'list',
     value: '[HOST:]PORT[=DIALECT]',
-    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE and :mode=MODE set these options for this address only (8001=search-r1:deadline-ms=25000).',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE and :bm25-order=ORDER set these options for this address only (8001=search-r1:deadline-ms=25000).',
   },
   'address-dir': {
     type: 'string',
@@ -71,6 +71,12 @@ export const SERVE_OPTIONS = {
     type: 'choice',
     choices: SEARCH_MODES,
     help: 'How passages are ranked: dense (by their vectors) or bm25 (by their words; needs an index with --bm25). Requests can set it themselves. With bm25 no encoder is loaded, unless a --listen address has mode=dense. Default: dense if the index has vectors.',
+  },
+  'bm25-order': {
+    type: 'choice',
+    choices: BM25_ORDERS,
+    default: DEFAULT_SERVER_CONFIG.bm25Order,
+    help: "How hits of BM25 with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Requests of /v1/search can set it themselves.",
   },
   'max-k': {
     type: 'integer',

@@ -5,7 +5,6 @@ import { type PassageTemplate, parseTemplate } from '../../corpus/passage-templa
 import { type CorpusScan, scanCorpus } from '../../corpus/scan-corpus.ts';
 import { bug } from '../../src/errors.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
-import { requireKernel } from '../lexical/make-lexical.ts';
 import { StageClock } from '../stage-clock.ts';
 import { adoptShard } from '../vectors/adopt-shard.ts';
 import { shardRows } from '../vectors/precomputed-vectors.ts';
@@ -46,11 +45,10 @@ export class BuildRun {
   readonly #files: readonly CorpusFile[];
   readonly #stage: 'encode' | 'vectors' | 'words';
 
-  /** @throws TrawlError ENGINE_MISSING, TEMPLATE_INVALID, and the errors of `listCorpusFiles`. */
+  /** @throws TrawlError TEMPLATE_INVALID, and the errors of `listCorpusFiles`. */
   constructor(options: WorkOptions) {
     this.#options = options;
     if (options.encoder === undefined && options.bm25 === undefined) throw bug('neither vectors nor words are indexed');
-    if (options.bm25 !== undefined) requireKernel(options.kernel);
     this.#template = parseTemplate(options.passageTemplate);
     this.#files = listCorpusFiles(options.corpus, options.corpusOptions.format);
     this.#stage = options.encoder === undefined ? 'words' : options.vectors === undefined ? 'encode' : 'vectors';

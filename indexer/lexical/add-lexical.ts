@@ -30,7 +30,7 @@ export interface AddLexicalOptions extends MakeLexicalOptions {
 export async function addLexical(
   { folder, manifest, shards, liveRows }: IndexDirectory,
   made: Bm25Settings,
-  kernel: Kernel,
+  kernel: Kernel | undefined,
   options: AddLexicalOptions,
 ): Promise<number> {
   const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
@@ -83,7 +83,7 @@ async function withNext(
   { folder, manifest }: OpenedShard,
   current: ShardLexical | undefined,
   made: Bm25Settings,
-  kernel: Kernel,
+  kernel: Kernel | undefined,
   options: AddLexicalOptions,
 ): Promise<ShardManifest> {
   const without = withLexical(manifest, current);

@@ -10,7 +10,7 @@ import { within } from '../../src/retrieval/index-directory.ts';
 import type { RowBitmap } from '../../src/row-bitmap.ts';
 import { fileRecord } from '../index-files.ts';
 import { fieldText } from './field-text.ts';
-import { requireKernel, writeLexical } from './make-lexical.ts';
+import { writeLexical } from './make-lexical.ts';
 
 type DeletedTexts = NonNullable<NonNullable<IndexManifest['bm25']>['deleted']>[number];
 
@@ -35,7 +35,7 @@ export async function writeDeletedTexts(
   bm25.deleted = null;
   if (tombstones === null) return;
   const loaded = loadKernel();
-  const kernel = requireKernel(loaded.ok ? loaded.kernel : undefined);
+  const kernel = loaded.ok ? loaded.kernel : undefined;
   const records: DeletedTexts[] = [];
   for (const field of bm25.made.fields) {
     const path = join(folder, fileName(field, manifest, bm25.made));

@@ -2,9 +2,8 @@ import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
-import { TrawlError } from '../../src/errors.ts';
 import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
-import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
+import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
 import type { FileRecord } from '../../src/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
@@ -44,7 +43,7 @@ export async function makeLexicalIfWanted(
   onRows?: (rows: number) => void,
 ): Promise<WrittenLexical | undefined> {
   if (bm25 === undefined) return undefined;
-  return makeLexical(folder, join(folder, PASSAGES_FILE), bm25, requireKernel(kernel), { onRows, signal });
+  return makeLexical(folder, join(folder, PASSAGES_FILE), bm25, kernel, { onRows, signal });
 }
 
 /** Adds the Unicode version and the stemmers of this program to the settings. */
@@ -56,13 +55,15 @@ export function bm25Settings(settings: Omit<Bm25Settings, 'unicode' | 'stemmer'>
  * Makes the inverted indexes of a shard from its passage file. Each is written under a temporary name and renamed when it is
  * complete. The bytes depend only on the passages and the settings.
  *
- * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the passage file.
+ * @param kernel without it, the index is written in TypeScript.
+ * @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors of the passage file; ENGINE_MISSING if there is no kernel
+ * and the texts are too many for TypeScript.
  */
 export async function makeLexical(
   folder: string,
   passagesPath: string,
   settings: Bm25Settings,
-  kernel: Kernel,
+  kernel: Kernel | undefined,
   { onRows, inUse, signal }: MakeLexicalOptions = {},
 ): Promise<WrittenLexical> {
   const files: FileRecord[] = [];
@@ -100,19 +101,19 @@ export async function makeLexical(
 export async function writeLexical(
   path: string,
   { analyser, stemmer }: Pick<Bm25Settings, 'analyser' | 'stemmer'>,
-  kernel: Kernel,
+  kernel: Kernel | undefined,
   { blocks, signal }: { blocks: () => Iterable<readonly string[]>; signal?: AbortSignal | undefined },
 ): Promise<LexicalFileCounts> {
   checkStemmer(path, { analyser, stemmer });
   const temporary = `${path}.tmp`;
   await removeSortedFiles(temporary);
-  const writer = new LexicalWriter(temporary, analyser, kernel.lexical);
+  const writer = openLexicalWriter(temporary, analyser, kernel?.lexical);
   let complete = false;
   let appending: Promise<void> = Promise.resolve();
   try {
     for (const texts of blocks()) {
       throwIfCancelled(signal);
-      // The kernel analyses one block while this thread reads the next.
+      // The native engine analyses one block while this thread reads the next.
       await appending;
       appending = writer.append(texts, signal);
       appending.catch(() => undefined);
@@ -128,15 +129,6 @@ export async function writeLexical(
     writer.abandon();
     if (!complete) await rm(temporary, { force: true });
   }
-}
-
-/** @throws TrawlError ENGINE_MISSING if the native engine, which makes inverted indexes, is missing. */
-export function requireKernel(kernel: Kernel | undefined): Kernel {
-  if (kernel !== undefined) return kernel;
-  throw new TrawlError(
-    'ENGINE_MISSING',
-    'Inverted indexes for BM25 need the native engine, which is missing. Install a C++ compiler and run npm run setup.',
-  );
 }
 
 /** Removes the temporary sorted files (`<path>.run-N`) that a killed process left. */

@@ -70,19 +70,21 @@ export interface OptimizeSummary {
  * change. A server that has the index open keeps working: new files are written beside the old ones, then the manifest is
  * replaced by rename, and only then are the unused files removed.
  *
+ * @param kernel without it, only inverted indexes are made.
  * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, DISK_FULL, OUTPUT_NOT_WRITABLE,
  * CANCELLED, errors of the index's files.
  */
 export async function optimizeIndex(
   folder: string,
-  kernel: Kernel,
+  kernel: Kernel | undefined,
   options: OptimizeOptions,
 ): Promise<OptimizeSummary> {
   readIndexManifest(folder);
   // Only for its lock. An unfinished update in it stays.
   const output = await OutputFolder.prepareChange(folder);
   try {
-    const summary = await optimizeShards(openIndexDirectory(output.final), kernel, options);
+    const summary =
+      kernel === undefined ? UNCHANGED : await optimizeShards(openIndexDirectory(output.final), kernel, options);
     if (options.bm25 === undefined) return { ...summary, lexicalMade: 0 };
     const lexicalMade = await addLexical(openIndexDirectory(output.final), options.bm25, kernel, {
       onStep: options.onStep,
@@ -99,11 +101,21 @@ export async function optimizeIndex(
   }
 }
 
+type ShardsSummary = Omit<OptimizeSummary, 'lexicalMade'>;
+
+const UNCHANGED: ShardsSummary = {
+  codesMade: 0,
+  prefiltersMade: 0,
+  prefiltersNotWorthwhile: 0,
+  rewritten: 0,
+  notRepresentable: 0,
+};
+
 async function optimizeShards(
   directory: IndexDirectory,
   kernel: Kernel,
   options: OptimizeOptions,
-): Promise<Omit<OptimizeSummary, 'lexicalMade'>> {
+): Promise<ShardsSummary> {
   let codesMade = 0;
   let prefiltersMade = 0;
   let prefiltersNotWorthwhile = 0;

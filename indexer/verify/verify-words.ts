@@ -78,18 +78,23 @@ async function fileProblems(
       const [text] = await engineTexts(made.analyser, [fieldText(documents[i]!, field)], signal);
       const terms = kernel.lexical.analyse(engineAnalyser(analyser), text!);
       const norm = norms[lengthCode(terms.length)]!;
-      const [explained] = await index.explain(text!, [row]);
+      const [explained] = await index.explain({
+        query: text!,
+        rows: [row],
+        ...(signal === undefined ? {} : { signal }),
+      });
+      const indexed = new Set(explained!.map(({ term }) => term));
+      const missing = terms.find((term) => !indexed.has(term));
       const wrong = explained!.find(({ boost, documentFrequency, score }) => {
         // The text is the query, so the boost of a term is its frequency in the passage.
         const weight = termWeight(DEFAULT_BM25, boost, { documentFrequency, documents: index.counts.documents });
         return score !== termScore(weight, boost, norm);
       });
-      if (wrong === undefined) continue;
-      const { term, boost, score } = wrong;
+      if (missing === undefined && wrong === undefined) continue;
       const found =
-        score === 0
-          ? `row ${row} lacks the term "${term}", which its passage has`
-          : `row ${row} has another frequency of "${term}" than ${boost}, or another length than ${terms.length} terms, which its passage has`;
+        missing === undefined
+          ? `row ${row} has another frequency of "${wrong!.term}" than ${wrong!.boost}, or another length than ${terms.length} terms, which its passage has`
+          : `row ${row} lacks the term "${missing}", which its passage has`;
       problems.push(problem(path, found, REMEDY));
       if (problems.length === MAX_LISTED) break;
     }

@@ -7,6 +7,7 @@
 #include "environment.hpp"
 #include "lexical_arguments.hpp"
 #include "lexical_queries.hpp"
+#include "trawl/error.hpp"
 #include "trawl/lexical_verify.hpp"
 
 namespace trawl_addon {
@@ -61,25 +62,44 @@ Napi::Value search_arrays(Napi::Env env, const LexicalResult& found, const std::
 
 struct Explanation {
   BagOfWords query;
-  std::vector<uint64_t> frequencies;
-  std::vector<std::vector<float>> scores;  // of each row
+  std::vector<std::vector<ExplainedTerm>> rows;
+  std::vector<uint32_t> found;        // the terms that any of the rows has, rising
+  std::vector<uint64_t> frequencies;  // of each of them
 };
 
+// Arrays of numbers: an object for each term of each row would occupy the event loop for long.
 Napi::Value explanation_arrays(Napi::Env env, const Explanation& explained) {
-  Napi::Array rows = Napi::Array::New(env, explained.scores.size());
-  for (size_t i = 0; i < explained.scores.size(); i++) {
-    Napi::Array terms = Napi::Array::New(env, explained.query.size());
-    for (size_t t = 0; t < explained.query.size(); t++) {
-      Napi::Object term = Napi::Object::New(env);
-      term.Set("term", explained.query[t].term);
-      term.Set("boost", static_cast<double>(explained.query[t].boost));
-      term.Set("documentFrequency", static_cast<double>(explained.frequencies[t]));
-      term.Set("score", static_cast<double>(explained.scores[i][t]));
-      terms.Set(static_cast<uint32_t>(t), term);
-    }
-    rows.Set(static_cast<uint32_t>(i), terms);
+  const size_t distinct = explained.found.size();
+  Napi::Array names = Napi::Array::New(env, distinct);
+  auto boosts = Napi::Float64Array::New(env, distinct);
+  auto frequencies = Napi::Float64Array::New(env, distinct);
+  for (size_t i = 0; i < distinct; i++) {
+    const WeightedTerm& term = explained.query[explained.found[i]];
+    names.Set(static_cast<uint32_t>(i), Napi::String::New(env, term.term));
+    boosts[i] = static_cast<double>(term.boost);
+    frequencies[i] = static_cast<double>(explained.frequencies[i]);
   }
-  return rows;
+  size_t entries = 0;
+  for (const auto& row : explained.rows) entries += row.size();
+  auto counts = Napi::Uint32Array::New(env, explained.rows.size());
+  auto terms = Napi::Uint32Array::New(env, entries);
+  auto scores = Napi::Float32Array::New(env, entries);
+  size_t at = 0;
+  for (size_t i = 0; i < explained.rows.size(); i++) {
+    counts[i] = static_cast<uint32_t>(explained.rows[i].size());
+    for (const ExplainedTerm& part : explained.rows[i]) {
+      terms[at] = static_cast<uint32_t>(std::lower_bound(explained.found.begin(), explained.found.end(), part.term) - explained.found.begin());
+      scores[at++] = part.score;
+    }
+  }
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("names", names);
+  result.Set("boosts", boosts);
+  result.Set("documentFrequencies", frequencies);
+  result.Set("counts", counts);
+  result.Set("terms", terms);
+  result.Set("scores", scores);
+  return result;
 }
 
 }  // namespace
@@ -141,6 +161,7 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
     std::vector<BagOfWords> bags(queries->size());
     std::vector<uint32_t> terms(queries->size());
     for (size_t i = 0; i < bags.size(); i++) {
+      if (cancel.load(std::memory_order_relaxed)) throw trawl::Error(trawl::ErrorCode::kCancelled, "cancelled");
       bags[i] = bag_of_words(holder->index.analyser(), (*queries)[i]);
       terms[i] = static_cast<uint32_t>(bags[i].size());
     }
@@ -193,14 +214,24 @@ Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
   for (size_t i = 0; i < list.ElementLength(); i++) {
     rows.push_back(integer_of(list.Get(static_cast<uint32_t>(i)), "row", 0, holder->index.rows() - 1));
   }
-  const LexicalOptions options = options_of(info[4]);
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>&) -> Deliver {
+  const LexicalOptions parameters = options_of(info[4]);
+  const auto weight = static_cast<float>(number_of(info[5], "weight"));
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    LexicalOptions options = parameters;
+    options.cancel = &cancel;
     auto explained = std::make_shared<Explanation>();
     explained->query = bag_of_words(holder->index.analyser(), query);
-    for (const WeightedTerm& term : explained->query) {
-      explained->frequencies.push_back(holder->index.document_frequency(term.term));
+    for (WeightedTerm& term : explained->query) term.boost = weight * term.boost;
+    explained->rows = explain(holder->index, explained->query, rows, options);
+    std::vector<bool> is_found(explained->query.size());
+    for (const auto& row : explained->rows) {
+      for (const ExplainedTerm& part : row) is_found[part.term] = true;
     }
-    for (const int64_t row : rows) explained->scores.push_back(explain(holder->index, explained->query, row, options));
+    for (size_t term = 0; term < is_found.size(); term++) {
+      if (!is_found[term]) continue;
+      explained->found.push_back(static_cast<uint32_t>(term));
+      explained->frequencies.push_back(holder->index.document_frequency(explained->query[term].term));
+    }
     return [explained](Napi::Env env) { return explanation_arrays(env, *explained); };
   });
 }

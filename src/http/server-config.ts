@@ -2,7 +2,7 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
-import { SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
+import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
@@ -15,6 +15,8 @@ export interface ServerConfig {
   readonly truncate: TruncateSide;
   /** How passages are ranked, unless the request sets it. Null: the default of each index. */
   readonly mode: SearchMode | null;
+  /** How BM25 hits with equal scores are ordered, unless the request sets it. */
+  readonly bm25Order: Bm25Order;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
   readonly maxBodyBytes: number;
   /** Largest number of queries in one request. */
@@ -94,6 +96,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
   truncate: 'tail',
   mode: null,
+  bm25Order: 'row',
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxQueryChars: 1_000_000,
@@ -123,6 +126,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
+  'bm25Order',
   'logger',
   'dialects',
   'mcp',
@@ -173,6 +177,12 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
     throw new TrawlError(
       'CONFIG_INVALID',
       `mode is ${JSON.stringify(config.mode)}; expected ${SEARCH_MODES.join(' or ')}.`,
+    );
+  }
+  if (!BM25_ORDERS.includes(config.bm25Order)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
     );
   }
   // A body is decoded into one string before it is parsed.

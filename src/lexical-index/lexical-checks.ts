@@ -20,6 +20,12 @@ export function checkParameters({ k1, b }: Bm25Parameters): void {
   if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
 }
 
+/** @throws RangeError */
+export function checkRows(explained: readonly number[], rows: number): void {
+  const wrong = explained.find((row) => !Number.isInteger(row) || row < 0 || row >= rows);
+  if (wrong !== undefined) throw new RangeError(`A row is ${wrong}, but the index has rows 0 to ${rows - 1}.`);
+}
+
 /** @throws TypeError or RangeError if a query is not a tree over the fields, or breaks a limit. */
 export function checkQueries(queries: readonly LexicalQuery[], fields: ReadonlySet<string>): void {
   for (const query of queries) {

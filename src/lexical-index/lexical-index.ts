@@ -1,9 +1,6 @@
-import type { TermScore } from '../native/lexical-functions.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { Bm25Parameters, FieldCounts } from './bm25.ts';
 import type { AnalyserName, EngineAnalyser } from './lexical-settings.ts';
-
-export type { TermScore } from '../native/lexical-functions.ts';
 
 /** The files of one field's inverted index, as an engine opens them. */
 export interface LexicalSource {
@@ -58,6 +55,30 @@ export interface LexicalResult {
   readonly postingsRead: Float64Array;
 }
 
+/** A term of a query in a row that has it. */
+export interface TermScore {
+  readonly term: string;
+  /** How often the query has the term, times the weight. */
+  readonly boost: number;
+  /** Live rows with the term. */
+  readonly documentFrequency: number;
+  /** Its part of the row's score. The float64 sum of the parts, rounded to float32, is the score. */
+  readonly score: number;
+}
+
+export interface ExplainRequest {
+  /** A text; the index analyses it. */
+  readonly query: string;
+  /** May be in any order, and may repeat. */
+  readonly rows: readonly number[];
+  /** Multiplies the boosts of all terms. Default: 1. */
+  readonly weight?: number;
+  /** Default: Lucene's scores with k1 0.9 and b 0.4. */
+  readonly parameters?: Bm25Parameters;
+  /** Aborting rejects the call with CANCELLED. */
+  readonly signal?: AbortSignal;
+}
+
 /**
  * BM25 search over the rows of one index. Scores equal Lucene's bit for bit. The answer to a query does not depend on its
  * batch, nor on the number of threads and shards.
@@ -72,8 +93,13 @@ export interface LexicalIndex {
   readonly mappedBytes: number;
   /** @throws TrawlError CANCELLED; INDEX_FILE_FOREIGN if a file is damaged; RangeError if k, k1 or b is out of range. */
   search(request: LexicalRequest): Promise<LexicalResult>;
-  /** Returns, for each row, the score of every term of the query, in the order of the terms' first appearance. */
-  explain(query: string, rows: readonly number[], parameters?: Bm25Parameters): Promise<TermScore[][]>;
+  /**
+   * Returns the parts of the rows' scores: for each row, the terms of the query that it has, in the order of their first
+   * appearance in the query.
+   *
+   * @throws TrawlError CANCELLED; INDEX_FILE_FOREIGN if a file is damaged; RangeError if k1, b or a row is out of range.
+   */
+  explain(request: ExplainRequest): Promise<TermScore[][]>;
   /** Waits for running searches, then closes the files. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -3,9 +3,16 @@ import { TrawlError } from '../errors.ts';
 import type { NativeLexicalIndex } from '../native/lexical-functions.ts';
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
-import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts } from './bm25.ts';
-import { checkLexicalRequest, checkParameters } from './lexical-checks.ts';
-import type { EngineSource, LexicalIndex, LexicalRequest, LexicalResult, TermScore } from './lexical-index.ts';
+import { DEFAULT_BM25, type FieldCounts } from './bm25.ts';
+import { checkLexicalRequest, checkParameters, checkRows } from './lexical-checks.ts';
+import type {
+  EngineSource,
+  ExplainRequest,
+  LexicalIndex,
+  LexicalRequest,
+  LexicalResult,
+  TermScore,
+} from './lexical-index.ts';
 import { type AnalyserName, engineAnalyser } from './lexical-settings.ts';
 
 /** BM25 search with the native engine: MaxScore over compressed blocks of postings in mapped files. */
@@ -61,15 +68,38 @@ export class MappedLexicalIndex implements LexicalIndex {
     return this.#calls.run(() => this.#search(request));
   }
 
-  explain(query: string, rows: readonly number[], parameters: Bm25Parameters = DEFAULT_BM25): Promise<TermScore[][]> {
-    return this.#calls.run(async () => {
-      checkParameters(parameters);
-      return this.#kernel.explain(this.handle, query, Float64Array.from(rows), parameters, undefined);
-    });
+  explain(request: ExplainRequest): Promise<TermScore[][]> {
+    return this.#calls.run(() => this.#explain(request));
   }
 
   close(): Promise<void> {
     return this.#calls.close(() => this.#kernel.close(this.handle));
+  }
+
+  async #explain({
+    query,
+    rows,
+    parameters = DEFAULT_BM25,
+    weight = 1,
+    signal,
+  }: ExplainRequest): Promise<TermScore[][]> {
+    checkParameters(parameters);
+    checkRows(rows, this.rows);
+    const request = { query, rows: Float64Array.from(rows), parameters, weight };
+    const found = await this.#kernel.explain(this.handle, request, signal);
+    if (signal?.aborted === true) throw cancelled();
+    let at = 0;
+    return Array.from(found.counts, (count) =>
+      Array.from({ length: count }, () => {
+        const place = found.terms[at]!;
+        return {
+          term: found.names[place]!,
+          boost: found.boosts[place]!,
+          documentFrequency: found.documentFrequencies[place]!,
+          score: found.scores[at++]!,
+        };
+      }),
+    );
   }
 
   async #search(request: LexicalRequest): Promise<LexicalResult> {

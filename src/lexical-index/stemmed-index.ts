@@ -1,7 +1,7 @@
 import { TrawlError } from '../errors.ts';
 import { RunningCalls } from '../running-calls.ts';
-import type { Bm25Parameters, FieldCounts } from './bm25.ts';
-import type { LexicalIndex, LexicalRequest, LexicalResult, TermScore } from './lexical-index.ts';
+import type { FieldCounts } from './bm25.ts';
+import type { ExplainRequest, LexicalIndex, LexicalRequest, LexicalResult, TermScore } from './lexical-index.ts';
 import { type AnalyserName, isSnowball, type SnowballAnalyser, STEMMER } from './lexical-settings.ts';
 import { engineTexts } from './stemmed-texts.ts';
 
@@ -30,10 +30,10 @@ export class StemmedIndex implements LexicalIndex {
     });
   }
 
-  explain(query: string, rows: readonly number[], parameters?: Bm25Parameters): Promise<TermScore[][]> {
+  explain(request: ExplainRequest): Promise<TermScore[][]> {
     return this.#calls.run(async () => {
-      const [stemmed] = await engineTexts(this.analyser, [query]);
-      return this.#engine.explain(stemmed!, rows, parameters);
+      const [query] = await engineTexts(this.analyser, [request.query], request.signal);
+      return this.#engine.explain({ ...request, query: query! });
     });
   }
 

@@ -68,14 +68,18 @@ export interface NativeLexicalResult {
   readonly postingsRead: Float64Array;
 }
 
-export interface TermScore {
-  readonly term: string;
-  /** How often the query has the term. */
-  readonly boost: number;
-  /** Live rows with the term. */
-  readonly documentFrequency: number;
-  /** 0 where the row lacks the term. */
-  readonly score: number;
+/** The terms of a query that each of several rows has. */
+export interface NativeExplanation {
+  /** The terms that any of the rows has, in the order of the query. */
+  readonly names: readonly string[];
+  /** Of each of them: how often the query has it, and how many live rows have it. */
+  readonly boosts: Float64Array;
+  readonly documentFrequencies: Float64Array;
+  /** Terms of each row. */
+  readonly counts: Uint32Array;
+  /** Row after row: positions in `names`, and the scores. */
+  readonly terms: Uint32Array;
+  readonly scores: Float32Array;
 }
 
 /** The addon's functions for inverted indexes (native/addon/entries.hpp). */
@@ -106,7 +110,8 @@ export interface LexicalFunctions {
     query: string,
     rows: Float64Array,
     parameters: Bm25Parameters,
-  ): Promise<TermScore[][]>;
+    weight: number,
+  ): Promise<NativeExplanation>;
   createLexical(path: string, analyser: NativeAnalyser): NativeLexicalWriter;
   appendLexical(id: number, writer: NativeLexicalWriter, texts: Uint8Array, ends: Float64Array): Promise<number>;
   finishLexical(id: number, writer: NativeLexicalWriter): Promise<LexicalFileCounts>;

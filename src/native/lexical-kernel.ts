@@ -3,6 +3,7 @@ import type {
   LexicalFileCounts,
   LexicalFunctions,
   NativeAnalyser,
+  NativeExplanation,
   NativeLexicalFacts,
   NativeLexicalField,
   NativeLexicalIndex,
@@ -10,7 +11,6 @@ import type {
   NativeLexicalResult,
   NativeLexicalSpec,
   NativeLexicalWriter,
-  TermScore,
 } from './lexical-functions.ts';
 import { type NativeCalls, translate } from './native-calls.ts';
 
@@ -73,15 +73,14 @@ export class LexicalKernel {
     return this.#calls.run(signal, (id) => this.#addon.searchLexicalFields(id, fields, queries, k, parameters, filter));
   }
 
-  /** For each row the scores of the query's terms, in the order of their first appearance. */
+  /** For each row the terms of the query that it has, in the order of their first appearance. */
   explain(
     index: NativeLexicalIndex,
-    query: string,
-    rows: Float64Array,
-    parameters: Bm25Parameters,
+    request: { query: string; rows: Float64Array; parameters: Bm25Parameters; weight: number },
     signal: AbortSignal | undefined,
-  ): Promise<TermScore[][]> {
-    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters));
+  ): Promise<NativeExplanation> {
+    const { query, rows, parameters, weight } = request;
+    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters, weight));
   }
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */

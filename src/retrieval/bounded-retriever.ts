@@ -4,6 +4,8 @@ import { inputOf, isEmbedded } from './embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainResult,
   FindCall,
   FindResult,
   RetrieveCall,
@@ -57,6 +59,10 @@ export class BoundedRetriever implements Retriever {
 
   hasAnswers(call: RetrieveCall): boolean {
     return this.#inner.hasAnswers(call);
+  }
+
+  explain(call: ExplainCall): Promise<ExplainResult> {
+    return this.#inner.explain(call);
   }
 
   async embed(call: EmbedCall): Promise<EmbedResult> {

@@ -8,7 +8,8 @@ import type {
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import type { Bm25Ranking } from '../lexical-index/bm25.ts';
-import type { Bm25Settings } from '../lexical-index/lexical-settings.ts';
+import type { TermScore } from '../lexical-index/lexical-index.ts';
+import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
@@ -18,6 +19,14 @@ import type { StageTimings } from './timings.ts';
 /** How passages are ranked: by the similarity of their vectors, or by BM25 over their words. */
 export const SEARCH_MODES = ['dense', 'bm25'] as const;
 export type SearchMode = (typeof SEARCH_MODES)[number];
+
+/**
+ * How BM25 hits with equal scores are ordered:
+ * - `row`: by row, with exact scores;
+ * - `pyserini`: by the id as text, with the rounded scores of Pyserini (`pyserini-order.ts`).
+ */
+export const BM25_ORDERS = ['row', 'pyserini'] as const;
+export type Bm25Order = (typeof BM25_ORDERS)[number];
 
 export interface Hit {
   readonly row: number;
@@ -87,6 +96,8 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
+  /** Has no effect on dense search. Default: `row`. */
+  readonly bm25Order?: Bm25Order;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -96,6 +107,25 @@ export interface RetrieveCall {
 export interface RetrieveResult {
   /** One per query, in the order of the queries. */
   readonly outcomes: readonly QueryOutcome[];
+  readonly timings: StageTimings;
+}
+
+/** Asks for the parts of the scores of hits of BM25. It continues an accepted request, so it is not refused under load. */
+export interface ExplainCall {
+  readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
+  /** The parameters of the search. Default: k1 and b of the index, without the factor. */
+  readonly bm25?: Bm25Ranking;
+  readonly signal?: AbortSignal;
+}
+
+/** A term of a query in a passage that has it. */
+export interface ExplainedTerm extends TermScore {
+  readonly field: LexicalField;
+}
+
+export interface ExplainResult {
+  /** For each query and row, the terms of the query that the row has, in the order of the query. Their scores are exact. */
+  readonly explained: readonly (readonly (readonly ExplainedTerm[])[])[];
   readonly timings: StageTimings;
 }
 
@@ -229,6 +259,8 @@ export interface Retriever {
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
   /** Whether the cache has the answers of all queries. Such a call does not wait and is not refused under load. */
   hasAnswers(call: RetrieveCall): boolean;
+  /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
+  explain(call: ExplainCall): Promise<ExplainResult>;
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Passages by id, URL, title or row. Rejects with NOT_SUPPORTED if the index was built without that look-up. */
   find(call: FindCall): Promise<FindResult>;

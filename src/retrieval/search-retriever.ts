@@ -1,7 +1,7 @@
 import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
-import { DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
@@ -9,9 +9,16 @@ import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
+import { explainWords } from './explain-words.ts';
+import { hitRows } from './hit-rows.ts';
+import { type LexicalHits, searchByRow } from './lexical-hits.ts';
+import { searchPyserini } from './pyserini-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainedTerm,
+  ExplainResult,
   FindCall,
   FindResult,
   Hit,
@@ -19,6 +26,7 @@ import type {
   QueryEmbedding,
   QueryOutcome,
   RetrieveCall,
+  RetrieveQuery,
   RetrieveResult,
   Retriever,
   RetrieverInfo,
@@ -57,6 +65,10 @@ export class SearchRetriever implements Retriever {
 
   hasAnswers({ queries }: RetrieveCall): boolean {
     return queries.length === 0;
+  }
+
+  explain(call: ExplainCall): Promise<ExplainResult> {
+    return this.#calls.run(() => this.#explain(call));
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -101,28 +113,20 @@ export class SearchRetriever implements Retriever {
   }
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
-    const { k, bm25, signal } = call;
-    const { index } = this.info;
-    const lexical = this.#lexical;
-    if (lexical === undefined) throw modeMissing(index, 'bm25');
-    const texts = call.queries.map((query) => composeText(inputOf(query), '', null));
-    const found = await watch.time('search', () =>
-      searchWords(lexical, {
-        index,
-        texts,
-        k,
-        ranking: bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) },
-        signal,
-      }),
-    );
+    const { k, bm25, bm25Order, signal } = call;
+    const lexical = this.#requireLexical();
+    const texts = call.queries.map(lexicalText);
+    const ranking = this.#ranking(bm25);
+    const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
+      watch.time('search', () =>
+        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
+      );
+    const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
+    const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
-    const documents = await watch.time('fetch', () => this.#passages.getMany(hitRows(found, k), signal));
-    let next = 0;
     const outcomes = texts.map((text, q): QueryOutcome => {
-      const hits: Hit[] = [];
-      for (let at = q * k; at < q * k + found.counts[q]!; at++) {
-        hits.push({ row: found.rows[at]!, score: found.scores[at]!, document: documents[next++]! });
-      }
+      const hits = found.lists[q]!;
+      if (hits instanceof TrawlError) return { ok: false, error: hits };
       return {
         ok: true,
         hits,
@@ -137,8 +141,29 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
+  async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
+    const watch = new Stopwatch();
+    const lexical = this.#requireLexical();
+    const ranking = this.#ranking(bm25);
+    const explained: ExplainedTerm[][][] = [];
+    for (const { query, rows } of queries) {
+      const request = { text: lexicalText(query), rows, ranking, signal };
+      explained.push(await watch.time('search', () => explainWords(lexical, request)));
+    }
+    return { explained, timings: watch.timings };
+  }
+
+  #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
+    return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
+  }
+
+  #requireLexical(): LexicalFields {
+    if (this.#lexical === undefined) throw modeMissing(this.info.index, 'bm25');
+    return this.#lexical;
+  }
+
   /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
-  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalResult): void {
+  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
     const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
     this.#lexicalLoad = {
       queries: before + queries.filter(isText).length,
@@ -266,6 +291,11 @@ export class SearchRetriever implements Retriever {
   }
 }
 
+/** The text whose words BM25 searches: the question, if any, and the query. */
+function lexicalText(query: RetrieveQuery): string {
+  return composeText(inputOf(query), '', null);
+}
+
 /** The vector of a query in BM25 search. */
 const NO_VECTOR = new Float32Array(0);
 
@@ -317,17 +347,6 @@ function usableQueries(
   const packed = new Float32Array(usable.length * dimension);
   for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
   return { vectors: packed, count: usable.length };
-}
-
-function hitRows(found: Pick<SearchResult, 'counts' | 'rows'>, k: number): Float64Array {
-  const total = found.counts.reduce((sum, count) => sum + count, 0);
-  const rows = new Float64Array(total);
-  let at = 0;
-  for (const [q, count] of found.counts.entries()) {
-    rows.set(found.rows.subarray(q * k, q * k + count), at);
-    at += count;
-  }
-  return rows;
 }
 
 function denseOutcomes(

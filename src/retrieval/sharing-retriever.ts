@@ -7,6 +7,8 @@ import { isEmbedded, isText } from './embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainResult,
   FindCall,
   FindResult,
   QueryOutcome,
@@ -43,7 +45,7 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if their text, their division into question and query, their truncation, mode and parameters are
+ * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters and order are
  * equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
@@ -125,6 +127,10 @@ export class SharingRetriever implements Retriever {
 
   hasAnswers(call: RetrieveCall): boolean {
     return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call), call.k) === true);
+  }
+
+  explain(call: ExplainCall): Promise<ExplainResult> {
+    return this.#inner.explain(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -230,8 +236,11 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 }
 
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-function keyOf(query: RetrieveQuery, { mode, bm25, truncate: truncateOfCall = 'tail' }: RetrieveCall): string {
-  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)}`;
+function keyOf(
+  query: RetrieveQuery,
+  { mode, bm25, bm25Order = 'row', truncate: truncateOfCall = 'tail' }: RetrieveCall,
+): string {
+  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
   const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
   // Both truncate sides shorten a plain text at its end.

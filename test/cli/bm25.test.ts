@@ -48,6 +48,76 @@ test('k1, b and the profile change the scores', { skip }, async () => {
   assert.ok(elasticsearch > (await scoreOf('--k1', '1.2', '--b', '0.75')), 'by the factor k1 + 1');
 });
 
+test('--explain shows the terms of each score, as a table and in --json', { skip }, async () => {
+  const args = ['search', index, `${VIENNA} vienna`, '--mode', 'bm25', '--k', '2', '--explain'];
+  const { code, stdout } = await runTrawl(args);
+  assert.equal(code, 0);
+  const lines = stdout.split('\n');
+  assert.match(lines[1]!, /^ {5}term +boost {2}passages +score$/);
+  assert.ok(
+    lines.some((line) => /^ {5}vienna +2 +\d+ +\d+\.\d{4}$/.test(line)),
+    stdout,
+  );
+  const { hits } = jsonOf<{ hits: { score: number; terms: { term: string; field: string; score: number }[] }[] }>(
+    await runTrawl([...args, '--json']),
+  );
+  for (const { score, terms } of hits) {
+    assert.equal(Math.fround(terms.reduce((sum, term) => sum + term.score, 0)), score);
+    assert.ok(terms.every(({ field }) => field === 'contents'));
+  }
+  const plain = jsonOf<{ hits: object[] }>(await runTrawl(args.slice(0, -1).concat('--json')));
+  assert.ok(!('terms' in plain.hits[0]!));
+});
+
+test('--bm25-order pyserini rounds the scores and orders ties by id', { skip }, async (t) => {
+  const home = await tempFolder(t);
+  const corpus = join(home, 'ties.jsonl');
+  const ids = ['9', '10', 'a', 'B', '100', '2'];
+  writeFileSync(corpus, ids.map((id) => `${JSON.stringify({ id, contents: 'danube river' })}\n`).join(''));
+  const out = join(home, 'ties');
+  assert.equal((await runTrawl(['index', corpus, '--out', out, '--bm25', '--quiet'])).code, 0);
+  const hitsOf = async (...more: string[]): Promise<[string, number][]> =>
+    jsonOf<Report>(await runTrawl(['search', out, 'danube', '--mode', 'bm25', '--k', '4', '--json', ...more])).hits.map(
+      ({ score, document }) => [document.id, score],
+    );
+  const byRow = await hitsOf();
+  assert.deepEqual(
+    byRow.map(([id]) => id),
+    ids.slice(0, 4),
+  );
+  const exact = byRow[0]![1];
+  const rounded = Math.fround(Math.round(exact * 1e4) / 1e4);
+  const byId = await hitsOf('--bm25-order', 'pyserini');
+  assert.deepEqual(
+    byId.map(([id]) => id),
+    ['10', '100', '2', '9'],
+  );
+  assert.deepEqual(
+    byId.map(([, score]) => score),
+    [0, 1, 2, 3].map((i) => Math.fround(rounded - Math.fround(Math.fround(1e-6) * i))),
+  );
+  assert.deepEqual(await hitsOf('--bm25-order', 'row'), byRow);
+  const run = join(home, 'run.txt');
+  const questions = join(home, 'questions.jsonl');
+  writeFileSync(questions, '{"id":"q","question":"danube","gold_ids":["10"]}\n');
+  const evaluated = await runTrawl([
+    'eval',
+    out,
+    '--queries',
+    questions,
+    '--mode',
+    'bm25',
+    '--bm25-order',
+    'pyserini',
+    '--cutoffs',
+    '1',
+    '--run',
+    run,
+  ]);
+  assert.equal(evaluated.code, 0, evaluated.stderr);
+  assert.match(readFileSync(run, 'utf8'), /^q Q0 10 1 /);
+});
+
 test('eval --mode bm25 measures the ranking by words', { skip }, async () => {
   const questions = join(SAMPLE, 'questions.jsonl');
   const { metrics } = jsonOf<{ metrics: Record<string, number> }>(
@@ -96,6 +166,11 @@ test('options of BM25 that have no effect, or a value out of range, are usage er
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--update'], /--update .* cannot be combined with --bm25/],
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--workers', '2'], /--workers has no effect: .*--model/],
     [['search', index, 'q', '--k1', '1'], /--k1 has no effect without --mode bm25/],
+    [['search', index, 'q', '--bm25-order', 'row'], /--bm25-order has no effect without --mode bm25/],
+    [['search', index, 'q', '--mode', 'bm25', '--bm25-order', 'id'], /--bm25-order is "id"/],
+    [['search', index, 'q', '--explain'], /--explain has no effect without --mode bm25/],
+    [['search', index, 'q', '--mode', 'dense', '--explain'], /--explain has no effect without --mode bm25/],
+    [['search', index, '--queries', 'x', '--out', 'y', '--mode', 'bm25', '--explain'], /--explain explains one query/],
     [['search', index, 'q', '--mode', 'words'], /--mode is "words"/],
     [
       ['index', SAMPLE_PASSAGES, '--out', out, '--bm25-fields', 'title,text'],

@@ -5,6 +5,8 @@ import { inputOf } from '../../src/retrieval/embedded-query.ts';
 import type {
   EmbedCall,
   EmbedResult,
+  ExplainCall,
+  ExplainResult,
   FindCall,
   FindResult,
   QueryOutcome,
@@ -89,6 +91,15 @@ export class FakeRetriever implements Retriever {
 
   hasAnswers(call: RetrieveCall): boolean {
     return this.#options.hasAnswers?.(call) ?? false;
+  }
+
+  /** Every row has the whole text as its only term. */
+  async explain({ queries }: ExplainCall): Promise<ExplainResult> {
+    const explained = queries.map(({ query, rows }) => {
+      const term = textOf(inputOf(query));
+      return rows.map(() => [{ term, field: 'contents', boost: 1, documentFrequency: 1, score: 1 } as const]);
+    });
+    return { explained, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0 } };
   }
 
   /** The vector of a text is its length and its first three UTF-16 code units. */

@@ -3,8 +3,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileS
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EXIT } from '../../cli/command.ts';
-import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type Ended, endOf, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
@@ -184,7 +184,7 @@ test('a damaged temporary file of sorted terms is named, and no inverted index i
   };
   for (const [damage, apply] of Object.entries(damages)) {
     const path = join(folder, 'contents.bm25');
-    const writer = new LexicalWriter(path, 'whitespace', kernel!.lexical);
+    const writer = openLexicalWriter(path, 'whitespace', kernel!.lexical);
     await writer.append(texts);
     apply(`${path}.run-0`);
     await assert.rejects(

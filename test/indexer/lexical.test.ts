@@ -262,12 +262,28 @@ test('a build with other settings of BM25 does not resume one that was begun', {
   await assert.rejects(build({ corpus, out, kernel }), trawlError('BUILD_DIFFERS', /with --bm25/));
 });
 
-test('without the engine inverted indexes are refused before any work', async (t) => {
-  const folder = await tempFolder(t);
-  const corpus = writeCorpus(folder, { 'c.jsonl': passages(0, 5) });
-  const out = join(folder, 'ix');
-  await assert.rejects(build({ corpus, out, bm25: BM25 }), trawlError('ENGINE_MISSING', /compiler/));
-  assert.deepEqual(readdirSync(folder), ['c.jsonl']);
+test('without the engine a build makes the same inverted indexes', { skip }, async (t) => {
+  const { corpus, folder, out } = await indexedTexts(t, passages(0, 300), { shardRows: 200 });
+  const plain = join(folder, 'plain');
+  await build({ corpus, out: plain, bm25: BM25, shardRows: 200 });
+  for (const shard of ['shard-00000', 'shard-00001']) {
+    const bytes = (index: string): Buffer => readFileSync(join(index, shard, 'contents.bm25'));
+    assert.ok(bytes(plain).equals(bytes(out)), shard);
+  }
+  assert.deepEqual(await ranking(plain), await ranking(out));
+});
+
+test('without the engine an existing index gets the same inverted indexes, and keeps its missing codes', {
+  skip,
+}, async (t) => {
+  const { corpus, folder, out } = await indexedTexts(t, passages(0, 100));
+  const later = join(folder, 'later');
+  await build({ corpus, out: later });
+  const summary = await optimizeIndex(later, undefined, { ...quietly, bm25: BM25 });
+  assert.deepEqual([summary.lexicalMade, summary.codesMade], [1, 0]);
+  const bytes = (index: string): Buffer => readFileSync(join(index, 'shard-00000', 'contents.bm25'));
+  assert.ok(bytes(later).equals(bytes(out)));
+  assert.equal(openIndexDirectory(later).shards[0]!.manifest.codes, null);
 });
 
 test('a missing, cut or changed inverted index is named', { skip }, async (t) => {

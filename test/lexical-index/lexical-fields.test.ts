@@ -153,6 +153,10 @@ for (const [name, open] of Object.entries(ENGINES)) {
     await assert.rejects(hits(fields, [deep(1)], 1, { filter: new RowBitmap(6) }), RangeError);
     const aborted = { signal: AbortSignal.abort() };
     await assert.rejects(hits(fields, [deep(1)], 1, aborted), trawlError('CANCELLED'));
+    const controller = new AbortController();
+    const running = hits(fields, [match('text', 'river danube')], 1, { signal: controller.signal });
+    controller.abort();
+    await assert.rejects(running, trawlError('CANCELLED'));
     await Promise.all([fields.close(), fields.close()]);
     await assert.rejects(hits(fields, [deep(1)], 1), trawlError('NOT_READY'));
   });

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { EngineSource, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
 import type { EngineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
-import { LexicalWriter } from '../../src/lexical-index/lexical-writer.ts';
+import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import type { LexicalKernel } from '../../src/native/lexical-kernel.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 
@@ -17,12 +17,12 @@ export interface WrittenCorpus {
 export async function writeLexical(
   folder: string,
   texts: readonly string[],
-  kernel: LexicalKernel,
+  kernel: LexicalKernel | undefined,
   { analyser = 'standard', shardRows = [texts.length], deleted = [] }: WrittenCorpus = {},
 ): Promise<EngineSource> {
   const write = async (name: string, rows: readonly string[]): Promise<string> => {
     const path = join(folder, name);
-    const writer = new LexicalWriter(path, analyser, kernel);
+    const writer = openLexicalWriter(path, analyser, kernel);
     // Calls of 50 texts: their size must not matter.
     for (let at = 0; at < rows.length; at += 50) await writer.append(rows.slice(at, at + 50));
     await writer.finish();

@@ -116,8 +116,8 @@ test('the native engine and the reference give the same hits and explanations', 
     hits.map((list) => list.length),
     [3, 1, 0, 0],
   );
-  const explained = await native.explain('Häuser Bücher', [5]);
-  assert.deepEqual(explained, await reference.explain('Häuser Bücher', [5]));
+  const explained = await native.explain({ query: 'Häuser Bücher', rows: [5] });
+  assert.deepEqual(explained, await reference.explain({ query: 'Häuser Bücher', rows: [5] }));
   assert.deepEqual(
     explained[0]!.map(({ term }) => term),
     ['haus', 'buch'],

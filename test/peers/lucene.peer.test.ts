@@ -3,13 +3,15 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
-import { readHits, readTexts, writeTexts } from '../../bench/lexical/text-file.ts';
+import { type Hits, readHits, readTexts, writeTexts } from '../../bench/lexical/text-file.ts';
 import { COMPARED_LUCENE, openLucene, withoutLucene } from '../../bench/lucene.ts';
 import type { ScriptProcess } from '../../bench/script-process.ts';
 import { readSearchCalls } from '../../bench/serve/search-calls.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { analyser as referenceAnalyser } from '../../src/lexical-index/analysis/analysers.ts';
-import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import type { LexicalResult } from '../../src/lexical-index/lexical-index.ts';
+import { bestFields } from '../../src/lexical-index/lexical-query.ts';
+import { openLexicalFields, openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { peerCache } from '../helpers/peers.ts';
@@ -227,6 +229,40 @@ const COMPARISONS: readonly Comparison[] = [
   })),
 ];
 
+/** Lucene's hits of the queries that it has read. */
+async function luceneHits(folder: string): Promise<Hits[]> {
+  await lucene().ask({ do: 'batch', k: K, threads: 2, limitMs: 1e9 });
+  const answer = join(folder, 'answer');
+  await lucene().ask({ do: 'answer', out: answer });
+  return readHits(answer);
+}
+
+/** The number of our hits, and a sentence about each query whose rows or bits of scores differ. */
+function compareHits(
+  queries: readonly string[],
+  { counts, rows, scores }: LexicalResult,
+  theirs: readonly Hits[],
+): { hits: number; differences: string[] } {
+  assert.equal(theirs.length, queries.length);
+  const scoreBits = new Uint32Array(scores.buffer, scores.byteOffset, scores.length);
+  const differences: string[] = [];
+  let hits = 0;
+  for (const [q, expected] of theirs.entries()) {
+    const count = counts[q]!;
+    hits += count;
+    let rank = 0;
+    while (
+      rank < count &&
+      rows[q * K + rank] === expected.rows[rank] &&
+      scoreBits[q * K + rank] === expected.scoreBits[rank]
+    )
+      rank++;
+    if (rank === count && count === expected.rows.length) continue;
+    differences.push(`${JSON.stringify(queries[q])}: rank ${rank + 1} of ${count} here, ${expected.rows.length} there`);
+  }
+  return { hits, differences };
+}
+
 for (const { name, corpus, analyser, queries } of COMPARISONS) {
   test(`scores and ranks over ${name} are Lucene's to the last bit`, {
     skip: skip || withoutSharedData(corpus) || withoutSharedData(CALLS),
@@ -249,30 +285,9 @@ for (const { name, corpus, analyser, queries } of COMPARISONS) {
         const path = join(folder, 'queries');
         await writeTexts(path, list);
         await lucene().ask({ do: 'queries', texts: path });
-        await lucene().ask({ do: 'batch', k: K, threads: 2, limitMs: 1e9 });
-        const answer = join(folder, 'answer');
-        await lucene().ask({ do: 'answer', out: answer });
-        const theirs = await readHits(answer);
+        const theirs = await luceneHits(folder);
         const result = await index.search({ queries: list, k: K, parameters: { ...parameters, k1Factor: false } });
-        const scoreBits = new Uint32Array(result.scores.buffer, result.scores.byteOffset, result.scores.length);
-        assert.equal(theirs.length, list.length);
-        const differences: string[] = [];
-        let hits = 0;
-        for (const [q, expected] of theirs.entries()) {
-          const count = result.counts[q]!;
-          hits += count;
-          let rank = 0;
-          while (
-            rank < count &&
-            result.rows[q * K + rank] === expected.rows[rank] &&
-            scoreBits[q * K + rank] === expected.scoreBits[rank]
-          )
-            rank++;
-          if (rank === count && count === expected.rows.length) continue;
-          differences.push(
-            `${JSON.stringify(list[q])}: rank ${rank + 1} of ${count} here, ${expected.rows.length} there`,
-          );
-        }
+        const { hits, differences } = compareHits(list, result, theirs);
         const which = `${what}, k1 ${parameters.k1}, b ${parameters.b}`;
         assert.deepEqual(
           differences.slice(0, 3),
@@ -284,3 +299,52 @@ for (const { name, corpus, analyser, queries } of COMPARISONS) {
     }
   });
 }
+
+test(`the best of title and text of ${HOTPOT} scores and ranks as Lucene's DisjunctionMaxQuery, to the last bit`, {
+  skip: skip || withoutSharedData(`${HOTPOT}/corpus.jsonl`),
+}, async (t) => {
+  assert.ok(loaded.ok);
+  const folder = await tempFolder(t);
+  const out = join(folder, 'index');
+  const corpus = `${HOTPOT}/corpus.jsonl`;
+  const bm25 = bm25Settings({ analyser: 'standard', ...PARAMETERS[1]!, fields: ['title', 'text'] });
+  await build({ corpus: [sharedData(corpus)], out, kernel: loaded.kernel, bm25, shardRows: 1_000 });
+  const fields = openLexicalFields(openIndexDirectory(out).lexical);
+  t.after(() => fields.close());
+  const rows = readJsonLines<{ title: string; text: string }>(corpus);
+  const [titles, texts, path] = [join(folder, 'titles'), join(folder, 'texts'), join(folder, 'queries')];
+  await writeTexts(
+    titles,
+    rows.map(({ title }) => title),
+  );
+  await writeTexts(
+    texts,
+    rows.map(({ text }) => text),
+  );
+  const questions = await questionsOf(HOTPOT)();
+  await writeTexts(path, questions);
+  const luceneIndex = join(folder, 'lucene');
+  await lucene().ask({ do: 'build', analyser: 'standard', texts, titles, folder: luceneIndex });
+  for (const parameters of PARAMETERS) {
+    await lucene().ask({ do: 'load', analyser: 'standard', folder: luceneIndex, ...parameters });
+    for (const [titleBoost, tieBreaker] of [
+      [1, 0],
+      [2.5, 0.3],
+      [1, 1],
+    ] as const) {
+      await lucene().ask({ do: 'queries', texts: path, titleBoost, tieBreaker });
+      const theirs = await luceneHits(folder);
+      const ours = await fields.search({
+        queries: questions.map((text) =>
+          bestFields(text, ['title', 'text'], { weights: { title: titleBoost }, tieBreaker }),
+        ),
+        k: K,
+        parameters: { ...parameters, k1Factor: false },
+      });
+      const { hits, differences } = compareHits(questions, ours, theirs);
+      const which = `title ${titleBoost}, tie breaker ${tieBreaker}, k1 ${parameters.k1}`;
+      assert.deepEqual(differences.slice(0, 3), [], `${which}: ${differences.length} queries differ`);
+      t.diagnostic(`${which}: ${hits} hits of ${questions.length} queries have equal rows and score bits`);
+    }
+  }
+});

@@ -44,6 +44,20 @@ class TestWords(unittest.TestCase):
         other = self.client.search([BRIDGE], k=2, mode="bm25", bm25={"k1": 2.0, "b": 0.1})
         self.assertNotEqual(other.results[0].hits[0].score, usual.results[0].hits[0].score)
 
+    def test_explained_hits_have_the_terms_of_their_scores(self) -> None:
+        (hit, *_) = self.client.search([BRIDGE], k=2, explain=True).results[0].hits
+        assert hit.terms is not None
+        self.assertEqual([term.term for term in hit.terms if term.term == "bridg"], ["bridg"])
+        self.assertTrue(all(term.field == "contents" and term.document_frequency > 0 for term in hit.terms))
+        self.assertAlmostEqual(sum(term.score for term in hit.terms), hit.score, places=4)
+        (fused, *_) = self.client.search([BRIDGE], fuse="rrf", explain=True).hits or ()
+        self.assertEqual(fused.terms, hit.terms)
+        self.assertIsNone(self.client.search([BRIDGE]).results[0].hits[0].terms)
+
+    def test_the_order_of_pyserini_rounds_scores(self) -> None:
+        (hit, *_) = self.client.search([BRIDGE], k=1, bm25={"order": "pyserini"}).results[0].hits
+        self.assertAlmostEqual(hit.score, round(hit.score, 4), places=6)
+
     def test_a_search_by_vectors_is_refused(self) -> None:
         with self.assertRaisesRegex(TrawlResponseError, "no vectors"):
             self.client.search([BRIDGE], mode="dense")

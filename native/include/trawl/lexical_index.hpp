@@ -90,8 +90,15 @@ struct LexicalResult {
 LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfWords>& queries,
                              const LexicalOptions& options, ThreadPool& pool);
 
-// The score of each term of a query in one row, in the order of the terms; 0 if the row lacks the term.
-std::vector<float> explain(const LexicalIndex& index, const BagOfWords& query, int64_t row,
-                           const LexicalOptions& options);
+// A term of a query that a row has.
+struct ExplainedTerm {
+  uint32_t term = 0;  // its position in the query
+  float score = 0;    // its part of the row's score
+};
+
+// The parts of scores. For each row, in the order of `rows`, the terms of the query that the row has, in the order of the query;
+// `rows` may be unsorted and may repeat. Throws kBadArgument (options, rows), kBadFile, kCancelled.
+std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const BagOfWords& query,
+                                                const std::vector<int64_t>& rows, const LexicalOptions& options);
 
 }  // namespace trawl::lexical

@@ -1,8 +1,9 @@
-// Exact top-k search with MaxScore (H. Turtle and J. Flood, Query evaluation: strategies and optimizations, 1995), window by window
-// of rows. A list is the postings of one query term; its bound is an upper bound of the term's score in the window. The lists with
-// the smallest bounds are non-essential while the sum of their bounds cannot bring a row into the top-k; the others are essential.
-// The search reads the essential lists, and non-essential lists that are short. It looks up the rows found in the other lists, one
-// list at a time, and drops a row as soon as the bounds show that it cannot enter the top-k.
+// Exact top-k search with MaxScore (H. Turtle and J. Flood, Query evaluation: strategies and optimizations, 1995), one window of
+// rows after another. A list is the postings of one query term; its bound is an upper bound of the term's score in the window.
+// The lists with the smallest bounds are non-essential as long as the sum of their bounds cannot bring a row into the top-k: a
+// row that only they contain need not be found. The search reads the other, essential lists, and non-essential lists that are
+// short. It looks up the rows that it finds there, the candidates, in the lists that it did not read, one list at a time. It
+// drops a candidate as soon as the bounds show that it cannot enter the top-k.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -68,7 +69,7 @@ WeightedQuery weigh(const LexicalIndex& index, const BagOfWords& query, const Bm
     }
     const float idf = inverse_document_frequency(frequency, index.counts().documents);
     const float weight = term_weight(bm25, term.boost, idf);
-    if (!std::isfinite(weight)) throw Error(ErrorCode::kBadArgument, "a boost is too large: the weight of its term is infinite");
+    if (!std::isfinite(weight)) throw Error(ErrorCode::kBadArgument, "the boosts of a query are too large: a term's weight overflows float32");
     weighted.terms.push_back({weight, first});
   }
   weighted.sums_are_exact = sums_are_exact(weighted.terms, inverse[index.longest_code()]);
@@ -79,7 +80,7 @@ WeightedQuery weigh(const LexicalIndex& index, const BagOfWords& query, const Bm
 struct Accumulators {
   WindowSums window;  // no row has a sum between windows
   Candidates candidates;
-  bool in_window = false;  // still true after a search that threw inside a window, which leaves sums
+  bool in_window = false;  // while a window has sums: the next search must clear those of a search that threw there
 
   void reset() {
     if (!in_window) return;
@@ -88,9 +89,6 @@ struct Accumulators {
     in_window = false;
   }
 };
-
-// Covers the rounding errors of float64 sums of the terms' scores, in any order.
-double safe_factor(size_t terms) { return 1 + static_cast<double>(terms) * 0x1p-51; }
 
 // One query over the rows [begin, end) of one shard.
 class ShardSearch {
@@ -105,7 +103,7 @@ class ShardSearch {
         accumulators_(accumulators),
         best_(best),
         stats_(stats),
-        factor_(safe_factor(query.terms.size())),
+        factor_(sum_factor(query.terms.size())),
         k_(k) {
     cursors_.reserve(query.terms.size());
     for (const WeightedQuery::Term& term : query.terms) {
@@ -123,6 +121,7 @@ class ShardSearch {
     for (uint32_t window = begin; window < end; rows = std::min(2 * rows, kWindowRows)) {
       check_cancel(options_);
       const uint32_t window_end = std::min<uint64_t>(end, uint64_t{window} + rows);
+      // best_ updates the k-th best score from time to time; here it is made current before it becomes the floor.
       best_.raise_floor();
       raise_floor();
       search_window(window, window_end);
@@ -141,7 +140,8 @@ class ShardSearch {
   // Whether a row of this shard whose score is at most `bound` cannot enter the top-k.
   bool cannot_enter(double bound) const { return static_cast<float>(bound) <= floor_; }
 
-  // Rows come in rising order, so a row with the same score as the worst kept row ranks after it.
+  // Rows come in rising order, and of equal scores the lower row is better. So once k rows are kept, a later row enters only with
+  // a larger score than the worst of them.
   void raise_floor() {
     if (options_.prune && best_.is_full()) floor_ = std::max(floor_, best_.floor());
   }
@@ -150,8 +150,8 @@ class ShardSearch {
     return options_.filter_bits == nullptr || (options_.filter_bits[row >> 6] >> (row & 63) & 1) != 0;
   }
 
-  // A score below the k-th best score: k rows of one list have larger scores for its term alone. Negative if no short list has
-  // k rows.
+  // A score that k rows of this shard exceed, found before any row is searched: k rows of one list have larger scores for its
+  // term alone, and their sums are no smaller. Negative if no short list has k rows.
   float floor_of_short_lists() {
     float floor = -1;
     std::vector<float> scores;
@@ -164,7 +164,7 @@ class ShardSearch {
       }
       if (scores.size() < static_cast<size_t>(k_)) continue;
       std::nth_element(scores.begin(), scores.begin() + (k_ - 1), scores.end(), std::greater<>());
-      // A row with the same score may still be among the k best.
+      // The next smaller score, because a row with the k-th best score itself may enter.
       floor = std::max(floor, std::nextafter(scores[k_ - 1], -1.0f));
     }
     return floor;
@@ -185,7 +185,8 @@ class ShardSearch {
       if (cannot_enter(list.bound_with_before)) non_essential++;
     }
     if (non_essential == lists_.size()) return;
-    // Reading a short list takes less time than looking up many candidates in it.
+    // Also reads a non-essential list if that takes less time than looking up the candidates in it. Their number is estimated
+    // from the previous window.
     double postings_read = 0;
     for (size_t i = non_essential; i < lists_.size(); i++) postings_read += lists_[i].cursor->count();
     while (non_essential > 0 && lists_[non_essential - 1].cursor->count() <= kPostingsPerLookup * candidates_per_posting_ * postings_read) {
@@ -194,6 +195,7 @@ class ShardSearch {
     accumulators_.in_window = true;
     for (size_t i = non_essential; i < lists_.size(); i++) accumulate(*lists_[i].cursor, begin, end);
     collect(accumulators_.window, begin, end - begin, sum_too_small(non_essential), accumulators_.candidates);
+    // postings_read counts the whole lists; the window has about its share of the shard's rows.
     candidates_per_posting_ = static_cast<double>(accumulators_.candidates.count) * shard_.file->rows() / (postings_read * (end - begin));
     complete_candidates(non_essential);
     accumulators_.in_window = false;
@@ -250,7 +252,8 @@ class ShardSearch {
     raise_floor();
   }
 
-  // Adds the scores of a row in the order of the query's terms. Rarely needed: only if weights differ by a factor of more than 2^29.
+  // Adds the scores of a row in the order of the query's terms. Rarely needed: only if the largest sum that a row could have is
+  // more than 2^29 times the smallest score of a term (sums_are_exact).
   double canonical_sum(uint32_t row) const {
     double sum = 0;
     for (const WeightedQuery::Term& term : query_.terms) {
@@ -318,29 +321,6 @@ LexicalResult lexical_search(const LexicalIndex& index, const std::vector<BagOfW
 
   merge_tasks(tasks, found, k, result);
   return result;
-}
-
-std::vector<float> explain(const LexicalIndex& index, const BagOfWords& query, int64_t row,
-                           const LexicalOptions& options) {
-  check_options(options);
-  if (row < 0 || row >= index.rows()) {
-    throw Error(ErrorCode::kBadArgument, "row is " + std::to_string(row) + ", but the index has " + std::to_string(index.rows()) + " rows");
-  }
-  const Bm25 bm25 = {options.k1, options.b, options.factor_k1_plus_1};
-  const InverseNorms inverse = inverse_norms(bm25, index.counts());
-  std::vector<float> scores;
-  for (const WeightedTerm& term : query) {
-    const uint64_t frequency = index.document_frequency(term.term);
-    float score = 0;
-    for (const LexicalIndex::Shard& shard : index.shards()) {
-      if (row < shard.first_row || row >= shard.first_row + shard.file->rows() || frequency == 0) continue;
-      const float weight = term_weight(bm25, term.boost, inverse_document_frequency(frequency, index.counts().documents));
-      PostingCursor cursor(*shard.file, shard.file->find(term.term), weight, inverse);
-      score = cursor.score_of(static_cast<uint32_t>(row - shard.first_row));
-    }
-    scores.push_back(score);
-  }
-  return scores;
 }
 
 }  // namespace trawl::lexical

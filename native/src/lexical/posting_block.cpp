@@ -239,6 +239,9 @@ bool decode_block(const uint8_t* begin, const uint8_t* end, uint32_t count, int6
     const uint32_t index = *at++;
     uint64_t high;
     if (index >= count || !read_varint(at, end, high) || high >> (31 - tf_bits) != 0) return false;
+#ifdef TRAWL_MUTATE_LOSE_EXCEPTION
+    if (i == 6) continue;
+#endif
     tf_out[index] |= static_cast<uint32_t>(high) << tf_bits;
   }
   for (uint32_t i = 0; i < count; i++) tf_out[i]++;

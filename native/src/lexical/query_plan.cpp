@@ -11,6 +11,10 @@
 namespace trawl::lexical {
 namespace {
 
+// A node's score is a sum, rounded to float32, and parts of it may be rounded before. This factor covers three such roundings, of
+// at most 2^-24 each, and the float64 additions of up to 2^30 clauses.
+constexpr double kRoundedSum = 1 + 0x1p-20;
+
 constexpr int kAnyPlace = 1000;       // last place of a node whose scores are all 0
 constexpr int kUnknownPlace = -1000;  // last place of a node whose smallest score is unknown
 
@@ -114,7 +118,7 @@ class Planner {
       sum += one.most;
       if (one.most > 0) node.least = std::min(node.least, one.least);
     }
-    node.most = sum * (1 + 0x1p-20);
+    node.most = sum * kRoundedSum;
     if (sum == 0) node.least = 0;
     node.last_place = last_place_of(node.least, node.most);
     return add(std::move(node));
@@ -162,7 +166,8 @@ class Planner {
     return add(std::move(node));
   }
 
-  // Sums of multiples of 2^p that stay below 2^(p + 53) are exact in float64.
+  // Sets the cost of a kBool node, the range of its scores, and whether the order of addition matters. It does not if all sums
+  // are exact in float64: multiples of 2^p (the smallest last place of a clause) that stay below 2^(p + 53).
   void describe_sums(PlanNode& node) const {
     double most = 0;
     double least = std::numeric_limits<double>::infinity();
@@ -185,7 +190,7 @@ class Planner {
     }
     for (const uint32_t child : node.filter) required_cost = std::min(required_cost, plan_.nodes[child].cost);
     node.cost = node.minimum > 0 ? std::min(required_cost, should_cost) : required_cost;
-    node.most = most * (1 + 0x1p-20);
+    node.most = most * kRoundedSum;
     node.least = most == 0 ? 0 : least;
     node.last_place = place;
     node.order_matters = node.scores && most > 0 && !(std::ilogb(node.most) + 1 - place < 53);

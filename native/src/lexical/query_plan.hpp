@@ -42,7 +42,4 @@ struct ScoredField {
 // `tree` must outlive the plan. Throws kBadArgument if a weight overflows float32.
 QueryPlan plan_query(const QueryTree& tree, NodeId root, const std::vector<ScoredField>& fields, const Bm25& bm25);
 
-// Covers the rounding errors of the float64 sum of `count` scores, in any order.
-inline double sum_factor(size_t count) { return 1 + static_cast<double>(count) * 0x1p-51; }
-
 }  // namespace trawl::lexical

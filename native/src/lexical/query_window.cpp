@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "window_sums.hpp"
+
 namespace trawl::lexical {
 namespace {
 

@@ -68,6 +68,9 @@ void merge_tasks(const std::vector<SearchTask>& tasks, const std::vector<TaskRes
       result.stats[query].postings_decoded += found[i].stats.postings_decoded;
     }
     if (i - first > 1) std::sort(all.begin(), all.end(), is_better);
+#ifdef TRAWL_MUTATE_TIES
+    std::sort(all.begin(), all.end(), [](const ScoredRow& a, const ScoredRow& b) { return is_better({a.score, b.row}, {b.score, a.row}); });
+#endif
     const auto count = std::min<int64_t>(kept, static_cast<int64_t>(all.size()));
     result.counts[query] = count;
     for (int64_t j = 0; j < count; j++) {

@@ -40,6 +40,9 @@ struct Candidates {
   }
 };
 
+// Two float64 sums of the same `count` scores differ at most by this factor, in whatever order the scores are added.
+inline double sum_factor(size_t count) { return 1 + static_cast<double>(count) * 0x1p-51; }
+
 struct WindowSums {
   std::vector<double> sums = std::vector<double>(kWindowRows, kNoSum);
   std::vector<uint8_t> touched = std::vector<uint8_t>(kWindowRows / kGroupRows);  // 1 for a group with a sum

@@ -1,16 +1,23 @@
 import { Type } from 'typebox';
+import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
 import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../../lexical-index/bm25.ts';
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import {
+  BM25_ORDERS,
+  type Bm25Order,
+  type ExplainCall,
+  type ExplainedTerm,
+  type Hit,
   type QueryOutcome,
   type Retriever,
   type RetrieverInfo,
   SEARCH_MODES,
   type SearchMode,
 } from '../../retrieval/retriever.ts';
-import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
+import { addTimings, STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
+import { RequestError } from '../errors/request-error.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import {
   type Candidate,
@@ -33,6 +40,20 @@ const Cut = Type.String({
     'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
 });
 
+const HitTerm = Type.Object({
+  term: Type.String({ description: 'A word of the query after analysis (lower case, stemming).' }),
+  field: Type.String({
+    description: 'The part of the passage that has the term: contents, or title or text in an index with both apart.',
+  }),
+  boost: Type.Number({ description: 'Number of times that the query has the term, times the weight of the field.' }),
+  documentFrequency: Type.Integer({ description: 'Number of passages of the index that have the term in the field.' }),
+  score: Type.Number({
+    description: "The term's part of the field's score, which is the sum of its parts, rounded to float32. A float32.",
+  }),
+});
+
+/** Largest number of hits that a request can have explained. A hit has a few dozen terms at most times. */
+const MAX_EXPLAINED_HITS = 10_000;
 const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
 const HitFields = {
@@ -40,6 +61,12 @@ const HitFields = {
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
+  terms: Type.Optional(
+    Type.Array(HitTerm, {
+      description:
+        'With explain: the terms of the query that the passage has, in the order of the query. Absent without explain.',
+    }),
+  ),
   text: Contents,
   whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
   document: Type.Optional(Document),
@@ -108,6 +135,12 @@ export const nativeSearch = defineDialect({
                   "The parameters of another system: lucene (Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4; Lucene's own are 1.2 and 0.75) or elasticsearch (k1 1.2, b 0.75, scores multiplied by k1 + 1). k1 and b override the profile.",
               }),
             ),
+            order: Type.Optional(
+              Type.Enum([...BM25_ORDERS], {
+                description:
+                  "How hits with equal scores are ordered: row (by row; the scores are exact) or pyserini (by id as text, and with Pyserini's rounded scores). Absent: the order of the server.",
+              }),
+            ),
             weights: Type.Optional(
               Type.Object(
                 { title: Type.Optional(Weight), text: Type.Optional(Weight) },
@@ -153,6 +186,10 @@ export const nativeSearch = defineDialect({
       documents: Type.Boolean({
         default: false,
         description: 'Whether each hit has the whole corpus row (JSON) as document.',
+      }),
+      explain: Type.Boolean({
+        default: false,
+        description: 'Whether each hit has the terms of its score. Only with mode bm25.',
       }),
       truncate: Truncate,
     },
@@ -203,6 +240,7 @@ export const nativeSearch = defineDialect({
     const truncate = request.truncate ?? limits.truncate;
     const k = request.k ?? limits.topk;
     refuseTooLargeK(k, 'k', queries.length, limits);
+    if (request.explain) refuseTooManyExplained(queries.length, k);
     const selection: Selection = {
       k,
       minScore: request.minScore,
@@ -220,13 +258,21 @@ export const nativeSearch = defineDialect({
         const slice = new TimeSlice(signal);
         const mode = request.mode ?? limits.mode ?? retriever.info.modes[0]!;
         const bm25 = mode === 'bm25' ? parametersOf(request.bm25, retriever.info) : undefined;
-        const call = { queries: inputs, truncate, mode, ...(bm25 === undefined ? {} : { bm25 }) };
+        if (request.explain && mode !== 'bm25') throw explainNeedsBm25(mode);
+        const bm25Order = request.bm25?.order ?? limits.bm25Order;
+        const call = {
+          queries: inputs,
+          truncate,
+          mode,
+          ...(bm25 === undefined ? {} : { bm25 }),
+          ...(bm25Order === 'row' ? {} : { bm25Order }),
+        };
         const wanted = wantedHits(selection, request);
         const separate = request.fuse === 'none';
         const maxK = maxDepth(queries.length, k, limits);
         const depth = Math.min(wanted + selection.excluded.size, maxK);
         let lists: readonly Selected[] = [];
-        const { outcomes, timings } = await retrieveDeepening(
+        const { outcomes, timings: searchTimings } = await retrieveDeepening(
           retriever,
           { ...call, k: depth, signal },
           {
@@ -239,9 +285,18 @@ export const nativeSearch = defineDialect({
           },
         );
         const fused = request.fuse === 'none' ? undefined : await fuse(lists, request.fuse, selection, slice);
+        const found: FoundHit[] =
+          fused === undefined
+            ? lists.flatMap(({ candidates }, query) => candidates.map(({ hit }) => ({ query, hit })))
+            : fused.map(({ best, from }) => ({ query: from[0]!.query, hit: best.hit }));
+        const explained = request.explain
+          ? await explainHits(retriever, found, { queries: inputs, signal, ...(bm25 === undefined ? {} : { bm25 }) })
+          : undefined;
+        const timings = explained === undefined ? searchTimings : addTimings(searchTimings, explained.timings);
         const words =
           maxChars === null ? [] : queries.map((query) => wordsOf(typeof query === 'string' ? query : query.query));
-        const toJson = (hit: Candidate, query: number): string => hitJson(hit, words[query], maxChars, documents);
+        const toJson = (hit: Candidate, query: number): string =>
+          hitJson(hit, { words: words[query], maxChars, documents, terms: explained?.terms.get(hit.hit) });
         return {
           timings,
           search: { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) },
@@ -254,15 +309,57 @@ export const nativeSearch = defineDialect({
   },
 });
 
+interface FoundHit {
+  /** Position of the query that found it. */
+  readonly query: number;
+  readonly hit: Hit;
+}
+
+/** The terms of each hit for the query that found it. */
+async function explainHits(
+  retriever: Retriever,
+  found: readonly FoundHit[],
+  { queries, ...call }: Omit<ExplainCall, 'queries'> & { readonly queries: readonly EncoderInput[] },
+): Promise<{ terms: ReadonlyMap<Hit, readonly ExplainedTerm[]>; timings: StageTimings }> {
+  const hits = queries.map((): Hit[] => []);
+  for (const { query, hit } of found) hits[query]!.push(hit);
+  const { explained, timings } = await retriever.explain({
+    ...call,
+    queries: queries.map((query, i) => ({ query, rows: hits[i]!.map(({ row }) => row) })),
+  });
+  const terms = new Map(hits.flatMap((list, i) => list.map((hit, at) => [hit, explained[i]![at]!] as const)));
+  return { terms, timings };
+}
+
+function refuseTooManyExplained(queries: number, k: number): void {
+  if (queries * k <= MAX_EXPLAINED_HITS) return;
+  const reason = `${queries} queries with ${k} passages each exceed the limit of ${MAX_EXPLAINED_HITS} explained passages per reply.`;
+  throw new RequestError('K_TOO_LARGE', `${reason} Send fewer queries per request, or leave out explain.`, [
+    { type: 'less_than_equal', loc: ['body', 'explain'], msg: reason },
+  ]);
+}
+
+function explainNeedsBm25(mode: SearchMode): RequestError {
+  const reason = `explain needs mode bm25, but the mode is ${mode}.`;
+  return new RequestError('INVALID_REQUEST', `body.explain: ${reason} Set "mode": "bm25", or leave out explain.`, [
+    { type: 'value_error', loc: ['body', 'explain'], msg: reason },
+  ]);
+}
+
 /** Returns the BM25 parameters of a request; undefined: use the parameters of the index. */
 function parametersOf(
   given:
-    | ({ readonly k1?: number; readonly b?: number; readonly profile?: keyof typeof BM25_PROFILES } & FieldRanking)
+    | ({
+        readonly k1?: number;
+        readonly b?: number;
+        readonly profile?: keyof typeof BM25_PROFILES;
+        readonly order?: Bm25Order;
+      } & FieldRanking)
     | null,
   { bm25 }: RetrieverInfo,
 ): Bm25Ranking | undefined {
   if (given === null) return undefined;
-  const { profile, ...values } = given;
+  const { profile, order: _, ...values } = given;
   const ofIndex = bm25 === null ? DEFAULT_BM25 : { ...DEFAULT_BM25, k1: bm25.k1, b: bm25.b };
   return { ...(profile === undefined ? ofIndex : BM25_PROFILES[profile]), ...values };
 }
@@ -335,9 +432,17 @@ function* reply(
 /** A hit's JSON without its closing brace. */
 function hitJson(
   { hit, fields }: Candidate,
-  words: ReadonlySet<string> | undefined,
-  maxChars: number | null,
-  documents: boolean,
+  {
+    words,
+    maxChars,
+    documents,
+    terms,
+  }: {
+    words: ReadonlySet<string> | undefined;
+    maxChars: number | null;
+    documents: boolean;
+    terms: readonly ExplainedTerm[] | undefined;
+  },
 ): string {
   const { text, whole } =
     maxChars === null || words === undefined
@@ -345,7 +450,8 @@ function hitJson(
       : excerpt(fields.contents, words, maxChars);
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
+  const rest = `,"score":${JSON.stringify(hit.score)}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }
 

@@ -27,6 +27,7 @@ export function searchPlan(
     k,
     ...(truncate === undefined ? {} : { truncate }),
     ...(limits.mode === null ? {} : { mode: limits.mode }),
+    ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
   };
   return {
     queries: queries.length,

@@ -24,6 +24,7 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
       return retriever.retrieve(call);
     },
     hasAnswers: (call) => retriever.hasAnswers(call),
+    explain: (call) => retriever.explain(call),
     async embed(call) {
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);

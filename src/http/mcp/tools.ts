@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import type { FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
@@ -24,6 +24,8 @@ interface ToolCallOptions {
   readonly truncate: TruncateSide;
   /** How passages are ranked. Null: the default of the index. */
   readonly mode: SearchMode | null;
+  /** How BM25 hits with equal scores are ordered. Default: by row. */
+  readonly bm25Order?: Bm25Order;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
   /** Called once for each search. */
@@ -84,9 +86,13 @@ export const TOOLS: readonly Tool[] = [
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
-    async run(retriever, { query, question, k = DEFAULT_HITS }, { signal, truncate, mode, onSearch }) {
+    async run(
+      retriever,
+      { query, question, k = DEFAULT_HITS },
+      { signal, truncate, mode, bm25Order = 'row', onSearch },
+    ) {
       const input = question === undefined ? query : { question, query };
-      const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }) };
+      const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }), bm25Order };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;

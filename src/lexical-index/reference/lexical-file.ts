@@ -46,6 +46,10 @@ export class LexicalFile {
   readonly lengthCodes: Uint8Array;
   readonly #path: string;
   readonly #file: number;
+  /** First terms of dictionary blocks that look-ups have read. */
+  readonly #firstTerms = new Map<number, Buffer>();
+  /** The dictionary block of the last look-up: the next one often has the same term or a similar one. */
+  #lastBlock: { readonly block: number; readonly terms: readonly { term: Buffer; entry: TermEntry }[] } | undefined;
   readonly #lists: Section;
   readonly #dictionary: Section;
   readonly #termIndex: DataView;
@@ -159,11 +163,20 @@ export class LexicalFile {
     let [low, high] = [0, this.#blocks];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      if (Buffer.compare(this.#readBlock(middle)[0]!.term, term) <= 0) low = middle + 1;
+      if (Buffer.compare(this.#firstTerm(middle), term) <= 0) low = middle + 1;
       else high = middle;
     }
     if (low === 0) return undefined;
-    return this.#readBlock(low - 1).find((entry) => entry.term.equals(term))?.entry;
+    if (this.#lastBlock?.block !== low - 1) this.#lastBlock = { block: low - 1, terms: this.#readBlock(low - 1) };
+    return this.#lastBlock.terms.find((entry) => entry.term.equals(term))?.entry;
+  }
+
+  #firstTerm(block: number): Buffer {
+    const known = this.#firstTerms.get(block);
+    if (known !== undefined) return known;
+    const { term } = this.#readBlock(block)[0]!;
+    this.#firstTerms.set(block, term);
+    return term;
   }
 
   /** The terms of a block of the dictionary. */

@@ -1,4 +1,4 @@
-import { BLOCK_POSTINGS, LONG_BLOCK_HEADER, MANY_EXCEPTIONS, packedBytes } from './lexical-format.ts';
+import { BLOCK_POSTINGS, LONG_BLOCK_HEADER, MANY_EXCEPTIONS, packedBytes, valueBit } from './lexical-format.ts';
 
 /** The decoded postings of one block. */
 export interface Postings {
@@ -68,7 +68,6 @@ function readHeader(bytes: Uint8Array) {
   return third === undefined ? undefined : { gapBits, tfBits, exceptions: third, bytes: 3 };
 }
 
-/** A full block holds its values in four lanes, value i in lane i % 4. A shorter block is a stream of bits, low bit first. */
 function unpack(bytes: Uint8Array, count: number, bits: number): Uint32Array {
   const values = new Uint32Array(count);
   if (bits === 0) return values;
@@ -76,15 +75,10 @@ function unpack(bytes: Uint8Array, count: number, bits: number): Uint32Array {
   for (let i = 0; i < count; i++) {
     let value = 0;
     for (let bit = 0; bit < bits; bit++) {
-      const at = full ? laneBit(i % 4, Math.floor(i / 4) * bits + bit) : i * bits + bit;
+      const at = valueBit(i, bit, bits, full);
       if ((bytes[at >> 3]! >> (at & 7)) & 1) value += 2 ** bit;
     }
     values[i] = value;
   }
   return values;
-}
-
-/** Lanes alternate in 32-bit words. */
-function laneBit(lane: number, bit: number): number {
-  return 128 * Math.floor(bit / 32) + 32 * lane + (bit % 32);
 }

@@ -5,13 +5,21 @@ import { RunningCalls } from '../../running-calls.ts';
 import { TopK } from '../../top-k.ts';
 import { analyser } from '../analysis/analysers.ts';
 import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts, inverseNorms, termScore, termWeight } from '../bm25.ts';
-import { checkLexicalRequest, checkParameters } from '../lexical-checks.ts';
-import type { EngineSource, LexicalIndex, LexicalRequest, LexicalResult, TermScore } from '../lexical-index.ts';
+import { checkLexicalRequest, checkParameters, checkRows } from '../lexical-checks.ts';
+import type {
+  EngineSource,
+  ExplainRequest,
+  LexicalIndex,
+  LexicalRequest,
+  LexicalResult,
+  TermScore,
+} from '../lexical-index.ts';
 import { type EngineAnalyser, engineAnalyser } from '../lexical-settings.ts';
 import { LexicalFile } from './lexical-file.ts';
 
-/** Postings scored in one time slice of the event loop. */
+/** Postings scored, and terms looked up, in one time slice of the event loop. */
 const POSTINGS_PER_SLICE = 32_768;
+const TERMS_PER_SLICE = 256;
 
 export interface QueryTerm {
   readonly term: string;
@@ -61,31 +69,31 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     return this.#calls.run(() => this.#search(request));
   }
 
-  explain(query: string, rows: readonly number[], parameters: Bm25Parameters = DEFAULT_BM25): Promise<TermScore[][]> {
-    return this.#calls.run(async () => {
-      checkParameters(parameters);
-      const scored = await Promise.all(
-        this.#terms(query).map(async (term) => {
-          const scores = new Map<number, number>();
-          await this.score(term, parameters, undefined, (row, score) => scores.set(row, score));
-          return { ...term, scores };
-        }),
-      );
-      return rows.map((row) =>
-        scored.map(({ term, boost, documentFrequency, scores }) => ({
-          term,
-          boost,
-          documentFrequency,
-          score: scores.get(row) ?? 0,
-        })),
-      );
-    });
+  explain(request: ExplainRequest): Promise<TermScore[][]> {
+    return this.#calls.run(() => this.#explain(request));
   }
 
   close(): Promise<void> {
     return this.#calls.close(() => {
       for (const file of [...this.#files, this.#deleted]) file?.close();
     });
+  }
+
+  async #explain({
+    query,
+    rows,
+    parameters = DEFAULT_BM25,
+    weight = 1,
+    signal,
+  }: ExplainRequest): Promise<TermScore[][]> {
+    checkParameters(parameters);
+    checkRows(rows, this.rows);
+    const explained = new Map(rows.map((row) => [row, [] as TermScore[]]));
+    for (const { boost, ...rest } of await this.#terms(query, signal)) {
+      const term = { ...rest, boost: Math.fround(Math.fround(weight) * boost) };
+      await this.score(term, parameters, signal, (row, score) => explained.get(row)?.push({ ...term, score }));
+    }
+    return rows.map((row) => explained.get(row)!);
   }
 
   async #search(request: LexicalRequest): Promise<LexicalResult> {
@@ -101,7 +109,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
       postingsRead: new Float64Array(count),
     };
     for (const [q, query] of queries.entries()) {
-      const terms = this.#terms(query);
+      const terms = await this.#terms(query, signal);
       const sums = new Map<number, number>();
       for (const term of terms) {
         await this.score(term, parameters, signal, (row, score) => {
@@ -129,10 +137,17 @@ export class ReferenceLexicalIndex implements LexicalIndex {
   }
 
   /** The distinct terms of a query in the order of their first appearance. */
-  #terms(query: string): QueryTerm[] {
+  async #terms(query: string, signal: AbortSignal | undefined): Promise<QueryTerm[]> {
     const boosts = new Map<string, number>();
     for (const term of analyser(this.analyser)(query)) boosts.set(term, (boosts.get(term) ?? 0) + 1);
-    return [...boosts].map(([term, boost]) => ({ term, boost, documentFrequency: this.documentFrequency(term) }));
+    const terms: QueryTerm[] = [];
+    for (const [term, boost] of boosts) {
+      terms.push({ term, boost, documentFrequency: this.documentFrequency(term) });
+      if (terms.length % TERMS_PER_SLICE !== 0) continue;
+      await setImmediate();
+      throwIfCancelled(signal);
+    }
+    return terms;
   }
 
   /** Live rows with the term. */

@@ -228,7 +228,7 @@ test('a launch line of BM25 indexes the words of the corpus beside it, once, and
   assert.match(remarks.join('\n'), /--index_path \/data\/bm25 is not read/);
   writeFileSync(`${corpus}.gz`, '');
   const out = join(folder, 'wiki-18.bm25.trawl');
-  const serve = ['serve', '--topk', '3', '--', out];
+  const serve = ['serve', '--topk', '3', '--bm25-order', 'pyserini', '--', out];
   const { steps } = await planLaunchLine(argv);
   assert.deepEqual(steps, [['index', '--bm25', '--out', out, '--overwrite', '--', `${corpus}.gz`], serve]);
   mkdirSync(out);
@@ -236,6 +236,8 @@ test('a launch line of BM25 indexes the words of the corpus beside it, once, and
   assert.deepEqual((await planLaunchLine(argv)).steps, [serve]);
   const elsewhere = await planLaunchLine(['--corpus_path', corpus, '--retriever_name', 'BM25', '--out', 'x']);
   assert.equal(elsewhere.steps.at(-1)!.at(-1), 'x');
+  const byRow = await planLaunchLine([...argv, '--bm25-order', 'row']);
+  assert.deepEqual(byRow.steps.at(-1), ['serve', '--topk', '3', '--bm25-order', 'row', '--', out]);
 });
 
 test('commands are shown as they can be typed in a shell', () => {

@@ -8,6 +8,7 @@ from ._retry import Retry
 from ._types import (
     Certificate,
     Embedded,
+    ExplainedTerm,
     Found,
     FusedHit,
     Hit,
@@ -25,6 +26,7 @@ __all__ = [
     "AsyncTrawlClient",
     "Certificate",
     "Embedded",
+    "ExplainedTerm",
     "FlashRAGRetriever",
     "Found",
     "FusedHit",

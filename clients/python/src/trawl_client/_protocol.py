@@ -17,6 +17,7 @@ from ._types import (
     Certificate,
     Deduplication,
     Embedded,
+    ExplainedTerm,
     Found,
     FusedHit,
     Fusion,
@@ -59,6 +60,7 @@ def search_body(
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
+    explain: bool,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -85,6 +87,8 @@ def search_body(
         body["fuse"] = fuse
     if documents:
         body["documents"] = True
+    if explain:
+        body["explain"] = True
     return body
 
 
@@ -131,7 +135,24 @@ def _result(result: Json) -> QueryResult:
 
 def _hit(hit: Json) -> Hit:
     return Hit(
-        hit["row"], hit["score"], hit["text"], hit["whole"], hit.get("id"), hit.get("title"), hit.get("document")
+        hit["row"],
+        hit["score"],
+        hit["text"],
+        hit["whole"],
+        hit.get("id"),
+        hit.get("title"),
+        hit.get("document"),
+        _terms(hit),
+    )
+
+
+def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
+    terms = hit.get("terms")
+    if terms is None:
+        return None
+    return tuple(
+        ExplainedTerm(term["term"], term["field"], term["boost"], term["documentFrequency"], term["score"])
+        for term in terms
     )
 
 
@@ -144,6 +165,7 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("id"),
         hit.get("title"),
         hit.get("document"),
+        _terms(hit),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )

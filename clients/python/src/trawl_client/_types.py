@@ -36,8 +36,26 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainedTerm:
+    """A term of a query that a passage has. The scores of a field's terms add up to the score in that field.
+
+    ``field``: the part of the passage that has the term. ``boost``: how often the query has it, times the weight of the
+    field. ``document_frequency``: how many passages have it.
+    """
+
+    term: str
+    field: str
+    boost: float
+    document_frequency: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text."""
+    """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text.
+
+    ``terms``: the terms of its score, with ``explain``; else None.
+    """
 
     row: int
     score: float
@@ -46,6 +64,7 @@ class Hit:
     id: PassageId | None = None
     title: str | None = None
     document: dict[str, Any] | None = None
+    terms: tuple[ExplainedTerm, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+// Blocks of postings, their bounds, and the sums of a window.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "lexical/bound_pairs.hpp"
+#include "lexical/posting_block.hpp"
+#include "lexical/window_sums.hpp"
+#include "lexical_texts.hpp"
+
+using namespace lexical_test;
+
+TEST("lexical: a block of postings is decoded to the encoded values, for any gaps and frequencies") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; round++) {
+    const uint32_t count = round % 3 == 0 ? 128 : 1 + random() % 128;
+    const int gap_bits = random() % 25;
+    const int tf_bits = random() % 12;
+    std::vector<Posting> postings;
+    int64_t previous = round % 2 == 0 ? -1 : static_cast<int64_t>(random() % 1000000);
+    const int64_t before = previous;
+    for (uint32_t i = 0; i < count; i++) {
+      uint32_t tf = 1 + random() % (1u << tf_bits);
+      if (random() % 50 == 0) tf = 1 + random() % 100000;
+      previous += 1 + random() % (1u << gap_bits);
+      postings.push_back({static_cast<uint32_t>(previous), tf});
+    }
+    if (previous >= 0xFFFFFFFEll) continue;
+    std::vector<uint8_t> bytes;
+    encode_block(postings.data(), count, before, bytes);
+    const size_t size = bytes.size();
+    bytes.resize(size + kBlockPadding);
+    uint32_t rows[128], tfs[128];
+    CHECK(decode_block(bytes.data(), bytes.data() + size, count, before, 0xFFFFFFFF, rows, tfs));
+    for (uint32_t i = 0; i < count; i++) {
+      CHECK_EQUAL(rows[i], postings[i].row);
+      CHECK_EQUAL(tfs[i], postings[i].tf);
+    }
+    CHECK(!decode_block(bytes.data(), bytes.data() + size - 1, count, before, 0xFFFFFFFF, rows, tfs));
+    CHECK(!decode_block(bytes.data(), bytes.data() + size, count, before, static_cast<uint32_t>(previous), rows, tfs));
+  }
+}
+
+TEST("lexical: every processor collects the same rows and sums of a window and clears them") {
+  std::mt19937 random(41);
+  for (int round = 0; round < 300; round++) {
+    WindowSums window;
+    const uint32_t count = round % 3 == 0 ? kWindowRows : 1 + random() % kWindowRows;
+    const uint32_t begin = random();
+    const double too_small = round % 4 == 0 ? kNoSum : round % 4 == 1 ? 0.0 : 1.0;
+    std::vector<uint32_t> rows;
+    std::vector<double> sums;
+    const uint32_t step = 1 + random() % (round % 2 == 0 ? 4 : 300);
+    for (uint32_t at = random() % step; at < count; at += 1 + random() % step) {
+      window.sums[at] = random() % 5 == 0 ? 0.0 : static_cast<double>(random() % 1000) / 500;
+      window.touched[at / kGroupRows] = 1;
+      if (too_small != 0 ? window.sums[at] <= too_small : !std::signbit(too_small) && window.sums[at] == 0) continue;
+      rows.push_back(begin + at);
+      sums.push_back(window.sums[at]);
+    }
+    WindowSums same = window;
+    Candidates chosen;
+    Candidates serial;
+    collect(window, begin, count, too_small, chosen);
+    collect_serial(same, begin, count, too_small, serial);
+    for (const Candidates* candidates : {&chosen, &serial}) {
+      CHECK_EQUAL(candidates->count, rows.size());
+      CHECK(std::equal(rows.begin(), rows.end(), candidates->rows.begin()));
+      CHECK(std::equal(sums.begin(), sums.end(), candidates->sums.begin()));
+    }
+    for (const WindowSums* cleared : {&window, &same}) {
+      CHECK(std::all_of(cleared->sums.begin(), cleared->sums.end(), [](double sum) { return sum == 0 && std::signbit(sum); }));
+      CHECK(std::all_of(cleared->touched.begin(), cleared->touched.end(), [](uint8_t touched) { return touched == 0; }));
+    }
+  }
+}
+
+TEST("lexical: four pairs dominate all added postings") {
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; round++) {
+    std::vector<std::pair<uint32_t, uint8_t>> added;
+    BoundCollector collector;
+    for (int i = 0; i < 128; i++) {
+      added.push_back({1 + random() % (round % 5 == 0 ? 1000 : 12), static_cast<uint8_t>(1 + random() % 120)});
+      collector.add(added.back().first, added.back().second);
+    }
+    const BoundPairs pairs = collector.pairs();
+    for (const auto& [tf, code] : added) CHECK(dominates(pairs, tf, code));
+  }
+}
