@@ -14,6 +14,7 @@ import {
   sampleCorpus,
 } from '../expected-size.ts';
 import { CODES_FILE, PASSAGES_FILE, VECTORS_FILE } from '../index-files.ts';
+import { noTitlesInSample } from '../lexical/check-titles.ts';
 import type { PrecomputedVectors } from '../vectors/precomputed-vectors.ts';
 import { readSegments } from '../vectors/read-segments.ts';
 import type { WorkOptions } from './build-options.ts';
@@ -104,7 +105,11 @@ export async function planBuild(
     speed,
     seconds: { scan: run.clock.stop().scan / 1000, read: 0 },
   });
-  return { ...plan, problems: problemsOf(plan) };
+  const titles = noTitlesInSample(
+    options.bm25,
+    sample.documents.map(({ document }) => document),
+  );
+  return { ...plan, problems: [...problemsOf(plan), ...(titles === undefined ? [] : [titles])] };
 }
 
 interface Speed {

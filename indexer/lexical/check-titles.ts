@@ -26,14 +26,17 @@ function hasTitle(passageFiles: Iterable<string>, signal: AbortSignal | undefine
     try {
       for (let first = 0; first < file.rows; first += BLOCK_ROWS) {
         throwIfCancelled(signal);
-        const documents = file.range(first, BLOCK_ROWS);
-        if (documents.some((document) => fieldText(document, 'title').trim() !== '')) return true;
+        if (file.range(first, BLOCK_ROWS).some(isTitled)) return true;
       }
     } finally {
       file.close();
     }
   }
   return false;
+}
+
+function isTitled(document: string): boolean {
+  return fieldText(document, 'title').trim() !== '';
 }
 
 const WHERE_TITLES_ARE = 'A title is the column title, or the first line of a contents that has several lines.';
@@ -48,4 +51,13 @@ export function noTitles(): TrawlError {
 /** A job knows only its own passages: those of other shards may have titles. */
 export function noTitlesInShard(folder: string): string {
   return `${folder}: no passage of this shard has a title, which --bm25-fields title,text looks for. ${WHERE_TITLES_ARE}`;
+}
+
+/** A problem of a plan if titles are wanted, and none of the first passages has one. Undefined if there is none. */
+export function noTitlesInSample(bm25: Bm25Settings | undefined, documents: readonly string[]): string | undefined {
+  if (bm25?.fields.includes('title') !== true || documents.length === 0 || documents.some(isTitled)) return undefined;
+  return (
+    `None of the first passages of the corpus (${documents.length}) has a title, which --bm25-fields title,text looks for. ` +
+    WHERE_TITLES_ARE
+  );
 }

@@ -332,4 +332,7 @@ test('a corpus without titles cannot have two fields', { skip }, async (t) => {
   const { code, stderr } = await runTrawl(args);
   assert.notEqual(code, 0);
   assert.match(stderr, /no passage has a title\. A title is the column title.*Use --bm25-fields contents/s);
+  const plan = await runTrawl([...args.with(3, join(home, 'other')), '--plan']);
+  assert.equal(plan.code, 3);
+  assert.match(plan.stdout, /None of the first passages of the corpus \(2\) has a title/);
 });
