@@ -180,6 +180,8 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
+  '@orama/stemmers': ['src/lexical-index/analysis/snowball.ts'],
+  '@orama/stopwords': ['src/lexical-index/analysis/snowball.ts'],
   '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
   hyparquet: ['corpus/parquet-worker.ts'],
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],

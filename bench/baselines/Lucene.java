@@ -23,12 +23,32 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.lucene.analysis.Analyzer;
 import org.apache.lucene.analysis.CharArraySet;
+import org.apache.lucene.analysis.LowerCaseFilter;
+import org.apache.lucene.analysis.StopFilter;
 import org.apache.lucene.analysis.TokenStream;
+import org.apache.lucene.analysis.Tokenizer;
 import org.apache.lucene.analysis.cjk.CJKAnalyzer;
 import org.apache.lucene.analysis.core.WhitespaceAnalyzer;
+import org.apache.lucene.analysis.da.DanishAnalyzer;
+import org.apache.lucene.analysis.de.GermanAnalyzer;
+import org.apache.lucene.analysis.el.GreekAnalyzer;
 import org.apache.lucene.analysis.en.EnglishAnalyzer;
+import org.apache.lucene.analysis.fi.FinnishAnalyzer;
+import org.apache.lucene.analysis.fr.FrenchAnalyzer;
+import org.apache.lucene.analysis.hy.ArmenianAnalyzer;
+import org.apache.lucene.analysis.it.ItalianAnalyzer;
+import org.apache.lucene.analysis.nl.DutchAnalyzer;
+import org.apache.lucene.analysis.no.NorwegianAnalyzer;
+import org.apache.lucene.analysis.pt.PortugueseAnalyzer;
+import org.apache.lucene.analysis.ru.RussianAnalyzer;
+import org.apache.lucene.analysis.snowball.SnowballFilter;
 import org.apache.lucene.analysis.standard.StandardAnalyzer;
+import org.apache.lucene.analysis.standard.StandardTokenizer;
+import org.apache.lucene.analysis.sv.SwedishAnalyzer;
+import org.apache.lucene.analysis.ta.TamilAnalyzer;
 import org.apache.lucene.analysis.tokenattributes.CharTermAttribute;
+import org.apache.lucene.analysis.tr.TurkishLowerCaseFilter;
+import org.apache.lucene.analysis.util.ElisionFilter;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.FieldType;
@@ -302,8 +322,73 @@ public class Lucene {
         return new WhitespaceAnalyzer();
       case "cjk":
         return new CJKAnalyzer();
+      case "GermanAnalyzer":
+        return new GermanAnalyzer();
+      case "FrenchAnalyzer":
+        return new FrenchAnalyzer();
+      case "snowball":
+        return snowball(request.get("language"));
       default:
         throw new IllegalArgumentException("unknown analyser " + request.get("analyser"));
+    }
+  }
+
+  /** The chain of Trawl's Snowball analysers from Lucene's parts. */
+  private static Analyzer snowball(String language) {
+    Map<String, CharArraySet> articles =
+        Map.of("french", FrenchAnalyzer.DEFAULT_ARTICLES, "italian", ITALIAN_ARTICLES);
+    String stemmer = language.substring(0, 1).toUpperCase() + language.substring(1);
+    return new Analyzer() {
+      @Override
+      protected TokenStreamComponents createComponents(String field) {
+        Tokenizer tokens = new StandardTokenizer();
+        TokenStream chain = tokens;
+        if (articles.containsKey(language)) chain = new ElisionFilter(chain, articles.get(language));
+        chain = language.equals("turkish") ? new TurkishLowerCaseFilter(chain) : new LowerCaseFilter(chain);
+        chain = new StopFilter(chain, stopWords(language));
+        return new TokenStreamComponents(tokens, new SnowballFilter(chain, stemmer));
+      }
+    };
+  }
+
+  /** Those of ItalianAnalyzer, which keeps them private. */
+  private static final CharArraySet ITALIAN_ARTICLES =
+      new CharArraySet(
+          List.of(
+              "c", "l", "all", "dall", "dell", "nell", "sull", "coll", "pell", "gl", "agl", "dagl", "degl", "negl", "sugl", "un",
+              "m", "t", "s", "v", "d"),
+          true);
+
+  private static CharArraySet stopWords(String language) {
+    switch (language) {
+      case "armenian":
+        return ArmenianAnalyzer.getDefaultStopSet();
+      case "danish":
+        return DanishAnalyzer.getDefaultStopSet();
+      case "dutch":
+        return DutchAnalyzer.getDefaultStopSet();
+      case "finnish":
+        return FinnishAnalyzer.getDefaultStopSet();
+      case "french":
+        return FrenchAnalyzer.getDefaultStopSet();
+      case "german":
+        return GermanAnalyzer.getDefaultStopSet();
+      case "italian":
+        return ItalianAnalyzer.getDefaultStopSet();
+      case "norwegian":
+        return NorwegianAnalyzer.getDefaultStopSet();
+      case "portuguese":
+        return PortugueseAnalyzer.getDefaultStopSet();
+      case "russian":
+        return RussianAnalyzer.getDefaultStopSet();
+      case "swedish":
+        return SwedishAnalyzer.getDefaultStopSet();
+      case "tamil":
+        return TamilAnalyzer.getDefaultStopSet();
+      case "greek":
+        return GreekAnalyzer.getDefaultStopSet();
+      default:
+        return CharArraySet.EMPTY_SET;
     }
   }
 

@@ -18,7 +18,7 @@ export const BM25_OPTIONS = {
     type: 'choice',
     choices: ANALYSERS,
     default: 'english',
-    help: "With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean.",
+    help: "With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language: its Snowball stemmer, which is not Lucene's analyser of that language.",
   },
   'bm25-fields': {
     type: 'choice',

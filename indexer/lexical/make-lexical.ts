@@ -2,8 +2,9 @@ import { readdirSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
-import { type Bm25Settings, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
+import { type Bm25Settings, isSnowball, STEMMER, UNICODE_VERSION } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
+import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
 import type { FileRecord } from '../../src/manifest/schemas.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
@@ -45,9 +46,9 @@ export async function makeLexicalIfWanted(
   return makeLexical(folder, join(folder, PASSAGES_FILE), bm25, kernel, { onRows, signal });
 }
 
-/** Adds the Unicode version of this program to the settings. */
-export function bm25Settings(settings: Omit<Bm25Settings, 'unicode'>): Bm25Settings {
-  return { ...settings, unicode: UNICODE_VERSION };
+/** Adds the Unicode version and the stemmers of this program to the settings. */
+export function bm25Settings(settings: Omit<Bm25Settings, 'unicode' | 'stemmer'>): Bm25Settings {
+  return { ...settings, unicode: UNICODE_VERSION, ...(isSnowball(settings.analyser) ? { stemmer: STEMMER } : {}) };
 }
 
 /**
@@ -92,13 +93,18 @@ export async function makeLexical(
   return { bm25: { made: { ...settings, fields: [...settings.fields] }, indexes }, files };
 }
 
-/** Writes one inverted index under a temporary name and renames it. After a failure it removes the temporary file. */
+/**
+ * Writes one inverted index under a temporary name and renames it. After a failure it removes the temporary file.
+ *
+ * @throws TrawlError INDEX_VERSION_UNSUPPORTED if the settings, those of an index, name other stemmers than this program has.
+ */
 export async function writeLexical(
   path: string,
-  { analyser }: Pick<Bm25Settings, 'analyser'>,
+  { analyser, stemmer }: Pick<Bm25Settings, 'analyser' | 'stemmer'>,
   kernel: Kernel | undefined,
   { blocks, signal }: { blocks: () => Iterable<readonly string[]>; signal?: AbortSignal | undefined },
 ): Promise<LexicalFileCounts> {
+  checkStemmer(path, { analyser, stemmer });
   const temporary = `${path}.tmp`;
   await removeSortedFiles(temporary);
   const writer = openLexicalWriter(temporary, analyser, kernel?.lexical);

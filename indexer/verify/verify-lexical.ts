@@ -1,4 +1,4 @@
-import { type AnalyserName, engineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
+import { type AnalyserName, engineAnalyser, engineAnalyserOf } from '../../src/lexical-index/lexical-settings.ts';
 import { LexicalFile } from '../../src/lexical-index/reference/lexical-file.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
@@ -74,7 +74,7 @@ export function lexicalHeaderProblems({ path, analyser, rows, counts }: NamedLex
       postings: file.postingCount,
     };
     const differences = [
-      ...(file.analyser === engineAnalyser(analyser)
+      ...(file.analyser === engineAnalyser(engineAnalyserOf(analyser))
         ? []
         : [`its analyser is ${file.analyser}, the manifest says ${analyser}`]),
       ...(file.rows === rows

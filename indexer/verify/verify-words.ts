@@ -1,7 +1,9 @@
 import { throwIfCancelled } from '../../src/abort.ts';
 import { DEFAULT_BM25, inverseNorms, lengthCode, termScore, termWeight } from '../../src/lexical-index/bm25.ts';
-import { engineAnalyser, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import { engineAnalyser, engineAnalyserOf, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
 import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
+import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
+import { engineTexts } from '../../src/lexical-index/stemmed-texts.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
@@ -63,7 +65,9 @@ async function fileProblems(
   path: string,
   { shard, bm25, field, rows, documents, kernel, signal }: FileToCheck,
 ): Promise<VerifyProblem[]> {
-  const { analyser } = bm25.made;
+  const { made } = bm25;
+  checkStemmer(path, made);
+  const analyser = engineAnalyserOf(made.analyser);
   const source = { analyser, shards: [{ path, firstRow: 0, rows: shard.manifest.rows }] };
   const index = MappedLexicalIndex.open(source, kernel.lexical);
   const problems: VerifyProblem[] = [];
@@ -71,11 +75,11 @@ async function fileProblems(
     const norms = inverseNorms(DEFAULT_BM25, index.counts);
     for (const [i, row] of rows.entries()) {
       throwIfCancelled(signal);
-      const text = fieldText(documents[i]!, field);
-      const terms = kernel.lexical.analyse(engineAnalyser(analyser), text);
+      const [text] = await engineTexts(made.analyser, [fieldText(documents[i]!, field)], signal);
+      const terms = kernel.lexical.analyse(engineAnalyser(analyser), text!);
       const norm = norms[lengthCode(terms.length)]!;
       const [explained] = await index.explain({
-        query: text,
+        query: text!,
         rows: [row],
         ...(signal === undefined ? {} : { signal }),
       });

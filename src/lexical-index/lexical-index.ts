@@ -1,16 +1,23 @@
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { Bm25Parameters, FieldCounts } from './bm25.ts';
-import type { AnalyserName } from './lexical-settings.ts';
+import type { AnalyserName, EngineAnalyser } from './lexical-settings.ts';
 
 /** The files of one field's inverted index, as an engine opens them. */
 export interface LexicalSource {
   readonly analyser: AnalyserName;
+  /** The packages that made the terms of a Snowball analyser. */
+  readonly stemmer?: string;
   /** In row order. */
   readonly shards: readonly LexicalShardSource[];
   /** Absolute path of the index over the texts of the deleted rows; absent if no row is deleted. */
   readonly deleted?: string;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap;
+}
+
+/** The same for an engine, which has no stemmers: `openLexicalIndex` adds them. */
+export interface EngineSource extends LexicalSource {
+  readonly analyser: EngineAnalyser;
 }
 
 export interface LexicalShardSource {

@@ -5,7 +5,7 @@ import { RunningCalls } from '../running-calls.ts';
 import { DEFAULT_BM25 } from './bm25.ts';
 import { checkLexicalRequest, checkQueries } from './lexical-checks.ts';
 import { type LexicalFields, type LexicalFieldsRequest, mappedBytesOf } from './lexical-fields.ts';
-import type { LexicalResult, LexicalSource } from './lexical-index.ts';
+import type { EngineSource, LexicalResult } from './lexical-index.ts';
 import type { LexicalField } from './lexical-settings.ts';
 import { MappedLexicalIndex } from './native-lexical-index.ts';
 
@@ -25,7 +25,7 @@ export class MappedLexicalFields implements LexicalFields {
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  static open(sources: ReadonlyMap<LexicalField, LexicalSource>, kernel: LexicalKernel): MappedLexicalFields {
+  static open(sources: ReadonlyMap<LexicalField, EngineSource>, kernel: LexicalKernel): MappedLexicalFields {
     const indexes = new Map<LexicalField, MappedLexicalIndex>();
     try {
       for (const [field, source] of sources) indexes.set(field, MappedLexicalIndex.open(source, kernel));

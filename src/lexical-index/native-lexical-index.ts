@@ -6,11 +6,11 @@ import { RunningCalls } from '../running-calls.ts';
 import { DEFAULT_BM25, type FieldCounts } from './bm25.ts';
 import { checkLexicalRequest, checkParameters, checkRows } from './lexical-checks.ts';
 import type {
+  EngineSource,
   ExplainRequest,
   LexicalIndex,
   LexicalRequest,
   LexicalResult,
-  LexicalSource,
   TermScore,
 } from './lexical-index.ts';
 import { type AnalyserName, engineAnalyser } from './lexical-settings.ts';
@@ -37,7 +37,7 @@ export class MappedLexicalIndex implements LexicalIndex {
   }
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  static open({ analyser, shards, deleted, liveRows }: LexicalSource, kernel: LexicalKernel): MappedLexicalIndex {
+  static open({ analyser, shards, deleted, liveRows }: EngineSource, kernel: LexicalKernel): MappedLexicalIndex {
     const index = kernel.open({
       shards: shards.map(({ path }) => path),
       deleted,

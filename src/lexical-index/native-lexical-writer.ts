@@ -1,6 +1,6 @@
 import type { LexicalFileCounts, NativeLexicalWriter } from '../native/lexical-functions.ts';
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
-import { type AnalyserName, engineAnalyser } from './lexical-settings.ts';
+import { type EngineAnalyser, engineAnalyser } from './lexical-settings.ts';
 import type { LexicalWriter } from './lexical-writer.ts';
 
 /**
@@ -13,7 +13,7 @@ export class MergingLexicalWriter implements LexicalWriter {
   #closed = false;
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */
-  constructor(path: string, analyser: AnalyserName, kernel: LexicalKernel) {
+  constructor(path: string, analyser: EngineAnalyser, kernel: LexicalKernel) {
     this.#kernel = kernel;
     this.#writer = kernel.create(path, engineAnalyser(analyser));
   }

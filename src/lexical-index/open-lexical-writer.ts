@@ -1,8 +1,9 @@
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
-import type { AnalyserName } from './lexical-settings.ts';
+import { type AnalyserName, engineAnalyserOf, isSnowball } from './lexical-settings.ts';
 import type { LexicalWriter } from './lexical-writer.ts';
 import { MergingLexicalWriter } from './native-lexical-writer.ts';
 import { ReferenceLexicalWriter } from './reference/reference-lexical-writer.ts';
+import { StemmedWriter } from './stemmed-writer.ts';
 
 /**
  * Begins an inverted index, with the native engine if there is one. Both writers write the same bytes.
@@ -14,6 +15,8 @@ export function openLexicalWriter(
   analyser: AnalyserName,
   kernel: LexicalKernel | undefined,
 ): LexicalWriter {
-  if (kernel === undefined) return new ReferenceLexicalWriter(path, analyser);
-  return new MergingLexicalWriter(path, analyser, kernel);
+  const made = engineAnalyserOf(analyser);
+  const engine =
+    kernel === undefined ? new ReferenceLexicalWriter(path, made) : new MergingLexicalWriter(path, made, kernel);
+  return isSnowball(analyser) ? new StemmedWriter(analyser, engine) : engine;
 }

@@ -62,6 +62,8 @@ export const Bm25Record = Type.Object({
   analyser: Type.Enum([...ANALYSERS]),
   /** Version of the Unicode rules with which the analyser splits texts into words. */
   unicode: Type.String(),
+  /** The packages that made the terms of a Snowball analyser, with their versions. */
+  stemmer: Type.Optional(Type.String()),
   k1: Type.Number({ minimum: 0 }),
   b: Type.Number({ minimum: 0, maximum: 1 }),
   fields: Type.Array(Type.Enum([...LEXICAL_FIELDS]), { minItems: 1 }),

@@ -94,6 +94,7 @@ function lexicalSources(
     if (deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
     sources.set(field, {
       analyser: bm25!.made.analyser,
+      ...(bm25!.made.stemmer === undefined ? {} : { stemmer: bm25!.made.stemmer }),
       shards: shards.map((shard) => ({
         path: within(
           shard.folder,

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import { analyser } from '../../src/lexical-index/analysis/analysers.ts';
-import type { LexicalSource } from '../../src/lexical-index/lexical-index.ts';
-import type { AnalyserName } from '../../src/lexical-index/lexical-settings.ts';
+import type { EngineSource } from '../../src/lexical-index/lexical-index.ts';
+import type { EngineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
 import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
@@ -26,12 +26,12 @@ export interface WordPassage {
 export async function wordRetrievers(
   t: TestContext,
   passages: readonly WordPassage[],
-  analyserName: AnalyserName = 'english',
+  analyserName: EngineAnalyser = 'english',
 ): Promise<{ native: Retriever; reference: Retriever }> {
   const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
   const texts = passages.map(({ text }) => text);
   const half = Math.floor(texts.length / 2);
-  const source: LexicalSource = await writeLexical(await tempFolder(t), texts, kernel, {
+  const source: EngineSource = await writeLexical(await tempFolder(t), texts, kernel, {
     analyser: analyserName,
     shardRows: [half, texts.length - half],
   });
@@ -54,7 +54,7 @@ export async function wordRetrievers(
 }
 
 /** The distinct terms of a text, and how often it has each. */
-export function termCounts(text: string, name: AnalyserName = 'english'): Map<string, number> {
+export function termCounts(text: string, name: EngineAnalyser = 'english'): Map<string, number> {
   const counts = new Map<string, number>();
   for (const term of analyser(name)(text)) counts.set(term, (counts.get(term) ?? 0) + 1);
   return counts;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { BM25_PROFILES, type Bm25Parameters } from '../../src/lexical-index/bm25.ts';
 import type { LexicalFields } from '../../src/lexical-index/lexical-fields.ts';
-import type { LexicalSource } from '../../src/lexical-index/lexical-index.ts';
+import type { EngineSource } from '../../src/lexical-index/lexical-index.ts';
 import { bestFields, type LexicalQuery } from '../../src/lexical-index/lexical-query.ts';
 import type { LexicalField } from '../../src/lexical-index/lexical-settings.ts';
 import { MappedLexicalFields } from '../../src/lexical-index/native-lexical-fields.ts';
@@ -19,7 +19,7 @@ import { lexicalHits, type WrittenCorpus, writeLexical } from './lexical-files.t
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
-type Sources = ReadonlyMap<LexicalField, LexicalSource>;
+type Sources = ReadonlyMap<LexicalField, EngineSource>;
 const ENGINES = {
   native: (sources: Sources): LexicalFields => MappedLexicalFields.open(sources, kernel.lexical),
   reference: (sources: Sources): LexicalFields => new ReferenceLexicalFields(sources),
@@ -31,7 +31,7 @@ interface Passage {
 }
 
 async function written(folder: string, passages: readonly Passage[], more: WrittenCorpus = {}): Promise<Sources> {
-  const sources = new Map<LexicalField, LexicalSource>();
+  const sources = new Map<LexicalField, EngineSource>();
   for (const field of ['title', 'text'] as const) {
     const of = join(folder, field);
     mkdirSync(of);

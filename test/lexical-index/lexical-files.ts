@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import type { LexicalResult, LexicalSource } from '../../src/lexical-index/lexical-index.ts';
-import type { AnalyserName } from '../../src/lexical-index/lexical-settings.ts';
+import type { EngineSource, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
+import type { EngineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import type { LexicalKernel } from '../../src/native/lexical-kernel.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 
 export interface WrittenCorpus {
-  readonly analyser?: AnalyserName;
+  readonly analyser?: EngineAnalyser;
   /** Rows of each shard. Default: one shard. */
   readonly shardRows?: readonly number[];
   /** Deleted rows. */
@@ -19,7 +19,7 @@ export async function writeLexical(
   texts: readonly string[],
   kernel: LexicalKernel | undefined,
   { analyser = 'standard', shardRows = [texts.length], deleted = [] }: WrittenCorpus = {},
-): Promise<LexicalSource> {
+): Promise<EngineSource> {
   const write = async (name: string, rows: readonly string[]): Promise<string> => {
     const path = join(folder, name);
     const writer = openLexicalWriter(path, analyser, kernel);

@@ -11,7 +11,7 @@ import {
   termScore,
   termWeight,
 } from '../../src/lexical-index/bm25.ts';
-import type { LexicalIndex, LexicalSource } from '../../src/lexical-index/lexical-index.ts';
+import type { EngineSource, LexicalIndex } from '../../src/lexical-index/lexical-index.ts';
 import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import { ReferenceLexicalIndex } from '../../src/lexical-index/reference/reference-lexical-index.ts';
@@ -26,11 +26,11 @@ const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not available: ${loaded.reason}`;
 const kernel = (loaded.ok ? loaded.kernel : undefined) as Kernel;
 const ENGINES = {
-  native: (source: LexicalSource) => MappedLexicalIndex.open(source, kernel.lexical),
+  native: (source: EngineSource) => MappedLexicalIndex.open(source, kernel.lexical),
   reference: openReference,
 };
 
-function openReference(source: LexicalSource): LexicalIndex {
+function openReference(source: EngineSource): LexicalIndex {
   return new ReferenceLexicalIndex(source);
 }
 

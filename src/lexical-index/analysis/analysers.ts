@@ -1,14 +1,17 @@
-import type { AnalyserName } from '../lexical-settings.ts';
+import { type AnalyserName, isSnowball } from '../lexical-settings.ts';
 import { cjkBigrams } from './cjk-bigrams.ts';
 import { foldWidth } from './cjk-width.ts';
 import { lowerCase } from './lower-case.ts';
 import { porterStem } from './porter-stem.ts';
+import { snowballTerms } from './snowball.ts';
 import { standardTokens } from './standard-tokenizer.ts';
 
 /** Returns the terms of a text in order, with repetitions. */
 export type Analyse = (text: string) => string[];
 
 export function analyser(name: AnalyserName): Analyse {
+  // The engine gets the terms joined by spaces, so they have its limits.
+  if (isSnowball(name)) return (text) => whitespace([...snowballTerms(name, text)].map(({ term }) => term).join(' '));
   switch (name) {
     case 'english':
     case 'anserini':

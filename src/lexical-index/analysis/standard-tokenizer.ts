@@ -30,17 +30,20 @@ const MAX_TOKEN_UNITS = 255;
  * point if no rule matches.
  */
 export function standardTokens(text: string): Token[] {
-  const tokens: Token[] = [];
+  return [...eachStandardToken(text)];
+}
+
+/** The same tokens, each found when it is asked for. */
+export function* eachStandardToken(text: string): Generator<Token, void> {
   for (let start = 0; start < text.length; ) {
     const match = longestMatch(text, start);
     if (match.rule === 0) {
       start += unitsAt(text, start);
       continue;
     }
-    tokens.push({ term: text.slice(start, match.end), start, end: match.end, type: TOKEN_TYPES[match.rule]! });
+    yield { term: text.slice(start, match.end), start, end: match.end, type: TOKEN_TYPES[match.rule]! };
     start = match.end;
   }
-  return tokens;
 }
 
 function longestMatch(text: string, start: number): { readonly end: number; readonly rule: number } {

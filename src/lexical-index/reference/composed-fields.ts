@@ -4,7 +4,7 @@ import { analyser } from '../analysis/analysers.ts';
 import { DEFAULT_BM25 } from '../bm25.ts';
 import { checkLexicalRequest, checkQueries } from '../lexical-checks.ts';
 import { type LexicalFields, type LexicalFieldsRequest, mappedBytesOf } from '../lexical-fields.ts';
-import type { LexicalResult, LexicalSource } from '../lexical-index.ts';
+import type { EngineSource, LexicalResult } from '../lexical-index.ts';
 import type { LexicalField } from '../lexical-settings.ts';
 import { rewriteQuery } from './composed-rewrite.ts';
 import { composedScores, type ScoredIndex } from './composed-scores.ts';
@@ -19,11 +19,11 @@ export class ReferenceLexicalFields implements LexicalFields {
   readonly rows: number;
   readonly indexes: ReadonlyMap<LexicalField, ReferenceLexicalIndex>;
   readonly mappedBytes: number;
-  readonly #source: LexicalSource | undefined;
+  readonly #source: EngineSource | undefined;
   readonly #calls = new RunningCalls('The index is closed.');
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  constructor(sources: ReadonlyMap<LexicalField, LexicalSource>) {
+  constructor(sources: ReadonlyMap<LexicalField, EngineSource>) {
     const indexes = new Map<LexicalField, ReferenceLexicalIndex>();
     try {
       for (const [field, source] of sources) indexes.set(field, new ReferenceLexicalIndex(source));

@@ -7,14 +7,14 @@ import { analyser } from '../analysis/analysers.ts';
 import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts, inverseNorms, termScore, termWeight } from '../bm25.ts';
 import { checkLexicalRequest, checkParameters, checkRows } from '../lexical-checks.ts';
 import type {
+  EngineSource,
   ExplainRequest,
   LexicalIndex,
   LexicalRequest,
   LexicalResult,
-  LexicalSource,
   TermScore,
 } from '../lexical-index.ts';
-import { type AnalyserName, engineAnalyser } from '../lexical-settings.ts';
+import { type EngineAnalyser, engineAnalyser } from '../lexical-settings.ts';
 import { LexicalFile } from './lexical-file.ts';
 
 /** Postings scored, and terms looked up, in one time slice of the event loop. */
@@ -34,16 +34,16 @@ export interface QueryTerm {
  */
 export class ReferenceLexicalIndex implements LexicalIndex {
   readonly rows: number;
-  readonly analyser: AnalyserName;
+  readonly analyser: EngineAnalyser;
   readonly counts: FieldCounts;
   readonly mappedBytes: number;
-  readonly #source: LexicalSource;
+  readonly #source: EngineSource;
   readonly #files: readonly LexicalFile[];
   readonly #deleted: LexicalFile | undefined;
   readonly #calls = new RunningCalls('The index is closed.');
 
   /** @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN, naming the file. */
-  constructor(source: LexicalSource) {
+  constructor(source: EngineSource) {
     this.#source = source;
     this.analyser = source.analyser;
     const opened: LexicalFile[] = [];

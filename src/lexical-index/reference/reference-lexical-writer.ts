@@ -4,7 +4,7 @@ import { TrawlError } from '../../errors.ts';
 import type { LexicalFileCounts } from '../../native/lexical-functions.ts';
 import { type Analyse, analyser } from '../analysis/analysers.ts';
 import { lengthCode } from '../bm25.ts';
-import { type AnalyserName, engineAnalyser } from '../lexical-settings.ts';
+import { type EngineAnalyser, engineAnalyser } from '../lexical-settings.ts';
 import type { LexicalWriter } from '../lexical-writer.ts';
 import { MemoryPostings } from './memory-postings.ts';
 import { ReferenceLexicalFileWriter } from './reference-lexical-file-writer.ts';
@@ -27,14 +27,18 @@ export interface ReferenceLimits {
  */
 export class ReferenceLexicalWriter implements LexicalWriter {
   readonly #path: string;
-  readonly #name: AnalyserName;
+  readonly #name: EngineAnalyser;
   readonly #analyse: Analyse;
   readonly #limits: Required<ReferenceLimits>;
   readonly #postings = new MemoryPostings();
   #isBusy = false;
 
   /** @param limits smaller limits, for tests. */
-  constructor(path: string, name: AnalyserName, { postings = MAX_POSTINGS, terms = MAX_TERMS }: ReferenceLimits = {}) {
+  constructor(
+    path: string,
+    name: EngineAnalyser,
+    { postings = MAX_POSTINGS, terms = MAX_TERMS }: ReferenceLimits = {},
+  ) {
     this.#path = path;
     this.#name = name;
     this.#analyse = analyser(name);
