@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
 import type { LexicalIndex, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
-import { type AnalyserName, engineAnalyser } from '../../src/lexical-index/lexical-settings.ts';
+import { type AnalyserName, engineAnalyser, isSnowball } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { openLexicalWriter } from '../../src/lexical-index/open-lexical-writer.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
@@ -103,8 +103,9 @@ export class TrawlEngine implements LexicalEngine {
     this.version = `trawl ${packageVersion}, ${kernel.isa}`;
   }
 
-  async useQueries({ queries }: QueryFiles): Promise<number> {
+  async useQueries({ queries }: QueryFiles): Promise<number | null> {
     this.#queries = queries;
+    if (isSnowball(this.#analyser)) return null;
     const begun = performance.now();
     for (const query of queries) this.#kernel.lexical.analyse(engineAnalyser(this.#analyser), query);
     return performance.now() - begun;
