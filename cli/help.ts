@@ -47,7 +47,7 @@ function optionUsage(name: string, spec: OptionSpec): string {
     case 'flag':
       return spec.default === true ? `--no-${name}` : `--${name}`;
     case 'choice':
-      return `--${name} ${spec.choices.join('|')}`;
+      return `--${name} ${spec.value ?? spec.choices.join('|')}`;
     case 'list':
       return `--${name} ${spec.value ?? 'TEXT'} (may be repeated)`;
     default:

@@ -1,7 +1,12 @@
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
-import { ANALYSERS, type Bm25Settings, type LexicalField } from '../../src/lexical-index/lexical-settings.ts';
+import {
+  ANALYSERS,
+  type Bm25Settings,
+  type LexicalField,
+  SNOWBALL_ANALYSERS,
+} from '../../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { numberFrom } from '../number-from.ts';
 
@@ -17,8 +22,9 @@ export const BM25_OPTIONS = {
   analyser: {
     type: 'choice',
     choices: ANALYSERS,
+    value: 'NAME',
     default: 'english',
-    help: "With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language: its Snowball stemmer, which is not Lucene's analyser of that language.",
+    help: `With --bm25: how texts are split into terms. english and anserini: Lucene's EnglishAnalyzer, Pyserini's default; standard: Elasticsearch's default; whitespace; cjk: bigrams for Chinese, Japanese and Korean. A language takes its Snowball stemmer, which is not Lucene's analyser of that language: ${SNOWBALL_ANALYSERS.join(', ')}.`,
   },
   'bm25-fields': {
     type: 'choice',

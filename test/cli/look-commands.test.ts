@@ -80,6 +80,7 @@ test('verify finds no problem in an undamaged index', async () => {
     rows: 270,
     shards: 1,
     sample: { passages: 5, equal: 5, largestDistance: 0 },
+    analysed: null,
   });
 });
 
