@@ -19,7 +19,6 @@ const FOR_TESTS: Readonly<Record<string, readonly string[]>> = {
   'bench/serve/serve-answers.ts': ['sameAnswer'],
   'cli/launch/launch-lines.ts': ['LAUNCH_FLAGS'],
   'cli/serve/server-log.ts': ['prettyLines'],
-  'src/lexical-index/lexical-settings.ts': ['SNOWBALL_ANALYSERS'],
   'src/http/dialects/r1-searcher.ts': ['tsvLine'],
 };
 
