@@ -106,6 +106,8 @@ export const nativeSearch = defineDialect({
   name: 'native',
   path: '/v1/search',
   summary: 'Search with fusion, exclusion and excerpts',
+  // A mode, weights or an order that the index does not have.
+  statuses: { NOT_SUPPORTED: 501 },
   request: Type.Object(
     {
       queries: Type.Array(

@@ -80,9 +80,9 @@ class TrawlClient:
         ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
         the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
-        ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with mode
-        ``"bm25"`` only. A query that fails does not fail the others: its result has the error. docs/http-api.md of the
-        server describes every field.
+        ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
+        mode ``"bm25"`` only. A query that fails does not fail the others: its result has the error. docs/http-api.md of
+        the server describes every field.
         """
         body = _protocol.search_body(
             queries,
