@@ -177,7 +177,7 @@ TEST("lexical: a damaged file with the right checksums is refused, found by veri
     options.prune = false;
     ended = !refused([&] { exhaustive = lexical_search(index, queries, options, pool); }) && ended;
     for (const int64_t row : {int64_t{3}, index.rows() - 1}) {
-      if (row >= 0 && row < index.rows()) refused([&] { explain(index, queries[i % 3], row, options); });
+      if (row >= 0 && row < index.rows()) refused([&] { explain(index, queries[i % 3], {row}, options); });
     }
     if (!ended) continue;
     searched++;
