@@ -238,6 +238,20 @@ test('an index with title and text apart ranks by the best field, with weights f
   );
 });
 
+test('the limit of explained terms counts those of title and text', { skip }, async () => {
+  const common = 'river city bridge built born';
+  const answers = async (index: string): Promise<number[]> =>
+    served(index, async (post) => {
+      const ask = (query: string, explain: boolean): Promise<Answer> =>
+        post('/v1/search', { queries: [query], k: 100, explain });
+      const hits = (await ask(common, false)).body.results[0]!.hits.length;
+      const others = Array.from({ length: Math.floor(600_000 / hits) }, (_, i) => `w${i}`).join(' ');
+      return [(await ask(`${common} ${others}`, false)).status, (await ask(`${common} ${others}`, true)).status];
+    });
+  assert.deepEqual(await answers(words), [200, 200]);
+  assert.deepEqual(await answers(fields), [200, 422]);
+});
+
 test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {
   const facts = async (index: string): Promise<unknown[]> => {
     const retriever = await openRetriever(index, { modes: index === dense ? ['dense'] : ['bm25'] });
