@@ -179,7 +179,7 @@ test('options of BM25 that have no effect, or a value out of range, are usage er
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--bm25-fields', 'title'], /--bm25-fields is "title"/],
     [['search', index, 'q', '--bm25-weights', 'title=2'], /--bm25-weights has no effect without --mode bm25/],
     [['search', index, 'q', '--tie-breaker', '1'], /--tie-breaker has no effect without --mode bm25/],
-    ...['title', 'title=', 'title=-1', 'body=2', 'title=1,title=2', 'contents=1', ''].map(
+    ...['title', 'title=', 'title=-1', 'body=2', 'title=2=3', 'title=1,title=2', 'contents=1', ''].map(
       (weights) => [['search', index, 'q', '--mode', 'bm25', '--bm25-weights', weights], /--bm25-weights is/] as const,
     ),
     [['search', index, 'q', '--mode', 'bm25', '--tie-breaker', '2'], /--tie-breaker is "2"/],

@@ -107,6 +107,21 @@ test('a fused hit has the terms of the query that found it best', { skip: withou
   }
 });
 
+test('a fused hit has terms and excerpt of the query that found it, also if another found a duplicate with its score', {
+  skip: withoutWords,
+}, async (t) => {
+  const filler = 'of the '.repeat(10);
+  const list = ['alpha', 'beta'].map((word, row) => ({ id: `p${row}`, text: `T\n${filler}${word} ${filler}` }));
+  const app = build(t, (await wordRetrievers(t, list)).native);
+  const request = { queries: ['beta', 'alpha'], k: 5, fuse: 'max', deduplicate: 'title', explain: true, maxChars: 30 };
+  const { json } = await postTo(app, '/v1/search', request);
+  const [hit, ...more] = (json as { hits: (ExplainedHit & { text: string })[] }).hits;
+  assert.deepEqual(more, []);
+  assert.deepEqual([hit!.id, ...hit!.terms!.map(({ term }) => term)], ['p0', 'alpha']);
+  assert.match(hit!.text, /alpha/);
+  assert.equal(sumOf(hit!.terms!), hit!.score);
+});
+
 test("the terms of a hit in Pyserini's order have exact scores", { skip: withoutWords }, async (t) => {
   const app = build(t, (await wordRetrievers(t, passages())).native);
   const ask = async (bm25: object): Promise<readonly ExplainedHit[]> => {

@@ -224,11 +224,18 @@ test('an index with title and text apart ranks by the best field, with weights f
     },
     { answerCache: new AnswerCache(1e6) },
   );
-  await served(words, async (post) => {
-    const { status, body } = await post('/v1/search', { ...search, bm25: { weights: { title: 2 } } });
-    assert.ok(status >= 400 && status !== 500, `${status}`);
-    assert.match(JSON.stringify(body), /NOT_SUPPORTED.*--bm25-fields title,text/);
-  });
+  await served(
+    words,
+    async (post) => {
+      assert.equal((await post('/v1/search', { ...search, bm25: {} })).status, 200);
+      for (const bm25 of [{ weights: { title: 2 } }, { weights: {} }, { tieBreaker: 0 }]) {
+        const { status, body } = await post('/v1/search', { ...search, bm25 });
+        assert.equal(status, 501, `${JSON.stringify(bm25)} with the answer of the same search without it in the cache`);
+        assert.match(JSON.stringify(body), /NOT_SUPPORTED.*--bm25-fields title,text/);
+      }
+    },
+    { answerCache: new AnswerCache(1e6) },
+  );
 });
 
 test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {

@@ -288,7 +288,7 @@ export const nativeSearch = defineDialect({
         const found: FoundHit[] =
           fused === undefined
             ? lists.flatMap(({ candidates }, query) => candidates.map(({ hit }) => ({ query, hit })))
-            : fused.map(({ best, from }) => ({ query: from[0]!.query, hit: best.hit }));
+            : fused.map(({ best, query }) => ({ query, hit: best.hit }));
         const explained = request.explain
           ? await explainHits(retriever, found, { queries: inputs, signal, ...(bm25 === undefined ? {} : { bm25 }) })
           : undefined;
@@ -420,8 +420,8 @@ function* reply(
     yield ',"hits":[';
     yield* separated(
       fused,
-      ({ best, score, from }) =>
-        `${toJson(best, from[0]!.query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
+      ({ best, query, score, from }) =>
+        `${toJson(best, query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
     );
     yield ']';
   }
