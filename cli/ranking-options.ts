@@ -80,9 +80,9 @@ function fieldRanking(options: Values): FieldRanking {
 function parseWeights(text: string): NonNullable<FieldRanking['weights']> {
   const weights: Partial<Record<LexicalField, number>> = {};
   for (const part of text.split(',')) {
-    const [name = '', number = ''] = part.split('=').map((side) => side.trim());
+    const [name, number = '', ...more] = part.split('=').map((side) => side.trim());
     const field = WEIGHTED_FIELDS.find((known) => known === name);
-    if (field === undefined || field in weights) {
+    if (field === undefined || field in weights || more.length > 0) {
       throw new TrawlError(
         'USAGE',
         `--bm25-weights is ${JSON.stringify(text)}; expected each field once, as in title=2,text=1.`,

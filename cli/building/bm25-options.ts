@@ -49,21 +49,30 @@ export const BM25_OPTIONS = {
 /**
  * Returns the settings of the inverted indexes; undefined without --bm25.
  *
+ * @param current settings of the index, which options that are not given keep. Default: the options' defaults.
  * @throws TrawlError USAGE if a value is out of range or an option has no effect.
  */
 export function givenBm25(
   options: OptionValues<typeof BM25_OPTIONS>,
   given: ReadonlySet<string>,
+  current?: Bm25Settings,
 ): Bm25Settings | undefined {
   if (!options.bm25) {
     const useless = ['analyser', 'bm25-fields', 'k1', 'b'].find((name) => given.has(name));
     if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect without --bm25.`);
     return undefined;
   }
-  return bm25Settings({
+  const wanted = {
     analyser: options.analyser,
     k1: numberFrom('k1', options.k1, { max: 1_000_000 }),
     b: numberFrom('b', options.b, { max: 1 }),
     fields: options['bm25-fields'].split(',') as LexicalField[],
+  };
+  if (current === undefined) return bm25Settings(wanted);
+  return bm25Settings({
+    analyser: given.has('analyser') ? wanted.analyser : current.analyser,
+    k1: given.has('k1') ? wanted.k1 : current.k1,
+    b: given.has('b') ? wanted.b : current.b,
+    fields: given.has('bm25-fields') ? wanted.fields : current.fields,
   });
 }

@@ -1,6 +1,7 @@
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -29,7 +30,7 @@ export const optimizeCommand = defineCommand({
     ...BM25_OPTIONS,
     bm25: {
       type: 'flag',
-      help: "Build inverted indexes of the passages' words, for --mode bm25. Indexes with other settings are replaced.",
+      help: "Build inverted indexes of the passages' words, for --mode bm25. Indexes with other settings are replaced. Options that are not given keep the settings that the index has; the defaults are for an index without inverted indexes.",
     },
   },
   examples: [
@@ -39,7 +40,8 @@ export const optimizeCommand = defineCommand({
     'trawl optimize indexes/wiki18 --bm25',
   ],
   async run({ options, positionals, given, signal, out, note }) {
-    const bm25 = givenBm25(options, given);
+    const current = options.bm25 ? readIndexManifest(positionals[0]!).bm25?.made : undefined;
+    const bm25 = givenBm25(options, given, current);
     const loaded = loadKernel();
     if (!loaded.ok && (bm25 === undefined || options.compact || options.float16)) {
       throw new TrawlError(

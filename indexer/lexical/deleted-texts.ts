@@ -46,9 +46,13 @@ export async function writeDeletedTexts(
   bm25.deleted = records;
 }
 
-/** Contains a hash of the rows and of what affects the file, so that no file of another manifest is overwritten. */
-function fileName(field: LexicalField, { generation }: IndexManifest, { analyser, unicode }: Bm25Record): string {
-  return `deleted-${field}-${generationOf([generation, analyser, unicode])}.bm25`;
+/**
+ * Contains a hash of the rows and of all settings but k1 and b, which do not affect the file. So a file that another manifest
+ * names is never overwritten with other terms.
+ */
+function fileName(field: LexicalField, { generation }: IndexManifest, { k1, b, ...settings }: Bm25Record): string {
+  const sorted = Object.entries(settings).sort(([one], [other]) => (one < other ? -1 : 1));
+  return `deleted-${field}-${generationOf([generation, ...sorted])}.bm25`;
 }
 
 /** Whether a file of an index is an inverted index over deleted texts that the manifest does not name. */

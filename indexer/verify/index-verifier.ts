@@ -104,12 +104,12 @@ export class IndexVerifier {
   }
 
   /** Analyses passages again. Null if `sample` is 0, there are no inverted indexes, or the engine is missing. */
-  async verifyWords(): Promise<number | null> {
+  async verifyWords(manifest: IndexManifest): Promise<number | null> {
     const { sample = 0, signal } = this.#options;
     const loaded = loadKernel();
-    if (sample === 0 || !loaded.ok || this.#shards.every(({ manifest }) => manifest.bm25 === undefined)) return null;
+    if (sample === 0 || !loaded.ok || manifest.bm25 === undefined) return null;
     this.#begin(`analysing ${sample} passages again`);
-    const { problems, passages } = await verifyWords(this.#shards, loaded.kernel, { sample, signal });
+    const { problems, passages } = await verifyWords(manifest, this.#shards, loaded.kernel, { sample, signal });
     this.problems.push(...problems);
     return passages;
   }

@@ -58,7 +58,7 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
   try {
     for (const shard of shards) await verifier.verifyShard(shard);
     for (const { path } of deletedTexts) await verifier.verifyLexical(path);
-    const analysed = await verifier.verifyWords();
+    const analysed = await verifier.verifyWords(manifest);
     const sample = await verifier.verifySample(folder, manifest, required);
     return {
       problems: [...problems, ...verifier.problems],

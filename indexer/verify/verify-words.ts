@@ -4,6 +4,8 @@ import { engineAnalyser, engineAnalyserOf, type LexicalField } from '../../src/l
 import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
 import { checkStemmer } from '../../src/lexical-index/stemmed-index.ts';
 import { engineTexts } from '../../src/lexical-index/stemmed-texts.ts';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { shardLexical } from '../../src/manifest/shard-lexical.ts';
 import type { ShardLexical } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
@@ -19,11 +21,12 @@ const REMEDY = 'Passages and inverted index do not belong together: make it agai
 /**
  * Analyses passages of the index again and compares the score of each of their terms with the one that the inverted index
  * gives. The score depends on the term's frequency and on the length of the passage, so both are compared. The rows are spread
- * evenly over the index and are the same in every run.
+ * evenly over the index and are the same in every run. Of two inverted indexes of a shard, the one that is searched is checked.
  *
  * @throws TrawlError CANCELLED.
  */
 export async function verifyWords(
+  manifest: IndexManifest,
   shards: readonly OpenedShard[],
   kernel: Kernel,
   { sample, signal }: { sample: number; signal?: AbortSignal | undefined },
@@ -31,7 +34,8 @@ export async function verifyWords(
   const problems: VerifyProblem[] = [];
   let passages = 0;
   for (const { shard, rows } of spreadRows(shards, sample)) {
-    const { bm25, passages: stored } = shard.manifest;
+    const { passages: stored } = shard.manifest;
+    const bm25 = shardLexical(shard.manifest, manifest);
     if (bm25 === undefined || rows.length === 0) continue;
     let checked = 0;
     for (const { field, path } of bm25.indexes) {

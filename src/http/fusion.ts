@@ -29,6 +29,8 @@ export interface Candidate {
 export interface Fused {
   /** The best-scored of the hits that deduplication merged. */
   readonly best: Candidate;
+  /** The query that found `best`. With equal scores it need not be the first of `from`. */
+  readonly query: number;
   /** The fused score, by which the list is ordered; larger is better. */
   readonly score: number;
   /** The queries that found the passage, best score first. Ranks start at 1 and are counted after selection. */
@@ -84,13 +86,13 @@ export async function fuse(
   { k, deduplicate }: Selection,
   slice: TimeSlice,
 ): Promise<Fused[]> {
-  const groups = new Map<unknown, { best: Candidate; rrf: number; from: Fused['from'][number][] }>();
+  const groups = new Map<unknown, { best: Candidate; query: number; rrf: number; from: Fused['from'][number][] }>();
   for (const [query, { candidates }] of lists.entries()) {
     for (const [position, candidate] of candidates.entries()) {
       const rank = position + 1;
       const key = keyOf(candidate, deduplicate);
-      const group = groups.get(key) ?? { best: candidate, rrf: 0, from: [] };
-      if (isBetter(candidate.hit, group.best.hit)) group.best = candidate;
+      const group = groups.get(key) ?? { best: candidate, query, rrf: 0, from: [] };
+      if (isBetter(candidate.hit, group.best.hit)) Object.assign(group, { best: candidate, query });
       group.rrf += 1 / (RRF_K + rank);
       group.from.push({ query, rank, score: candidate.hit.score });
       groups.set(key, group);
@@ -98,7 +100,7 @@ export async function fuse(
     if (slice.isOver) await slice.yield();
   }
   return [...groups.values()]
-    .map(({ best, rrf, from }) => ({ best, score: fusion === 'rrf' ? rrf : best.hit.score, from }))
+    .map(({ rrf, ...group }) => ({ ...group, score: fusion === 'rrf' ? rrf : group.best.hit.score }))
     .sort((a, b) => b.score - a.score || (isBetter(a.best.hit, b.best.hit) ? -1 : 1))
     .slice(0, k)
     .map(({ from, ...fused }) => ({ ...fused, from: from.sort((a, b) => b.score - a.score || a.query - b.query) }));

@@ -264,7 +264,8 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   }
 }
 
-function rankingKey({ k1, b, k1Factor, weights = {}, tieBreaker = 0 }: NonNullable<RetrieveCall['bm25']>): string {
-  const fields = LEXICAL_FIELDS.map((field) => weights[field] ?? '');
-  return [k1, b, k1Factor, ...fields, tieBreaker].join();
+/** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */
+function rankingKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
+  const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
+  return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
@@ -144,6 +145,27 @@ test('optimize --bm25 adds an inverted index to an index without one', { skip },
   assert.equal(again.lexicalMade, 0);
 });
 
+test('optimize --bm25 keeps the settings of the index that are not given', { skip }, async (t) => {
+  const out = join(await tempFolder(t), 'ix');
+  const settings = ['--analyser', 'german', '--bm25-fields', 'title,text', '--k1', '1.5', '--b', '0.6'];
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', out, '--bm25', ...settings, '--quiet'])).code, 0);
+  const made = () => readIndexManifest(out).bm25!.made;
+  const before = made();
+  const optimize = async (...more: string[]): Promise<number> =>
+    jsonOf<{ lexicalMade: number }>(await runTrawl(['optimize', out, '--bm25', '--json', ...more])).lexicalMade;
+  assert.equal(await optimize(), 0);
+  assert.deepEqual(made(), before);
+  assert.equal(await optimize('--k1', '2'), 0, 'k1 needs no other files');
+  assert.deepEqual(made(), { ...before, k1: 2 });
+  // The value of the default counts as given.
+  assert.equal(await optimize('--analyser', 'english', '--b', '0.4'), 1);
+  const { stemmer, ...others } = before;
+  assert.equal(typeof stemmer, 'string');
+  assert.deepEqual(made(), { ...others, analyser: 'english', k1: 2, b: 0.4 });
+  assert.equal(await optimize('--bm25-fields', 'contents'), 1);
+  assert.deepEqual(made(), { ...others, analyser: 'english', k1: 2, b: 0.4, fields: ['contents'] });
+});
+
 test('--if-changed builds again when --bm25 is added', { skip }, async (t) => {
   const out = join(await tempFolder(t), 'ix');
   const run = (...more: string[]) =>
@@ -179,7 +201,7 @@ test('options of BM25 that have no effect, or a value out of range, are usage er
     [['index', SAMPLE_PASSAGES, '--out', out, '--bm25', '--bm25-fields', 'title'], /--bm25-fields is "title"/],
     [['search', index, 'q', '--bm25-weights', 'title=2'], /--bm25-weights has no effect without --mode bm25/],
     [['search', index, 'q', '--tie-breaker', '1'], /--tie-breaker has no effect without --mode bm25/],
-    ...['title', 'title=', 'title=-1', 'body=2', 'title=1,title=2', 'contents=1', ''].map(
+    ...['title', 'title=', 'title=-1', 'body=2', 'title=2=3', 'title=1,title=2', 'contents=1', ''].map(
       (weights) => [['search', index, 'q', '--mode', 'bm25', '--bm25-weights', weights], /--bm25-weights is/] as const,
     ),
     [['search', index, 'q', '--mode', 'bm25', '--tie-breaker', '2'], /--tie-breaker is "2"/],
@@ -319,7 +341,7 @@ test('--bm25-fields title,text makes two inverted indexes, which every command h
     assert.equal(code, 0, `${args[0]}: ${stderr}`);
   }
   assert.ok(!(await hits('--k', '300')).some(({ document }) => document.id === 's-0082'));
-  const again = await runTrawl(['optimize', out, '--bm25']);
+  const again = await runTrawl(['optimize', out, '--bm25', '--bm25-fields', 'contents']);
   assert.match(again.stdout, /inverted indexes made for 1 shard/);
   assert.match((await runTrawl(['inspect', out])).stdout, /BM25 over contents;/);
 });

@@ -107,6 +107,21 @@ test('a fused hit has the terms of the query that found it best', { skip: withou
   }
 });
 
+test('a fused hit has terms and excerpt of the query that found it, also if another found a duplicate with its score', {
+  skip: withoutWords,
+}, async (t) => {
+  const filler = 'of the '.repeat(10);
+  const list = ['alpha', 'beta'].map((word, row) => ({ id: `p${row}`, text: `T\n${filler}${word} ${filler}` }));
+  const app = build(t, (await wordRetrievers(t, list)).native);
+  const request = { queries: ['beta', 'alpha'], k: 5, fuse: 'max', deduplicate: 'title', explain: true, maxChars: 30 };
+  const { json } = await postTo(app, '/v1/search', request);
+  const [hit, ...more] = (json as { hits: (ExplainedHit & { text: string })[] }).hits;
+  assert.deepEqual(more, []);
+  assert.deepEqual([hit!.id, ...hit!.terms!.map(({ term }) => term)], ['p0', 'alpha']);
+  assert.match(hit!.text, /alpha/);
+  assert.equal(sumOf(hit!.terms!), hit!.score);
+});
+
 test("the terms of a hit in Pyserini's order have exact scores", { skip: withoutWords }, async (t) => {
   const app = build(t, (await wordRetrievers(t, passages())).native);
   const ask = async (bm25: object): Promise<readonly ExplainedHit[]> => {
@@ -141,6 +156,31 @@ test('explain without mode bm25, or of too many passages, is refused with the wa
   );
   assert.match(await refused({ queries: ['a'], explain: 'perhaps' }), /^INVALID_REQUEST/);
   assert.match(await refused({ queries: ['a'], bm25: { order: 'id' } }), /^INVALID_REQUEST/);
+});
+
+test('explain of hits of long queries is refused if their terms are over a million, and answered up to that', {
+  skip: withoutWords,
+}, async (t) => {
+  const { native } = await wordRetrievers(
+    t,
+    Array.from({ length: 250 }, (_, row) => ({ id: row, text: 'danube' })),
+  );
+  const app = build(t, native);
+  const ask = (others: number, more: object = {}): ReturnType<typeof postTo> => {
+    const query = ['danube', ...Array.from({ length: others }, (_, i) => `w${i}`)].join(' ');
+    return postTo(app, '/v1/search', { queries: [query], k: 250, explain: true, ...more });
+  };
+  const { status, json } = await ask(3_999);
+  assert.equal(status, 200);
+  const { hits } = (json as Answer).results[0]!;
+  assert.deepEqual([hits!.length, hits![249]!.terms!.map(({ term }) => term)], [250, ['danub']]);
+  for (const more of [{}, { fuse: 'max' }]) {
+    const refused = await ask(4_000, more);
+    assert.equal(refused.status, 422);
+    const { code, message } = errorOf(refused.json);
+    assert.match(`${code} ${message}`, /^K_TOO_LARGE .* 1000250, .* 1000000 explained terms .*leave out explain/);
+  }
+  for (const more of [{ explain: false }, { k: 249 }]) assert.equal((await ask(4_000, more)).status, 200);
 });
 
 test("the server's order holds for every dialect, and a request's own wins", { skip: withoutWords }, async (t) => {

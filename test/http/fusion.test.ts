@@ -93,6 +93,24 @@ test('passages with the same title are merged into the best; those without a tit
   );
 });
 
+test('the query of a fused hit is the one that found it, also if another has an equal score for a duplicate', async () => {
+  const selection: Selection = { ...ALL, deduplicate: 'title' };
+  const lists = await select(
+    [found([1, 0.5, 'A']), found([0, 0.5, 'A']), found([0, 0.5, 'A'])],
+    selection,
+    APART,
+    slice,
+  );
+  for (const fusion of ['rrf', 'max'] as const) {
+    const [{ best, query, from } = assert.fail('no hit')] = await fuse(lists, fusion, selection, slice);
+    assert.deepEqual([best.hit.row, query], [0, 1]);
+    assert.deepEqual(
+      from.map((each) => each.query),
+      [0, 1, 2],
+    );
+  }
+});
+
 test('fusion does not depend on the order of the queries', async () => {
   const list = fc
     .uniqueArray(fc.integer({ min: 0, max: 12 }), { maxLength: 8 })

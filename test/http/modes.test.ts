@@ -224,11 +224,32 @@ test('an index with title and text apart ranks by the best field, with weights f
     },
     { answerCache: new AnswerCache(1e6) },
   );
-  await served(words, async (post) => {
-    const { status, body } = await post('/v1/search', { ...search, bm25: { weights: { title: 2 } } });
-    assert.ok(status >= 400 && status !== 500, `${status}`);
-    assert.match(JSON.stringify(body), /NOT_SUPPORTED.*--bm25-fields title,text/);
-  });
+  await served(
+    words,
+    async (post) => {
+      assert.equal((await post('/v1/search', { ...search, bm25: {} })).status, 200);
+      for (const bm25 of [{ weights: { title: 2 } }, { weights: {} }, { tieBreaker: 0 }]) {
+        const { status, body } = await post('/v1/search', { ...search, bm25 });
+        assert.equal(status, 501, `${JSON.stringify(bm25)} with the answer of the same search without it in the cache`);
+        assert.match(JSON.stringify(body), /NOT_SUPPORTED.*--bm25-fields title,text/);
+      }
+    },
+    { answerCache: new AnswerCache(1e6) },
+  );
+});
+
+test('the limit of explained terms counts those of title and text', { skip }, async () => {
+  const common = 'river city bridge built born';
+  const answers = async (index: string): Promise<number[]> =>
+    served(index, async (post) => {
+      const ask = (query: string, explain: boolean): Promise<Answer> =>
+        post('/v1/search', { queries: [query], k: 100, explain });
+      const hits = (await ask(common, false)).body.results[0]!.hits.length;
+      const others = Array.from({ length: Math.floor(600_000 / hits) }, (_, i) => `w${i}`).join(' ');
+      return [(await ask(`${common} ${others}`, false)).status, (await ask(`${common} ${others}`, true)).status];
+    });
+  assert.deepEqual(await answers(words), [200, 200]);
+  assert.deepEqual(await answers(fields), [200, 422]);
 });
 
 test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
@@ -168,6 +168,24 @@ test('an existing index gets inverted indexes, which a later call keeps or repla
   assert.deepEqual(await ranking(out), english);
   assert.deepEqual(await indexProblems(out), []);
   assert.notEqual(openIndexDirectory(out).manifest.generation, generation, 'by the removal alone');
+});
+
+test('terms of another version of the stemmers get a new file of deleted texts, and the old one stays as it is', {
+  skip,
+}, async (t) => {
+  const { out } = await indexedTexts(t, passages(0, 100), { bm25: undefined });
+  await removePassages(out, ['p5']);
+  // With an analyser that has no stemmer, so that this program writes both.
+  const deletedTexts = async (stemmer: string, k1 = 0.9) => {
+    await optimizeIndex(out, kernel!, { ...quietly, bm25: { ...BM25, analyser: 'whitespace', stemmer, k1 } });
+    const { path } = openIndexDirectory(out).manifest.bm25!.deleted![0]!;
+    return { path, inode: statSync(join(out, path)).ino };
+  };
+  const old = await deletedTexts('stemmers 1');
+  const next = await deletedTexts('stemmers 2');
+  assert.notEqual(next.path, old.path);
+  assert.equal(statSync(join(out, old.path)).ino, old.inode, 'a manifest that was not replaced still names it');
+  assert.equal((await deletedTexts('stemmers 2', 1.2)).path, next.path, 'k1 does not affect the file');
 });
 
 test('inverted indexes stay until all shards have those that replace them, whatever stops the command', {

@@ -132,6 +132,43 @@ test('an inverted index of other passages with the same counts is found by analy
   );
 });
 
+test('of two inverted indexes of a shard, the sample is compared with the one that is searched', {
+  skip,
+}, async (t) => {
+  const whitespace: Bm25Settings = { ...BM25, analyser: 'whitespace' };
+  const folder = await words(t);
+  // As `trawl optimize --bm25` leaves them if it is killed after manifest.json and before the first shard.json.
+  const wanted = await words(t, corpus(200, 'passage'), whitespace);
+  const { bm25 } = readIndexManifest(wanted);
+  const { path } = bm25!.deleted![0]!;
+  copyFileSync(join(wanted, path), join(folder, path));
+  replaceDeletedRecord(folder, { ...readIndexManifest(folder), bm25: bm25! });
+  for (const shard of ['shard-00000', 'shard-00001']) addNext(join(folder, shard), join(wanted, shard));
+  const report = await verifyIndex(folder, { sample: 20 });
+  assert.deepEqual([report.problems, report.analysed], [[], 20]);
+
+  const others = await words(t, corpus(200, 'sentence'), whitespace);
+  addNext(join(folder, 'shard-00000'), join(others, 'shard-00000'));
+  const found = await messages(folder, 20);
+  assert.equal(found.length, 5);
+  for (const message of found) {
+    assert.match(message, /^shard-00000\/contents\.2\.bm25: row \d+ lacks the term "passage", which its passage has\./);
+  }
+});
+
+/** Gives a shard the inverted index of another as the one that is to replace its own. */
+function addNext(shard: string, source: string): void {
+  const manifest = readShardManifest(shard);
+  const { made, indexes } = readShardManifest(source).bm25!;
+  const path = 'contents.2.bm25';
+  copyFileSync(join(source, 'contents.bm25'), join(shard, path));
+  const bytes = readFileSync(join(shard, path));
+  const others = manifest.files.filter((file) => file.path !== path);
+  const files = [...others, { path, bytes: bytes.length, sha256: sha256Of(bytes) }];
+  const nextBm25 = { made, indexes: [{ ...indexes[0]!, path }] };
+  writeFileSync(join(shard, 'shard.json'), JSON.stringify(withChecksum({ ...manifest, nextBm25, files })));
+}
+
 test('the inverted index of deleted rows is checked as the others are', { skip }, async (t) => {
   const folder = await words(t);
   const copy = `${folder}-copy`;
