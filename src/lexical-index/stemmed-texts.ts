@@ -32,11 +32,13 @@ async function stemmedTexts(
   for (const text of texts) {
     const terms: string[] = [];
     let before = 0;
-    for (const { term, end } of snowballTerms(analyser, text)) {
-      if (term !== '') terms.push(term);
-      units += end - before;
-      before = end;
-      if (units < UNITS_PER_SLICE) continue;
+    for (const found of snowballTerms(analyser, text)) {
+      if (found !== null) {
+        if (found.term !== '') terms.push(found.term);
+        units += found.end - before;
+        before = found.end;
+        if (units < UNITS_PER_SLICE) continue;
+      }
       units = 0;
       await setImmediate();
       throwIfCancelled(signal);

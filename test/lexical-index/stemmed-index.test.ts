@@ -183,8 +183,8 @@ test('an index made with other stemmers is refused by search, update and verify,
   assert.deepEqual(await found(out, 'Haus'), ['p5', 'p1', 'p0']);
 });
 
-test('a long query leaves the event loop free between slices, and stops when it is aborted', async () => {
-  const words = Array.from({ length: 20_000 }, (_, i) => `wörter${i}`).join(' ');
+/** The terms of a text, and how often the event loop ran meanwhile. */
+async function slicesOf(words: string): Promise<{ text: string; slices: number }> {
   let slices = 0;
   let running = true;
   const count = (): void => {
@@ -195,9 +195,19 @@ test('a long query leaves the event loop free between slices, and stops when it 
   setImmediate(count);
   const [text] = await engineTexts('german', [words]);
   running = false;
-  assert.equal(text!.split(' ').length, 20_000);
+  return { text: text!, slices };
+}
+
+test('a long query leaves the event loop free between slices, and stops when it is aborted', async () => {
+  const words = Array.from({ length: 20_000 }, (_, i) => `wörter${i}`).join(' ');
+  const { text, slices } = await slicesOf(words);
+  assert.equal(text.split(' ').length, 20_000);
   // 230,000 characters are more than 50 slices.
   assert.ok(slices >= 50, `${slices} slices`);
+  // No token begins at an underscore, but 255 characters are read from each one.
+  const underscores = await slicesOf('_'.repeat(10_000));
+  assert.equal(underscores.text, '');
+  assert.ok(underscores.slices >= 500, `${underscores.slices} slices`);
   const controller = new AbortController();
   const stopped = engineTexts('german', [words], controller.signal);
   controller.abort();

@@ -11,7 +11,8 @@ export type Analyse = (text: string) => string[];
 
 export function analyser(name: AnalyserName): Analyse {
   // The engine gets the terms joined by spaces, so they have its limits.
-  if (isSnowball(name)) return (text) => whitespace([...snowballTerms(name, text)].map(({ term }) => term).join(' '));
+  if (isSnowball(name))
+    return (text) => whitespace([...snowballTerms(name, text)].map((found) => found?.term ?? '').join(' '));
   switch (name) {
     case 'english':
     case 'anserini':

@@ -91,11 +91,13 @@ export interface SnowballTerm {
 
 /**
  * The terms of a text in order: Lucene's tokens without elided articles, in lower case, without stop words, stemmed. Stop words
- * come as empty terms, so that the caller can pause anywhere.
+ * come as empty terms, and null where `eachStandardToken` yields it, so that the caller can pause anywhere.
  */
-export function* snowballTerms(name: SnowballAnalyser, text: string): Generator<SnowballTerm, void> {
+export function* snowballTerms(name: SnowballAnalyser, text: string): Generator<SnowballTerm | null, void> {
   const stemming = stemmingOf(name);
-  for (const { term, end } of eachStandardToken(text)) yield { term: termOf(stemming, name, term), end };
+  for (const token of eachStandardToken(text)) {
+    yield token && { term: termOf(stemming, name, token.term), end: token.end };
+  }
 }
 
 function termOf({ stem, stopWords, articles, known }: Stemming, name: SnowballAnalyser, token: string): string {

@@ -30,15 +30,27 @@ const MAX_TOKEN_UNITS = 255;
  * point if no rule matches.
  */
 export function standardTokens(text: string): Token[] {
-  return [...eachStandardToken(text)];
+  return [...eachStandardToken(text)].filter((token) => token !== null);
 }
 
-/** The same tokens, each found when it is asked for. */
-export function* eachStandardToken(text: string): Generator<Token, void> {
+/** UTF-16 units that `eachStandardToken` reads without a token before it yields null. */
+const UNITS_WITHOUT_TOKEN = 4_096;
+
+/**
+ * The same tokens, each found when it is asked for. Yields null after every few thousand units read in vain, so that a caller can
+ * pause: a text of underscores has no token, and from each of them 255 units are read.
+ */
+export function* eachStandardToken(text: string): Generator<Token | null, void> {
+  let inVain = 0;
   for (let start = 0; start < text.length; ) {
     const match = longestMatch(text, start);
     if (match.rule === 0) {
       start += unitsAt(text, start);
+      inVain += match.read;
+      if (inVain >= UNITS_WITHOUT_TOKEN) {
+        inVain = 0;
+        yield null;
+      }
       continue;
     }
     yield { term: text.slice(start, match.end), start, end: match.end, type: TOKEN_TYPES[match.rule]! };
@@ -46,11 +58,16 @@ export function* eachStandardToken(text: string): Generator<Token, void> {
   }
 }
 
-function longestMatch(text: string, start: number): { readonly end: number; readonly rule: number } {
+/** `read`: units that were looked at, at least as many as matched. */
+function longestMatch(
+  text: string,
+  start: number,
+): { readonly end: number; readonly rule: number; readonly read: number } {
   let state = 1;
   let end = start;
   let rule = 0;
-  for (let at = start; at < text.length; ) {
+  let at = start;
+  while (at < text.length) {
     const code = text.codePointAt(at)!;
     at += code > 0xffff ? 2 : 1;
     if (at - start > MAX_TOKEN_UNITS) break;
@@ -61,7 +78,7 @@ function longestMatch(text: string, start: number): { readonly end: number; read
       rule = ACCEPTED_RULE[state]!;
     }
   }
-  return { end, rule };
+  return { end, rule, read: at - start };
 }
 
 function classOf(code: number): number {
