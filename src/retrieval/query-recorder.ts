@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, truncate, outcomes } = search;
+  const { queries, k, mode, template, truncate, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -143,6 +143,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       ...textsOf(input),
       k,
       ...(mode === undefined ? {} : { mode }),
+      ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),
     };
     if (!outcome.ok) {
@@ -157,5 +158,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
 }
 
 function textsOf(input: EncoderInput): object {
-  return typeof input === 'string' ? { query: input } : { question: input.question, query: input.query };
+  if (typeof input === 'string') return { query: input };
+  const { question, query, history } = input;
+  return { question, query, ...(history === undefined ? {} : { history }) };
 }

@@ -10,7 +10,7 @@ import type { TrawlError } from '../errors.ts';
 import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
 import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { ModelIdentity, QueryTemplate } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
@@ -98,6 +98,8 @@ export interface RetrieveCall {
   readonly bm25?: Bm25Ranking;
   /** Has no effect on dense search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
+  /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -115,6 +117,8 @@ export interface ExplainCall {
   readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
   /** The parameters of the search. Default: k1 and b of the index, without the factor. */
   readonly bm25?: Bm25Ranking;
+  /** That of the search. */
+  readonly template?: QueryTemplate;
   readonly signal?: AbortSignal;
 }
 
@@ -135,6 +139,8 @@ export interface RecordedSearch {
   readonly k: number;
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
+  /** Absent: the template of the index. */
+  readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
@@ -143,6 +149,8 @@ export interface RecordedSearch {
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
   readonly inputType: InputType;
+  /** As in `RetrieveCall`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   readonly signal?: AbortSignal;

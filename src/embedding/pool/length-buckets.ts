@@ -1,4 +1,5 @@
 import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
+import { lengthOf } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 
 /** Bucket of the texts that run alone: those whose tokens are not counted, or whose token count is outside the grouped range. */
@@ -93,5 +94,5 @@ export class LengthBuckets {
 
 function isShort(input: WorkInput): boolean {
   if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
-  return 'question' in input && input.question.length + input.query.length <= MAX_CHARACTERS;
+  return 'question' in input && lengthOf(input) <= MAX_CHARACTERS;
 }

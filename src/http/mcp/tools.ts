@@ -4,6 +4,7 @@ import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
+import { inputWith } from '../dialects/questions.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 
@@ -74,6 +75,9 @@ export const TOOLS: readonly Tool[] = [
       {
         query: Type.String({ description: 'What to search for.' }),
         question: Type.Optional(Type.String({ description: 'The question that this query helps to answer, if any.' })),
+        history: Type.Optional(
+          Type.Array(Type.String(), { description: 'The earlier queries for this question, oldest first.' }),
+        ),
         k: Type.Optional(
           Type.Integer({
             minimum: 1,
@@ -88,10 +92,10 @@ export const TOOLS: readonly Tool[] = [
     output: Type.Object({ results: Type.Array(Result) }),
     async run(
       retriever,
-      { query, question, k = DEFAULT_HITS },
+      { query, question, history, k = DEFAULT_HITS },
       { signal, truncate, mode, bm25Order = 'row', onSearch },
     ) {
-      const input = question === undefined ? query : { question, query };
+      const input = inputWith(query, question, history);
       const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }), bm25Order };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
