@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { excerpt, wordsOf } from '../../src/http/excerpt.ts';
 import { fuse, type Selection, select } from '../../src/http/fusion.ts';
-import { TimeSlice } from '../../src/http/time-slice.ts';
+import { TimeSlice } from '../../src/time-slice.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 
 const ALL: Selection = { k: 100, minScore: null, excluded: new Set(), deduplicate: 'none' };

@@ -6,7 +6,7 @@ import { type ErrorCode, TrawlError } from '../../src/errors.ts';
 import { type Deduplication, type Fusion, fuse, select } from '../../src/http/fusion.ts';
 import type { QueryRecord, RecordedRequest } from '../../src/http/metrics/query-record.ts';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
-import { TimeSlice } from '../../src/http/time-slice.ts';
+import { TimeSlice } from '../../src/time-slice.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import type { QueryAnswer, QueryOutcome, RecordedSearch, Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';

@@ -29,10 +29,11 @@ import {
   type Selection,
   select,
 } from '../fusion.ts';
-import { TimeSlice } from '../time-slice.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { Contents, Document, nullable, Score } from './common-fields.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
 import { Truncate } from './questions.ts';
+import { Rerank, rerankOf } from './rerank-field.ts';
 import { refuseTooLargeK, separated } from './search-plan.ts';
 
 const Cut = Type.String({
@@ -65,6 +66,12 @@ const HitFields = {
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
+  firstStage: Type.Optional(
+    Type.Object(
+      { rank: Type.Integer({ description: 'From 1.' }), score: Score },
+      { description: "Rank and score of the hit in the search. Absent if the hit was not reranked; else score is the reranker's." },
+    ),
+  ),
   terms: Type.Optional(
     Type.Array(HitTerm, {
       description:
@@ -75,6 +82,11 @@ const HitFields = {
   whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
   document: Type.Optional(Document),
 };
+
+const Failed = Type.Object({
+  ok: Type.Literal(false),
+  error: Type.Object({ code: Type.String(), message: Type.String() }),
+});
 
 const QueryResult = Type.Object({
   ok: Type.Literal(true),
@@ -94,12 +106,24 @@ const QueryResult = Type.Object({
         'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
     }),
   }),
+  rerank: Type.Optional(
+    Type.Union(
+      [
+        Type.Object({
+          ok: Type.Literal(true),
+          model: Type.String(),
+          passages: Type.Integer({ description: 'Number of passages that the reranker scored.' }),
+          truncated: Type.Integer({ description: "Of these, the number that were truncated to the reranker's token limit." }),
+        }),
+        Failed,
+      ],
+      {
+        description:
+          'What the reranker did. ok is false if it failed and allowFailure is set: the hits are those of the search. Absent without reranking.',
+      },
+    ),
+  ),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
-});
-
-const FailedQuery = Type.Object({
-  ok: Type.Literal(false),
-  error: Type.Object({ code: Type.String(), message: Type.String() }),
 });
 
 /**
@@ -170,7 +194,11 @@ export const nativeSearch = defineDialect({
         ),
         'Parameters of bm25. Absent: the parameters of the index.',
       ),
-      minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
+      rerank: Rerank,
+      minScore: nullable(
+        Type.Number(),
+        'Leaves out hits with a lower score. With reranking, the score of the reranker.',
+      ),
       exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
         default: [],
         description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
@@ -204,7 +232,7 @@ export const nativeSearch = defineDialect({
   reply: Type.Object({
     index: Type.Object({ name: Type.String(), generation: Type.String() }),
     mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
-    results: Type.Array(Type.Union([QueryResult, FailedQuery]), {
+    results: Type.Array(Type.Union([QueryResult, Failed]), {
       description: 'One per query, in the order of the queries.',
     }),
     hits: Type.Optional(
@@ -229,6 +257,7 @@ export const nativeSearch = defineDialect({
       embedMs: Type.Number(),
       searchMs: Type.Number(),
       fetchMs: Type.Number(),
+      rerankMs: Type.Number(),
     }),
   }),
   example: {
@@ -246,6 +275,7 @@ export const nativeSearch = defineDialect({
     const truncate = request.truncate ?? limits.truncate;
     const k = request.k ?? limits.topk;
     refuseTooLargeK(k, 'k', queries.length, limits);
+    const rerank = rerankOf(request.rerank, queries.length, limits);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     const selection: Selection = {
       k,
@@ -272,6 +302,7 @@ export const nativeSearch = defineDialect({
           mode,
           ...(bm25 === undefined ? {} : { bm25 }),
           ...(bm25Order === 'row' ? {} : { bm25Order }),
+          ...rerank,
         };
         const wanted = wantedHits(selection, request);
         const separate = request.fuse === 'none';
@@ -434,8 +465,9 @@ function* reply(
       yield JSON.stringify({ ok: false, error: publicError(outcome.error) });
       continue;
     }
-    const { text: embedded, tokens, cut, certificate } = outcome;
-    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate }).slice(0, -1);
+    const { text: embedded, tokens, cut, certificate, rerank } = outcome;
+    const reranking = rerank?.ok === false ? { ok: false, error: publicError(rerank.error) } : rerank;
+    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate, rerank: reranking }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';
       yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
@@ -479,7 +511,8 @@ function hitJson(
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
+  const rest = `,"score":${JSON.stringify(hit.score)}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }
 
