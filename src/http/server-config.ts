@@ -2,7 +2,13 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
-import { BM25_ORDERS, type Bm25Order, type RerankSettings, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
+import {
+  BM25_ORDERS,
+  type Bm25Order,
+  type RerankSettings,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';

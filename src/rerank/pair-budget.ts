@@ -15,7 +15,11 @@ const CHARACTERS_PER_TOKEN = 4;
  *
  * @throws TrawlError RERANK_TOO_LARGE.
  */
-export function checkPairBudget(lists: readonly RerankList[], { maxTokens: limit }: RerankerInfo, maxTokens: number): void {
+export function checkPairBudget(
+  lists: readonly RerankList[],
+  { maxTokens: limit }: RerankerInfo,
+  maxTokens: number,
+): void {
   let tokens = 0;
   let pairs = 0;
   for (const { query, passages } of lists) {

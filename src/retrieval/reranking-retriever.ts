@@ -44,7 +44,7 @@ export class RerankingRetriever implements Retriever {
 
   /** The reranker is not closed with the retriever. `maxTokens`: see `ServingOptions.maxRerankTokens`. */
   constructor(inner: Retriever, reranker: Reranker, maxTokens: number) {
-    this.info = { ...inner.info, reranker: reranker.info };
+    this.info = inner.info;
     this.#inner = inner;
     this.#reranker = reranker;
     this.#maxTokens = maxTokens;
@@ -159,7 +159,11 @@ export class RerankingRetriever implements Retriever {
         const hit = outcome.hits[place]!;
         return { ...hit, score: scores[place]!, firstStage: { rank: place + 1, score: hit.score } };
       });
-    return { ...outcome, hits, rerank: { ok: true, model: this.info.reranker!.name, passages: scores.length, truncated } };
+    return {
+      ...outcome,
+      hits,
+      rerank: { ok: true, model: this.#reranker.info.name, passages: scores.length, truncated },
+    };
   }
 }
 

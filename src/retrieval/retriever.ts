@@ -104,6 +104,9 @@ export interface EmbeddedQuery {
 
 export type RetrieveQuery = EncoderInput | EmbeddedQuery;
 
+/** Hits that a reranker scores if nothing else is chosen. */
+export const DEFAULT_RERANK_DEPTH = 50;
+
 /** How the hits of a search are reranked. */
 export interface RerankSettings {
   /** Hits of the search that the reranker scores, ≥ 1; at least k are scored in any case. */

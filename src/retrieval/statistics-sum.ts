@@ -16,7 +16,13 @@ export const NO_STATISTICS: RetrieverStatistics = Object.freeze({
  * encoder's expected wait become 0, because only the successor's count: new queries wait for the successor's encoder, and both
  * retrievers usually share one encoder pool.
  */
-export function withoutLimits({ encoder, rerank, waiting, sharing, ...others }: RetrieverStatistics): RetrieverStatistics {
+export function withoutLimits({
+  encoder,
+  rerank,
+  waiting,
+  sharing,
+  ...others
+}: RetrieverStatistics): RetrieverStatistics {
   return {
     ...others,
     encoder: { ...encoder, expectedWaitMs: 0 },
@@ -27,7 +33,14 @@ export function withoutLimits({ encoder, rerank, waiting, sharing, ...others }: 
 }
 
 /** The counts of a closed retriever, without its load. */
-export function countsOf({ encoder, search, lexical, rerank, waiting, sharing }: RetrieverStatistics): RetrieverStatistics {
+export function countsOf({
+  encoder,
+  search,
+  lexical,
+  rerank,
+  waiting,
+  sharing,
+}: RetrieverStatistics): RetrieverStatistics {
   return {
     encoder: { ...encoder, waitingTexts: 0, expectedWaitMs: 0 },
     search: { ...search, waitingQueries: 0, expectedWaitMs: 0 },

@@ -90,7 +90,10 @@ export class FakeRetriever implements Retriever {
       (query, i): QueryOutcome =>
         this.#options.outcome?.(inputOf(query), i) ?? reranked(this.#answer(textOf(inputOf(query)), call.k), call),
     );
-    return { outcomes, timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25, rerank: call.rerank === undefined ? 0 : 4 } };
+    return {
+      outcomes,
+      timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25, rerank: call.rerank === undefined ? 0 : 4 },
+    };
   }
 
   hasAnswers(call: RetrieveCall): boolean {
