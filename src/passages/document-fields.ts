@@ -14,6 +14,7 @@ export interface DocumentFields {
   /** See `contentsOf`; empty for a row without text. */
   readonly contents: string;
   readonly url: string | undefined;
+  readonly date: string | undefined;
 }
 
 /** Parses a stored document. Integer ids beyond 2^53 keep their digits. */
@@ -23,9 +24,10 @@ export function documentFields(documentJson: string): DocumentFields {
   const column = (name: string): unknown => (Object.hasOwn(row, name) ? row[name] : undefined);
   const contents = contentsOf(row) ?? '';
   const newline = contents.indexOf('\n');
-  const ownTitle = column('title');
-  const ownText = column('text');
-  const url = column('url');
+  const textColumn = (name: string): string | undefined => {
+    const value = column(name);
+    return typeof value === 'string' ? value : undefined;
+  };
   // BEIR calls it `_id`.
   const idColumn = (column('id') ?? null) === null ? '_id' : 'id';
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
@@ -33,10 +35,11 @@ export function documentFields(documentJson: string): DocumentFields {
   return {
     idJson,
     id: idJson === undefined ? undefined : plainId(idJson),
-    title: typeof ownTitle === 'string' ? ownTitle : titleLine,
-    text: typeof ownText === 'string' ? ownText : contents.slice(newline + 1),
+    title: textColumn('title') ?? titleLine,
+    text: textColumn('text') ?? contents.slice(newline + 1),
     contents,
-    url: typeof url === 'string' ? url : undefined,
+    url: textColumn('url'),
+    date: textColumn('date'),
   };
 }
 

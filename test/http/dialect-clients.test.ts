@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
+import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
 
@@ -330,4 +331,61 @@ test('StepSearch always gets scores', async (t) => {
   const [hits] = key<unknown[][]>(answer, 'result');
   assert.equal(hits!.length, 5);
   for (const hit of hits!) assert.equal(typeof key(hit, 'score'), 'number');
+});
+
+test('agent-lightning’s agent reads contents, asks /healthz first, and raises on an error', async (t) => {
+  const { url } = await flaky(t, 1, ['agent-lightning']);
+  assert.equal((await fetch(`${url}/healthz`)).status, 200);
+  const refused = await postJson(`${url}/retrieve`, { queries: [''], topk: 2 });
+  assert.equal(refused.status, 503);
+  await refused.arrayBuffer();
+  const answer = await (await postJson(`${url}/retrieve`, { queries: [''], topk: 2 })).json();
+  const texts = key<unknown[][]>(answer, 'result')[0]!.map((hit) => key<string>(key(hit, 'document'), 'contents'));
+  assert.deepEqual(texts, ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+});
+
+test('UltraRAG’s tool reads ret_psg, and any other answer is an error', async (t) => {
+  const { url } = await flaky(t, 1);
+  const body = { query_list: ['', ''], top_k: 2, query_instruction: '' };
+  const refused = (await (await postJson(`${url}/search`, body)).json()) as object;
+  assert.ok(!('ret_psg' in refused));
+  const lists = key<string[][]>(await (await postJson(`${url}/search`, body)).json(), 'ret_psg');
+  assert.deepEqual(lists[1], ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+});
+
+test('DR Tulu’s massive-serve tool reads texts and scores of the first query', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  const body = { query: '', n_docs: 2, domains: 'dpr_wiki_contriever_ivfpq' };
+  let answer: unknown;
+  // Its training code repeats 500, 502 and 504 three times; urllib3 repeats a 503 with retry-after as well.
+  for (let attempt = 0; attempt < 4 && answer === undefined; attempt++) {
+    const response = await postJson(`${url}/search`, body);
+    const json: unknown = await response.json();
+    if (response.ok) answer = json;
+  }
+  assert.equal(asked(), 3);
+  const results = key<unknown>(answer, 'results');
+  const data = key<string[][]>(results, 'passages')[0]!.map((passage, i) => ({
+    passage,
+    score: key<number[][]>(results, 'scores')[0]![i],
+  }));
+  assert.equal(data[1]!.passage, '"Beta"\nText of Beta.');
+  assert.ok(data.every(({ score }) => typeof score === 'number'));
+});
+
+test('an agent that searches with Serper reads title, link and snippet, and sends its key in x-api-key', async (t) => {
+  const keys = AccessKeys.parse('read:0123456789abcdef', 'keys');
+  const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }), { keys });
+  const ask = (apiKey: string): Promise<Response> =>
+    fetch(`${url}/search`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'X-API-KEY': apiKey },
+      body: JSON.stringify({ q: '', num: 2 }),
+    });
+  assert.equal((await ask('wrong-key-0123456')).status, 401);
+  const lines = key<unknown[]>(await (await ask('0123456789abcdef')).json(), 'organic').map(
+    (page, i) =>
+      `${i + 1}. [${key<string>(page, 'title')}](${key<string>(page, 'link')})\n${key<string>(page, 'snippet')}`,
+  );
+  assert.deepEqual(lines[0], '1. [Alpha](https://example.org/0)\nText of Alpha.');
 });

@@ -80,7 +80,7 @@ test('on every path: another method is a 405, another content type a 415, a trai
 });
 
 test('a preferred dialect that is unknown, alone on its path or given twice is refused', (t) => {
-  for (const dialects of [['zero'], ['research'], ['search-r1-rerank'], ['']]) {
+  for (const dialects of [['zero'], ['r1-searcher'], ['search-r1-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
       message: new RegExp(`Expected one of ${NAMEABLE_DIALECTS.join(', ')}\\.`),
@@ -91,12 +91,18 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     message: /"rllm" is given twice/,
   });
   assert.deepEqual([...NAMEABLE_DIALECTS].sort(), [
+    'agent-lightning',
     'asearcher',
+    'ds-serve',
+    'massive-serve',
+    'research',
     'rllm',
     'rllm-legacy',
     'search-r1',
+    'serper',
     'skyrl',
     'stepsearch',
+    'ultrarag',
     'zerosearch',
   ]);
 });

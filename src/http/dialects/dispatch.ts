@@ -1,7 +1,9 @@
 import { bug, TrawlError } from '../../errors.ts';
+import { agentLightning } from './agent-lightning.ts';
 import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
 import type { Dialect } from './dialect.ts';
+import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { elasticsearch, rerank, searchR1Rerank, stepSearchRerank } from './planned.ts';
@@ -11,11 +13,11 @@ import { rllm } from './rllm.ts';
 import { rllmLegacy } from './rllm-legacy.ts';
 import { searchAgentX } from './search-agent-x.ts';
 import { searchR1 } from './search-r1.ts';
+import { serper } from './serper.ts';
 import { skyrl } from './skyrl.ts';
 import { stepSearch } from './step-search.ts';
+import { ultraRag } from './ultrarag.ts';
 import { zeroSearch } from './zero-search.ts';
-
-const SHARED_PATH = '/retrieve';
 
 /** Dialects whose requests are refused with 501. */
 const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
@@ -31,10 +33,15 @@ export const DIALECTS: readonly Dialect[] = [
   skyrl,
   stepSearch,
   asearcher,
+  agentLightning,
   rllmLegacy,
   zeroSearch,
   searchR1,
   r1Searcher,
+  ultraRag,
+  serper,
+  massiveServe,
+  dsServe,
   research,
   researchBatch,
   asearcherAccess,
@@ -50,13 +57,17 @@ export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialec
 
 /** Dialects that can be preferred: those that share a path. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
+  (dialect) => sharesPath(dialect) && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
+
+function sharesPath({ path, name }: Dialect): boolean {
+  return DIALECTS.some((other) => other.path === path && other.name !== name);
+}
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
   const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
-  const alone = dialect !== undefined && dialect.path !== SHARED_PATH;
+  const alone = dialect !== undefined && !sharesPath(dialect);
   if (name === undefined || alone) return others;
   return [name, ...others.filter((each) => each !== name)];
 }

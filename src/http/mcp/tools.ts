@@ -6,6 +6,7 @@ import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } f
 import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
+import { idInUrl, passageName } from '../passage-name.ts';
 
 /** A tool for assistants. */
 export interface Tool {
@@ -100,7 +101,7 @@ export const TOOLS: readonly Tool[] = [
       const words = wordsOf(query);
       const results = outcome.hits.map(({ row, score, document }) => {
         const fields = documentFields(document);
-        const { id, title, url } = named(retriever, row, fields);
+        const { id, title, url } = passageName(retriever.info.index, row, fields);
         return { id, title, url, text: excerpt(bodyOf(fields), words, EXCERPT_CHARACTERS).text, score };
       });
       return { results };
@@ -124,7 +125,7 @@ export const TOOLS: readonly Tool[] = [
         throw new TrawlError('NOT_FOUND', `No passage has the id, URL or title ${shown}. Use an id from search.`);
       }
       const all = passages.map(({ document }) => documentFields(document));
-      const { title, url } = named(retriever, first.row, all[0]!);
+      const { title, url } = passageName(retriever.info.index, first.row, all[0]!);
       const metadata = {
         ...textColumns(first.document),
         index: retriever.info.index,
@@ -157,42 +158,13 @@ function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>):
   };
 }
 
-/** The result's id is the passage's own id, or its URL, title or row: `fetch` accepts all of them. */
-function named(
-  { info }: Retriever,
-  row: number,
-  { id, url, title }: DocumentFields,
-): { id: string; title: string; url: string } {
-  const handle = id ?? url ?? title ?? `row ${row}`;
-  return {
-    id: handle,
-    title: title ?? handle,
-    url: url ?? `trawl://${encodeURIComponent(info.index)}/${encodeURIComponent(wellFormed(handle))}`,
-  };
-}
-
-/** Replaces lone surrogates, which a corpus may contain as JSON escapes and which encodeURIComponent does not accept. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
-}
-
 function bodyOf({ text, contents }: DocumentFields): string {
   return text === '' ? contents : text;
 }
 
-/** The handle in a URL that `named` made, because assistants fetch by URL too; any other text unchanged. */
-function handleIn(text: string, index: string): string {
-  const start = `trawl://${encodeURIComponent(index)}/`;
-  if (!text.startsWith(start)) return text;
-  try {
-    return decodeURIComponent(text.slice(start.length));
-  } catch {
-    return text;
-  }
-}
-
 async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
-  const handle = handleIn(id, retriever.info.index);
+  // Assistants fetch by the URL of a result too.
+  const handle = idInUrl(id, retriever.info.index);
   for (const [by, keys] of [
     ['id', [handle]],
     ['url', urlKeys(handle)],
