@@ -373,12 +373,19 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
   });
 }
 
+/** Sections of dialects with two paths. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  'research-batch': 'research',
+  'foldagent-open': 'foldagent',
+  'openresearcher-content': 'openresearcher',
+};
+
 test('every dialect has a section with a curl line and a row in the table', () => {
   const text = readFileSync(join(packageRoot, 'docs', 'dialects.md'), 'utf8');
   const sections = new Set(curlLines('dialects.md').map(({ section }) => section));
   for (const { name, example, path } of DIALECTS) {
     if (Object.keys(example).length === 0 || path.startsWith('/v1/')) continue;
-    const section = name === 'research-batch' ? 'research' : name;
+    const section = SECTIONS[name] ?? name;
     assert.ok(sections.has(section), name);
     assert.ok(text.includes(`| \`${section}\` |`), name);
   }

@@ -15,6 +15,20 @@ export interface DocumentFields {
   readonly contents: string;
   readonly url: string | undefined;
   readonly date: string | undefined;
+  /** The id of its document as text, from `doc_id`; undefined if it is missing or null. */
+  readonly document: string | undefined;
+  /** Its place in its document, from 0, if `trawl prepare` made the passage. */
+  readonly place: DocumentPlace | undefined;
+}
+
+/** Columns that `trawl prepare` writes. Words are counted at single spaces. */
+export interface DocumentPlace {
+  /** The number of the passage, from 0. */
+  readonly passage: number;
+  /** Words at the beginning that the previous passage ends with. */
+  readonly overlap: number;
+  /** Words at the end that are the beginning of the document. */
+  readonly filled: number;
 }
 
 /** Parses a stored document. Integer ids beyond 2^53 keep their digits. */
@@ -31,6 +45,7 @@ export function documentFields(documentJson: string): DocumentFields {
   // BEIR calls it `_id`.
   const idColumn = (column('id') ?? null) === null ? '_id' : 'id';
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
+  const docId = idAsJson(column('doc_id'), 'doc_id', documentJson);
   const titleLine = newline === -1 ? undefined : withoutQuotes(contents.slice(0, newline));
   return {
     idJson,
@@ -40,6 +55,8 @@ export function documentFields(documentJson: string): DocumentFields {
     contents,
     url: textColumn('url'),
     date: textColumn('date'),
+    document: docId === undefined ? undefined : plainId(docId),
+    place: placeOf(column),
   };
 }
 
@@ -55,6 +72,16 @@ function idAsJson(id: unknown, name: string, documentJson: string): string | und
   }
   const exact = parseNumbers(documentJson, (source) => source) as Record<string, unknown>;
   return exact[name] as string;
+}
+
+function placeOf(column: (name: string) => unknown): DocumentPlace | undefined {
+  const count = (name: string): number | undefined => {
+    const value = column(name);
+    return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+  };
+  const passage = count('passage');
+  if (passage === undefined || column('doc_id') === undefined) return undefined;
+  return { passage, overlap: count('overlap') ?? 0, filled: count('filled') ?? 0 };
 }
 
 function plainId(idJson: string): string {

@@ -373,6 +373,66 @@ test('DR Tulu’s massive-serve tool reads texts and scores of the first query',
   assert.ok(data.every(({ score }) => typeof score === 'number'));
 });
 
+test('FoldAgent’s client raises after three tries, takes documents, and opens one by both keys', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  let pages: unknown[] | undefined;
+  for (let attempt = 0; attempt < 3 && pages === undefined; attempt++) {
+    const response = await postJson(`${url}/search`, { query: '', k: 50 });
+    const json: unknown = await response.json();
+    if (response.ok) pages = Array.isArray(json) ? json : key<unknown[]>(json, 'results');
+  }
+  assert.equal(asked(), 3);
+  const shown = pages!.map((page) => ({
+    docid: key<string>(page, 'docid'),
+    url: key<string>(page, 'url'),
+    words: key<string>(page, 'text').split(/\s+/).slice(0, 512).join(' '),
+  }));
+  assert.deepEqual(shown[1], { docid: '1', url: 'https://example.org/1', words: 'Text of Beta.' });
+  for (const body of [
+    { docid: '1', url: null },
+    { docid: null, url: 'https://example.org/1' },
+  ]) {
+    const opened = await (await postJson(`${url}/open`, body)).json();
+    assert.equal(key<string>(key<unknown[]>(opened, 'results')[0], 'text'), 'Text of Beta.');
+  }
+});
+
+test('OpenResearcher’s browser gives any status but 200 to the model, and opens a URL of its results', async (t) => {
+  const { url } = await flaky(t, 1);
+  assert.notEqual((await postJson(`${url}/search`, { query: '', topn: 2 })).status, 200);
+  const answers = await Promise.all(
+    ['', ''].map(async (query) => (await postJson(`${url}/search`, { query, topn: 2 })).json()),
+  );
+  const [first] = answers.map((answer) => key<unknown[]>(answer, 'results'));
+  assert.equal(first!.length, 2);
+  for (const name of ['url', 'title', 'summary']) assert.ok(key<string>(first![0], name).length > 0);
+  const page = await (await postJson(`${url}/get_content`, { url: key<string>(first![0], 'url') })).json();
+  assert.deepEqual([key(page, 'title'), key(page, 'content')], ['Alpha', 'Text of Alpha.']);
+});
+
+test('DeepResearchGym’s agent repeats failed requests, and decodes each result', async (t) => {
+  const { url, asked } = await flaky(t, 3);
+  let results: string[] | undefined;
+  for (let attempt = 0; attempt < 20 && results === undefined; attempt++) {
+    // The query is not escaped in its code; fetch escapes spaces as its library does.
+    const response = await fetch(`${url}/search?query=&k=2`, { headers: { 'X-API-Key': 'any' } });
+    const json: unknown = await response.json();
+    if (response.ok) results = key<string[]>(json, 'results');
+  }
+  assert.equal(asked(), 4);
+  const page: unknown = JSON.parse(Buffer.from(results![0]!, 'base64').toString());
+  for (const name of ['URL', 'URL-hash', 'ClueWeb22-ID', 'Clean-Text']) assert.ok(key<string>(page, name).length > 0);
+});
+
+test('BrowseComp-Plus’s client reads document and docid of a flat list', async (t) => {
+  const { url } = await flaky(t, 0, ['browsecomp-plus']);
+  const list = key<unknown[]>(await (await postJson(`${url}/retrieve`, { query: '' })).json(), 'result');
+  const texts = list.map(
+    (item) => `${key<string>(key(item, 'document'), 'title')}: ${key<string>(key(item, 'document'), 'text')}`,
+  );
+  assert.deepEqual([texts[0], key(list[0], 'docid')], ['Alpha: Text of Alpha.', '0']);
+});
+
 test('an agent that searches with Serper reads title, link and snippet, and sends its key in x-api-key', async (t) => {
   const keys = AccessKeys.parse('read:0123456789abcdef', 'keys');
   const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }), { keys });

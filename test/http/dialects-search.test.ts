@@ -147,6 +147,8 @@ test('each body of POST /search belongs to the dialect whose key it has, and a q
     [{ query: ['a'], nprobe: 8 }, (json) => 'IDs' in (json as { results: object }).results],
     [{ query_list: ['a'], top_k: 1 }, (json) => 'ret_psg' in (json as object)],
     [{ q: 'a' }, (json) => 'organic' in (json as object)],
+    [{ query: 'a', k: 1 }, (json) => 'took_ms' in (json as object)],
+    [{ query: 'a', topn: 1 }, (json) => 'summary' in (json as { results: object[] }).results[0]!],
   ];
   for (const [body, shape] of shapes) {
     const { status, json, text } = await postTo(app, '/search', body);
@@ -156,7 +158,9 @@ test('each body of POST /search belongs to the dialect whose key it has, and a q
 });
 
 test('a preferred dialect of POST /search answers a query alone, and leaves the others their requests', async (t) => {
-  const alone = DIALECTS.filter(({ path, name }) => path === '/search' && name !== 'research');
+  const alone = DIALECTS.filter(
+    ({ method, path, name }) => method === 'POST' && path === '/search' && name !== 'research',
+  );
   for (const { name } of alone) {
     const app = build(t, new FakeRetriever(), { dialects: [name] });
     const { json } = await postTo(app, '/search', { query: 'a', q: undefined });

@@ -2,10 +2,14 @@ import { bug, TrawlError } from '../../errors.ts';
 import { agentLightning } from './agent-lightning.ts';
 import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
+import { browseCompPlus } from './browsecomp-plus.ts';
+import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect } from './dialect.ts';
+import { foldAgent, foldAgentOpen } from './foldagent.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
+import { openResearcher, openResearcherContent } from './openresearcher.ts';
 import { elasticsearch, rerank, searchR1Rerank, stepSearchRerank } from './planned.ts';
 import { r1Searcher } from './r1-searcher.ts';
 import { research, researchBatch } from './research.ts';
@@ -34,6 +38,7 @@ export const DIALECTS: readonly Dialect[] = [
   stepSearch,
   asearcher,
   agentLightning,
+  browseCompPlus,
   rllmLegacy,
   zeroSearch,
   searchR1,
@@ -42,8 +47,13 @@ export const DIALECTS: readonly Dialect[] = [
   serper,
   massiveServe,
   dsServe,
+  foldAgent,
+  openResearcher,
   research,
   researchBatch,
+  deepResearchGym,
+  foldAgentOpen,
+  openResearcherContent,
   asearcherAccess,
   searchAgentX,
   openaiEmbeddings,
@@ -53,15 +63,18 @@ export const DIALECTS: readonly Dialect[] = [
   elasticsearch,
 ];
 
-export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialect) => dialect.path))];
+/** Paths of the POST routes. */
+export const DIALECT_PATHS: readonly string[] = [
+  ...new Set(DIALECTS.filter(({ method }) => method === 'POST').map(({ path }) => path)),
+];
 
 /** Dialects that can be preferred: those that share a path. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
   (dialect) => sharesPath(dialect) && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
 
-function sharesPath({ path, name }: Dialect): boolean {
-  return DIALECTS.some((other) => other.path === path && other.name !== name);
+function sharesPath({ method, path, name }: Dialect): boolean {
+  return DIALECTS.some((other) => other.method === method && other.path === path && other.name !== name);
 }
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
@@ -86,7 +99,7 @@ export function checkDialectNames(names: readonly string[]): void {
   }
 }
 
-/** The dialects of one path, in the order in which they are tried. */
+/** The dialects of a path's POST route, in the order in which they are tried. */
 export class PathDialects {
   readonly #named: readonly Dialect[];
   readonly #others: readonly Dialect[];
@@ -94,7 +107,7 @@ export class PathDialects {
   readonly only: Dialect | null;
 
   constructor(path: string, names: readonly string[]) {
-    const here = DIALECTS.filter((dialect) => dialect.path === path);
+    const here = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
     this.#named = names.flatMap((name) => here.filter((dialect) => dialect.name === name));
     this.#others = here.filter((dialect) => !dialect.onlyIfNamed && !names.includes(dialect.name));
     this.only = here.length === 1 ? here[0]! : null;

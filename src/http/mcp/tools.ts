@@ -3,8 +3,11 @@ import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
-import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
 import { readRequest } from '../dialects/read-request.ts';
+import type { Lookup } from '../documents/document-lookup.ts';
+import { findPassages } from '../documents/find-passages.ts';
+import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
 
@@ -124,15 +127,15 @@ export const TOOLS: readonly Tool[] = [
         const shown = JSON.stringify(id.slice(0, 100));
         throw new TrawlError('NOT_FOUND', `No passage has the id, URL or title ${shown}. Use an id from search.`);
       }
-      const all = passages.map(({ document }) => documentFields(document));
-      const { title, url } = passageName(retriever.info.index, first.row, all[0]!);
+      const all = orderedPassages(passages.map(({ document }) => ({ fields: documentFields(document) })));
+      const { title, url } = passageName(retriever.info.index, first.row, all[0]!.fields);
       const metadata = {
         ...textColumns(first.document),
         index: retriever.info.index,
         generation: retriever.info.generation,
         rows: passages.map(({ row }) => row).join(','),
       };
-      return { id, title, text: all.map(bodyOf).join('\n'), url, metadata };
+      return { id, title, text: joinPassages(all.map(({ fields }) => fields)), url, metadata };
     },
   }),
 ];
@@ -165,23 +168,14 @@ function bodyOf({ text, contents }: DocumentFields): string {
 async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
   // Assistants fetch by the URL of a result too.
   const handle = idInUrl(id, retriever.info.index);
-  for (const [by, keys] of [
-    ['id', [handle]],
-    ['url', urlKeys(handle)],
-    ['title', titleKeys(handle)],
-    ['row', /^row (\d+)$/.exec(handle)?.slice(1) ?? []],
-  ] as const) {
-    if (keys.length === 0) continue;
-    try {
-      const { found } = await retriever.find({ by, keys, limit: MAX_PASSAGES, signal });
-      const passages = found.find((each) => each.length > 0);
-      if (passages !== undefined) return passages;
-    } catch (error) {
-      // Indexes of the first format support look-ups by id only.
-      if (!(error instanceof TrawlError && error.code === 'NOT_SUPPORTED')) throw error;
-    }
-  }
-  return [];
+  const lookups: readonly Lookup[] = [
+    { by: 'id', keys: [handle] },
+    { by: 'url', keys: urlKeys(handle) },
+    { by: 'title', keys: titleKeys(handle) },
+    { by: 'row', keys: /^row (\d+)$/.exec(handle)?.slice(1) ?? [] },
+  ];
+  const { found } = await findPassages(retriever, [lookups], MAX_PASSAGES, signal);
+  return found[0]!;
 }
 
 /** Text columns of the corpus that are not fields of the result. */
