@@ -2,7 +2,7 @@ import type { DocumentFields } from '../../passages/document-fields.ts';
 
 /** The length of a passage of wiki-18 and of DPR, whose last passage of a page is filled up with the page's beginning. */
 const WIKI_WORDS = 100;
-/** A passage that begins with so many words of the end of the one before was cut with an overlap; fewer may be a coincidence. */
+/** Shared words from which on two passages were cut with an overlap; fewer may be a coincidence. */
 const OVERLAP_WORDS = 8;
 /** Longest overlap that is looked for. */
 const MAX_OVERLAP_WORDS = 1_000;

@@ -64,7 +64,7 @@ test('FoldAgent gets distinct documents with their text from its beginning, by t
   assert.deepEqual(((await ask(ROWS, 'foldagent', { query: '', k: 0 })) as { results: object[] }).results, []);
 });
 
-test('FoldAgent’s texts are cut to a thousand words, and a text of exactly so many has no notice', async () => {
+test('FoldAgent’s texts are cut to a thousand words, and a text of exactly that length has no notice', async () => {
   for (const [words, cut] of [
     [1_000, false],
     [1_001, true],
