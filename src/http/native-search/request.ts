@@ -42,7 +42,7 @@ export const SearchRequest = Type.Object(
     }),
     deduplicate: nullable(
       Type.Enum([...DEDUPLICATIONS]),
-      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage) or title (passages with the same title). Absent: none if fuse is none, else passage.',
+      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage), title (passages with the same title) or document (passages of the same document: the best passage of each is kept). Absent: none if fuse is none, else passage.',
     ),
     candidates: nullable(
       Type.Integer({ minimum: 1 }),
