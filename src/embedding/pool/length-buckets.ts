@@ -94,5 +94,6 @@ export class LengthBuckets {
 
 function isShort(input: WorkInput): boolean {
   if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
-  return 'question' in input && lengthOf(input) <= MAX_CHARACTERS;
+  const length = 'question' in input ? lengthOf(input) : input.query.length + input.passage.length;
+  return length <= MAX_CHARACTERS;
 }

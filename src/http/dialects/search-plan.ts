@@ -1,7 +1,7 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { QueryTemplate } from '../../manifest/model-identity.ts';
-import type { Hit, QueryOutcome, RetrieveResult } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
@@ -22,9 +22,10 @@ export interface SearchPart {
 /** The plan of most dialects: one search, and a reply from its result. */
 export function searchPlan(
   { queries, k, kField, limits, truncate, template = null }: SearchPart,
-  reply: (result: RetrieveResult) => Iterable<string>,
+  reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
+  if (limits.rerank !== null) refuseTooLargeK(limits.rerank.depth, 'the depth of reranking', queries.length, limits);
   const request = {
     queries,
     k,
@@ -32,6 +33,7 @@ export function searchPlan(
     ...(template === null ? {} : { template }),
     ...(limits.mode === null ? {} : { mode: limits.mode }),
     ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
+    ...(limits.rerank === null ? {} : { rerank: limits.rerank }),
   };
   return {
     queries: queries.length,
@@ -40,7 +42,7 @@ export function searchPlan(
       const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
       const search = k === 0 ? null : { ...request, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-      return { timings: result.timings, search, truncated, pieces: reply(result) };
+      return { timings: result.timings, search, truncated, pieces: reply(result, retriever.info) };
     },
   };
 }
