@@ -1,7 +1,7 @@
 import type { Bm25Parameters } from './bm25.ts';
 import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
 import type { LexicalRequest } from './lexical-index.ts';
-import { childrenOf, type LexicalQuery, type MatchQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES } from './lexical-query.ts';
+import { childrenOf, type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES, type MatchQuery } from './lexical-query.ts';
 
 /** @throws RangeError if k, k1 or b is out of range, or the filter does not cover `rows` rows. */
 export function checkLexicalRequest(

@@ -61,7 +61,11 @@ export class MappedLexicalFields implements LexicalFields {
     const queries = request.queries.map(withBytes);
     const fields = [...this.indexes].map(([name, { handle }]) => ({ name, index: handle }));
     try {
-      const found = await this.#kernel.searchFields(fields, { queries, k, parameters, filter: filter?.bytes, count, minScore }, signal);
+      const found = await this.#kernel.searchFields(
+        fields,
+        { queries, k, parameters, filter: filter?.bytes, count, minScore },
+        signal,
+      );
       // The engine may finish before it sees the abort. The caller gets CANCELLED all the same.
       if (signal?.aborted === true) throw cancelled();
       return found;

@@ -111,7 +111,10 @@ for (const [name, open] of Object.entries(ENGINES)) {
       ]),
       [2],
     );
-    assert.deepEqual(rowsOf((await hits(fields, [match('text', '...', { withoutTerms: 'all' })], 10))[0]), [0, 1, 2, 3, 4]);
+    assert.deepEqual(
+      rowsOf((await hits(fields, [match('text', '...', { withoutTerms: 'all' })], 10))[0]),
+      [0, 1, 2, 3, 4],
+    );
   });
 
   test(`${name}: a set of rows scores its boost, and counts and a least score hold for the rows that match`, {
@@ -127,7 +130,11 @@ for (const [name, open] of Object.entries(ENGINES)) {
     assert.deepEqual([...all.scores], [2, 2, 1, 1]);
     assert.deepEqual([...all.totals!], [3, 4], 'the second has five rows, which are more than three');
     assert.equal((await fields.search({ queries: [rows], k: 2 })).totals, undefined);
-    const inTitle: LexicalQuery = { type: 'bool', should: [{ type: 'match-all' }, rows], mustNot: [match('title', 'Vienna')] };
+    const inTitle: LexicalQuery = {
+      type: 'bool',
+      should: [{ type: 'match-all' }, rows],
+      mustNot: [match('title', 'Vienna')],
+    };
     const best = await fields.search({ queries: [inTitle], k: 5, count: 9, minScore: 1.5 });
     assert.deepEqual([[...best.counts], [...best.rows], [...best.totals!]], [[2], [2, 4, -1, -1, -1], [2]]);
     const wrong: readonly (readonly [object, RegExp])[] = [

@@ -48,10 +48,21 @@ export const DIALECTS: readonly Dialect[] = [
 
 export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialect) => dialect.path))];
 
-/** Dialects that can be preferred: those that share a path. */
-export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
-).map(({ name }) => name);
+/** Dialects that can be named: those that share a path, and the interface of Elasticsearch, which has many paths. */
+export const NAMEABLE_DIALECTS: readonly string[] = [
+  ...DIALECTS.filter((dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect)),
+  elasticsearch,
+].map(({ name }) => name);
+
+/** Whether a server with these named dialects has the interface of Elasticsearch. */
+export function servesElasticsearch(names: readonly string[]): boolean {
+  return names.includes(elasticsearch.name);
+}
+
+/** The paths of the dialects of a server. */
+export function dialectPaths(names: readonly string[]): readonly string[] {
+  return servesElasticsearch(names) ? DIALECT_PATHS.filter((path) => path !== elasticsearch.path) : DIALECT_PATHS;
+}
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
