@@ -1,10 +1,10 @@
 import type { RetrieverInfo } from '../../retrieval/retriever.ts';
-import type { DoorReply, DoorRequest, DoorRoute } from './door-route.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
+import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { indexesOf } from './leased-indexes.ts';
 import { refuseUnknownParameters } from './search-request.ts';
 
-export const CLUSTER_ROUTES: readonly DoorRoute[] = [
+export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/_cluster/health', handle: health },
   { method: 'GET', url: '/_cluster/health/:index', handle: health },
   { method: 'GET', url: '/_cat/indices', handle: catIndices },
@@ -24,8 +24,8 @@ const SHARED = [
   'pretty',
 ];
 
-function indexes(door: DoorRequest): readonly RetrieverInfo[] {
-  const { path, parameters, routes } = door;
+function indexes(asked: ElasticsearchRequest): readonly RetrieverInfo[] {
+  const { path, parameters, routes } = asked;
   const names = indexesOf(routes.holder, {
     names: path.index,
     ignoreUnavailable: parameters.ignore_unavailable === 'true',
@@ -33,13 +33,13 @@ function indexes(door: DoorRequest): readonly RetrieverInfo[] {
   return names.flatMap((name) => routes.holder.slot(name).retriever?.info ?? []);
 }
 
-function health(door: DoorRequest): DoorReply {
+function health(asked: ElasticsearchRequest): ElasticsearchReply {
   refuseUnknownParameters(
-    door.parameters,
+    asked.parameters,
     [...SHARED, 'level', 'timeout', 'wait_for_active_shards', 'wait_for_events', 'wait_for_nodes', 'wait_for_status'],
     '/_cluster/health',
   );
-  const shards = indexes(door).length;
+  const shards = indexes(asked).length;
   return json({
     cluster_name: 'trawl',
     status: 'green',
@@ -80,8 +80,8 @@ function sizeOf({ memory: { residentBytes, touchedBytes, mappedBytes, lexicalByt
 }
 
 /** A table of text, or JSON with `format=json` or if the client accepts nothing else. */
-function catIndices(door: DoorRequest): DoorReply {
-  const { parameters, request } = door;
+function catIndices(asked: ElasticsearchRequest): ElasticsearchReply {
+  const { parameters, request } = asked;
   refuseUnknownParameters(
     parameters,
     [...SHARED, 'bytes', 'format', 'h', 'v', 's', 'pri', 'health', 'time'],
@@ -96,7 +96,7 @@ function catIndices(door: DoorRequest): DoorReply {
       );
     return { name, value };
   });
-  const rows = indexes(door).map((info) => columns.map(({ value }) => value(info)));
+  const rows = indexes(asked).map((info) => columns.map(({ value }) => value(info)));
   const accepted = /json/i.test(request.headers.accept ?? '');
   if (parameters.format === 'json' || (parameters.format === undefined && accepted)) {
     return json(rows.map((row) => Object.fromEntries(row.map((value, i) => [names[i], value]))));
@@ -114,13 +114,13 @@ function catIndices(door: DoorRequest): DoorReply {
 }
 
 /** Exists and what it has: for `HEAD /index` and `GET /index`. */
-function describe(door: DoorRequest): DoorReply {
+function describe(asked: ElasticsearchRequest): ElasticsearchReply {
   refuseUnknownParameters(
-    door.parameters,
+    asked.parameters,
     [...SHARED, 'allow_no_indices', 'flat_settings', 'include_defaults', 'features'],
     '/',
   );
-  const found = indexes(door).map((info): [string, object] => [
+  const found = indexes(asked).map((info): [string, object] => [
     info.index,
     {
       aliases: {},
@@ -133,9 +133,9 @@ function describe(door: DoorRequest): DoorReply {
   return json(Object.fromEntries(found));
 }
 
-function describeMapping(door: DoorRequest): DoorReply {
-  refuseUnknownParameters(door.parameters, [...SHARED, 'allow_no_indices'], '/_mapping');
-  return json(Object.fromEntries(indexes(door).map((info) => [info.index, { mappings: mappingsOf(info) }])));
+function describeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
+  refuseUnknownParameters(asked.parameters, [...SHARED, 'allow_no_indices'], '/_mapping');
+  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { mappings: mappingsOf(info) }])));
 }
 
 /** The fields that can be searched. */
@@ -144,6 +144,6 @@ function mappingsOf({ bm25 }: RetrieverInfo): object {
   return { properties: Object.fromEntries(fields.map((field) => [field, { type: 'text', analyzer: bm25?.analyser }])) };
 }
 
-function json(value: unknown): DoorReply {
+function json(value: unknown): ElasticsearchReply {
   return { pieces: [JSON.stringify(value)] };
 }

@@ -1,11 +1,11 @@
-import type { DoorReply, DoorRequest, DoorRoute } from './door-route.ts';
+import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { JsonBody } from './json-nodes.ts';
 import { objectOf } from './json-values.ts';
 import { shardsJson } from './search-reply.ts';
 import { parseSearch, refuseUnknownParameters, type SearchRequest } from './search-request.ts';
 import { requestedIndexes, searchIndexes } from './search-route.ts';
 
-export const COUNT_ROUTES: readonly DoorRoute[] = ['/_count', '/:index/_count'].map((url) => ({
+export const COUNT_ROUTES: readonly ElasticsearchRoute[] = ['/_count', '/:index/_count'].map((url) => ({
   method: ['GET', 'POST'],
   url,
   handle: count,
@@ -25,11 +25,11 @@ const PARAMETERS = [
 ];
 
 /** Counts the passages that a query matches, always exactly. */
-async function count(door: DoorRequest): Promise<DoorReply> {
-  const { request, body, parameters } = door;
+async function count(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const { request, body, parameters } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
-  const { total, indexes, timings } = await searchIndexes(door, countOf(body), {
-    names: requestedIndexes(door),
+  const { total, indexes, timings } = await searchIndexes(asked, countOf(body), {
+    names: requestedIndexes(asked),
     ignoreUnavailable: parameters.ignore_unavailable === 'true',
   });
   return {

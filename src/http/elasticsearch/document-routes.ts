@@ -1,6 +1,6 @@
 import { documentId, rowOfId } from './document-id.ts';
-import type { DoorReply, DoorRequest, DoorRoute } from './door-route.ts';
 import { ElasticsearchError, errorObject, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
+import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { JsonBody, type ObjectNode } from './json-nodes.ts';
 import { itemsOf, objectOf, textOf } from './json-values.ts';
 import { indexesOf, withIndexes } from './leased-indexes.ts';
@@ -8,7 +8,7 @@ import { refuseUnknownParameters } from './search-request.ts';
 import { requestedIndexes } from './search-route.ts';
 import { type SourceChoice, sourceChoiceFrom, sourceChoiceOf, sourceOf } from './source-filter.ts';
 
-export const DOCUMENT_ROUTES: readonly DoorRoute[] = [
+export const DOCUMENT_ROUTES: readonly ElasticsearchRoute[] = [
   { method: ['GET', 'HEAD'], url: '/:index/_doc/:id', handle: getDocument },
   { method: ['GET', 'HEAD'], url: '/:index/_source/:id', handle: getSource },
   { method: ['GET', 'POST'], url: '/_mget', handle: getMany },
@@ -39,15 +39,15 @@ interface Wanted {
   readonly source: SourceChoice;
 }
 
-async function getDocument(door: DoorRequest): Promise<DoorReply> {
-  const wanted = wantedOf(door);
-  const document = await find(door, wanted);
+async function getDocument(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const wanted = wantedOf(asked);
+  const document = await find(asked, wanted);
   return { status: document === undefined ? 404 : 200, pieces: [documentJson(wanted, document)] };
 }
 
-async function getSource(door: DoorRequest): Promise<DoorReply> {
-  const wanted = wantedOf(door);
-  const document = await find(door, wanted);
+async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const wanted = wantedOf(asked);
+  const document = await find(asked, wanted);
   if (document !== undefined) return { pieces: [sourceOf(document, wanted.source) ?? document] };
   const { index, id } = wanted;
   throw new ElasticsearchError(404, {
@@ -57,8 +57,8 @@ async function getSource(door: DoorRequest): Promise<DoorReply> {
 }
 
 /** `{"docs": [{"_index", "_id", "_source"}]}` or `{"ids": [...]}`. A missing index is the error of its document alone. */
-async function getMany(door: DoorRequest): Promise<DoorReply> {
-  const { request, body: text, parameters, routes } = door;
+async function getMany(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const { request, body: text, parameters, routes } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
   const body = new JsonBody(text);
   const root = objectOf(body, body.root, 'a multi-get');
@@ -67,9 +67,9 @@ async function getMany(door: DoorRequest): Promise<DoorReply> {
   for (const [name, node] of root.members) {
     const items = itemsOf(node);
     if (name === 'docs') {
-      for (const item of items) wanted.push(partOf(body, objectOf(body, item, 'a document'), door.path.index, source));
+      for (const item of items) wanted.push(partOf(body, objectOf(body, item, 'a document'), asked.path.index, source));
     } else if (name === 'ids') {
-      const index = door.path.index;
+      const index = asked.path.index;
       if (index === undefined) throw illegalArgument('Validation Failed: 1: index is missing for doc 0;');
       for (const item of items) wanted.push({ index, id: textOf(body, item, 'an id'), source });
     } else throw body.fault(node, `unexpected token [${name.slice(0, 100)}], expected [docs] or [ids]`);
@@ -81,7 +81,7 @@ async function getMany(door: DoorRequest): Promise<DoorReply> {
   const pieces: string[] = [];
   for (const one of wanted) {
     try {
-      pieces.push(documentJson(one, await find(door, one)));
+      pieces.push(documentJson(one, await find(asked, one)));
     } catch (error) {
       if (!(error instanceof ElasticsearchError)) throw error;
       const { error: cause } = errorObject(error);
@@ -108,15 +108,18 @@ function partOf(body: JsonBody, node: ObjectNode, ofPath: string | undefined, of
   return { index, id, source };
 }
 
-function wantedOf(door: DoorRequest): Wanted {
-  const { request, path, parameters } = door;
+function wantedOf(asked: ElasticsearchRequest): Wanted {
+  const { request, path, parameters } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
   const source = sourceChoiceFrom(parameters) ?? 'all';
-  return { index: requestedIndexes(door) ?? '', id: path.id ?? '', source };
+  return { index: requestedIndexes(asked) ?? '', id: path.id ?? '', source };
 }
 
 /** The row of a passage as JSON text; undefined if the index has none with this id. Of several the first counts. */
-async function find({ signal, routes: { holder } }: DoorRequest, { index, id }: Wanted): Promise<string | undefined> {
+async function find(
+  { signal, routes: { holder } }: ElasticsearchRequest,
+  { index, id }: Wanted,
+): Promise<string | undefined> {
   if (!indexesOf(holder, { names: undefined }).includes(index)) throw indexNotFound(index);
   return withIndexes(holder, [index], async ([retriever]) => {
     const row = rowOfId(id);

@@ -3,8 +3,8 @@ import { addTimings, NO_TIMINGS } from '../../retrieval/timings.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
-import type { DoorReply, DoorRequest, DoorRoute } from './door-route.ts';
 import { type ElasticsearchError, illegalArgument } from './elasticsearch-error.ts';
+import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS, elasticsearchError } from './error-format.ts';
 import { JsonBody } from './json-nodes.ts';
 import { booleanOf, itemsOf, objectOf, textOf } from './json-values.ts';
@@ -12,7 +12,7 @@ import { searchReply } from './search-reply.ts';
 import { parseSearch, refuseUnknownParameters, type UrlParameters } from './search-request.ts';
 import { requestedIndexes, searchIndexes } from './search-route.ts';
 
-export const MULTI_SEARCH_ROUTES: readonly DoorRoute[] = ['/_msearch', '/:index/_msearch'].map((url) => ({
+export const MULTI_SEARCH_ROUTES: readonly ElasticsearchRoute[] = ['/_msearch', '/:index/_msearch'].map((url) => ({
   method: ['GET', 'POST'],
   url,
   handle: multiSearch,
@@ -39,8 +39,8 @@ interface Part {
 }
 
 /** Several searches, one after another. Each has a status of its own. */
-async function multiSearch(door: DoorRequest): Promise<DoorReply> {
-  const { request, body, parameters, routes, signal } = door;
+async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const { request, body, parameters, routes, signal } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
   const parts = partsOf(body);
   const { maxQueries } = routes.config;
@@ -54,13 +54,13 @@ async function multiSearch(door: DoorRequest): Promise<DoorReply> {
   for (const part of parts) {
     const started = performance.now();
     try {
-      const { names, ignoreUnavailable } = headerOf(part.header, requestedIndexes(door));
+      const { names, ignoreUnavailable } = headerOf(part.header, requestedIndexes(asked));
       const { rest_total_hits_as_int: asInteger } = parameters;
       const shared: UrlParameters = asInteger === undefined ? {} : { rest_total_hits_as_int: asInteger };
       const parsed = parseSearch(part.body, shared, '/_msearch');
       hits += parsed.size;
       if (hits > routes.config.maxHits) throw tooManyHits(hits, routes.config.maxHits);
-      const result = await searchIndexes(door, parsed, { names, ignoreUnavailable });
+      const result = await searchIndexes(asked, parsed, { names, ignoreUnavailable });
       timings = addTimings(timings, result.timings);
       const took = Math.round(performance.now() - started);
       replies.push([...searchReply(result, parsed, { took, more: ',"status":200' })].join(''));

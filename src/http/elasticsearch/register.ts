@@ -3,7 +3,7 @@ import type { SearchRoutes } from '../routes/dialects.ts';
 import { CLUSTER_ROUTES } from './cluster-routes.ts';
 import { COUNT_ROUTES } from './count-route.ts';
 import { DOCUMENT_ROUTES } from './document-routes.ts';
-import { addDoorRoute } from './door-route.ts';
+import { addElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';
 import { registerInfo } from './info-route.ts';
 import { jsonTypeFor } from './media-types.ts';
@@ -18,7 +18,7 @@ export const PRODUCT_HEADER = { 'x-elastic-product': 'Elasticsearch' } as const;
 /** Adds the routes of Elasticsearch over the indexes of the server. */
 export function registerElasticsearch(app: FastifyInstance, routes: SearchRoutes): void {
   // `GET /_search` may have a body.
-  app.addHttpMethod('GET', { hasBody: true });
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
   app.addHook('onSend', async (request, reply) => {
     const type = String(reply.getHeader('content-type') ?? '');
     if (request.dialect === ELASTICSEARCH_ERRORS && type === 'application/json; charset=utf-8') {
@@ -26,5 +26,5 @@ export function registerElasticsearch(app: FastifyInstance, routes: SearchRoutes
     }
   });
   registerInfo(app, routes);
-  for (const route of ROUTES) addDoorRoute(app, routes, route);
+  for (const route of ROUTES) addElasticsearchRoute(app, routes, route);
 }

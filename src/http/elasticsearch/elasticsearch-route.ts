@@ -14,7 +14,7 @@ import { checkMediaTypes, jsonTypeFor } from './media-types.ts';
 import type { UrlParameters } from './search-request.ts';
 
 /** A request on a route of Elasticsearch, with its body as text. */
-export interface DoorRequest {
+export interface ElasticsearchRequest {
   readonly request: FastifyRequest;
   readonly body: string;
   /** Parts of the path, such as `index` and `id`. */
@@ -24,7 +24,7 @@ export interface DoorRequest {
   readonly routes: SearchRoutes;
 }
 
-export interface DoorReply {
+export interface ElasticsearchReply {
   /** Default: 200. */
   readonly status?: number;
   /** The text of the reply in pieces. */
@@ -35,16 +35,16 @@ export interface DoorReply {
   readonly searches?: { readonly count: number; readonly timings: StageTimings };
 }
 
-export interface DoorRoute {
+export interface ElasticsearchRoute {
   readonly method: HTTPMethods | HTTPMethods[];
   readonly url: string;
   /** Default: read. */
   readonly access?: Access;
-  handle(request: DoorRequest): Promise<DoorReply> | DoorReply;
+  handle(request: ElasticsearchRequest): Promise<ElasticsearchReply> | ElasticsearchReply;
 }
 
 /** Adds a route of Elasticsearch, with the limits and metrics of the other search routes. */
-export function addDoorRoute(app: FastifyInstance, routes: SearchRoutes, route: DoorRoute): void {
+export function addElasticsearchRoute(app: FastifyInstance, routes: SearchRoutes, route: ElasticsearchRoute): void {
   const { holder, config, metrics, replies, bodies } = routes;
   app.route({
     method: route.method,
@@ -68,7 +68,7 @@ export function addDoorRoute(app: FastifyInstance, routes: SearchRoutes, route: 
 async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
-  route: DoorRoute,
+  route: ElasticsearchRoute,
   routes: SearchRoutes,
 ): Promise<FastifyReply> {
   const { config, metrics, replies, bodies } = routes;
@@ -85,7 +85,7 @@ async function answer(
     } = await route.handle({
       request,
       body,
-      path: request.params as DoorRequest['path'],
+      path: request.params as ElasticsearchRequest['path'],
       parameters: parametersOf(request),
       signal,
       routes,
