@@ -95,6 +95,7 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     'asearcher',
     'browsecomp-plus',
     'ds-serve',
+    'elasticsearch',
     'foldagent',
     'massive-serve',
     'openresearcher',

@@ -6,7 +6,7 @@ import { ELASTICSEARCH_ERRORS } from './error-format.ts';
 import { jsonTypeFor } from './media-types.ts';
 
 /** The version whose behaviour the routes have. Clients of versions 8 and 9 accept it. */
-export const VERSION = '8.17.1';
+const VERSION = '8.17.1';
 
 /** `GET /` and `HEAD /`: what clients ask first. Browsers get the search page. */
 export function registerInfo(app: FastifyInstance, { holder, metrics }: SearchRoutes): void {
