@@ -107,6 +107,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/retriever.ts',
     'src/retrieval/timings.ts',
     'src/retrieval/deepening.ts',
+    'src/retrieval/group-retriever.ts',
     'src/retrieval/statistics-sum.ts',
     'src/lexical-index/bm25.ts',
     'src/embedding/text-encoder.ts',

@@ -46,9 +46,9 @@ export async function makeServer(
   settings: ServeSettings,
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ): Promise<TrawlServer> {
-  const { options, indexes } = settings;
+  const { options, indexes, groups } = settings;
   const reranker = sharedReranker(options);
-  const holder = RetrieverHolder.over(indexes, openerFor(settings, reranker, { signal, note }));
+  const holder = RetrieverHolder.over(indexes, openerFor(settings, reranker, { signal, note }), groups);
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
   const recorder = await openRecorder(options, note);
   const metrics = new ServerMetrics({ process: true });

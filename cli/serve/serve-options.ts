@@ -16,6 +16,11 @@ export const SERVE_OPTIONS = {
     value: 'NAME=DIR',
     help: 'A further index directory and its name in requests. Without NAME=, the name is that of the folder.',
   },
+  group: {
+    type: 'list',
+    value: 'NAME=INDEX,INDEX',
+    help: 'A name for several indexes, which requests can use like that of an index: the indexes are searched as one. Repeat the option for several groups.',
+  },
   warm: {
     type: 'flag',
     help: 'Read the index files into memory before the server answers requests, at the start and at each reload. Without it, the first queries are slow.',

@@ -6,7 +6,7 @@ import type { CommandContext } from '../command.ts';
 import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import type { SERVE_OPTIONS } from './serve-options.ts';
-import { parseServedIndexes, type ServedIndex } from './served-indexes.ts';
+import { parseGroups, parseServedIndexes, type ServedIndex } from './served-indexes.ts';
 import { readKeys, readTls } from './server-files.ts';
 
 export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
@@ -16,6 +16,8 @@ export interface ServeSettings {
   readonly options: ServeOptions;
   /** At least one; the first is the default. */
   readonly indexes: readonly ServedIndex[];
+  /** Names of several indexes that requests can search as one. */
+  readonly groups: ReadonlyMap<string, readonly string[]>;
   readonly extraListeners: readonly ExtraListener[];
   readonly keys: AccessKeys | null;
   readonly tls: TlsPem | null;
@@ -48,5 +50,5 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
     throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
-  return { options, indexes, extraListeners, keys, tls, addressFolder };
+  return { options, indexes, groups: parseGroups(options.group), extraListeners, keys, tls, addressFolder };
 }

@@ -37,6 +37,36 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
 }
 
 /**
+ * Parses `NAME=INDEX,INDEX`. In an environment variable, where commas also separate the values, the text may arrive in parts.
+ *
+ * @throws TrawlError USAGE.
+ */
+export function parseGroups(texts: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>();
+  let names: string[] | undefined;
+  for (const part of texts.flatMap((text) => text.split(',')).map((text) => text.trim())) {
+    const [, group, first] = /^([^=]*)=(.*)$/.exec(part) ?? [];
+    if (group !== undefined) {
+      if (!NAME.test(group) || groups.has(group)) throw wrongGroup(part);
+      names = [];
+      groups.set(group, names);
+    }
+    const name = first ?? part;
+    if (names === undefined || name === '' || names.includes(name)) throw wrongGroup(part);
+    names.push(name);
+  }
+  return groups;
+}
+
+function wrongGroup(part: string): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    `--group has the part ${JSON.stringify(part)}; expected NAME=INDEX,INDEX with each group and each of its indexes once. A ` +
+      'name has 1 to 64 letters, digits, dots, dashes and underscores.',
+  );
+}
+
+/**
  * Returns a function that opens an index with its encoder; with `warm`, it first reads the files into the page cache. Indexes with
  * the same model share encoder threads and weights.
  */

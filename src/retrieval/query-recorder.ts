@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
-import type { QueryOutcome, RecordedSearch } from './retriever.ts';
+import type { Hit, QueryOutcome, RecordedSearch } from './retriever.ts';
 
 export interface QueryRecorderOptions extends RecordFileOptions {
   /** Limit of the bytes that wait to be written. Above it, searches are dropped. Default: 64 MiB. */
@@ -153,9 +153,21 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
     }
     // Ids as JSON text: parsing would round an integer beyond 2^53.
     const ids = outcome.hits.map(({ document }) => documentFields(document).idJson ?? 'null').join(',');
-    const found = { rows: outcome.hits.map(({ row }) => row), scores: outcome.hits.map(({ score }) => score) };
+    const { hits, failedIndexes } = outcome;
+    const found = {
+      ...placesOf(hits),
+      scores: hits.map(({ score }) => score),
+      ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),
+    };
     yield `${JSON.stringify({ ...head, ...found }).slice(0, -1)},"ids":[${ids}]}\n`;
   }
+}
+
+/** The rows of the hits; in a group, with the index of each. */
+function placesOf(hits: readonly Hit[]): object {
+  const sources = hits.flatMap(({ source }) => source ?? []);
+  if (sources.length === 0) return { rows: hits.map(({ row }) => row) };
+  return { indexes: sources.map(({ index }) => index), rows: sources.map(({ row }) => row) };
 }
 
 function textsOf(input: EncoderInput): object {

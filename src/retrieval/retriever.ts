@@ -39,6 +39,24 @@ export interface Hit {
   readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
+  /** Present in a group of indexes, whose rows count over all indexes. */
+  readonly source?: HitSource;
+}
+
+/** Where a group of indexes found a passage. */
+export interface HitSource {
+  /** Name of the index. */
+  readonly index: string;
+  /** Row in that index. */
+  readonly row: number;
+  /** Score in that index. */
+  readonly score: number;
+}
+
+/** An index of a group that did not answer a query. */
+export interface FailedIndex {
+  readonly index: string;
+  readonly error: TrawlError;
 }
 
 /** How a query was embedded or analysed. */
@@ -61,6 +79,8 @@ export interface QueryAnswer extends QueryEmbedding {
   readonly certificate: QueryCertificate;
   /** Present if the call asked for reranking. */
   readonly rerank?: Reranking;
+  /** The indexes of a group whose passages are missing, with `allowPartial`. Absent if there are none. */
+  readonly failedIndexes?: readonly FailedIndex[];
 }
 
 /** What the reranker did with the hits of a query. */
@@ -139,6 +159,8 @@ export interface RetrieveCall {
   readonly rerank?: RerankSettings;
   /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
   readonly template?: QueryTemplate;
+  /** Whether a group answers from the indexes that do not fail. Has no effect on one index. Default: false, the call fails. */
+  readonly allowPartial?: boolean;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -258,6 +280,8 @@ export interface FindCall {
 
 export interface FoundPassage {
   readonly row: number;
+  /** Present in a group of indexes. */
+  readonly source?: Pick<HitSource, 'index' | 'row'>;
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
 }
@@ -288,6 +312,8 @@ export interface RetrieverInfo {
   /** Null without a reranker. */
   readonly reranker: RerankerInfo | null;
   readonly memory: IndexMemory;
+  /** The indexes of a group, in its order; absent for one index. */
+  readonly members?: readonly { readonly index: string; readonly generation: string }[];
 }
 
 /** Bytes of the index's files, by how much of them a search reads. */

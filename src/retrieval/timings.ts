@@ -20,6 +20,17 @@ export function addTimings(a: StageTimings, b: StageTimings): StageTimings {
   };
 }
 
+/** The longer time of each stage, for calls that ran at the same time. */
+export function longestTimings(a: StageTimings, b: StageTimings): StageTimings {
+  return {
+    queue: Math.max(a.queue, b.queue),
+    embed: Math.max(a.embed, b.embed),
+    search: Math.max(a.search, b.search),
+    fetch: Math.max(a.fetch, b.fetch),
+    rerank: Math.max(a.rerank, b.rerank),
+  };
+}
+
 /** Measures consecutive stages. */
 export class Stopwatch {
   readonly #ms: Record<Stage, number> = { ...NO_TIMINGS };

@@ -4,6 +4,7 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
+import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -36,6 +37,17 @@ test('a line has the history of the query and the template of the request', asyn
       [['first', 'second'], undefined],
     ],
   );
+});
+
+test('the hits of several indexes are recorded with the index and the row in it', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const group = new GroupRetriever('ab', [new FakeRetriever({ index: 'a' }), new FakeRetriever({ index: 'b' })]);
+  const call = { queries: ['x'], k: 2 };
+  recorder.record({}, { ...call, outcomes: (await group.retrieve(call)).outcomes });
+  await recorder.close();
+  const [{ indexes, rows }] = linesOf(path) as [{ indexes: string[]; rows: number[] }];
+  assert.deepEqual([indexes, rows[0]], [['a', 'b'], rows[1]]);
 });
 
 test('a query becomes a line with the request, the text and its hits', async (t) => {

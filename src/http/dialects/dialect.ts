@@ -16,8 +16,8 @@ export interface Plan {
   /** Number of queries or texts, and hits per query, for the log. */
   readonly queries: number;
   readonly k: number;
-  /** Name of the index in the body, if the dialect has that field. */
-  readonly index?: string | null;
+  /** Name of the index in the body, or several to search as one, if the dialect has that field. */
+  readonly index?: string | readonly string[] | null;
   /** Encoder names that the request may mean, most likely first. They choose the index if the request does not name one. */
   readonly models?: readonly string[];
   run(retriever: Retriever, signal: AbortSignal): Promise<Answer>;

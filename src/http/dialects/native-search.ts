@@ -98,7 +98,9 @@ export const nativeSearch = defineDialect({
           timings,
           search: { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) },
           truncated: outcomes.filter((outcome) => outcome.ok && outcome.truncated).length,
-          failures: outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error])),
+          failures: outcomes.flatMap((outcome) =>
+            outcome.ok ? (outcome.failedIndexes ?? []).map(({ error }) => error) : [outcome.error],
+          ),
           pieces: replyPieces(
             retriever,
             mode,

@@ -44,3 +44,17 @@ export function chosenIndex(request: FastifyRequest, inBody?: string): string | 
   }
   return named[0];
 }
+
+/**
+ * Refuses an index in the URL of a request whose body lists several indexes.
+ *
+ * @throws RequestError INVALID_REQUEST.
+ */
+export function refuseOtherIndex(request: FastifyRequest): void {
+  const inUrl = chosenIndex(request);
+  if (inUrl === undefined) return;
+  const msg = `The body lists indexes, but the URL names ${JSON.stringify(inUrl.slice(0, 100))}`;
+  throw new RequestError('INVALID_REQUEST', `body.index: ${msg}. Send the request to a URL without an index.`, [
+    { type: 'value_error', loc: ['body', 'index'], msg },
+  ]);
+}

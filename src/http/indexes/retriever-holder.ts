@@ -1,4 +1,5 @@
 import { TrawlError } from '../../errors.ts';
+import { GroupRetriever } from '../../retrieval/group-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import { IndexSlot, type IndexTarget, type Lease, type OpenIndex } from './index-slot.ts';
 
@@ -12,14 +13,41 @@ export type ServerState = (typeof SERVER_STATES)[number];
 export class RetrieverHolder {
   #state: ServerState = 'starting';
   readonly #slots: Map<string, IndexSlot>;
+  readonly #groups: ReadonlyMap<string, readonly string[]>;
 
-  /** The first slot is the default index. Without slots, `ready` adds the only one. */
-  constructor(slots: readonly IndexSlot[] = []) {
+  /**
+   * The first slot is the default index. Without slots, `ready` adds the only one. `groups`: names of several indexes that requests can
+   * search as one.
+   *
+   * @throws TrawlError USAGE if a group has the name of an index, or an index that is not served.
+   */
+  constructor(slots: readonly IndexSlot[] = [], groups: ReadonlyMap<string, readonly string[]> = new Map()) {
     this.#slots = new Map(slots.map((slot) => [slot.name, slot]));
+    this.#groups = groups;
+    for (const [group, names] of groups) this.#checkGroup(group, names);
+  }
+
+  #checkGroup(group: string, names: readonly string[]): void {
+    if (this.#slots.has(group)) {
+      throw new TrawlError(
+        'USAGE',
+        `An index has the name ${group}. Choose another name for the group: --group NAME=INDEX,INDEX.`,
+      );
+    }
+    const unknown = names.find((name) => !this.#slots.has(name));
+    if (unknown === undefined) return;
+    throw new TrawlError(
+      'USAGE',
+      `The group ${group} has the index ${unknown}, which is not served. Expected ${[...this.#slots.keys()].join(', ')}.`,
+    );
   }
 
   /** @throws TrawlError USAGE if two indexes have the same name. */
-  static over(targets: readonly (IndexTarget & { readonly name: string })[], open: OpenIndex): RetrieverHolder {
+  static over(
+    targets: readonly (IndexTarget & { readonly name: string })[],
+    open: OpenIndex,
+    groups: ReadonlyMap<string, readonly string[]> = new Map(),
+  ): RetrieverHolder {
     for (const [i, { name }] of targets.entries()) {
       if (targets.findIndex((other) => other.name === name) === i) continue;
       throw new TrawlError(
@@ -27,7 +55,10 @@ export class RetrieverHolder {
         `Two indexes have the name ${name}. Choose another name for one: --index NAME=DIR.`,
       );
     }
-    return new RetrieverHolder(targets.map(({ name, ...target }) => new IndexSlot(name, target, open)));
+    return new RetrieverHolder(
+      targets.map(({ name, ...target }) => new IndexSlot(name, target, open)),
+      groups,
+    );
   }
 
   static of(retriever: Retriever): RetrieverHolder {
@@ -43,6 +74,11 @@ export class RetrieverHolder {
   /** The default index is first. */
   get slots(): readonly IndexSlot[] {
     return [...this.#slots.values()];
+  }
+
+  /** The groups with the names of their indexes. */
+  get groups(): ReadonlyMap<string, readonly string[]> {
+    return this.#groups;
   }
 
   /** Progress of the start in words. */
@@ -79,10 +115,30 @@ export class RetrieverHolder {
     const slot = name === undefined ? this.slots[0] : this.#slots.get(name);
     if (slot !== undefined) return slot;
     if (name === undefined) throw this.#notReady();
-    const known = [...this.#slots.keys()].slice(0, 20).join(', ');
+    const group = this.#groups.get(name);
+    if (group !== undefined) {
+      throw new TrawlError('NOT_SUPPORTED', `${name} is a group of indexes. Name one of them: ${group.join(', ')}.`, {
+        details: { param: 'index' },
+      });
+    }
+    const known = [...this.#slots.keys(), ...this.#groups.keys()].slice(0, 20).join(', ');
     throw new TrawlError('NOT_FOUND', `Index ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`, {
       details: { param: 'index' },
     });
+  }
+
+  /** The slots of an index, or of all indexes of a group. @throws TrawlError NOT_FOUND for an unknown name. */
+  slotsOf(name?: string): readonly IndexSlot[] {
+    const group = name === undefined ? undefined : this.#groups.get(name);
+    return group === undefined ? [this.slot(name)] : group.map((member) => this.slot(member));
+  }
+
+  /** The retriever of an index or a group; undefined before it is open. @throws TrawlError NOT_FOUND for an unknown name. */
+  retrieverOf(name?: string): Retriever | undefined {
+    if (name === undefined || !this.#groups.has(name))
+      return name === undefined ? this.retriever : this.slot(name).retriever;
+    const retrievers = this.slotsOf(name).flatMap(({ retriever }) => retriever ?? []);
+    return retrievers.length < this.slotsOf(name).length ? undefined : new GroupRetriever(name, retrievers);
   }
 
   /** The first index whose encoder has one of these names, earlier names first; undefined if there is none. */
@@ -115,9 +171,38 @@ export class RetrieverHolder {
    */
   lease(name?: string): Lease {
     this.requireReady();
+    if (name !== undefined && this.#groups.has(name)) return this.#leaseGroup(name, this.slotsOf(name));
     const lease = this.slot(name).lease();
     if (lease === undefined) throw this.#notReady();
     return lease;
+  }
+
+  /**
+   * Leases several indexes and groups, to be searched as one; an index that is in two of them is searched once.
+   *
+   * @throws TrawlError NOT_READY or NOT_FOUND.
+   */
+  leaseAll(names: readonly string[]): Lease {
+    this.requireReady();
+    return this.#leaseGroup(names.join(','), [...new Set(names.flatMap((name) => this.slotsOf(name)))]);
+  }
+
+  #leaseGroup(name: string, slots: readonly IndexSlot[]): Lease {
+    const leases = slots.flatMap((slot) => slot.lease() ?? []);
+    const release = (): void => {
+      for (const lease of leases) lease.release();
+    };
+    if (leases.length < slots.length) {
+      release();
+      throw this.#notReady();
+    }
+    return {
+      retriever: new GroupRetriever(
+        name,
+        leases.map(({ retriever }) => retriever),
+      ),
+      release,
+    };
   }
 
   #notReady(): TrawlError {

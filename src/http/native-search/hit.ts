@@ -7,10 +7,19 @@ import type { Candidate } from './fusion.ts';
 
 /** The fields of a hit in a reply. */
 export const HitFields = {
-  row: Type.Integer({ description: "The passage's row in the index, from 0." }),
+  index: Type.Optional(
+    Type.String({ description: 'With several indexes: the index of the passage. Absent with one index.' }),
+  ),
+  row: Type.Integer({ description: "The passage's row in its index, from 0." }),
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
+  indexScore: Type.Optional(
+    Type.Number({
+      description:
+        "With several indexes: the passage's score in its index. score differs from it where the lists were fused by rank.",
+    }),
+  ),
   firstStage: Type.Optional(
     Type.Object(
       { rank: Type.Integer({ description: 'From 1.' }), score: Score },
@@ -53,7 +62,11 @@ export function hitJson(
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
+  const own = hit.source === undefined ? '' : `,"indexScore":${JSON.stringify(hit.source.score)}`;
   const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
-  return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
+  const rest = `,"score":${JSON.stringify(hit.score)}${own}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const { source } = hit;
+  const place =
+    source === undefined ? `"row":${hit.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;
+  return `{${place}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }

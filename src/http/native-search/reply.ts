@@ -49,12 +49,29 @@ const QueryResult = Type.Object({
         'What the reranker did. ok is false if it failed and allowFailure is set: the hits are those of the search, in its order. Absent without reranking.',
     }),
   ),
+  failedIndexes: Type.Optional(
+    Type.Array(
+      Type.Object({ index: Type.String(), error: Type.Object({ code: Type.String(), message: Type.String() }) }),
+      {
+        description:
+          'With allowPartial: the indexes that failed, whose passages are missing. Absent if there are none.',
+      },
+    ),
+  ),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
 });
 
 /** The body of a reply of /v1/search. */
 export const SearchReply = Type.Object({
-  index: Type.Object({ name: Type.String(), generation: Type.String() }),
+  index: Type.Object({
+    name: Type.String(),
+    generation: Type.String(),
+    members: Type.Optional(
+      Type.Array(Type.Object({ index: Type.String(), generation: Type.String() }), {
+        description: 'The indexes that are searched as one. Absent with one index.',
+      }),
+    ),
+  }),
   mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
   results: Type.Array(Type.Union([QueryResult, Failed]), {
     description: 'One per query, in the order of the queries.',
@@ -95,7 +112,7 @@ export function* replyPieces(
   timings: StageTimings,
   toJson: (hit: Candidate, query: number) => string,
 ): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })},"mode":${JSON.stringify(mode)},"results":[`;
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members: info.members })},"mode":${JSON.stringify(mode)},"results":[`;
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {
@@ -104,7 +121,14 @@ export function* replyPieces(
     }
     const { text: embedded, tokens, cut, certificate } = outcome;
     const rerank = outcome.rerank?.ok === false ? failed(outcome.rerank.error) : outcome.rerank;
-    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate, rerank }).slice(0, -1);
+    const failedIndexes = outcome.failedIndexes?.map(({ index, error }) => ({ index, error: failed(error).error }));
+    yield JSON.stringify({
+      ok: true,
+      embedded: { text: embedded, tokens, cut },
+      certificate,
+      rerank,
+      failedIndexes,
+    }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';
       yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);

@@ -23,7 +23,14 @@ export const SearchRequest = Type.Object(
       ]),
       { description: 'Texts, or sub-queries with their question and history.' },
     ),
-    index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
+    index: nullable(
+      Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 })]),
+      'Name of the index or of a group of indexes, or a list of them to search as one. Absent: the index in the URL, or the default.',
+    ),
+    allowPartial: Type.Boolean({
+      default: false,
+      description: 'Whether a search of several indexes is answered without those that fail. The reply names them.',
+    }),
     k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
     mode: nullable(
       Type.Enum([...SEARCH_MODES]),

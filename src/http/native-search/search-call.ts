@@ -20,6 +20,7 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
     queries: request.queries.map((query) =>
       typeof query === 'string' ? query : inputWith(query.query, query.question, query.history),
     ),
+    ...(request.allowPartial ? { allowPartial: true } : {}),
     ...(request.template === null ? {} : { template: request.template }),
     truncate: request.truncate ?? limits.truncate,
     mode,

@@ -4,7 +4,8 @@ import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
-import { chosenIndex } from '../indexes/index-choice.ts';
+import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
+import type { Lease } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
@@ -47,7 +48,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
   const refuseEarly = (request: FastifyRequest, reply: FastifyReply): void => {
     countRequest(request, reply, metrics);
     refuseIfNotReady(holder);
-    holder.slot(chosenIndex(request));
+    holder.slotsOf(chosenIndex(request));
     replies.refuseIfFull();
   };
   for (const path of dialectPaths(config.dialects)) {
@@ -135,8 +136,7 @@ async function answer(
   request.dialect = dialect;
   const plan = dialect.parse(body, config);
   const parse = performance.now() - parseStart;
-  const index = chosenIndex(request, plan.index ?? undefined) ?? holder.indexWithModel(plan.models ?? []);
-  const lease = holder.lease(index);
+  const lease = leaseFor(request, plan, holder);
   try {
     const { info } = lease.retriever;
     const result = await plan.run(shedding(lease.retriever, config), signal);
@@ -164,6 +164,15 @@ async function answer(
     // The reply's text is made. If a reload has replaced the retriever, it can close now.
     lease.release();
   }
+}
+
+/** The lease of the index, the group or the indexes that the request names. */
+function leaseFor(request: FastifyRequest, { index = null, models = [] }: Plan, holder: RetrieverHolder): Lease {
+  if (index === null || typeof index === 'string') {
+    return holder.lease(chosenIndex(request, index ?? undefined) ?? holder.indexWithModel(models));
+  }
+  refuseOtherIndex(request);
+  return holder.leaseAll(index);
 }
 
 function send(reply: FastifyReply, chunks: readonly Buffer[], timings: AnswerTimings): FastifyReply {

@@ -174,6 +174,5 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
  * @throws TrawlError NOT_FOUND.
  */
 function chosenRetriever(request: FastifyRequest, holder: RetrieverHolder): Retriever | undefined {
-  const name = chosenIndex(request);
-  return name === undefined ? holder.retriever : holder.slot(name).retriever;
+  return holder.retrieverOf(chosenIndex(request));
 }

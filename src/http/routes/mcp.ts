@@ -40,7 +40,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             .send({ jsonrpc: '2.0', id: null, error: { code: FORBIDDEN, message: refusal } });
         }
         refuseIfNotReady(holder);
-        holder.slot(chosenIndex(request));
+        holder.slotsOf(chosenIndex(request));
         replies.refuseIfFull();
         bodies.refuseIfFull();
         requireJsonMediaType(request, reply);

@@ -60,7 +60,7 @@ export function registerModels(app: FastifyInstance, holder: RetrieverHolder): v
 
 /** The models of the named index, or of all indexes: three ids for each encoder (`modelIds`), also if several indexes use it. */
 function modelsOf(holder: RetrieverHolder, index: string | undefined): Static<typeof Model>[] {
-  const slots = index === undefined ? holder.slots : [holder.slot(index)];
+  const slots = index === undefined ? holder.slots : holder.slotsOf(index);
   const models = new Map<string, Static<typeof Model>>();
   for (const { retriever, openedAt } of slots) {
     const model = retriever?.info.model;

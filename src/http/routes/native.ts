@@ -70,9 +70,15 @@ const IndexFacts = Type.Object({
   ),
 });
 
-export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
+export const IndexesReply = Type.Object({
+  indexes: Type.Array(IndexFacts),
+  groups: Type.Array(Type.Object({ name: Type.String(), indexes: Type.Array(Type.String()) }), {
+    description: 'The names by which requests can search several indexes as one.',
+  }),
+});
 
 export const PassageReply = Type.Object({
+  index: Type.Optional(Type.String({ description: 'In a group of indexes: the index of the passage.' })),
   row: Type.Integer({ description: "The passage's row in the index." }),
   document: Document,
   sameId: Type.Optional(Type.Array(Type.Integer(), { description: 'Further rows with the same id, if any.' })),
@@ -111,7 +117,7 @@ function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25'
 }
 
 export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
-  app.get('/v1/indexes', async (_request, reply): Promise<{ indexes: Static<typeof IndexFacts>[] }> => {
+  app.get('/v1/indexes', async (_request, reply): Promise<Static<typeof IndexesReply>> => {
     reply.header('cache-control', 'no-store');
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
@@ -131,7 +137,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
       };
       return [{ name, default: i === 0, ...facts }];
     });
-    return { indexes };
+    return { indexes, groups: [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] })) };
   });
 
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
@@ -143,10 +149,15 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     if (first === undefined) {
       throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);
     }
-    const sameId = others.length === 0 ? '' : `,"sameId":[${others.map(({ row }) => row).join(',')}]`;
+    const { source } = first;
+    const sameIndex = others.filter((other) => other.source?.index === source?.index);
+    const rows = sameIndex.map((other) => other.source?.row ?? other.row);
+    const sameId = rows.length === 0 ? '' : `,"sameId":[${rows.join(',')}]`;
+    const place =
+      source === undefined ? `"row":${first.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;
     return reply
       .header('content-type', 'application/json; charset=utf-8')
       .header('cache-control', 'no-store')
-      .send(`{"row":${first.row},"document":${withContents(first.document)}${sameId}}`);
+      .send(`{${place},"document":${withContents(first.document)}${sameId}}`);
   });
 }

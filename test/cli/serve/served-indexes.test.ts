@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { indexOpener } from '../../../cli/serve/served-indexes.ts';
+import { indexOpener, parseGroups } from '../../../cli/serve/served-indexes.ts';
 import { EncoderPools } from '../../../src/embedding/pool/encoder-pools.ts';
 import { IndexSlot } from '../../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
@@ -103,4 +103,24 @@ test('indexes of one model share a pool and keep their own prefixes and token li
   assert.notDeepEqual(await vector(other!, 'Brooklyn Bridge'), await vector(plain!, 'Brooklyn Bridge'));
   const { outcomes } = await other!.embed({ inputs: ['word '.repeat(50)], inputType: 'query' });
   assert.ok(outcomes[0]!.ok && outcomes[0]!.tokens === 16 && outcomes[0]!.truncated);
+});
+
+test('--group names several indexes; commas separate them, and in an environment variable also the groups', () => {
+  const expected = new Map([
+    ['all', ['wiki', 'news']],
+    ['one', ['wiki']],
+  ]);
+  assert.deepEqual(parseGroups(['all=wiki,news', 'one=wiki']), expected);
+  assert.deepEqual(parseGroups(['all=wiki', 'news', 'one=wiki']), expected);
+  for (const wrong of [
+    ['wiki,news'],
+    ['=wiki'],
+    ['all='],
+    ['all=wiki,'],
+    ['all=wiki,wiki'],
+    ['all=a', 'all=b'],
+    ['a/b=c'],
+  ]) {
+    assert.throws(() => parseGroups(wrong), trawlError('USAGE', /expected NAME=INDEX,INDEX/), wrong.join(' '));
+  }
 });

@@ -63,7 +63,7 @@ class TrawlClient:
         self,
         queries: Sequence[QueryLike],
         *,
-        index: str | None = None,
+        index: str | Sequence[str] | None = None,
         k: int | None = None,
         min_score: float | None = None,
         exclude: Iterable[PassageId] = (),
@@ -72,6 +72,7 @@ class TrawlClient:
         candidates: int | None = None,
         max_chars: int | None = None,
         documents: bool = False,
+        allow_partial: bool = False,
         template: QueryTemplate | None = None,
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
@@ -87,7 +88,8 @@ class TrawlClient:
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
         mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
         ``allowFailure``; False switches off the server's.
-        ``template`` names the parts of a ``Query`` to embed. A query that fails does not fail the others: its result has
+        ``template`` names the parts of a ``Query`` to embed. A list as ``index`` searches several indexes as one, with
+        ``allow_partial`` also if some of them fail. A query that fails does not fail the others: its result has
         the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
@@ -101,6 +103,7 @@ class TrawlClient:
             candidates=candidates,
             max_chars=max_chars,
             documents=documents,
+            allow_partial=allow_partial,
             template=template,
             truncate=truncate,
             mode=mode,

@@ -52,7 +52,7 @@ _LARGEST_SAFE = 2**53 - 1
 def search_body(
     queries: Sequence[QueryLike],
     *,
-    index: str | None,
+    index: str | Sequence[str] | None,
     k: int | None,
     min_score: float | None,
     exclude: Iterable[PassageId],
@@ -61,6 +61,7 @@ def search_body(
     candidates: int | None,
     max_chars: int | None,
     documents: bool,
+    allow_partial: bool,
     template: QueryTemplate | None,
     truncate: TruncateSide | None,
     mode: SearchMode | None,
@@ -75,7 +76,7 @@ def search_body(
         raise TypeError("exclude is a single id; pass a list of ids.")
     body: Json = {"queries": [_query(query) for query in queries]}
     optional: Json = {
-        "index": index,
+        "index": index if index is None or isinstance(index, str) else list(index),
         "k": k,
         "minScore": min_score,
         "deduplicate": deduplicate,
@@ -95,6 +96,8 @@ def search_body(
         body["fuse"] = fuse
     if documents:
         body["documents"] = True
+    if allow_partial:
+        body["allowPartial"] = True
     if explain:
         body["explain"] = True
     return body

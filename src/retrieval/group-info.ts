@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
+import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
+
+/** An index of a group. */
+export interface GroupMember {
+  readonly name: string;
+  readonly retriever: Retriever;
+  /** Its row 0 in the group, whose rows are those of its indexes one after the other. */
+  readonly firstRow: number;
+}
+
+export function membersOf(retrievers: readonly Retriever[]): readonly GroupMember[] {
+  let firstRow = 0;
+  return retrievers.map((retriever) => {
+    const member = { name: retriever.info.index, retriever, firstRow };
+    firstRow += retriever.info.rows;
+    return member;
+  });
+}
+
+/**
+ * Facts about a group. It has the modes that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
+ * and `dimension` is 0; `bm25` is that of the first index.
+ */
+export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
+  const infos = members.map(({ retriever }) => retriever.info);
+  const first = infos[0]!;
+  const oneEncoder = infos.every((info) => encoderKey(info) !== null && encoderKey(info) === encoderKey(first));
+  const sum = (value: (info: RetrieverInfo) => number): number => infos.reduce((total, info) => total + value(info), 0);
+  return {
+    index,
+    rows: sum(({ rows }) => rows),
+    deletedRows: sum(({ deletedRows }) => deletedRows),
+    modes: first.modes.filter((mode) => infos.every(({ modes }) => modes.includes(mode))),
+    bm25: infos.every(({ bm25 }) => bm25 !== null) ? first.bm25 : null,
+    dimension: oneEncoder ? first.dimension : 0,
+    metric: oneEncoder && infos.every(({ metric }) => metric === first.metric) ? first.metric : null,
+    generation: generationOf(infos),
+    model: oneEncoder ? first.model : null,
+    reranker: infos.every(({ reranker }) => reranker?.name === first.reranker?.name) ? first.reranker : null,
+    memory: {
+      residentBytes: sum(({ memory }) => memory.residentBytes),
+      touchedBytes: sum(({ memory }) => memory.touchedBytes),
+      mappedBytes: sum(({ memory }) => memory.mappedBytes),
+      lexicalBytes: sum(({ memory }) => memory.lexicalBytes),
+    },
+    members: infos.map(({ index: name, generation }) => ({ index: name, generation })),
+  };
+}
+
+/** Indexes with equal keys embed a query alike. Null for an index without vectors. */
+export function encoderKey({ model }: RetrieverInfo): string | null {
+  if (model === null) return null;
+  const { sha256, architecture, dimension, pooling, normalize, precision, prefixes, maxTokens } = model;
+  const { queryTemplate = DEFAULT_QUERY_TEMPLATE } = model;
+  return JSON.stringify([
+    [sha256, architecture, dimension, pooling, normalize, precision],
+    [prefixes.query, maxTokens.query, queryTemplate],
+  ]);
+}
+
+/**
+ * Whether the scores of a search may be compared across the indexes: those of one reranker, or of vectors of one encoder and metric.
+ * BM25's may not, because a term's weight depends on the other passages of its index.
+ */
+export function hasComparableScores(info: RetrieverInfo, mode: SearchMode, reranks: boolean): boolean {
+  return reranks ? info.reranker !== null : mode === 'dense' && info.metric !== null;
+}
+
+function generationOf(infos: readonly RetrieverInfo[]): string {
+  const text = infos.map(({ index, generation }) => `${index} ${generation}\n`).join('');
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+}

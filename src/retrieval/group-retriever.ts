@@ -1,0 +1,231 @@
+import { cancelled } from '../abort.ts';
+import { asTrawlError, TrawlError } from '../errors.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
+import { withVector } from './embedded-query.ts';
+import { encoderKey, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
+import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
+import type {
+  EmbedCall,
+  EmbedResult,
+  ExplainCall,
+  ExplainedTerm,
+  ExplainResult,
+  FindCall,
+  FindResult,
+  FoundPassage,
+  QueryOutcome,
+  RerankCall,
+  RerankResult,
+  RetrieveCall,
+  RetrieveResult,
+  Retriever,
+  RetrieverInfo,
+  RetrieverStatistics,
+  TreeResult,
+} from './retriever.ts';
+import { sumOf } from './statistics-sum.ts';
+import { addTimings, longestTimings, NO_TIMINGS, type StageTimings } from './timings.ts';
+
+/**
+ * Searches several indexes as one, whose rows are those of the indexes one after the other. Each index is searched for k hits, and the
+ * lists are merged (`mergeOutcomes`); a hit names its index in `source`. Indexes with the same encoder embed a query once.
+ *
+ * If an index fails, the call rejects, unless it has `allowPartial`: then the answers of the other indexes name it in
+ * `failedIndexes`. The retrievers belong to the caller, who closes them.
+ */
+export class GroupRetriever implements Retriever {
+  readonly info: RetrieverInfo;
+  readonly #members: readonly GroupMember[];
+
+  /** @param retrievers at least one, in the order that decides among equal scores. */
+  constructor(name: string, retrievers: readonly Retriever[]) {
+    this.#members = membersOf(retrievers);
+    this.info = groupInfo(name, this.#members);
+  }
+
+  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+    const mode = call.mode ?? this.info.modes[0];
+    if (mode === undefined) throw this.#noCommonMode();
+    const { allowPartial = false, rerank, signal } = call;
+    const abortOthers = new AbortController();
+    const signals = [abortOthers.signal, ...(signal === undefined ? [] : [signal])];
+    const each = { ...call, mode, signal: AbortSignal.any(signals) };
+    const results = await this.#searchEach(each, (member, error) => {
+      if (signal?.aborted === true) throw error.code === 'CANCELLED' ? error : cancelled();
+      if (allowPartial) return;
+      abortOthers.abort();
+      throw errorOfIndex({ index: member.name, error });
+    });
+    const [failed] = results.filter((result) => result instanceof TrawlError);
+    if (failed !== undefined && results.every((result) => result instanceof TrawlError)) {
+      throw errorOfIndex({ index: this.#members[results.indexOf(failed)]!.name, error: failed });
+    }
+    const byScore = hasComparableScores(this.info, mode, rerank !== undefined);
+    const outcomes = call.queries.map((_, q): QueryOutcome => {
+      const ofQuery = results.map(
+        (result): QueryOutcome => (result instanceof TrawlError ? { ok: false, error: result } : result.outcomes[q]!),
+      );
+      const merged = mergeOutcomes(this.#members, ofQuery, { k: call.k, byScore, allowPartial });
+      // The vector of one index must not be searched in one with another encoder.
+      return merged.ok && mode !== 'bm25' && this.info.model === null ? { ...merged, vector: null } : merged;
+    });
+    return { outcomes, timings: timingsOf(results) };
+  }
+
+  /**
+   * The result or the error of each index. The first index of each encoder gets the queries, the others the vectors that it returns.
+   * `onFailure` throws to fail the call.
+   */
+  async #searchEach(
+    call: RetrieveCall,
+    onFailure: (member: GroupMember, error: TrawlError) => void,
+  ): Promise<readonly (RetrieveResult | TrawlError)[]> {
+    const results = new Array<RetrieveResult | TrawlError>(this.#members.length);
+    const search = async (place: number, queries: RetrieveCall['queries']): Promise<void> => {
+      const member = this.#members[place]!;
+      try {
+        results[place] = await member.retriever.retrieve({ ...call, queries });
+      } catch (error) {
+        results[place] = asTrawlError(error);
+        onFailure(member, results[place]);
+      }
+    };
+    const searches = this.#byEncoder(call).map(async ([first, ...others]) => {
+      await search(first!, call.queries);
+      const found = results[first!]!;
+      const queries =
+        others.length === 0 || found instanceof TrawlError
+          ? call.queries
+          : call.queries.map((query, q) => withVector(query, found.outcomes[q]!, call.truncate));
+      await Promise.all(others.map((place) => search(place, queries)));
+    });
+    await Promise.all(searches);
+    return results;
+  }
+
+  /** The places of the indexes, those with the same encoder together; BM25 needs no encoder, so each is alone. */
+  #byEncoder({ mode }: RetrieveCall): readonly (readonly number[])[] {
+    const groups = new Map<string, number[]>();
+    for (const [place, { retriever }] of this.#members.entries()) {
+      const key = mode === 'bm25' ? String(place) : (encoderKey(retriever.info) ?? String(place));
+      groups.set(key, [...(groups.get(key) ?? []), place]);
+    }
+    return [...groups.values()];
+  }
+
+  hasAnswers(call: RetrieveCall): boolean {
+    const mode = call.mode ?? this.info.modes[0];
+    return mode !== undefined && this.#members.every(({ retriever }) => retriever.hasAnswers({ ...call, mode }));
+  }
+
+  async explain({ queries, ...call }: ExplainCall): Promise<ExplainResult> {
+    const terms = queries.map(({ rows }) => new Array<readonly ExplainedTerm[]>(rows.length));
+    let timings = NO_TIMINGS;
+    for (const member of this.#members) {
+      const own = queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!)));
+      if (own.every((places) => places.length === 0)) continue;
+      const { explained, timings: spent } = await member.retriever.explain({
+        ...call,
+        queries: queries.map(({ query, rows }, q) => ({
+          query,
+          rows: own[q]!.map((at) => rows[at]! - member.firstRow),
+        })),
+      });
+      timings = addTimings(timings, spent);
+      for (const [q, places] of own.entries())
+        for (const [i, at] of places.entries()) terms[q]![at] = explained[q]![i]!;
+    }
+    return { explained: terms, timings };
+  }
+
+  async searchTree(): Promise<TreeResult> {
+    throw this.#onlyTexts();
+  }
+
+  async select(): Promise<RowBitmap> {
+    throw this.#onlyTexts();
+  }
+
+  async embed(call: EmbedCall): Promise<EmbedResult> {
+    if (this.info.model !== null) return this.#members[0]!.retriever.embed(call);
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `The indexes of ${this.info.index} have no common encoder. Name one of them: ${this.#names}.`,
+    );
+  }
+
+  async rerank(call: RerankCall): Promise<RerankResult> {
+    return this.#members[0]!.retriever.rerank(call);
+  }
+
+  async find(call: FindCall): Promise<FindResult> {
+    const results = await Promise.all(
+      this.#members.map(async (member) => {
+        try {
+          return await member.retriever.find({ ...call, keys: call.keys.map((key) => keyIn(member, key, call)) });
+        } catch (error) {
+          throw errorOfIndex({ index: member.name, error: asTrawlError(error) });
+        }
+      }),
+    );
+    const found = call.keys.map((_, k) =>
+      results
+        .flatMap(({ found: lists }, i) => lists[k]!.map((passage) => ofGroup(this.#members[i]!, passage)))
+        .slice(0, call.limit),
+    );
+    return { found, timings: timingsOf(results) };
+  }
+
+  statistics(): RetrieverStatistics {
+    return this.#members.map(({ retriever }) => retriever.statistics()).reduce(sumOf);
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#members.map(({ retriever }) => retriever.failure).find((failure) => failure !== undefined);
+  }
+
+  /** Closes nothing: the indexes have leases of their own. */
+  async close(): Promise<void> {}
+
+  get #names(): string {
+    return this.#members.map(({ name }) => name).join(', ');
+  }
+
+  #onlyTexts(): TrawlError {
+    return new TrawlError(
+      'NOT_SUPPORTED',
+      `${this.info.index} is a group of indexes, which is searched by texts only. Name one of its indexes: ${this.#names}.`,
+    );
+  }
+
+  #noCommonMode(): TrawlError {
+    const each = this.#members.map(({ name, retriever }) => `${name} has ${retriever.info.modes.join(' and ')}`);
+    return new TrawlError(
+      'NOT_SUPPORTED',
+      `The indexes of ${this.info.index} have no common mode: ${each.join(', ')}. Search them one by one.`,
+    );
+  }
+}
+
+function holds({ firstRow, retriever }: GroupMember, row: number): boolean {
+  return row >= firstRow && row < firstRow + retriever.info.rows;
+}
+
+/** The key of a look-up in an index; a row of another index becomes one that the index does not have. */
+function keyIn(member: GroupMember, key: string, { by }: FindCall): string {
+  if (by !== 'row') return key;
+  const row = /^\d{1,15}$/.test(key) ? Number(key) : -1;
+  return holds(member, row) ? String(row - member.firstRow) : 'no row';
+}
+
+function ofGroup({ name, firstRow }: GroupMember, passage: FoundPassage): FoundPassage {
+  return { ...passage, row: firstRow + passage.row, source: { index: name, row: passage.row } };
+}
+
+/** The indexes are searched at the same time, so each stage takes as long as in the slowest of them. */
+function timingsOf(results: readonly ({ readonly timings: StageTimings } | TrawlError)[]): StageTimings {
+  return results.reduce(
+    (longest, result) => (result instanceof TrawlError ? longest : longestTimings(longest, result.timings)),
+    NO_TIMINGS,
+  );
+}
