@@ -5,12 +5,12 @@ import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { hitFields } from '../hit-fields.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { modesOption, RANKING_OPTIONS, type Ranking, rankingOf } from '../ranking-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -47,6 +47,7 @@ export const evalCommand = defineCommand({
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode bm25 --k1 1.2 --b 0.75',
+    'trawl eval indexes/wiki18 --queries questions.jsonl --mode hybrid --hybrid-weights dense=0.4,bm25=0.6',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -71,7 +72,7 @@ export const evalCommand = defineCommand({
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
-        ranking: rankingOf(options, retriever.info),
+        ranking: rankingOf(options, retriever.info, Math.max(...cutoffs)),
         forRun,
         signal,
       });
@@ -114,7 +115,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'>;
+    ranking: Ranking;
     forRun: boolean;
     signal: AbortSignal;
   },

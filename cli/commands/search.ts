@@ -1,6 +1,7 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { HybridPlace } from '../../src/retrieval/hybrid-fusion.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
@@ -45,9 +46,9 @@ export const searchCommand = defineCommand({
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
-    '--mode bm25 it ranks by words instead.\n\n' +
+    '--mode bm25 it ranks by words instead, with --mode hybrid by both.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}]; with --queries {"out", "queries", "k"}.',
+    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null; with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}]; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -97,14 +98,15 @@ type Context = CommandContext<typeof options>;
 
 async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
   const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
-  const ranking = rankingOf(options, retriever.info);
+  const ranking = rankingOf(options, retriever.info, options.k);
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   if (options.json) {
-    const results = hits.map(({ row, score, document }, i) => {
+    const results = hits.map(({ row, score, document, places }, i) => {
+      const lists = places === undefined ? '' : `,${JSON.stringify(places).slice(1, -1)}`;
       const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
-      return `{"row":${row},"score":${JSON.stringify(score)}${terms},"document":${document}}`;
+      return `{"row":${row},"score":${JSON.stringify(score)}${lists}${terms},"document":${document}}`;
     });
     out(
       `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
@@ -115,7 +117,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   for (const [i, hit] of hits.entries()) {
     const { id, title, text } = hitFields(hit.document, hit.row);
     const passage = text.trim().replaceAll(/\s+/g, ' ');
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})`);
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${placesText(hit)})`);
     // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
     if (explained !== undefined) out(termTable(explained[i]!));
@@ -125,6 +127,13 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const embedding = ranking.mode === 'bm25' ? '' : `embed ${formatDuration(embed)}, `;
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
+}
+
+/** Where the lists of a hybrid search have the passage. */
+function placesText({ places }: Hit): string {
+  if (places === undefined) return '';
+  const rank = (place: HybridPlace | null): string => (place === null ? '–' : String(place.rank));
+  return `; dense ${rank(places.dense)}, bm25 ${rank(places.bm25)}`;
 }
 
 async function explainHits(
@@ -178,7 +187,7 @@ async function* hitLines(
   options: Context['options'],
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
-  const ranking = rankingOf(options, retriever.info);
+  const ranking = rankingOf(options, retriever.info, options.k);
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({

@@ -2,6 +2,7 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
@@ -17,6 +18,8 @@ export interface ServerConfig {
   readonly mode: SearchMode | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
+  /** How hybrid search fuses its lists, unless the request sets it. Settings that are absent have their defaults. */
+  readonly hybrid: HybridOptions;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
   readonly maxBodyBytes: number;
   /** Largest number of queries in one request. */
@@ -97,6 +100,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   truncate: 'tail',
   mode: null,
   bm25Order: 'row',
+  hybrid: Object.freeze({}),
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxQueryChars: 1_000_000,
@@ -127,6 +131,7 @@ const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
   'bm25Order',
+  'hybrid',
   'logger',
   'dialects',
   'mcp',
@@ -185,6 +190,8 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
       `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
     );
   }
+  const fault = hybridFault(config.hybrid);
+  if (fault !== undefined) throw new TrawlError('CONFIG_INVALID', fault);
   // A body is decoded into one string before it is parsed.
   if (config.maxBodyBytes > constants.MAX_STRING_LENGTH) {
     throw new TrawlError(

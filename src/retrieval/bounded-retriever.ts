@@ -1,6 +1,7 @@
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
+import { hybridBytes } from './hybrid-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -48,7 +49,7 @@ export class BoundedRetriever implements Retriever {
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries } = call;
     const hits = queries.length * Math.min(call.k, this.info.rows);
-    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
+    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes + hybridBytes(call);
     // Queries with vectors continue an accepted request.
     const isNew = !queries.every(isEmbedded);
     if (isNew && this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();

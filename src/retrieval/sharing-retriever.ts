@@ -4,6 +4,7 @@ import type { TrawlError } from '../errors.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
+import { hybridKey } from './hybrid-settings.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -238,9 +239,10 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { mode, bm25, bm25Order = 'row', truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  { mode, bm25, bm25Order = 'row', hybrid, truncate: truncateOfCall = 'tail' }: RetrieveCall,
 ): string {
-  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
+  const lists = hybrid === undefined ? '' : hybridKey(hybrid);
+  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order} ${lists}`;
   const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
   // Both truncate sides shorten a plain text at its end.

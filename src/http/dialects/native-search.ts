@@ -1,5 +1,6 @@
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import { addTimings } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { wordsOf } from '../excerpt.ts';
 import {
   explainHits,
@@ -10,11 +11,11 @@ import {
 } from '../native-search/explain.ts';
 import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
 import { hitJson } from '../native-search/hit.ts';
+import { refuseTooDeep } from '../native-search/hybrid-field.ts';
 import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
 import { searchCall } from '../native-search/search-call.ts';
 import { maxDepth, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { defineDialect } from './dialect.ts';
 import { refuseTooLargeK } from './search-plan.ts';
 
@@ -45,6 +46,7 @@ export const nativeSearch = defineDialect({
     const selection = selectionOf(request, limits);
     const { k } = selection;
     refuseTooLargeK(k, 'k', queries.length, limits);
+    refuseTooDeep(request.hybrid, limits);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     return {
       queries: queries.length,
@@ -52,17 +54,17 @@ export const nativeSearch = defineDialect({
       index: request.index,
       async run(retriever, signal) {
         const slice = new TimeSlice(signal);
-        const call = searchCall(request, limits, retriever.info);
+        const wanted = wantedHits(selection, request);
+        const maxK = maxDepth(queries.length, k, limits);
+        const firstK = Math.min(wanted + selection.excluded.size, maxK);
+        const call = searchCall(request, limits, retriever.info, firstK);
         const { mode, bm25 } = call;
         if (request.explain && mode !== 'bm25') throw explainNeedsBm25(mode);
-        const wanted = wantedHits(selection, request);
         const separate = request.fuse === 'none';
-        const maxK = maxDepth(queries.length, k, limits);
-        const depth = Math.min(wanted + selection.excluded.size, maxK);
         let lists: readonly Selected[] = [];
         const { outcomes, timings: searchTimings } = await retrieveDeepening(
           retriever,
-          { ...call, k: depth, signal },
+          { ...call, k: firstK, signal },
           {
             maxK,
             // A list is short when exclusion and deduplication left too few hits.

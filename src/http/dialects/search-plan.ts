@@ -3,6 +3,7 @@ import { TrawlError } from '../../errors.ts';
 import type { Hit, QueryOutcome, RetrieveResult } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
+import { rankingFor } from '../ranking.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
 
 export interface SearchPart {
@@ -26,8 +27,7 @@ export function searchPlan(
     queries,
     k,
     ...(truncate === undefined ? {} : { truncate }),
-    ...(limits.mode === null ? {} : { mode: limits.mode }),
-    ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
+    ...rankingFor(limits, k),
   };
   return {
     queries: queries.length,

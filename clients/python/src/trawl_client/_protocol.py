@@ -22,11 +22,13 @@ from ._types import (
     FusedHit,
     Fusion,
     Hit,
+    HybridSettings,
     IndexInfo,
     InputType,
     ModelInfo,
     Passage,
     PassageId,
+    Place,
     Query,
     QueryResult,
     Readiness,
@@ -60,6 +62,7 @@ def search_body(
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
+    hybrid: HybridSettings | None,
     explain: bool,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
@@ -78,6 +81,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "hybrid": None if hybrid is None else dict(hybrid),
     }
     body.update({name: value for name, value in optional.items() if value is not None})
     excluded = [_exact_id(passage) for passage in exclude]
@@ -129,7 +133,7 @@ def _result(result: Json) -> QueryResult:
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
-        certificate=Certificate(certificate["exact"], certificate["rescored"]),
+        certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
     )
 
 
@@ -143,6 +147,8 @@ def _hit(hit: Json) -> Hit:
         hit.get("title"),
         hit.get("document"),
         _terms(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
     )
 
 
@@ -156,6 +162,10 @@ def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
     )
 
 
+def _place(place: Json | None) -> Place | None:
+    return None if place is None else Place(place["rank"], place["score"])
+
+
 def _fused_hit(hit: Json) -> FusedHit:
     return FusedHit(
         hit["row"],
@@ -166,6 +176,8 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("title"),
         hit.get("document"),
         _terms(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )
