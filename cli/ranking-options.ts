@@ -13,6 +13,7 @@ import {
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers } from './named-numbers.ts';
 import { numberFrom } from './number-from.ts';
+import { type RerankOptions, rerankCall } from './rerank-options.ts';
 
 /** How passages are ranked. */
 export const MODE_OPTION = {
@@ -88,20 +89,24 @@ function fieldRanking(options: Values): FieldRanking {
   };
 }
 
-/** Returns the mode with its settings, for searches with `k` hits. @throws TrawlError USAGE. */
-export function rankingOf(options: Values, { bm25 }: RetrieverInfo, k: number): Ranking {
+/** Returns the mode with its settings, and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
+export function rankingOf(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k: number): Ranking {
   const { mode } = options;
-  if (mode === undefined || mode === 'dense') return mode === undefined ? {} : { mode };
+  const rerank = rerankCall(options);
+  if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };
   const bm25Order = options['bm25-order'];
   return {
     mode,
     bm25: bm25Of(options, bm25!),
     ...(bm25Order === undefined ? {} : { bm25Order }),
-    ...(mode === 'hybrid' ? { hybrid: hybridSettings(hybridOptions(options), k) } : {}),
+    ...(mode === 'hybrid'
+      ? { hybrid: hybridSettings(hybridOptions(options), Math.max(k, rerank.rerank?.depth ?? 0)) }
+      : {}),
+    ...rerank,
   };
 }
 
-export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'hybrid'>;
+export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
 
 function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking {
   const { k1, b, 'bm25-profile': profile } = options;

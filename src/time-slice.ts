@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { cancelled } from './abort.ts';
+import { throwIfCancelled } from './abort.ts';
 
 /** How long one piece of work may occupy the event loop before it yields, in milliseconds. */
 const SLICE_MS = 2;
@@ -24,7 +24,7 @@ export class TimeSlice {
    */
   async yield(): Promise<void> {
     await nextIteration();
-    if (this.#signal?.aborted === true) throw cancelled();
+    throwIfCancelled(this.#signal);
     this.#start = performance.now();
   }
 }

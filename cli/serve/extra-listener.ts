@@ -12,7 +12,10 @@ export interface ExtraListener extends ListenAddress {
   /** Options that differ from those of the main address. */
   readonly settings: Partial<
     Pick<ServerConfig, 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid'>
-  >;
+  > & {
+    /** Depth of reranking; 0: only requests that ask for it are reranked. */
+    readonly rerankDepth?: number;
+  };
 }
 
 const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})(?:=([a-z0-9-]+))?((?::[a-z\d-]+=[a-z\d]{1,9})*)$/;
@@ -37,11 +40,12 @@ const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settin
     const fusion = HYBRID_FUSIONS.find((known) => known === value);
     return fusion === undefined ? undefined : { hybrid: { fusion } };
   },
+  'rerank-depth': (value) => (/^\d+$/.test(value) ? { rerankDepth: Number(value) } : undefined),
 };
 
 /**
- * Parses `[HOST:]PORT[=DIALECT][:shed-after-ms=N][:deadline-ms=N][:truncate=SIDE][:mode=MODE][:bm25-order=ORDER]
- * [:hybrid-fusion=FUSION]`; `host` is the default host. The name of the dialect is checked when the server is created.
+ * Parses `[HOST:]PORT[=DIALECT]` and the settings after it, each as `:NAME=VALUE`; `host` is the default host. The name of the
+ * dialect is checked when the server is created.
  *
  * @throws TrawlError USAGE.
  */
@@ -51,7 +55,7 @@ export function parseExtraListener(text: string, host: string): ExtraListener {
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
     throw new TrawlError(
       'USAGE',
-      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')} or :hybrid-fusion=${HYBRID_FUSIONS.join('|')}.`,
+      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')} or :rerank-depth=N.`,
     );
   }
   return { host: bracketed ?? plain ?? host, port: Number(port), dialect, settings };

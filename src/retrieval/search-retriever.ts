@@ -27,6 +27,7 @@ import type {
   Hit,
   LexicalLoad,
   QueryOutcome,
+  RerankResult,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,
@@ -77,6 +78,11 @@ export class SearchRetriever implements Retriever {
     return this.#calls.run(() => this.#embed(call));
   }
 
+  /** Reranking is the work of `RerankingRetriever`. */
+  async rerank(): Promise<RerankResult> {
+    throw rerankerMissing();
+  }
+
   find(call: FindCall): Promise<FindResult> {
     return this.#calls.run(() => this.#find(call));
   }
@@ -109,6 +115,7 @@ export class SearchRetriever implements Retriever {
     // The engines allocate memory for k hits per query.
     const k = Math.min(call.k, Math.max(1, this.info.rows));
     throwIfCancelled(signal);
+    if (call.rerank !== undefined) throw rerankerMissing();
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
@@ -351,6 +358,14 @@ function parametersOf({ bm25 }: RetrieverInfo): { k1: number; b: number } | unde
 
 function sum(values: Float64Array): number {
   return values.reduce((total, value) => total + value, 0);
+}
+
+/** The error for reranking without a reranker. */
+function rerankerMissing(): TrawlError {
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    'There is no reranker, so hits cannot be reranked. Start with --rerank MODEL, or leave out reranking.',
+  );
 }
 
 function denseOutcomes(

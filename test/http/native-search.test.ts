@@ -59,7 +59,7 @@ test('the reply has the embedded text, the certificate and the timings', async (
   );
   assert.deepEqual(answer.results[0]!.certificate, { exact: true, rescored: 4 });
   assert.equal(answer.results[0]!.embedded?.cut, 'nothing');
-  assert.deepEqual(answer.timings, { queueMs: 2, embedMs: 1.25, searchMs: 0.5, fetchMs: 0.25 });
+  assert.deepEqual(answer.timings, { queueMs: 2, embedMs: 1.25, searchMs: 0.5, fetchMs: 0.25, rerankMs: 0 });
   assert.equal(retriever.calls[0]?.k, 4);
   assert.equal(retriever.calls[0]?.truncate, 'tail');
   const [hit] = answer.results[0]!.hits!;

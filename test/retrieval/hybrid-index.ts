@@ -63,6 +63,7 @@ export async function openHybrid(t: TestContext, folder: string, options: OpenOp
     generation: manifest.generation,
     model: manifest.model,
     modes: ['dense', 'bm25', 'hybrid'] as const,
+    reranker: null,
     bm25: manifest.bm25!.made,
     memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
   };

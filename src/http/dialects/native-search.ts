@@ -14,6 +14,7 @@ import { hitJson } from '../native-search/hit.ts';
 import { refuseTooDeep } from '../native-search/hybrid-field.ts';
 import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
+import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
 import { searchCall } from '../native-search/search-call.ts';
 import { maxDepth, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
 import { defineDialect } from './dialect.ts';
@@ -47,6 +48,7 @@ export const nativeSearch = defineDialect({
     const { k } = selection;
     refuseTooLargeK(k, 'k', queries.length, limits);
     refuseTooDeep(request.hybrid, limits);
+    refuseTooDeepReranking(request.rerank, queries.length, limits);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     return {
       queries: queries.length,
@@ -56,8 +58,10 @@ export const nativeSearch = defineDialect({
         const slice = new TimeSlice(signal);
         const wanted = wantedHits(selection, request);
         const maxK = maxDepth(queries.length, k, limits);
-        const firstK = Math.min(wanted + selection.excluded.size, maxK);
-        const call = searchCall(request, limits, retriever.info, firstK);
+        const considered = Math.min(wanted + selection.excluded.size, maxK);
+        const call = searchCall(request, limits, retriever.info, considered);
+        // All hits that are reranked are asked for: leaving some out then rarely needs another search.
+        const firstK = Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
         const { mode, bm25 } = call;
         if (request.explain && mode !== 'bm25') throw explainNeedsBm25(mode);
         const separate = request.fuse === 'none';

@@ -13,6 +13,15 @@ export const HitFields = {
   title: Type.Optional(Type.String()),
   score: Score,
   ...HybridHitFields,
+  firstStage: Type.Optional(
+    Type.Object(
+      { rank: Type.Integer({ description: 'From 1.' }), score: Score },
+      {
+        description:
+          "With reranking: rank and score of the hit in the search; score is then the reranker's. Absent without reranking.",
+      },
+    ),
+  ),
   terms: Type.Optional(
     Type.Array(HitTerm, {
       description:
@@ -47,6 +56,8 @@ export function hitJson(
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
   const places = hit.places === undefined ? '' : `,${JSON.stringify(hit.places).slice(1, -1)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${places}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
+  const score = `"score":${JSON.stringify(hit.score)}${first}${places}${parts}`;
+  const rest = `,${score},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }

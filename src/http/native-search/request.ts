@@ -5,6 +5,7 @@ import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
 import { HybridField } from './hybrid-field.ts';
+import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
 export const SearchRequest = Type.Object(
@@ -27,7 +28,11 @@ export const SearchRequest = Type.Object(
     ),
     bm25: nullable(Bm25Field, 'Parameters of bm25, also in hybrid. Absent: the parameters of the index.'),
     hybrid: nullable(HybridField, 'How hybrid fuses the two lists. Absent: the settings of the server.'),
-    minScore: nullable(Type.Number(), 'Leaves out hits with a lower score; with hybrid, a lower fused score.'),
+    rerank: RerankField,
+    minScore: nullable(
+      Type.Number(),
+      'Leaves out hits with a lower score: with hybrid the fused score, with reranking that of the reranker.',
+    ),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],
       description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
@@ -39,7 +44,7 @@ export const SearchRequest = Type.Object(
     }),
     deduplicate: nullable(
       Type.Enum([...DEDUPLICATIONS]),
-      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage) or title (passages with the same title). Absent: none if fuse is none, else passage.',
+      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage), title (passages with the same title) or document (passages of the same document: the best passage of each is kept). Absent: none if fuse is none, else passage.',
     ),
     candidates: nullable(
       Type.Integer({ minimum: 1 }),

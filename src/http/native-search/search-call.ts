@@ -4,6 +4,7 @@ import type { RequestLimits } from '../dialects/dialect.ts';
 import { rankingFor } from '../ranking.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import type { SearchRequest } from './request.ts';
+import { rerankOf } from './rerank-field.ts';
 
 /** The search that a request asks for, except for the number of hits. */
 export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
@@ -15,7 +16,11 @@ export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
 export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo, k: number): SearchCall {
   const mode = request.mode ?? limits.mode ?? info.modes[0]!;
   const bm25 = mode === 'dense' ? undefined : bm25Ranking(request.bm25, info);
-  const config = { ...limits, bm25Order: request.bm25?.order ?? limits.bm25Order };
+  const config = {
+    ...limits,
+    bm25Order: request.bm25?.order ?? limits.bm25Order,
+    rerank: rerankOf(request.rerank, limits).rerank ?? null,
+  };
   return {
     queries: request.queries.map((query) =>
       typeof query === 'string' ? query : { question: query.question ?? '', query: query.query },

@@ -26,6 +26,7 @@ from ._types import (
     Passage,
     PassageId,
     Readiness,
+    RerankParameters,
     SearchMode,
     SearchResponse,
     TruncateSide,
@@ -77,6 +78,7 @@ class AsyncTrawlClient:
         bm25: Bm25Parameters | None = None,
         hybrid: HybridSettings | None = None,
         explain: bool = False,
+        rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
 
@@ -85,8 +87,9 @@ class AsyncTrawlClient:
         the query's words. ``mode`` ranks by vectors (``"dense"``), by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``) or by both (``"hybrid"``, with ``hybrid`` for
         ``fusion``, ``rrfK``, ``denseWeight``, ``bm25Weight`` or ``depth``). ``explain`` adds the terms of each score,
-        with mode ``"bm25"`` only. A query that fails does not fail the others: its result has the error.
-        docs/http-api.md of the server describes every field.
+        with mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
+        ``allowFailure``; False switches off the server's. A query that fails does not fail the others: its result has
+        the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
             queries,
@@ -104,6 +107,7 @@ class AsyncTrawlClient:
             bm25=bm25,
             hybrid=hybrid,
             explain=explain,
+            rerank=rerank,
         )
         return await self._result(Call("/v1/search", _protocol.search_response, body))
 
