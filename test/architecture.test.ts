@@ -98,7 +98,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/lexical-index/',
     'src/passages/',
     'src/rerank/',
-    'src/time-slice.ts',
   ],
   'src/http/': [
     'src/errors.ts',
@@ -110,7 +109,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/deepening.ts',
     'src/retrieval/hybrid-settings.ts',
     'src/retrieval/statistics-sum.ts',
-    'src/time-slice.ts',
     'src/lexical-index/bm25.ts',
     'src/embedding/text-encoder.ts',
     'src/passages/contents.ts',
