@@ -3,6 +3,7 @@ import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import { type FoundPassage, type RecordedSearch, type Retriever, SEARCH_MODES } from '../../retrieval/retriever.ts';
+import { inputWith } from '../dialects/questions.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
@@ -77,6 +78,9 @@ export const TOOLS: readonly Tool[] = [
       {
         query: Type.String({ description: 'What to search for.' }),
         question: Type.Optional(Type.String({ description: 'The question that this query helps to answer, if any.' })),
+        history: Type.Optional(
+          Type.Array(Type.String(), { description: 'The earlier queries for this question, oldest first.' }),
+        ),
         k: Type.Optional(
           Type.Integer({
             minimum: 1,
@@ -95,8 +99,12 @@ export const TOOLS: readonly Tool[] = [
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
-    async run(retriever, { query, question, k = DEFAULT_HITS, mode }, { signal, truncate, ranking, onSearch }) {
-      const input = question === undefined ? query : { question, query };
+    async run(
+      retriever,
+      { query, question, history, k = DEFAULT_HITS, mode },
+      { signal, truncate, ranking, onSearch },
+    ) {
+      const input = inputWith(query, question, history);
       const call = { queries: [input], k, truncate, ...rankingFor(ranking, k, { mode }) };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
