@@ -125,11 +125,24 @@ class TestClient(unittest.TestCase):
         )
         lists = [
             self.client.retrieve(
-                ["its designer"], topk=2, histories=[query.history], questions=[QUESTION], template="question-history-query"
+                ["its designer"],
+                topk=2,
+                histories=[query.history],
+                questions=[QUESTION],
+                template="question-history-query",
             ),
             self.client.retrieve([f"{QUESTION} [SEP] {history}"], topk=2),
         ]
         self.assertEqual(lists[0], lists[1])
+
+    def test_a_list_of_indexes_gives_hits_that_name_their_index(self) -> None:
+        alone = self.client.search([BRIDGE], k=3).results[0]
+        (result,) = self.client.search([BRIDGE], k=3, index=["sample"], allow_partial=True)
+        self.assertEqual(
+            [(hit.row, hit.index, hit.index_score) for hit in result.hits],
+            [(hit.row, "sample", hit.score) for hit in alone.hits],
+        )
+        self.assertEqual(result.failed_indexes, {})
 
     def test_min_score_leaves_out_hits_below_it(self) -> None:
         hits = self.client.search([BRIDGE], k=5).results[0].hits

@@ -4,6 +4,7 @@ import { Contents, Document, Score } from '../dialects/common-fields.ts';
 import { excerpt } from '../excerpt.ts';
 import { HitTerm } from './explain.ts';
 import type { Candidate } from './fusion.ts';
+import { HybridHitFields } from './hybrid-field.ts';
 
 /** The fields of a hit in a reply. */
 export const HitFields = {
@@ -20,6 +21,7 @@ export const HitFields = {
         "With several indexes: the passage's score in its index. score differs from it where the lists were fused by rank.",
     }),
   ),
+  ...HybridHitFields,
   firstStage: Type.Optional(
     Type.Object(
       { rank: Type.Integer({ description: 'From 1.' }), score: Score },
@@ -61,10 +63,12 @@ export function hitJson(
       : excerpt(fields.contents, words, maxChars);
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
+  const places = hit.places === undefined ? '' : `,${JSON.stringify(hit.places).slice(1, -1)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
   const own = hit.source === undefined ? '' : `,"indexScore":${JSON.stringify(hit.source.score)}`;
   const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${own}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const score = `"score":${JSON.stringify(hit.score)}${own}${first}${places}${parts}`;
+  const rest = `,${score},"text":${JSON.stringify(text)},"whole":${whole}`;
   const { source } = hit;
   const place =
     source === undefined ? `"row":${hit.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;

@@ -23,11 +23,13 @@ from ._types import (
     FusedHit,
     Fusion,
     Hit,
+    HybridSettings,
     IndexInfo,
     InputType,
     ModelInfo,
     Passage,
     PassageId,
+    Place,
     Query,
     QueryResult,
     QueryTemplate,
@@ -66,6 +68,7 @@ def search_body(
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
+    hybrid: HybridSettings | None,
     explain: bool,
     rerank: bool | RerankParameters | None,
 ) -> Json:
@@ -86,6 +89,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "hybrid": None if hybrid is None else dict(hybrid),
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
@@ -128,9 +132,7 @@ def search_response(body: Json) -> SearchResponse:
         generation=body["index"]["generation"],
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
-        timings=Timings(
-            timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)
-        ),
+        timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)),
         mode=cast(SearchMode, body.get("mode", "dense")),
     )
 
@@ -146,11 +148,13 @@ def _result(result: Json) -> QueryResult:
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
-        certificate=Certificate(certificate["exact"], certificate["rescored"]),
-        reranked=None
-        if reranked is None
-        else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
+        certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
+        reranked=None if reranked is None else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
         rerank_error=None if failed is None else TrawlQueryError(failed["code"], failed["message"]),
+        failed_indexes={
+            failure["index"]: TrawlQueryError(failure["error"]["code"], failure["error"]["message"])
+            for failure in result.get("failedIndexes", ())
+        },
     )
 
 
@@ -165,6 +169,10 @@ def _hit(hit: Json) -> Hit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
+        hit.get("index"),
+        hit.get("indexScore"),
     )
 
 
@@ -183,6 +191,10 @@ def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
     )
 
 
+def _place(place: Json | None) -> Place | None:
+    return None if place is None else Place(place["rank"], place["score"])
+
+
 def _fused_hit(hit: Json) -> FusedHit:
     return FusedHit(
         hit["row"],
@@ -194,6 +206,10 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
+        hit.get("index"),
+        hit.get("indexScore"),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ._errors import TrawlQueryError
 
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
-SearchMode: TypeAlias = Literal["dense", "bm25"]
+SearchMode: TypeAlias = Literal["dense", "bm25", "hybrid"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
+HybridSettings: TypeAlias = Mapping[str, float | str]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
@@ -65,11 +66,21 @@ class FirstStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A passage's rank (from 1) and score in one of the two lists of a hybrid search."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text.
 
     ``terms``: the terms of its score, with ``explain``; else None. ``first_stage``: of a reranked passage, whose
-    ``score`` is the reranker's; else None.
+    ``score`` is the reranker's; else None. ``dense`` and ``bm25``: its places in the two lists of a hybrid search; None
+    where it is not among their first passages, and in other modes.
+    ``index`` and ``index_score``: in a search of several indexes, the passage's index and its score there; else None.
     """
 
     row: int
@@ -81,6 +92,10 @@ class Hit:
     document: dict[str, Any] | None = None
     terms: tuple[ExplainedTerm, ...] | None = None
     first_stage: FirstStage | None = None
+    dense: Place | None = None
+    bm25: Place | None = None
+    index: str | None = None
+    index_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +117,19 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row."""
+    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row.
+
+    ``depth``: in a hybrid search, the length of the two exact lists whose fusion has the hits; else None.
+    """
 
     exact: bool
     rescored: int | None
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """What the reranker ``model`` did: ``passages`` that it scored, of which ``truncated`` were over its token limit."""
+    """What the reranker ``model`` did: ``passages`` it scored, of which ``truncated`` were over its token limit."""
 
     model: str
     passages: int
@@ -122,7 +141,8 @@ class QueryResult:
     """The outcome of one query: ``error`` if it failed, else ``hits``, best first (empty in a fused search).
 
     ``reranked`` is None without reranking. With ``rerank_error`` the reranker failed, which the request or the server
-    allows, and the hits are in the order of the search.
+    allows, and the hits are in the order of the search. ``failed_indexes``: with ``allow_partial``, the errors of the
+    indexes whose passages are missing, by their names.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -131,6 +151,7 @@ class QueryResult:
     error: TrawlQueryError | None = None
     reranked: Reranked | None = None
     rerank_error: TrawlQueryError | None = None
+    failed_indexes: Mapping[str, TrawlQueryError] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
