@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, truncate, outcomes } = search;
+  const { queries, k, mode, truncate, filter, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -144,6 +144,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       k,
       ...(mode === undefined ? {} : { mode }),
       ...(truncate === undefined ? {} : { truncate }),
+      ...(filter === undefined ? {} : { filter }),
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;

@@ -7,6 +7,8 @@ import type {
   Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import type { Column } from '../filter/column.ts';
+import type { Filter } from '../filter/filter.ts';
 import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
 import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
@@ -96,6 +98,11 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
+  /**
+   * The rows that may be found, by the columns of the corpus. The search is exact among them. A column that the index does not have,
+   * or a value of another type, rejects the call with INVALID_REQUEST. Default: all rows.
+   */
+  readonly filter?: Filter;
   /** Has no effect on dense search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
   /** Default: `tail`. */
@@ -136,6 +143,7 @@ export interface RecordedSearch {
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
   readonly truncate?: TruncateSide;
+  readonly filter?: Filter;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
 }
@@ -187,6 +195,8 @@ export interface RetrieverInfo {
   readonly modes: readonly SearchMode[];
   /** Settings of its inverted indexes; null if it has none. */
   readonly bm25: Bm25Settings | null;
+  /** The columns that filters can name. */
+  readonly columns: readonly Column[];
   /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
   /** Null for an index without vectors, as is `model`. */

@@ -1,6 +1,7 @@
 import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
+import { type BoundFilter, bindFilter } from '../filter/bind-filter.ts';
 import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
@@ -47,14 +48,16 @@ export class SearchRetriever implements Retriever {
   readonly #dense: RetrieverParts['dense'];
   readonly #lexical: LexicalFields | undefined;
   readonly #passages: PassageStore;
+  readonly #filters: RetrieverParts['filters'];
   readonly #liveRows: RowBitmap | undefined;
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, filters, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
+    this.#filters = filters;
     this.#passages = passages;
     this.#liveRows = liveRows;
   }
@@ -99,7 +102,7 @@ export class SearchRetriever implements Retriever {
 
   async #close(): Promise<void> {
     const { encoder, index } = this.#dense ?? {};
-    await Promise.all([encoder, index, this.#lexical, this.#passages].map((part) => part?.close()));
+    await Promise.all([encoder, index, this.#lexical, this.#filters, this.#passages].map((part) => part?.close()));
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -109,17 +112,28 @@ export class SearchRetriever implements Retriever {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
-    return mode === 'bm25' ? this.#retrieveLexical({ ...call, k }, watch) : this.#retrieveDense({ ...call, k }, watch);
+    const bound = call.filter === undefined ? undefined : bindFilter(call.filter, this.info.columns, this.info.index);
+    const filter = await this.#rowsOf(bound, watch);
+    return mode === 'bm25'
+      ? this.#retrieveLexical({ ...call, k }, filter, watch)
+      : this.#retrieveDense({ ...call, k }, filter, watch);
   }
 
-  async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  /** The rows that pass a filter, deleted ones included; undefined without a filter. */
+  async #rowsOf(filter: BoundFilter | undefined, watch: Stopwatch): Promise<RowBitmap | undefined> {
+    if (filter === undefined) return undefined;
+    if (this.#filters === undefined) throw bug('a filter was bound to an index without columns');
+    return watch.time('search', () => this.#filters!.rows(filter));
+  }
+
+  async #retrieveLexical(call: RetrieveCall, filter: RowBitmap | undefined, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, bm25Order, signal } = call;
     const lexical = this.#requireLexical();
     const texts = call.queries.map(lexicalText);
     const ranking = this.#ranking(bm25);
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () =>
-        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
+        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, filter, signal }),
       );
     const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
@@ -172,7 +186,7 @@ export class SearchRetriever implements Retriever {
     };
   }
 
-  async #retrieveDense(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  async #retrieveDense(call: RetrieveCall, filter: RowBitmap | undefined, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, signal } = call;
     const { index } = this.#requireDense();
     const embedded = await this.#embedQueries(call, watch);
@@ -182,6 +196,7 @@ export class SearchRetriever implements Retriever {
         queries: usable.vectors,
         count: usable.count,
         k,
+        ...(filter === undefined ? {} : { filter }),
         ...(signal === undefined ? {} : { signal }),
       }),
     );

@@ -1,6 +1,7 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { questionAndQuery } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import { filterKey } from '../filter/filter.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
@@ -45,8 +46,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters and order are
- * equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters, order and
+ * filter are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -126,7 +127,8 @@ export class SharingRetriever implements Retriever {
   }
 
   hasAnswers(call: RetrieveCall): boolean {
-    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call), call.k) === true);
+    const ranking = rankingKey(call);
+    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call, ranking), call.k) === true);
   }
 
   explain(call: ExplainCall): Promise<ExplainResult> {
@@ -214,7 +216,8 @@ interface UnansweredQuery {
 }
 
 function each(call: RetrieveCall): UnansweredQuery[] {
-  return call.queries.map((query, place) => ({ key: keyOf(query, call), query, places: [place] }));
+  const ranking = rankingKey(call);
+  return call.queries.map((query, place) => ({ key: keyOf(query, call, ranking), query, places: [place] }));
 }
 
 function distinct(call: RetrieveCall): UnansweredQuery[] {
@@ -235,12 +238,14 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
   return queries.filter(isText).length;
 }
 
-/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
-function keyOf(
-  query: RetrieveQuery,
-  { mode, bm25, bm25Order = 'row', truncate: truncateOfCall = 'tail' }: RetrieveCall,
-): string {
-  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
+/** What decides the hits of a call besides its queries. */
+function rankingKey({ mode, bm25, bm25Order = 'row', filter }: RetrieveCall): string {
+  const parameters = bm25 === undefined ? '' : parametersKey(bm25);
+  return `${mode ?? ''} ${parameters} ${bm25Order} ${filter === undefined ? '' : filterKey(filter)}`;
+}
+
+/** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. `ranking`: the call's `rankingKey`. */
+function keyOf(query: RetrieveQuery, { truncate: truncateOfCall = 'tail' }: RetrieveCall, ranking: string): string {
   const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
   // Both truncate sides shorten a plain text at its end.
@@ -265,7 +270,7 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
 }
 
 /** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */
-function rankingKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
+function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
   const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
   return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
 }

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
+import { wellFormed } from '../../filter/well-formed.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
@@ -169,11 +170,6 @@ function named(
     title: title ?? handle,
     url: url ?? `trawl://${encodeURIComponent(info.index)}/${encodeURIComponent(wellFormed(handle))}`,
   };
-}
-
-/** Replaces lone surrogates, which a corpus may contain as JSON escapes and which encodeURIComponent does not accept. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 function bodyOf({ text, contents }: DocumentFields): string {
