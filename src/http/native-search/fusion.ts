@@ -1,6 +1,6 @@
-import { type DocumentFields, documentFields } from '../passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../retrieval/retriever.ts';
-import type { TimeSlice } from './time-slice.ts';
+import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
+import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import type { TimeSlice } from '../time-slice.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
 export type Fusion = (typeof FUSIONS)[number];
