@@ -9,6 +9,7 @@ import {
   SEARCH_MODES,
   type SearchMode,
 } from '../src/retrieval/retriever.ts';
+import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { numberFrom } from './number-from.ts';
 
 /** How passages are ranked. */
@@ -21,6 +22,7 @@ export const MODE_OPTION = {
 /** The options of search commands that set how passages are ranked. */
 export const RANKING_OPTIONS = {
   mode: MODE_OPTION,
+  filter: FILTER_OPTION,
   k1: {
     type: 'string',
     value: 'NUMBER',
@@ -93,8 +95,21 @@ function parseWeights(text: string): NonNullable<FieldRanking['weights']> {
   return weights;
 }
 
-/** Returns the mode, and the parameters and the order of BM25, for searches. @throws TrawlError USAGE. */
-export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'> {
+/**
+ * Returns the mode, the filter, and the parameters and the order of BM25, for searches.
+ *
+ * @throws TrawlError USAGE.
+ */
+export function rankingOf(
+  options: Values,
+  info: RetrieverInfo,
+): Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order'> {
+  const filter = filterOption(options.filter);
+  checkFilter(filter, info);
+  return { ...(filter === undefined ? {} : { filter }), ...modeRanking(options, info) };
+}
+
+function modeRanking(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'> {
   const { mode, k1, b } = options;
   if (mode !== 'bm25') return mode === undefined ? {} : { mode };
   const profile = options['bm25-profile'];

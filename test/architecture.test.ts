@@ -122,6 +122,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/timings.ts',
     'src/retrieval/deepening.ts',
     'src/retrieval/statistics-sum.ts',
+    'src/retrieval/narrowed-retriever.ts',
     'src/lexical-index/bm25.ts',
     'src/filter/',
     'src/embedding/text-encoder.ts',

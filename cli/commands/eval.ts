@@ -7,6 +7,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
@@ -54,6 +55,7 @@ export const evalCommand = defineCommand({
       throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
     }
     const cutoffs = parseCutoffs(options.cutoffs);
+    filterOption(options.filter);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
     const forRun = options.run !== undefined;
@@ -114,7 +116,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'>;
+    ranking: Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order'>;
     forRun: boolean;
     signal: AbortSignal;
   },

@@ -1,7 +1,9 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { checkFilter, filterOption } from '../filter-option.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
@@ -11,15 +13,17 @@ export const mcpCommand = defineCommand({
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question and k) and fetch (id). docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k and filter) and fetch (id). docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
-  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, ...RETRIEVER_OPTIONS },
+  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, filter: SERVE_OPTIONS.filter, ...RETRIEVER_OPTIONS },
   examples: ['trawl mcp indexes/sample'],
   async run({ options, positionals, signal, note }) {
     // A wrong path must end the command instead of failing each search.
-    openIndexDirectory(positionals[0]!);
+    const { columns, folder } = openIndexDirectory(positionals[0]!);
+    const filter = filterOption(options.filter);
+    checkFilter(filter, { columns, index: folder });
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
     const opening = openRetriever(positionals[0]!, {
@@ -32,7 +36,7 @@ export const mcpCommand = defineCommand({
     try {
       await serveStdio(
         {
-          retriever: () => opening,
+          retriever: async () => narrowedRetriever(await opening, filter ?? null),
           truncate: options.truncate,
           mode: options.mode ?? null,
           maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,

@@ -10,6 +10,7 @@ import type { OptionTable } from '../../src/options/option-spec.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { CommandContext } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { retrieverOptions } from '../retriever-options.ts';
 import { MIB } from './serve-options.ts';
 import type { ServeOptions, ServeSettings } from './serve-settings.ts';
@@ -70,7 +71,7 @@ function openerFor(
     maxWaitingBytes: options['max-waiting-mib'] * MIB,
     onWarning: note,
   };
-  return indexOpener(retrieving, { warm: options.warm, signal });
+  return indexOpener(retrieving, { warm: options.warm, filter: filterOption(options.filter), signal });
 }
 
 /** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation and mode. */
@@ -83,6 +84,7 @@ function listenersFor(
     topk: options.topk,
     truncate: options.truncate,
     mode: options.mode ?? null,
+    filter: filterOption(options.filter) ?? null,
     bm25Order: options['bm25-order'],
     maxK: options['max-k'],
     maxQueries: options['max-queries'],

@@ -64,7 +64,7 @@ export async function changeColumns(
   }
   for (const shard of complete) {
     const named = shard.manifest.columns ?? [];
-    const kept = columns.map((column) => named.find(({ name }) => name === column.name)!);
+    const kept = columns.map((column) => named.find(({ name, type }) => name === column.name && type === column.type)!);
     if (kept.length === named.length && kept.every((column, i) => column === named[i])) continue;
     const changed = withColumns(shard.manifest, kept);
     await writeJsonDurably(join(shard.folder, SHARD_MANIFEST_FILE), withChecksum(changed));
@@ -86,7 +86,7 @@ function nextColumns(manifest: IndexManifest, add: readonly Column[], drop: read
     if (known === undefined || known.type === type) continue;
     throw new TrawlError(
       'USAGE',
-      `--column is ${name}:${type}, but the index has the column as ${known.type}. Run trawl optimize with --drop-column ${name} first.`,
+      `--column is ${name}:${type}, but the index has the column as ${known.type}. Add --drop-column ${name} to make it again.`,
     );
   }
   return [...kept, ...add.filter(({ name }) => !hasName(kept, name))];

@@ -2,6 +2,7 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import type { Filter } from '../filter/filter.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
@@ -15,6 +16,8 @@ export interface ServerConfig {
   readonly truncate: TruncateSide;
   /** How passages are ranked, unless the request sets it. Null: the default of each index. */
   readonly mode: SearchMode | null;
+  /** The passages that searches may find, in addition to the filter of a request. Null: all. */
+  readonly filter: Filter | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
@@ -96,6 +99,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
   truncate: 'tail',
   mode: null,
+  filter: null,
   bm25Order: 'row',
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
@@ -126,6 +130,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
+  'filter',
   'bm25Order',
   'logger',
   'dialects',

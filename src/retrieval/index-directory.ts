@@ -91,7 +91,10 @@ function columnSources(manifest: IndexManifest, shards: readonly OpenedShard[]):
     name,
     type,
     paths: shards.map((shard) =>
-      within(shard.folder, shard.manifest.columns!.find((column) => column.name === name)!.path),
+      within(
+        shard.folder,
+        shard.manifest.columns!.find((column) => column.name === name && column.type === type)!.path,
+      ),
     ),
   }));
 }

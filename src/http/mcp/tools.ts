@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
+import { parseFilterExpression } from '../../filter/filter-expression.ts';
 import { wellFormed } from '../../filter/well-formed.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
@@ -83,17 +84,31 @@ export const TOOLS: readonly Tool[] = [
             description: `Number of passages, at most ${MAX_HITS}.`,
           }),
         ),
+        filter: Type.Optional(
+          Type.String({
+            description:
+              "The passages that may be found, by columns of the corpus: source = 'wiki' and date >= 2020-01-01. Operators: =, !=, <, <=, >, >=, in ('a', 'b'), exists, and, or, not. The error for an unknown column lists the columns.",
+          }),
+        ),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
     async run(
       retriever,
-      { query, question, k = DEFAULT_HITS },
+      { query, question, k = DEFAULT_HITS, filter: expression },
       { signal, truncate, mode, bm25Order = 'row', onSearch },
     ) {
       const input = question === undefined ? query : { question, query };
-      const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }), bm25Order };
+      const filter = expression === undefined ? undefined : parseFilterExpression(expression);
+      const call = {
+        queries: [input],
+        k,
+        truncate,
+        ...(mode === null ? {} : { mode }),
+        ...(filter === undefined ? {} : { filter }),
+        bm25Order,
+      };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;

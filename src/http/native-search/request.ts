@@ -3,6 +3,7 @@ import { SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
+import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
 
 /** The body of a request to /v1/search. */
@@ -25,6 +26,10 @@ export const SearchRequest = Type.Object(
       'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
     ),
     bm25: nullable(Bm25Field, 'Parameters of bm25. Absent: the parameters of the index.'),
+    filter: nullable(
+      FilterField,
+      'The passages that may be found, by the columns of the corpus: an expression such as "source = \'wiki\' and date >= 2020-01-01", or its JSON form (docs/filters.md). The search is exact among them. Absent: all passages.',
+    ),
     minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],

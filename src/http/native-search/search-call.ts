@@ -2,6 +2,7 @@ import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { bm25Ranking } from './bm25-field.ts';
+import { requestFilter } from './filter-field.ts';
 import type { SearchRequest } from './request.ts';
 
 /** The search that a request asks for, except for the number of hits. */
@@ -13,6 +14,7 @@ export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
 export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo): SearchCall {
   const mode = request.mode ?? limits.mode ?? info.modes[0]!;
   const bm25 = mode === 'bm25' ? bm25Ranking(request.bm25, info) : undefined;
+  const filter = requestFilter(request.filter);
   const bm25Order = request.bm25?.order ?? limits.bm25Order;
   return {
     queries: request.queries.map((query) =>
@@ -20,6 +22,7 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
     ),
     truncate: request.truncate ?? limits.truncate,
     mode,
+    ...(filter === undefined ? {} : { filter }),
     ...(bm25 === undefined ? {} : { bm25 }),
     ...(bm25Order === 'row' ? {} : { bm25Order }),
   };

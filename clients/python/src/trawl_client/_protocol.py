@@ -18,6 +18,7 @@ from ._types import (
     Deduplication,
     Embedded,
     ExplainedTerm,
+    Filter,
     Found,
     FusedHit,
     Fusion,
@@ -61,6 +62,7 @@ def search_body(
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
     explain: bool,
+    filter: Filter | None = None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -78,6 +80,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "filter": dict(filter) if isinstance(filter, Mapping) else filter,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
     excluded = [_exact_id(passage) for passage in exclude]
@@ -210,6 +213,7 @@ def indexes(body: Json) -> list[IndexInfo]:
             generation=index["generation"],
             model=_model(index["model"]),
             modes=tuple(index.get("modes", ("dense",))),
+            columns={column["name"]: column["type"] for column in index.get("columns", ())},
         )
         for index in body["indexes"]
     ]
