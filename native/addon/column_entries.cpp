@@ -93,7 +93,7 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
     auto words = std::make_shared<std::vector<uint64_t>>(trawl::rows_that_pass(given, *test, rows, &cancel, pool()));
     return [words, rows](Napi::Env env) -> Napi::Value {
       // Whole words, so that searches can read the bitmap without a copy.
-      const Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, words->size() * sizeof(uint64_t));
+      Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, words->size() * sizeof(uint64_t));
       if (!words->empty()) std::memcpy(buffer.Data(), words->data(), words->size() * sizeof(uint64_t));
       return Napi::Uint8Array::New(env, static_cast<size_t>((rows + 7) / 8), buffer, 0);
     };
