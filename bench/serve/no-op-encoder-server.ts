@@ -24,6 +24,7 @@ const retriever = assembleRetriever(
     modes: ['dense'],
     bm25: null,
     columns: [],
+    reranker: null,
     dimension,
     metric,
     generation,

@@ -4,14 +4,15 @@ import { judgementsOf, type Question, readQuestions } from '../../evaluation/rea
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
+import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -41,6 +42,7 @@ export const evalCommand = defineCommand({
     },
     'query-form': QUERY_FORM_OPTION,
     ...RANKING_OPTIONS,
+    ...RERANK_OPTIONS,
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
     ...RETRIEVER_OPTIONS,
@@ -64,7 +66,8 @@ export const evalCommand = defineCommand({
       for (const { id } of questions) checkTrecField('query id', id);
     }
     const modes = modesOption(options, given);
-    const retriever = await openRetriever(positionals[0]!, {
+    checkRerankOptions(options, given);
+    const { retriever, close } = await openReranked(positionals[0]!, options, {
       ...retrieverOptions(options),
       ...(modes === undefined ? {} : { modes }),
       onWarning: note,
@@ -73,7 +76,7 @@ export const evalCommand = defineCommand({
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
-        ranking: rankingOf(options, retriever.info),
+        ranking: { ...rankingOf(options, retriever.info), ...rerankCall(options) },
         forRun,
         signal,
       });
@@ -98,7 +101,7 @@ export const evalCommand = defineCommand({
       }
       return EXIT.ok;
     } finally {
-      await retriever.close();
+      await close();
     }
   },
 });
@@ -116,7 +119,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order'>;
+    ranking: Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'rerank'>;
     forRun: boolean;
     signal: AbortSignal;
   },

@@ -8,6 +8,7 @@ import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/op
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { checkFilter } from '../filter-option.ts';
+import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
   readonly name: string;
@@ -46,8 +47,14 @@ export function indexOpener(
   {
     warm,
     filter,
+    reranker,
     signal,
-  }: { readonly warm: boolean; readonly filter?: Filter | undefined; readonly signal: AbortSignal },
+  }: {
+    readonly warm: boolean;
+    readonly filter?: Filter | undefined;
+    readonly reranker?: SharedReranker | undefined;
+    readonly signal: AbortSignal;
+  },
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   return async (name, { folder, model }, report): Promise<Retriever> => {
@@ -59,8 +66,10 @@ export function indexOpener(
           report({ stage: 'reading', doing: `reading the index: ${percent(done, total)}`, done, total }),
       });
     }
+    if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
     return openRetriever(folder, {
       ...options,
+      reranker: await reranker?.get(),
       encoderPools,
       ...(model === undefined ? {} : { model }),
       name,

@@ -3,7 +3,13 @@ import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
-import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
+import {
+  BM25_ORDERS,
+  type Bm25Order,
+  type RerankSettings,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
@@ -20,6 +26,8 @@ export interface ServerConfig {
   readonly filter: Filter | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
+  /** How hits are reranked, unless the request sets it; needs retrievers with a reranker. Null: only if the request asks for it. */
+  readonly rerank: Pick<RerankSettings, 'depth' | 'allowFailure'> | null;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
   readonly maxBodyBytes: number;
   /** Largest number of queries in one request. */
@@ -68,7 +76,7 @@ export interface ServerConfig {
   readonly deadlineMs: number;
   /** Smallest `retry-after` of a 503, in seconds. */
   readonly retryAfterS: number;
-  /** Dialects of POST /retrieve to prefer if several claim a body, most preferred first. */
+  /** Dialects of POST /retrieve and POST /search to prefer if several claim a body, most preferred first. */
   readonly dialects: readonly string[];
   /** Serves POST /mcp unless null. `hosts`: the accepted names in `host` and `origin`, in addition to those of loopback. */
   readonly mcp: { readonly hosts: readonly string[] } | null;
@@ -101,6 +109,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   mode: null,
   filter: null,
   bm25Order: 'row',
+  rerank: null,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxQueryChars: 1_000_000,
@@ -132,6 +141,7 @@ const NON_NUMERIC: readonly string[] = [
   'mode',
   'filter',
   'bm25Order',
+  'rerank',
   'logger',
   'dialects',
   'mcp',
@@ -188,6 +198,13 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
     throw new TrawlError(
       'CONFIG_INVALID',
       `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
+    );
+  }
+  const { rerank, maxK } = config;
+  if (rerank !== null && !(Number.isSafeInteger(rerank.depth) && rerank.depth >= 1 && rerank.depth <= maxK)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `rerank.depth (--rerank-depth) is ${rerank.depth}; expected a whole number from 1 to maxK (--max-k), ${maxK}.`,
     );
   }
   // A body is decoded into one string before it is parsed.

@@ -16,6 +16,7 @@ export function narrowedRetriever(retriever: Retriever, filter: Filter | null): 
     retrieve: (call) => retriever.retrieve(narrowed(call)),
     hasAnswers: (call) => retriever.hasAnswers(narrowed(call)),
     explain: (call) => retriever.explain(call),
+    rerank: (call) => retriever.rerank(call),
     embed: (call) => retriever.embed(call),
     find: (call) => retriever.find(call),
     statistics: () => retriever.statistics(),

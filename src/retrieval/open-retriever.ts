@@ -71,6 +71,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       modes,
       bm25: manifest.bm25?.made ?? null,
       columns: columns.map(({ name, type }) => ({ name, type })),
+      reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
         touchedBytes: dense?.index.touchedBytes ?? 0,

@@ -13,6 +13,9 @@ import type {
   FindCall,
   FindResult,
   QueryOutcome,
+  RerankCall,
+  RerankResult,
+  RerankSettings,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,
@@ -47,7 +50,7 @@ export interface SharingOptions {
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
  * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters, order and
- * filter are equal; a follower may ask for fewer hits than its leader.
+ * reranking and filter are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -139,6 +142,10 @@ export class SharingRetriever implements Retriever {
     return this.#inner.embed(call);
   }
 
+  rerank(call: RerankCall): Promise<RerankResult> {
+    return this.#inner.rerank(call);
+  }
+
   find(call: FindCall): Promise<FindResult> {
     return this.#inner.find(call);
   }
@@ -190,7 +197,8 @@ export class SharingRetriever implements Retriever {
     try {
       const result = await running;
       for (const [i, outcome] of result.outcomes.entries()) {
-        if (outcome.ok) this.#cache?.set(this.#scope, own[i]!.key, call.k, outcome);
+        // The next search may find the reranker working again.
+        if (outcome.ok && outcome.rerank?.ok !== false) this.#cache?.set(this.#scope, own[i]!.key, call.k, outcome);
       }
       return result;
     } finally {
@@ -239,9 +247,10 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 }
 
 /** What decides the hits of a call besides its queries. */
-function rankingKey({ mode, bm25, bm25Order = 'row', filter }: RetrieveCall): string {
-  const parameters = bm25 === undefined ? '' : parametersKey(bm25);
-  return `${mode ?? ''} ${parameters} ${bm25Order} ${filter === undefined ? '' : filterKey(filter)}`;
+function rankingKey({ k, mode, bm25, bm25Order = 'row', filter, rerank }: RetrieveCall): string {
+  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order}`;
+  const passing = filter === undefined ? '' : filterKey(filter);
+  return `${firstStage} ${passing} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
 }
 
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. `ranking`: the call's `rankingKey`. */
@@ -267,6 +276,11 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** The depth with which k hits are found: only among equal depths the hits for a smaller k are the first of those for a larger one. */
+function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: number): string {
+  return [Math.max(depth, k), allowFailure, model === undefined ? '' : JSON.stringify(model)].join();
 }
 
 /** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */

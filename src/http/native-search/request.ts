@@ -5,6 +5,7 @@ import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
+import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
 export const SearchRequest = Type.Object(
@@ -30,7 +31,11 @@ export const SearchRequest = Type.Object(
       FilterField,
       'The passages that may be found, by the columns of the corpus: an expression such as "source = \'wiki\' and date >= 2020-01-01", or its JSON form (docs/filters.md). The search is exact among them. Absent: all passages.',
     ),
-    minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
+    rerank: RerankField,
+    minScore: nullable(
+      Type.Number(),
+      'Leaves out hits with a lower score. With reranking, it is the score of the reranker.',
+    ),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],
       description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
@@ -42,7 +47,7 @@ export const SearchRequest = Type.Object(
     }),
     deduplicate: nullable(
       Type.Enum([...DEDUPLICATIONS]),
-      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage) or title (passages with the same title). Absent: none if fuse is none, else passage.',
+      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage), title (passages with the same title) or document (passages of the same document: the best passage of each is kept). Absent: none if fuse is none, else passage.',
     ),
     candidates: nullable(
       Type.Integer({ minimum: 1 }),

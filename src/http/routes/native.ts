@@ -56,6 +56,18 @@ const IndexFacts = Type.Object({
     ],
     { description: 'The encoder; null for an index without vectors.' },
   ),
+  reranker: Type.Union(
+    [
+      Type.Object({
+        name: Type.String(),
+        maxTokens: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'Token limit of query and passage together; null if it is not known.',
+        }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'The reranker of the server; null if it has none.' },
+  ),
 });
 
 export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
@@ -103,7 +115,8 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns } = retriever.info;
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, reranker } =
+        retriever.info;
       const facts = {
         rows,
         deletedRows,
@@ -115,6 +128,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
         bm25: bm25 && bm25Facts(bm25),
         columns: columns.map(({ name, type }) => ({ name, type })),
         model: model && modelFacts(model),
+        reranker: reranker && { name: reranker.name, maxTokens: reranker.maxTokens },
       };
       return [{ name, default: i === 0, ...facts }];
     });

@@ -25,6 +25,7 @@ from ._types import (
     Passage,
     PassageId,
     Readiness,
+    RerankParameters,
     SearchMode,
     SearchResponse,
     TruncateSide,
@@ -76,6 +77,7 @@ class TrawlClient:
         bm25: Bm25Parameters | None = None,
         explain: bool = False,
         filter: Filter | None = None,
+        rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
 
@@ -84,8 +86,9 @@ class TrawlClient:
         the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
         mode ``"bm25"`` only. ``filter`` limits the search to passages by their columns: an expression such as
-        ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. A query that fails does not fail the others: its
-        result has the error. docs/http-api.md of the server describes every field.
+        ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
+        True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. A query that fails does not
+        fail the others: its result has the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
             queries,
@@ -103,6 +106,7 @@ class TrawlClient:
             bm25=bm25,
             explain=explain,
             filter=filter,
+            rerank=rerank,
         )
         return self._result(Call("/v1/search", _protocol.search_response, body))
 
