@@ -8,7 +8,7 @@ export const COLUMN_MAGIC = 'TRAWLCO\n';
 export const COLUMN_VERSION = 1;
 export const COLUMN_HEADER_BYTES = 128;
 /** Sections begin at multiples of this. */
-export const COLUMN_ALIGNMENT = 64;
+const COLUMN_ALIGNMENT = 64;
 /** The code of a row without a value. Where a value is a float64, such a row has NaN. */
 export const NO_VALUE = 0;
 

@@ -22,7 +22,7 @@ const DATES = [
   '9999-12-31',
 ];
 
-export const VALUES: Readonly<Record<Column['type'], fc.Arbitrary<FilterValue>>> = {
+const VALUES: Readonly<Record<Column['type'], fc.Arbitrary<FilterValue>>> = {
   string: fc.constantFrom(...TEXTS),
   number: fc.constantFrom(...NUMBERS),
   boolean: fc.boolean(),
