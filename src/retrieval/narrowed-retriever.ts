@@ -15,6 +15,8 @@ export function narrowedRetriever(retriever: Retriever, filter: Filter | null): 
     },
     retrieve: (call) => retriever.retrieve(narrowed(call)),
     hasAnswers: (call) => retriever.hasAnswers(narrowed(call)),
+    searchTree: (call) => retriever.searchTree(narrowed(call)),
+    select: (call) => retriever.select(call),
     explain: (call) => retriever.explain(call),
     rerank: (call) => retriever.rerank(call),
     embed: (call) => retriever.embed(call),

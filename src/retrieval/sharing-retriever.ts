@@ -3,6 +3,7 @@ import { questionAndQuery } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import { filterKey } from '../filter/filter.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import type {
@@ -22,6 +23,9 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 
@@ -136,6 +140,14 @@ export class SharingRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#inner.select(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {

@@ -9,6 +9,7 @@ import { NativeRowFilters } from '../../src/columns/native-row-filters.ts';
 import { ReferenceRowFilters } from '../../src/columns/reference-row-filters.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
+import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
 import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts';
 import { ReferenceLexicalFields } from '../../src/lexical-index/reference/composed-fields.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
@@ -17,7 +18,7 @@ import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
-import type { Hit, RetrieveCall, Retriever, SearchMode } from '../../src/retrieval/retriever.ts';
+import type { Hit, RetrieveCall, Retriever, SearchMode, TreeCall } from '../../src/retrieval/retriever.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
 import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
 import { arbitraryFilter, arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
@@ -176,4 +177,30 @@ test('the answer cache tells filters apart, and a server filter from that of a c
   assert.deepEqual(await hitsOf(narrowed, { k: 5, filter: { or: [source, { not: source }] } }), dated);
   assert.ok(narrowed.hasAnswers({ queries: QUERIES, k: 5, filter: source }));
   assert.ok(!retriever.hasAnswers({ queries: QUERIES, k: 5, filter: source }));
+});
+
+test('a query tree matches and counts only rows that pass, also behind the filter of a server', async (t) => {
+  const { out, rows } = await filteredIndex(t);
+  const filter = parseFilterExpression("source in ('a', 'b') or size exists");
+  for (const engine of engines) {
+    const retriever = await opened(t, out, engine);
+    const call: TreeCall = {
+      query: { type: 'match', field: 'contents', text: 'w0 w3' },
+      parameters: DEFAULT_BM25,
+      from: 0,
+      size: ROWS,
+      count: ROWS,
+    };
+    const { hits } = await retriever.searchTree(call);
+    const expected = hits.filter(({ row }) => passes(filter, rows[row]!, COLUMNS));
+    assert.ok(expected.length > 0 && expected.length < hits.length);
+    for (const found of [
+      await retriever.searchTree({ ...call, filter }),
+      await narrowedRetriever(retriever, filter).searchTree(call),
+    ]) {
+      assert.deepEqual(found.hits, expected);
+      assert.equal(found.total, expected.length);
+      assert.equal(found.best, expected[0]!.score);
+    }
+  }
 });
