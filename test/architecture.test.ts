@@ -131,6 +131,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/lexical-index/bm25.ts',
     'src/filter/',
     'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
     'src/passages/contents.ts',
     'src/passages/document-fields.ts',
   ],

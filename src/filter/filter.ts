@@ -46,9 +46,15 @@ export function canonicalFilter(filter: Filter): string {
   return `${filter.op}[${column},${value}]`;
 }
 
-/** A short text for the keys of caches. Filters with the same key let the same rows pass. */
+const keys = new WeakMap<Filter, string>();
+
+/** A short text for the keys of caches, computed once for each object. Filters with the same key let the same rows pass. */
 export function filterKey(filter: Filter): string {
-  return createHash('sha256').update(canonicalFilter(filter)).digest('base64url');
+  const known = keys.get(filter);
+  if (known !== undefined) return known;
+  const key = createHash('sha256').update(canonicalFilter(filter)).digest('base64url');
+  keys.set(filter, key);
+  return key;
 }
 
 /** The rows that pass both filters; a missing one lets all rows pass. */
