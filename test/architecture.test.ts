@@ -109,6 +109,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/',
     'src/row-bitmap.ts',
     'src/running-calls.ts',
+    'src/time-slice.ts',
     'src/native/',
     'src/vector-index/',
     'src/lexical-index/',
@@ -116,7 +117,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/filter/',
     'src/columns/',
     'src/rerank/',
-    'src/time-slice.ts',
   ],
   'src/http/': [
     'src/errors.ts',
@@ -126,6 +126,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/retriever.ts',
     'src/retrieval/timings.ts',
     'src/retrieval/deepening.ts',
+    'src/retrieval/hybrid-settings.ts',
     'src/retrieval/statistics-sum.ts',
     'src/retrieval/narrowed-retriever.ts',
     'src/lexical-index/bm25.ts',

@@ -3,6 +3,7 @@ import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
+import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
@@ -14,7 +15,7 @@ export const mcpCommand = defineCommand({
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question, k and filter) and fetch (id). docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k, mode and filter) and fetch (id). docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
@@ -22,6 +23,7 @@ export const mcpCommand = defineCommand({
     truncate: SERVE_OPTIONS.truncate,
     mode: MODE_OPTION,
     filter: SERVE_OPTIONS.filter,
+    ...HYBRID_OPTIONS,
     ...RERANK_OPTIONS,
     ...RETRIEVER_OPTIONS,
   },
@@ -46,8 +48,12 @@ export const mcpCommand = defineCommand({
         {
           retriever: async () => narrowedRetriever((await opening).retriever, filter ?? null),
           truncate: options.truncate,
-          mode: options.mode ?? null,
-          rerank: rerankCall(options).rerank ?? null,
+          ranking: {
+            mode: options.mode ?? null,
+            bm25Order: 'row',
+            hybrid: hybridOptions(options),
+            rerank: rerankCall(options).rerank ?? null,
+          },
           maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },

@@ -6,6 +6,7 @@ import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
+import { hybridKey } from './hybrid-settings.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -259,10 +260,22 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { k, mode, bm25, bm25Order = 'row', filter, rerank, template, truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  {
+    k,
+    mode,
+    bm25,
+    bm25Order = 'row',
+    filter,
+    hybrid,
+    rerank,
+    template,
+    truncate: truncateOfCall = 'tail',
+  }: RetrieveCall,
   { model }: RetrieverInfo,
 ): string {
-  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${filter === undefined ? '' : filterKey(filter)}`;
+  const passing = filter === undefined ? '' : filterKey(filter);
+  const lists = hybrid === undefined ? '' : hybridKey(hybrid);
+  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
   const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
   const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);

@@ -16,6 +16,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
+import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import type { Hit, RetrieveCall, Retriever, SearchMode, TreeCall } from '../../src/retrieval/retriever.ts';
@@ -69,7 +70,7 @@ async function opened(t: TestContext, out: string, engine: 'native' | 'reference
       ...new FakeRetriever().info,
       index: 'ix',
       rows: manifest.rows,
-      modes: ['dense', 'bm25'],
+      modes: ['dense', 'bm25', 'hybrid'],
       bm25: BM25,
       columns: COLUMNS,
       dimension: manifest.dimension,
@@ -201,6 +202,24 @@ test('a query tree matches and counts only rows that pass, also behind the filte
       assert.deepEqual(found.hits, expected);
       assert.equal(found.total, expected.length);
       assert.equal(found.best, expected[0]!.score);
+    }
+  }
+});
+
+test('a hybrid search fuses lists of rows that pass', async (t) => {
+  const { out, rows } = await filteredIndex(t);
+  const filter = parseFilterExpression("source = 'a' or size > 0");
+  const passing = (hits: readonly Hit[]): number[] =>
+    hits.filter(({ row }) => passes(filter, rows[row]!, COLUMNS)).map(({ row }) => row);
+  for (const engine of engines) {
+    const retriever = await opened(t, out, engine);
+    const found = await hitsOf(retriever, { k: 5, mode: 'hybrid', filter, hybrid: hybridSettings({ depth: 8 }, 5) });
+    const [dense, words] = await Promise.all(
+      (['dense', 'bm25'] as const).map((mode) => hitsOf(retriever, { k: ROWS, mode })),
+    );
+    for (const [q, hits] of found.entries()) {
+      const lists = new Set([...passing(dense![q]!).slice(0, 8), ...passing(words![q]!).slice(0, 8)]);
+      assert.ok(hits.length > 0 && hits.every(({ row }) => lists.has(row)));
     }
   }
 });
