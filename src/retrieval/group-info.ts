@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Column } from '../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
 import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
 
@@ -20,7 +21,7 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 }
 
 /**
- * Facts about a group. It has the modes that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
+ * Facts about a group. It has the modes and columns that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
  * and `dimension` is 0; `bm25` is that of the first index.
  */
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
@@ -34,6 +35,7 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     deletedRows: sum(({ deletedRows }) => deletedRows),
     modes: first.modes.filter((mode) => infos.every(({ modes }) => modes.includes(mode))),
     bm25: infos.every(({ bm25 }) => bm25 !== null) ? first.bm25 : null,
+    columns: first.columns.filter((column) => infos.every((info) => hasColumn(info, column))),
     dimension: oneEncoder ? first.dimension : 0,
     metric: oneEncoder && infos.every(({ metric }) => metric === first.metric) ? first.metric : null,
     generation: generationOf(infos),
@@ -47,6 +49,10 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     },
     members: infos.map(({ index: name, generation }) => ({ index: name, generation })),
   };
+}
+
+function hasColumn({ columns }: RetrieverInfo, { name, type }: Column): boolean {
+  return columns.some((column) => column.name === name && column.type === type);
 }
 
 /** Indexes with equal keys embed a query alike. Null for an index without vectors. */
