@@ -1,6 +1,6 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
@@ -22,14 +22,11 @@ export function searchPlan(
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
-  if (limits.rerank !== null) refuseTooLargeK(limits.rerank.depth, 'the depth of reranking', queries.length, limits);
   const request = {
     queries,
     k,
     ...(truncate === undefined ? {} : { truncate }),
-    ...(limits.mode === null ? {} : { mode: limits.mode }),
-    ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
-    ...(limits.rerank === null ? {} : { rerank: limits.rerank }),
+    ...serverRanking(queries.length, limits),
   };
   return {
     queries: queries.length,
@@ -40,6 +37,24 @@ export function searchPlan(
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
       return { timings: result.timings, search, truncated, pieces: reply(result, retriever.info) };
     },
+  };
+}
+
+/**
+ * How passages are ranked for a request that does not say it.
+ *
+ * @throws RequestError K_TOO_LARGE if there are too many queries to rerank.
+ */
+export function serverRanking(
+  queries: number,
+  limits: RequestLimits,
+): Pick<RetrieveCall, 'mode' | 'bm25Order' | 'rerank'> {
+  const { mode, bm25Order, rerank } = limits;
+  if (rerank !== null) refuseTooLargeK(rerank.depth, 'the depth of reranking', queries, limits);
+  return {
+    ...(mode === null ? {} : { mode }),
+    ...(bm25Order === 'row' ? {} : { bm25Order }),
+    ...(rerank === null ? {} : { rerank }),
   };
 }
 
