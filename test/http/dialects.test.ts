@@ -18,17 +18,6 @@ test('every example belongs to its dialect and gets a reply that matches the sch
   }
 });
 
-test('a request that is not supported yet gets a 501', async (t) => {
-  const app = build(t);
-  for (const [path, body] of [
-    ['/wiki_en/_search', { query: { multi_match: { query: 'a', fields: ['title', 'text'] } }, size: 1 }],
-  ] as const) {
-    const { status, json } = await postTo(app, path, body);
-    assert.deepEqual([status, errorOf(json).code], [501, 'NOT_SUPPORTED'], path);
-    assert.match(errorOf(json).message, /BM25/);
-  }
-});
-
 test('each dialect reports wrong values with the message and status that its clients expect', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 100, maxQueries: 3, dialects: ['rllm-legacy'] });
   const cases: readonly [path: string, body: unknown, status: number, code: string, loc?: unknown[]][] = [
@@ -104,6 +93,7 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     'asearcher',
     'browsecomp-plus',
     'ds-serve',
+    'elasticsearch',
     'foldagent',
     'infinity-rerank',
     'massive-serve',

@@ -11,7 +11,7 @@ import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
-import { elasticsearch } from './planned.ts';
+
 import { r1Searcher } from './r1-searcher.ts';
 import { rerank, rerankV1, rerankV2 } from './rerank-documents.ts';
 import { research, researchBatch } from './research.ts';
@@ -28,10 +28,8 @@ import { stepSearch } from './step-search.ts';
 import { stepSearchRerank } from './step-search-rerank.ts';
 import { teiRerank } from './tei-rerank.ts';
 import { ultraRag } from './ultrarag.ts';
+import { elasticsearch } from './unserved-elasticsearch.ts';
 import { zeroSearch } from './zero-search.ts';
-
-/** Dialects whose requests are refused with 501. */
-const PLANNED: readonly Dialect[] = [elasticsearch];
 
 /**
  * The dialects in the order in which they are tried. On a shared path, the first dialect that claims a body parses it, so each must
@@ -82,10 +80,20 @@ export const DIALECT_PATHS: readonly string[] = [
   ...new Set(DIALECTS.filter(({ method }) => method === 'POST').map(({ path }) => path)),
 ];
 
-/** Dialects that can be preferred: those that share a path. */
-export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  (dialect) => sharesPath(dialect) && !PLANNED.includes(dialect),
-).map(({ name }) => name);
+/** Dialects that can be named: those that share a path, and the interface of Elasticsearch, which has many paths. */
+export const NAMEABLE_DIALECTS: readonly string[] = [...DIALECTS.filter(sharesPath), elasticsearch].map(
+  ({ name }) => name,
+);
+
+/** Whether a server with these named dialects has the interface of Elasticsearch. */
+export function servesElasticsearch(names: readonly string[]): boolean {
+  return names.includes(elasticsearch.name);
+}
+
+/** The paths of the dialects of a server. */
+export function dialectPaths(names: readonly string[]): readonly string[] {
+  return servesElasticsearch(names) ? DIALECT_PATHS.filter((path) => path !== elasticsearch.path) : DIALECT_PATHS;
+}
 
 function sharesPath({ method, path, name }: Dialect): boolean {
   return DIALECTS.some((other) => other.method === method && other.path === path && other.name !== name);
@@ -93,7 +101,7 @@ function sharesPath({ method, path, name }: Dialect): boolean {
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
-  const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
+  const dialect = DIALECTS.find((each) => each.name === name && each !== elasticsearch);
   const alone = dialect !== undefined && !sharesPath(dialect);
   if (name === undefined || alone) return others;
   return [name, ...others.filter((each) => each !== name)];
