@@ -6,7 +6,7 @@ import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeStore } from '../retrieval/fakes.ts';
-import { build, postTo } from './build.ts';
+import { build, errorOf, postTo } from './build.ts';
 import { BRIDGE, CONTENTS, type Pair, SCORES, scored, testPairs, WALKER } from './dialect-pairs.ts';
 
 /** Searches whose hits are reranked. */
@@ -77,6 +77,18 @@ test('the depth of a reranked search is that of the request, else of the server'
     retriever.calls.map(({ rerank }) => rerank),
     [10, 7, 9].map((depth) => ({ depth, allowFailure: true })),
   );
+});
+
+test('wrong numbers of passages are refused', async (t) => {
+  const app = build(t, new FakeRetriever(), { maxK: 100 });
+  for (const [fields, code] of [
+    [{ topk_rerank: 'x' }, 'INVALID_REQUEST'],
+    [{ topk_retrieval: -1 }, 'INVALID_REQUEST'],
+    [{ topk_retrieval: 101 }, 'K_TOO_LARGE'],
+  ] as const) {
+    const { status, json } = await postTo(app, '/retrieve', { queries: ['a'], ...fields });
+    assert.deepEqual([status, errorOf(json).code], [422, code], JSON.stringify(fields));
+  }
 });
 
 const DOCUMENTS = ['bb', 'c', 'dd', 'aaaa'];

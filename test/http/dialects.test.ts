@@ -38,8 +38,6 @@ test('each dialect reports wrong values with the message and status that its cli
     ['/access', { urls: 'a' }, 422, 'INVALID_REQUEST', ['body', 'urls']],
     ['/access', { urls: [null] }, 422, 'INVALID_REQUEST', ['body', 'urls', 0]],
     ['/access', { urls: ['a', 'b', 'c', 'd'] }, 413, 'TOO_MANY_QUERIES'],
-    ['/retrieve', { queries: ['a'], topk_rerank: 'x' }, 422, 'INVALID_REQUEST', ['body', 'topk_rerank']],
-    ['/retrieve', { queries: ['a'], topk_retrieval: 101 }, 422, 'K_TOO_LARGE'],
     ['/retrieve/rerank', { queries: 'a' }, 422, 'INVALID_REQUEST', ['body', 'queries']],
     ['/rerank', {}, 422, 'INVALID_REQUEST', ['body', 'query']],
     ['/rerank', { queries: ['a'] }, 422, 'INVALID_REQUEST', ['body', 'documents']],
