@@ -1,8 +1,10 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Hit, QueryOutcome, RetrieveCall, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { QueryTemplate } from '../../manifest/model-identity.ts';
+import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
+import { rankingFor } from '../ranking.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
 
 export interface SearchPart {
@@ -14,19 +16,23 @@ export interface SearchPart {
   readonly limits: RequestLimits;
   /** Only for queries that may have a question; others are always truncated at the end. */
   readonly truncate?: TruncateSide;
+  /** Only for queries that may have a question or history. */
+  readonly template?: QueryTemplate | null;
 }
 
 /** The plan of most dialects: one search, and a reply from its result. */
 export function searchPlan(
-  { queries, k, kField, limits, truncate }: SearchPart,
+  { queries, k, kField, limits, truncate, template = null }: SearchPart,
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
+  if (limits.rerank !== null) refuseTooLargeK(limits.rerank.depth, 'the depth of reranking', queries.length, limits);
   const request = {
     queries,
     k,
     ...(truncate === undefined ? {} : { truncate }),
-    ...serverRanking(queries.length, limits),
+    ...(template === null ? {} : { template }),
+    ...rankingFor(limits, k),
   };
   return {
     queries: queries.length,
@@ -37,24 +43,6 @@ export function searchPlan(
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
       return { timings: result.timings, search, truncated, pieces: reply(result, retriever.info) };
     },
-  };
-}
-
-/**
- * How passages are ranked for a request that does not say it.
- *
- * @throws RequestError K_TOO_LARGE if there are too many queries to rerank.
- */
-export function serverRanking(
-  queries: number,
-  limits: RequestLimits,
-): Pick<RetrieveCall, 'mode' | 'bm25Order' | 'rerank'> {
-  const { mode, bm25Order, rerank } = limits;
-  if (rerank !== null) refuseTooLargeK(rerank.depth, 'the depth of reranking', queries, limits);
-  return {
-    ...(mode === null ? {} : { mode }),
-    ...(bm25Order === 'row' ? {} : { bm25Order }),
-    ...(rerank === null ? {} : { rerank }),
   };
 }
 
