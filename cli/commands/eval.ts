@@ -6,12 +6,13 @@ import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, type Ranking, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -30,7 +31,7 @@ export const evalCommand = defineCommand({
     queries: {
       type: 'string',
       value: 'FILE',
-      help: 'Questions as JSON lines: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
+      help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
     },
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
@@ -40,6 +41,7 @@ export const evalCommand = defineCommand({
       help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
     'query-form': QUERY_FORM_OPTION,
+    'query-template': QUERY_TEMPLATE_OPTION,
     ...RANKING_OPTIONS,
     ...RERANK_OPTIONS,
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
@@ -49,6 +51,7 @@ export const evalCommand = defineCommand({
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode bm25 --k1 1.2 --b 0.75',
+    'trawl eval indexes/wiki18 --queries questions.jsonl --mode hybrid --hybrid-weights dense=0.4,bm25=0.6',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -56,6 +59,7 @@ export const evalCommand = defineCommand({
       throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
     }
     const cutoffs = parseCutoffs(options.cutoffs);
+    filterOption(options.filter);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
     const forRun = options.run !== undefined;
@@ -74,7 +78,10 @@ export const evalCommand = defineCommand({
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
-        ranking: { ...rankingOf(options, retriever.info), ...rerankCall(options) },
+        ranking: {
+          ...rankingOf(options, retriever.info, Math.max(...cutoffs)),
+          ...templateOf(options['query-template']),
+        },
         forRun,
         signal,
       });
@@ -117,7 +124,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'rerank'>;
+    ranking: Ranking & Pick<RetrieveCall, 'template'>;
     forRun: boolean;
     signal: AbortSignal;
   },

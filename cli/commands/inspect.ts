@@ -35,6 +35,8 @@ export const inspectCommand = defineCommand({
         ),
         ...(manifest.bm25?.deleted ?? []).map(({ bytes }) => bytes),
       ]),
+      /** Columns for filters. */
+      columnBytes: sum(directory.columns.flatMap(({ paths }) => paths.map((path) => statSync(path).size))),
       passageBytes: sum(
         directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
       ),
@@ -52,6 +54,7 @@ export const inspectCommand = defineCommand({
         `  generation    ${manifest.generation}`,
         ...(model === null ? [] : vectorLines(manifest, directory.shards, sizes)),
         ...wordLines(manifest, sizes.wordBytes),
+        ...columnLines(manifest, sizes.columnBytes),
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
         ...(model === null ? [] : modelLines(model)),
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
@@ -81,6 +84,12 @@ interface Sizes {
   readonly touchedBytes: number;
 }
 
+function columnLines({ columns = [] }: IndexManifest, bytes: number): string[] {
+  if (columns.length === 0) return [];
+  const names = columns.map(({ name, type }) => `${name} (${type})`).join(', ');
+  return [`  columns       ${formatBytes(bytes)} on disk: ${names}`];
+}
+
 function vectorLines(manifest: IndexManifest, shards: readonly OpenedShard[], sizes: Sizes): string[] {
   return [
     `  vectors       ${formatBytes(sizes.vectorBytes)} on disk (${vectorTypes(manifest, shards)})`,
@@ -106,6 +115,7 @@ function modelLines(model: ModelIdentity): string[] {
     `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
     `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
     `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
+    ...(model.queryTemplate === undefined ? [] : [`    template    ${model.queryTemplate}`]),
     `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
     `    batches     vectors ${model.batchInvariant ? 'do not depend on the batch' : 'depend on the batch in their last bits'}`,
   ];

@@ -1,15 +1,17 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { HybridPlace } from '../../src/retrieval/hybrid-fusion.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, queryOf } from '../query-form.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { wrapParagraph } from '../wrap.ts';
 
@@ -22,10 +24,15 @@ const options = {
     type: 'string',
     help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
   },
+  history: {
+    type: 'list',
+    help: 'An earlier query for the question; repeat the option for several, oldest first. Embedded if the template has the history.',
+  },
+  'query-template': QUERY_TEMPLATE_OPTION,
   queries: {
     type: 'string',
     value: 'FILE',
-    help: 'Search for every line of a JSONL file ({"id", "question", "query"?}) instead of one query; needs --out.',
+    help: 'Search for every line of a JSONL file ({"id", "question", "query"?, "history_queries"?}) instead of one query; needs --out.',
   },
   out: {
     type: 'string',
@@ -47,9 +54,9 @@ export const searchCommand = defineCommand({
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
-    '--mode bm25 it ranks by words instead. With --rerank a cross-encoder orders the passages that were found.\n\n' +
+    '--mode bm25 it ranks by words instead, with --mode hybrid by both. With --rerank a cross-encoder orders the passages that were found.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
+    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -60,6 +67,7 @@ export const searchCommand = defineCommand({
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
     'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25 --explain',
+    'trawl search indexes/news "flood in Vienna" --filter "source = \'orf\' and date >= 2020-01-01"',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
   ],
@@ -78,6 +86,7 @@ export const searchCommand = defineCommand({
     if (context.options.explain && query === undefined) {
       throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
     }
+    filterOption(context.options.filter);
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);
@@ -99,16 +108,22 @@ export const searchCommand = defineCommand({
 type Context = CommandContext<typeof options>;
 
 async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
-  const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
-  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
+  const { question, history } = options;
+  const input: EncoderInput =
+    question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
+  const ranking = {
+    ...rankingOf(options, retriever.info, options.k),
+    ...templateOf(options['query-template']),
+  };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   if (options.json) {
-    const results = hits.map(({ row, score, firstStage, document }, i) => {
+    const results = hits.map(({ row, score, firstStage, places, document }, i) => {
+      const lists = places === undefined ? '' : `,${JSON.stringify(places).slice(1, -1)}`;
       const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
       const first = firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(firstStage)}`;
-      return `{"row":${row},"score":${JSON.stringify(score)}${first}${terms},"document":${document}}`;
+      return `{"row":${row},"score":${JSON.stringify(score)}${first}${lists}${terms},"document":${document}}`;
     });
     out(
       `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
@@ -121,7 +136,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     const passage = text.trim().replaceAll(/\s+/g, ' ');
     const { firstStage: first } = hit;
     const before = first === undefined ? '' : `, found as ${first.rank} with ${first.score.toFixed(4)}`;
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before})`);
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before}${placesText(hit)})`);
     // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
     if (explained !== undefined) out(termTable(explained[i]!));
@@ -134,15 +149,23 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
 }
 
+/** Where the lists of a hybrid search have the passage. */
+function placesText({ places }: Hit): string {
+  if (places === undefined) return '';
+  const rank = (place: HybridPlace | null): string => (place === null ? '–' : String(place.rank));
+  return `; dense ${rank(places.dense)}, bm25 ${rank(places.bm25)}`;
+}
+
 async function explainHits(
   retriever: Retriever,
   query: EncoderInput,
   hits: readonly Hit[],
-  { bm25, signal }: Pick<RetrieveCall, 'bm25' | 'signal'>,
+  { bm25, template, signal }: Pick<RetrieveCall, 'bm25' | 'template' | 'signal'>,
 ): Promise<readonly (readonly ExplainedTerm[])[]> {
   const rows = hits.map(({ row }) => row);
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
+    ...templateOf(template),
     ...(bm25 === undefined ? {} : { bm25 }),
     ...(signal === undefined ? {} : { signal }),
   });
@@ -185,7 +208,10 @@ async function* hitLines(
   options: Context['options'],
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
-  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
+  const ranking = {
+    ...rankingOf(options, retriever.info, options.k),
+    ...templateOf(options['query-template']),
+  };
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({

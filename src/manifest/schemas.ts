@@ -1,7 +1,8 @@
 import Type from 'typebox';
+import { COLUMN_TYPES } from '../filter/column.ts';
 import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { METRICS } from '../metric.ts';
-import { POOLINGS, PRECISIONS } from './model-identity.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
 
@@ -30,6 +31,7 @@ export const ModelRecord = Type.Object({
   maxTokens: Type.Object({ query: Type.Integer({ minimum: 1 }), passage: Type.Integer({ minimum: 1 }) }),
   precision: Type.Enum([...PRECISIONS]),
   batchInvariant: Type.Boolean(),
+  queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   fullDimension: Type.Optional(Type.Integer({ minimum: 1 })),
   sourceSha256: Type.Optional(Sha256),
   overrides: Type.Optional(Type.Array(Type.String())),
@@ -56,6 +58,14 @@ export const CorpusRecord = Type.Object({
   passageTemplate: Type.String(),
 });
 export type CorpusRecord = Type.Static<typeof CorpusRecord>;
+
+/** A column of the corpus that filters can name. */
+export const ColumnRecord = Type.Object({
+  /** Its key in a corpus row, or a path of keys with dots. */
+  name: Type.String({ minLength: 1 }),
+  type: Type.Enum([...COLUMN_TYPES]),
+});
+export type ColumnRecord = Type.Static<typeof ColumnRecord>;
 
 /** Settings of the inverted indexes. Searches without k1 and b of their own use those here. */
 export const Bm25Record = Type.Object({

@@ -1,7 +1,8 @@
-import type { EncoderInput } from '../embedding/text-encoder.ts';
+import { lengthOf } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
+import { hybridBytes } from './hybrid-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -55,7 +56,7 @@ export class BoundedRetriever implements Retriever {
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries } = call;
     const hits = queries.length * Math.min(Math.max(call.k, call.rerank?.depth ?? 0), this.info.rows);
-    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
+    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes + hybridBytes(call);
     // Queries with vectors continue an accepted request.
     const isNew = !queries.every(isEmbedded);
     if (isNew && this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();
@@ -155,8 +156,4 @@ export class BoundedRetriever implements Retriever {
     const mean = hits.reduce((sum, { document }) => sum + 2 * document.length, 0) / hits.length;
     this.#passageBytes = Math.round(this.#passageBytes + (mean - this.#passageBytes) * WEIGHT_OF_NEWEST);
   }
-}
-
-function lengthOf(input: EncoderInput): number {
-  return typeof input === 'string' ? input.length : input.question.length + input.query.length;
 }

@@ -1,17 +1,22 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { FilterCache } from '../columns/filter-cache.ts';
+import { openRowFilters } from '../columns/open-row-filters.ts';
 import { openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
+import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
-import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
+import { type Retriever, type RetrieverInfo, SEARCH_MODES, type SearchMode } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
-import { modeMissing } from './search-retriever.ts';
 
 export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOptions {
-  /** The modes to open, the default mode first. Calls in other modes are refused. Default: all modes of the index. */
+  /**
+   * The modes to open, the default mode first. `hybrid` opens dense and bm25 too. Calls in modes that are not open are refused. Default:
+   * all modes of the index.
+   */
   readonly modes?: readonly SearchMode[];
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
@@ -52,6 +57,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     }
     const lexical = modes.includes('bm25') ? openLexicalFields(directory.lexical, engine) : undefined;
     if (lexical !== undefined) opened.push(lexical);
+    const { columns } = directory;
+    const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
+    if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
@@ -65,6 +73,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       model: manifest.model,
       modes,
       bm25: manifest.bm25?.made ?? null,
+      columns: columns.map(({ name, type }) => ({ name, type })),
       reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
@@ -73,23 +82,32 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
     };
-    return assembleRetriever(info, { dense, lexical, passages, liveRows: directory.liveRows }, options);
+    return assembleRetriever(info, { dense, lexical, filters, passages, liveRows: directory.liveRows }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
 }
 
-/** The modes of an index, the default first. */
-function modesOf({ source, lexical }: IndexDirectory): SearchMode[] {
-  return [...(source === undefined ? [] : (['dense'] as const)), ...(lexical.size > 0 ? (['bm25'] as const) : [])];
-}
-
-/** @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode. */
-function modesToOpen(directory: IndexDirectory, wanted: readonly SearchMode[] | undefined): readonly SearchMode[] {
-  const modes = modesOf(directory);
-  for (const mode of wanted ?? []) if (!modes.includes(mode)) throw modeMissing(basename(directory.folder), mode);
-  return wanted ?? modes;
+/**
+ * The modes to open, the wanted ones first, with those that need no more than they do: an index opened for hybrid search can be
+ * searched in each mode.
+ *
+ * @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode.
+ */
+function modesToOpen(
+  { folder, source, lexical }: IndexDirectory,
+  wanted: readonly SearchMode[] | undefined,
+): readonly SearchMode[] {
+  const has = { vectors: source !== undefined, words: lexical.size > 0 };
+  const missing = wanted?.flatMap((mode) => missingPart(mode, has, basename(folder)) ?? [])[0];
+  if (missing !== undefined) throw missing;
+  const opened =
+    wanted === undefined
+      ? has
+      : { vectors: wanted.some((mode) => mode !== 'bm25'), words: wanted.some((mode) => mode !== 'dense') };
+  const possible = SEARCH_MODES.filter((mode) => missingPart(mode, opened, '') === undefined);
+  return [...new Set([...(wanted ?? []), ...possible])];
 }
 
 /** Returns a missing folder unchanged; opening it reports the error. */

@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, rerank, truncate, outcomes } = search;
+  const { queries, k, mode, rerank, template, truncate, filter, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -144,7 +144,9 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       k,
       ...(mode === undefined ? {} : { mode }),
       ...(rerank === undefined ? {} : { rerank }),
+      ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),
+      ...(filter === undefined ? {} : { filter }),
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;
@@ -158,5 +160,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
 }
 
 function textsOf(input: EncoderInput): object {
-  return typeof input === 'string' ? { query: input } : { question: input.question, query: input.query };
+  if (typeof input === 'string') return { query: input };
+  const { question, query, history } = input;
+  return { question, query, ...(history === undefined ? {} : { history }) };
 }

@@ -7,20 +7,24 @@ import type {
   Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import type { Column } from '../filter/column.ts';
+import type { Filter } from '../filter/filter.ts';
 import type { Bm25Parameters, Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
 import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { ModelIdentity, QueryTemplate } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
 import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
+import type { HybridPlaces } from './hybrid-fusion.ts';
+import type { HybridSettings } from './hybrid-settings.ts';
 import type { StageTimings } from './timings.ts';
 
-/** How passages are ranked: by the similarity of their vectors, or by BM25 over their words. */
-export const SEARCH_MODES = ['dense', 'bm25'] as const;
+/** How passages are ranked: by the similarity of their vectors, by BM25 over their words, or by both lists (`hybrid-settings.ts`). */
+export const SEARCH_MODES = ['dense', 'bm25', 'hybrid'] as const;
 export type SearchMode = (typeof SEARCH_MODES)[number];
 
 /**
@@ -33,12 +37,14 @@ export type Bm25Order = (typeof BM25_ORDERS)[number];
 
 export interface Hit {
   readonly row: number;
-  /** Larger is nearer, for all metrics. Rounded to float32. Of a reranked hit: the score of the reranker. */
+  /** Larger is nearer, for all metrics and modes. Rounded to float32. Of a reranked hit: the score of the reranker. */
   readonly score: number;
   /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
   readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
+  /** Hybrid: where the dense and the BM25 list have the row. Absent in other modes. */
+  readonly places?: HybridPlaces;
 }
 
 /** How a query was embedded or analysed. */
@@ -80,7 +86,10 @@ export type Reranking =
 /** A query fails without failing its call. A dialect without errors per query fails the whole request. */
 export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
 
-/** States that no other passage belongs among the hits, and the cost of the proof. */
+/**
+ * States that no other passage belongs among the hits, and the cost of the proof. For hybrid search: that the hits are the best of the
+ * fusion of two lists, which are the exact first `depth` passages of dense and of BM25 search.
+ */
 export interface QueryCertificate {
   readonly exact: true;
   /**
@@ -88,6 +97,8 @@ export interface QueryCertificate {
    * batch. Null if the engine scores every row.
    */
   readonly rescored: number | null;
+  /** Hybrid: the length of the two lists, at most the rows of the index. Absent in other modes. */
+  readonly depth?: number;
 }
 
 /**
@@ -130,13 +141,22 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
-  /** Has no effect on dense search. Default: `row`. */
+  /**
+   * The rows that may be found, by the columns of the corpus. The search is exact among them. A column that the index does not have,
+   * or a value of another type, rejects the call with INVALID_REQUEST. Default: all rows.
+   */
+  readonly filter?: Filter;
+  /** Has no effect on dense and hybrid search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
+  /** How hybrid search fuses its lists; no effect in other modes. Default: `hybridSettings({}, 1)`. */
+  readonly hybrid?: HybridSettings;
   /**
    * Orders the hits by the scores of the reranker, equal scores by their rank in the search. Rejects with NOT_SUPPORTED without a
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
    */
   readonly rerank?: RerankSettings;
+  /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -153,6 +173,8 @@ export interface RetrieveResult {
 export interface TreeCall {
   readonly query: LexicalQuery;
   readonly parameters: Bm25Parameters;
+  /** As in `RetrieveCall`; other passages neither match nor count. */
+  readonly filter?: Filter;
   /** Hits to skip, and hits to return after them; both at least 0. */
   readonly from: number;
   readonly size: number;
@@ -198,6 +220,8 @@ export interface ExplainCall {
   readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
   /** The parameters of the search. Default: k1 and b of the index, without the factor. */
   readonly bm25?: Bm25Ranking;
+  /** That of the search. */
+  readonly template?: QueryTemplate;
   readonly signal?: AbortSignal;
 }
 
@@ -219,7 +243,10 @@ export interface RecordedSearch {
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
   readonly rerank?: RerankSettings;
+  /** Absent: the template of the index. */
+  readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
+  readonly filter?: Filter;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
 }
@@ -227,6 +254,8 @@ export interface RecordedSearch {
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
   readonly inputType: InputType;
+  /** As in `RetrieveCall`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   readonly signal?: AbortSignal;
@@ -271,6 +300,8 @@ export interface RetrieverInfo {
   readonly modes: readonly SearchMode[];
   /** Settings of its inverted indexes; null if it has none. */
   readonly bm25: Bm25Settings | null;
+  /** The columns that filters can name. */
+  readonly columns: readonly Column[];
   /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
   /** Null for an index without vectors, as is `model`. */

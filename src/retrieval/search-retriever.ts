@@ -1,9 +1,12 @@
 import { throwIfCancelled } from '../abort.ts';
-import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
+import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
+import { bindFilter } from '../filter/bind-filter.ts';
+import type { Filter } from '../filter/filter.ts';
 import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { QueryTemplate } from '../manifest/model-identity.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
@@ -11,8 +14,11 @@ import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
 import { explainWords } from './explain-words.ts';
 import { hitRows } from './hit-rows.ts';
-import { type LexicalHits, searchByRow } from './lexical-hits.ts';
+import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
+import { searchByRow } from './lexical-hits.ts';
+import { missingPart } from './mode-parts.ts';
 import { searchPyserini } from './pyserini-search.ts';
+import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -23,7 +29,6 @@ import type {
   FindResult,
   Hit,
   LexicalLoad,
-  QueryEmbedding,
   QueryOutcome,
   RerankResult,
   RetrieveCall,
@@ -43,23 +48,28 @@ import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
+/** A call, and the rows that pass its filter. */
+type FilteredCall = RetrieveCall & { readonly rows: RowBitmap | undefined };
+
 /**
- * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts;
- * then it fetches the passages.
+ * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts, in
+ * hybrid mode it does both and fuses the lists; then it fetches the passages.
  */
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
   readonly #lexical: LexicalFields | undefined;
   readonly #passages: PassageStore;
+  readonly #filters: RetrieverParts['filters'];
   readonly #liveRows: RowBitmap | undefined;
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, filters, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
+    this.#filters = filters;
     this.#passages = passages;
     this.#liveRows = liveRows;
   }
@@ -117,7 +127,7 @@ export class SearchRetriever implements Retriever {
 
   async #close(): Promise<void> {
     const { encoder, index } = this.#dense ?? {};
-    await Promise.all([encoder, index, this.#lexical, this.#passages].map((part) => part?.close()));
+    await Promise.all([encoder, index, this.#lexical, this.#filters, this.#passages].map((part) => part?.close()));
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -128,18 +138,25 @@ export class SearchRetriever implements Retriever {
     if (call.rerank !== undefined) throw rerankerMissing();
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
-    return mode === 'bm25' ? this.#retrieveLexical({ ...call, k }, watch) : this.#retrieveDense({ ...call, k }, watch);
+    this.#requireParts(mode!);
+    const limited = { ...call, k, rows: await this.#rowsOf(call.filter, watch) };
+    if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
+    return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
 
-  async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
-    const { k, bm25, bm25Order, signal } = call;
-    const lexical = this.#requireLexical();
-    const texts = call.queries.map(lexicalText);
-    const ranking = this.#ranking(bm25);
+  /** The rows that pass a filter, deleted ones included; undefined without a filter. */
+  async #rowsOf(filter: Filter | undefined, watch: Stopwatch): Promise<RowBitmap | undefined> {
+    if (filter === undefined) return undefined;
+    const bound = bindFilter(filter, this.info.columns, this.info.index);
+    if (this.#filters === undefined) throw bug('a filter was bound to an index without columns');
+    return watch.time('search', () => this.#filters!.rows(bound));
+  }
+
+  async #retrieveLexical(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
+    const { k, bm25Order, signal } = call;
+    const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
-      watch.time('search', () =>
-        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
-      );
+      watch.time('search', () => this.#searchTexts(call, some, depth));
     const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
@@ -160,13 +177,19 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
+  #searchTexts(call: FilteredCall, texts: readonly string[], k: number): Promise<LexicalResult> {
+    const { bm25, rows: filter, signal } = call;
+    const ranking = this.#ranking(bm25);
+    return searchWords(this.#requireLexical(), { index: this.info.index, texts, k, ranking, filter, signal });
+  }
+
+  async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
     const ranking = this.#ranking(bm25);
     const explained: ExplainedTerm[][][] = [];
     for (const { query, rows } of queries) {
-      const request = { text: lexicalText(query), rows, ranking, signal };
+      const request = { text: this.#lexicalText(query, template), rows, ranking, signal };
       explained.push(await watch.time('search', () => explainWords(lexical, request)));
     }
     return { explained, timings: watch.timings };
@@ -176,7 +199,8 @@ export class SearchRetriever implements Retriever {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const { load, ...found } = await searchTree(call, { lexical, passages: this.#passages, watch });
+    const filter = await this.#rowsOf(call.filter, watch);
+    const { load, ...found } = await searchTree(call, { lexical, filter, passages: this.#passages, watch });
     this.#addLexicalLoad(load);
     return { ...found, timings: watch.timings };
   }
@@ -193,13 +217,23 @@ export class SearchRetriever implements Retriever {
     return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
   }
 
-  #requireLexical(): LexicalFields {
-    if (this.#lexical === undefined) throw modeMissing(this.info.index, 'bm25');
-    return this.#lexical;
+  /** @throws TrawlError NOT_SUPPORTED if the mode needs a part that is not open. */
+  #requireParts(mode: SearchMode): void {
+    const open = { vectors: this.#dense !== undefined, words: this.#lexical !== undefined };
+    const missing = missingPart(mode, open, this.info.index);
+    if (missing !== undefined) throw missing;
+  }
+
+  #requireLexical(mode: SearchMode = 'bm25'): LexicalFields {
+    this.#requireParts(mode);
+    return this.#lexical!;
   }
 
   /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
-  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
+  #countLexical(
+    { queries }: RetrieveCall,
+    { postings, postingsRead }: Pick<LexicalResult, 'postings' | 'postingsRead'>,
+  ): void {
     const texts = queries.filter(isText).length;
     this.#addLexicalLoad({ queries: texts, postings: sum(postings), postingsRead: sum(postingsRead) });
   }
@@ -213,31 +247,68 @@ export class SearchRetriever implements Retriever {
     };
   }
 
-  async #retrieveDense(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  async #retrieveDense(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, signal } = call;
-    const { index } = this.#requireDense();
     const embedded = await this.#embedQueries(call, watch);
-    const usable = usableQueries(embedded, index.dimension);
-    const found = await watch.time('search', () =>
-      index.search({
-        queries: usable.vectors,
-        count: usable.count,
-        k,
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    );
+    const found = await watch.time('search', () => this.#searchVectors(call, embedded, k));
     watch.waited('search', found.waitedMs);
-    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
-    return { outcomes: denseOutcomes(embedded, index.dimension, found, k, documents), timings: watch.timings };
+    const { dimension } = this.#requireDense().index;
+    return { outcomes: denseOutcomes(embedded, dimension, found, k, documents), timings: watch.timings };
+  }
+
+  /** Searches the vectors of the embedded queries; the result does not count the failed ones. */
+  async #searchVectors(call: FilteredCall, embedded: QueryVectors, k: number): Promise<SearchResult> {
+    const { rows: filter, signal } = call;
+    const { index } = this.#requireDense();
+    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const found = await index.search({
+      queries: vectors,
+      count,
+      k,
+      ...(filter === undefined ? {} : { filter }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
+    return found;
+  }
+
+  /**
+   * Hybrid search, in groups of queries that limit the memory of their lists. The words of a group are searched while its queries are
+   * embedded and their vectors searched.
+   */
+  async #retrieveHybrid(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
+    const settings = checkedSettings(call.hybrid);
+    const { signal } = call;
+    const depth = Math.min(settings.depth, Math.max(1, this.info.rows));
+    const outcomes: QueryOutcome[] = [];
+    for (const queries of groupsOf(call.queries, depth)) {
+      const group = { ...call, queries };
+      const texts = queries.map((query) => this.#lexicalText(query, call.template));
+      const searching = this.#searchTexts(group, texts, depth);
+      // The encoder's error, if any, rejects the call; this one must not be unhandled then.
+      searching.catch(() => undefined);
+      const embedded = await this.#embedQueries(group, watch);
+      const [near, words] = await watch.time('search', () =>
+        Promise.all([this.#searchVectors(group, embedded, depth), searching]),
+      );
+      watch.waited('search', near.waitedMs);
+      this.#countLexical(group, words);
+      const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
+      const rows = fused.flatMap((list) => list.map(({ row }) => row));
+      const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
+      const { dimension } = this.#requireDense().index;
+      outcomes.push(...hybridOutcomes({ fused, embedded, near, depth, dimension }, documents));
+    }
+    return { outcomes, timings: watch.timings };
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
+  async #embedQueries({ queries, template, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
     const { index, encoder } = this.#requireDense();
     const { dimension } = index;
-    const inputs = queries.filter(isText);
+    const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
     const encoded =
       inputs.length === 0
         ? { vectors: new Float32Array(0), outcomes: [], waitedMs: 0 }
@@ -265,19 +336,30 @@ export class SearchRetriever implements Retriever {
     return { vectors, outcomes: all };
   }
 
+  /** The parts of a query that the template of the call or of the index has. */
+  #templated(query: EncoderInput, template: QueryTemplate | undefined): EncoderInput {
+    return applyTemplate(query, template ?? this.info.model?.queryTemplate);
+  }
+
+  /** The text whose words BM25 searches: the parts of the query. */
+  #lexicalText(query: RetrieveQuery, template: QueryTemplate | undefined): string {
+    return composeText(this.#templated(inputOf(query), template), '', null);
+  }
+
   #textOf(query: EncoderInput, { separator }: TextEncoder): string {
     return composeText(query, this.info.model?.prefixes.query ?? '', separator);
   }
 
   #requireDense(): NonNullable<RetrieverParts['dense']> {
-    if (this.#dense === undefined) throw modeMissing(this.info.index, 'dense');
-    return this.#dense;
+    this.#requireParts('dense');
+    return this.#dense!;
   }
 
-  async #embed({ inputs, inputType, truncate, signal }: EmbedCall): Promise<EmbedResult> {
+  async #embed({ inputs: given, inputType, template, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const { encoder } = this.#requireDense();
+    const inputs = given.map((input) => this.#templated(input, template));
     const { vectors, outcomes, waitedMs } = await watch.time('embed', () =>
       encoder.encode(inputs, {
         inputType,
@@ -332,11 +414,6 @@ export class SearchRetriever implements Retriever {
   }
 }
 
-/** The text whose words BM25 searches: the question, if any, and the query. */
-function lexicalText(query: RetrieveQuery): string {
-  return composeText(inputOf(query), '', null);
-}
-
 /** The vector of a query in BM25 search. */
 const NO_VECTOR = new Float32Array(0);
 
@@ -348,54 +425,12 @@ function sum(values: Float64Array): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** The error for a search in a mode that the index lacks or that was not opened. */
-export function modeMissing(index: string, mode: SearchMode): TrawlError {
-  return new TrawlError(
-    'NOT_SUPPORTED',
-    mode === 'bm25'
-      ? `The index ${index} has no inverted index or was opened without it, so it cannot be searched by BM25. If it has none, make one with trawl optimize INDEX --bm25.`
-      : `The index ${index} has no vectors or was opened without its encoder, so it can be searched by BM25 only.`,
-    { details: { mode } },
-  );
-}
-
 /** The error for reranking without a reranker. */
 function rerankerMissing(): TrawlError {
   return new TrawlError(
     'NOT_SUPPORTED',
     'There is no reranker, so hits cannot be reranked. Start with --rerank MODEL, or leave out reranking.',
   );
-}
-
-type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
-
-interface QueryVectors {
-  /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
-  readonly vectors: Float32Array;
-  readonly outcomes: readonly EmbedOutcome[];
-}
-
-function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
-  return vectors.subarray(row * dimension, (row + 1) * dimension);
-}
-
-function wrongDimension(found: number, expected: number): TrawlError {
-  return new TrawlError(
-    'DIMENSION_MISMATCH',
-    `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,
-  );
-}
-
-/** The vectors of the embedded queries, packed without the failed ones. */
-function usableQueries(
-  { vectors, outcomes }: QueryVectors,
-  dimension: number,
-): { vectors: Float32Array; count: number } {
-  const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
-  if (usable.length === outcomes.length) return { vectors, count: usable.length };
-  const packed = new Float32Array(usable.length * dimension);
-  for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
-  return { vectors: packed, count: usable.length };
 }
 
 function denseOutcomes(

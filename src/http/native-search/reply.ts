@@ -10,7 +10,7 @@ import { HitFields } from './hit.ts';
 
 const Cut = Type.String({
   description:
-    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
+    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), history (its oldest queries or all), question (all history too), or question-and-tail.',
 });
 
 const Failed = Type.Object({
@@ -42,6 +42,12 @@ const QueryResult = Type.Object({
       description:
         'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
     }),
+    depth: Type.Optional(
+      Type.Integer({
+        description:
+          'With mode hybrid: the hits are the best of the fusion of two lists, which are proved to be the best passages of dense and of bm25 search to this depth.',
+      }),
+    ),
   }),
   rerank: Type.Optional(
     Type.Union([Reranked, Failed], {

@@ -1,9 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { nullable } from '../dialects/common-fields.ts';
-import { Truncate } from '../dialects/questions.ts';
+import { Template, Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
+import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
+import { HybridField } from './hybrid-field.ts';
 import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
@@ -13,23 +15,32 @@ export const SearchRequest = Type.Object(
       Type.Union([
         Type.String(),
         Type.Object(
-          { question: nullable(Type.String(), 'The question that the query helps to answer.'), query: Type.String() },
+          {
+            question: nullable(Type.String(), 'The question that the query helps to answer.'),
+            history: nullable(Type.Array(Type.String()), "The agent's earlier queries, oldest first."),
+            query: Type.String(),
+          },
           { additionalProperties: false },
         ),
       ]),
-      { description: 'Texts, or sub-queries with their question.' },
+      { description: 'Texts, or sub-queries with their question and history.' },
     ),
     index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
     k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
     mode: nullable(
       Type.Enum([...SEARCH_MODES]),
-      'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
+      'How passages are ranked: dense (by their vectors), bm25 (by their words) or hybrid (by both lists, fused). Absent: the default of the server, or else of the index.',
     ),
-    bm25: nullable(Bm25Field, 'Parameters of bm25. Absent: the parameters of the index.'),
+    bm25: nullable(Bm25Field, 'Parameters of bm25, also in hybrid. Absent: the parameters of the index.'),
+    filter: nullable(
+      FilterField,
+      'The passages that may be found, by the columns of the corpus: an expression such as "source = \'wiki\' and date >= 2020-01-01", or its JSON form (docs/filters.md). The search is exact among them. Absent: all passages.',
+    ),
+    hybrid: nullable(HybridField, 'How hybrid fuses the two lists. Absent: the settings of the server.'),
     rerank: RerankField,
     minScore: nullable(
       Type.Number(),
-      'Leaves out hits with a lower score. With reranking, it is the score of the reranker.',
+      'Leaves out hits with a lower score: with hybrid the fused score, with reranking that of the reranker.',
     ),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],
@@ -57,6 +68,7 @@ export const SearchRequest = Type.Object(
       default: false,
       description: 'Whether each hit has the terms of its score. Only with mode bm25.',
     }),
+    template: Template,
     truncate: Truncate,
   },
   { additionalProperties: false },

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import { isLoopback } from '../access/access.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
@@ -54,13 +55,11 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         let answer: Response;
         try {
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => shedding(retriever, config),
+            retriever: () => shedding(narrowedRetriever(retriever, config.filter), config),
             onSearch: (search) =>
               recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
             truncate: config.truncate,
-            mode: config.mode,
-            bm25Order: config.bm25Order,
-            rerank: config.rerank,
+            ranking: config,
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
               // Messages of refused calls may repeat arguments, which must not be logged.

@@ -18,18 +18,22 @@ from ._types import (
     Deduplication,
     Embedded,
     ExplainedTerm,
+    Filter,
     FirstStage,
     Found,
     FusedHit,
     Fusion,
     Hit,
+    HybridSettings,
     IndexInfo,
     InputType,
     ModelInfo,
     Passage,
     PassageId,
+    Place,
     Query,
     QueryResult,
+    QueryTemplate,
     Readiness,
     Reranked,
     RerankParameters,
@@ -41,7 +45,7 @@ from ._types import (
 )
 
 Json = dict[str, Any]
-QueryLike = str | Query | Mapping[str, str | None]
+QueryLike = str | Query | Mapping[str, str | Sequence[str] | None]
 # The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
 # Larger ids are sent as text, because JSON readers may round them.
@@ -60,11 +64,14 @@ def search_body(
     candidates: int | None,
     max_chars: int | None,
     documents: bool,
+    template: QueryTemplate | None,
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
+    hybrid: HybridSettings | None,
     explain: bool,
     rerank: bool | RerankParameters | None,
+    filter: Filter | None = None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -79,9 +86,12 @@ def search_body(
         "deduplicate": deduplicate,
         "candidates": candidates,
         "maxChars": max_chars,
+        "template": template,
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "filter": dict(filter) if isinstance(filter, Mapping) else filter,
+        "hybrid": None if hybrid is None else dict(hybrid),
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
@@ -101,7 +111,8 @@ def _query(query: QueryLike) -> str | Json:
     if isinstance(query, str):
         return query
     if isinstance(query, Query):
-        return {"query": query.query, "question": query.question}
+        body: Json = {"query": query.query, "question": query.question}
+        return body | ({"history": list(query.history)} if query.history else {})
     if isinstance(query, Mapping):
         return dict(query)
     expected = "a string, a Query or a mapping with query and question"
@@ -139,7 +150,7 @@ def _result(result: Json) -> QueryResult:
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
-        certificate=Certificate(certificate["exact"], certificate["rescored"]),
+        certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
         reranked=None
         if reranked is None
         else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
@@ -158,6 +169,8 @@ def _hit(hit: Json) -> Hit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
     )
 
 
@@ -176,6 +189,10 @@ def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
     )
 
 
+def _place(place: Json | None) -> Place | None:
+    return None if place is None else Place(place["rank"], place["score"])
+
+
 def _fused_hit(hit: Json) -> FusedHit:
     return FusedHit(
         hit["row"],
@@ -187,12 +204,20 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )
 
 
-def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[str | None] | None) -> Json:
+def retrieve_body(
+    queries: Sequence[str],
+    topk: int | None,
+    questions: Sequence[str | None] | None,
+    histories: Sequence[Sequence[str] | None] | None = None,
+    template: QueryTemplate | None = None,
+) -> Json:
     """The body of POST /retrieve as Search-R1's clients send it, with scores requested."""
     if isinstance(queries, str):
         raise TypeError("queries is a single string; pass a list of strings.")
@@ -201,6 +226,10 @@ def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[
         body["topk"] = topk
     if questions is not None:
         body["questions"] = list(questions)
+    if histories is not None:
+        body["history_queries"] = [None if history is None else list(history) for history in histories]
+    if template is not None:
+        body["template"] = template
     return body
 
 
@@ -231,6 +260,7 @@ def indexes(body: Json) -> list[IndexInfo]:
             generation=index["generation"],
             model=_model(index["model"]),
             modes=tuple(index.get("modes", ("dense",))),
+            columns={column["name"]: column["type"] for column in index.get("columns", ())},
         )
         for index in body["indexes"]
     ]

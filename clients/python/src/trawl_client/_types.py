@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from ._errors import TrawlQueryError
 
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
-SearchMode: TypeAlias = Literal["dense", "bm25"]
+SearchMode: TypeAlias = Literal["dense", "bm25", "hybrid"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
+# An expression, or its JSON form: docs/filters.md of the server.
+Filter: TypeAlias = str | Mapping[str, Any]
+ColumnType: TypeAlias = Literal["string", "number", "boolean", "date"]
+HybridSettings: TypeAlias = Mapping[str, float | str]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
+QueryTemplate: TypeAlias = Literal["query", "question-query", "history-query", "question-history-query"]
 InputType: TypeAlias = Literal["query", "passage"]
-Truncation: TypeAlias = Literal["nothing", "tail", "question", "question-and-tail"]
+Truncation: TypeAlias = Literal["nothing", "tail", "history", "question", "question-and-tail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A sub-query and the question that it helps to answer, embedded as ``{question} [SEP] {query}``."""
+    """A sub-query and the question that it helps to answer, embedded as ``{question} [SEP] {query}``.
+
+    ``history``: the agent's earlier queries, oldest first. They stand between the two if the template has the history.
+    """
 
     query: str
     question: str | None = None
+    history: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +70,20 @@ class FirstStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A passage's rank (from 1) and score in one of the two lists of a hybrid search."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text.
 
     ``terms``: the terms of its score, with ``explain``; else None. ``first_stage``: of a reranked passage, whose
-    ``score`` is the reranker's; else None.
+    ``score`` is the reranker's; else None. ``dense`` and ``bm25``: its places in the two lists of a hybrid search; None
+    where it is not among their first passages, and in other modes.
     """
 
     row: int
@@ -76,6 +95,8 @@ class Hit:
     document: dict[str, Any] | None = None
     terms: tuple[ExplainedTerm, ...] | None = None
     first_stage: FirstStage | None = None
+    dense: Place | None = None
+    bm25: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +118,14 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row."""
+    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row.
+
+    ``depth``: in a hybrid search, the length of the two exact lists whose fusion has the hits; else None.
+    """
 
     exact: bool
     rescored: int | None
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +215,8 @@ class ModelInfo:
 class IndexInfo:
     """An index of the server. ``generation`` changes whenever the index is rebuilt.
 
-    ``modes`` are the ways to search it, the default first. ``model`` and ``metric`` are None without vectors.
+    ``modes`` are the ways to search it, the default first. ``columns`` are the names and types that filters can use.
+    ``model`` and ``metric`` are None without vectors.
     """
 
     name: str
@@ -200,6 +226,7 @@ class IndexInfo:
     generation: str
     model: ModelInfo | None
     modes: tuple[SearchMode, ...] = ("dense",)
+    columns: Mapping[str, ColumnType] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
