@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ._errors import TrawlQueryError
@@ -155,7 +154,7 @@ class QueryResult:
     error: TrawlQueryError | None = None
     reranked: Reranked | None = None
     rerank_error: TrawlQueryError | None = None
-    failed_indexes: Mapping[str, TrawlQueryError] = MappingProxyType({})
+    failed_indexes: Mapping[str, TrawlQueryError] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -231,7 +230,7 @@ class IndexInfo:
     generation: str
     model: ModelInfo | None
     modes: tuple[SearchMode, ...] = ("dense",)
-    columns: Mapping[str, ColumnType] = MappingProxyType({})
+    columns: Mapping[str, ColumnType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
