@@ -98,7 +98,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/inference/',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
-  'src/rerank/': ['src/errors.ts', 'src/embedding/'],
+  'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/embedding/'],
   'src/retrieval/': [
     'src/errors.ts',
     'src/metric.ts',
