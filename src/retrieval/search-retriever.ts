@@ -31,9 +31,13 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
   SearchMode,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { scoreRows } from './score-rows.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
@@ -69,6 +73,10 @@ export class SearchRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#calls.run(() => this.#explain(call));
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#calls.run(() => this.#score(call));
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -151,6 +159,57 @@ export class SearchRetriever implements Retriever {
       explained.push(await watch.time('search', () => explainWords(lexical, request)));
     }
     return { explained, timings: watch.timings };
+  }
+
+  async #score(call: ScoreCall): Promise<ScoreResult> {
+    const { queries, mode, maxRank, truncate, bm25, signal } = call;
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    const inputs = queries.map(({ query }) => query);
+    const wanted = { rows: queries.map(({ rows }) => rows), indexRows: Math.max(1, this.info.rows), maxRank };
+    if (mode === 'bm25') {
+      const lexical = this.#requireLexical();
+      const search = { index: this.info.index, texts: inputs.map(lexicalText), ranking: this.#ranking(bm25), signal };
+      const scores = await scoreRows(
+        (k, filter) => watch.time('search', () => searchWords(lexical, { ...search, k, filter })),
+        wanted,
+      );
+      return { outcomes: scores.map((each) => ({ ok: true, scores: each })), timings: watch.timings };
+    }
+    const { index } = this.#requireDense();
+    const embedded = await this.#embedQueries(
+      {
+        queries: inputs,
+        k: 1,
+        ...(truncate === undefined ? {} : { truncate }),
+        ...(signal === undefined ? {} : { signal }),
+      },
+      watch,
+    );
+    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const usable = wanted.rows.filter((_, i) => embedded.outcomes[i]!.ok);
+    const scores = await scoreRows(
+      async (k, filter) => {
+        const found = await watch.time('search', () =>
+          index.search({
+            queries: vectors,
+            count,
+            k,
+            ...(filter === undefined ? {} : { filter }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        );
+        watch.waited('search', found.waitedMs);
+        return found;
+      },
+      { ...wanted, rows: usable },
+    );
+    let next = 0;
+    const outcomes = embedded.outcomes.map(
+      (outcome): ScoreOutcome =>
+        outcome.ok ? { ok: true, scores: scores[next++]! } : { ok: false, error: outcome.error },
+    );
+    return { outcomes, timings: watch.timings };
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {

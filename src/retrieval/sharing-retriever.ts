@@ -18,6 +18,8 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreResult,
 } from './retriever.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 
@@ -131,6 +133,10 @@ export class SharingRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#inner.score(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {

@@ -7,6 +7,8 @@ import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect } from './dialect.ts';
 import { foldAgent, foldAgentOpen } from './foldagent.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
+import { nativePassages } from './native-passages.ts';
+import { nativeScore } from './native-score.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
@@ -58,6 +60,8 @@ export const DIALECTS: readonly Dialect[] = [
   searchAgentX,
   openaiEmbeddings,
   nativeSearch,
+  nativePassages,
+  nativeScore,
   stepSearchRerank,
   rerank,
   elasticsearch,

@@ -25,6 +25,10 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
     },
     hasAnswers: (call) => retriever.hasAnswers(call),
     explain: (call) => retriever.explain(call),
+    async score(call) {
+      admit(retrieveWaitMs(retriever, { ...call, queries: [], k: 1 }));
+      return retriever.score(call);
+    },
     async embed(call) {
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);

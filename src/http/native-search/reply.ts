@@ -34,7 +34,16 @@ const QueryResult = Type.Object({
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
 });
 
-const FailedQuery = Type.Object({
+/** Milliseconds per stage. */
+export const Timings = Type.Object({
+  queueMs: Type.Number(),
+  embedMs: Type.Number(),
+  searchMs: Type.Number(),
+  fetchMs: Type.Number(),
+});
+
+/** Why a query has no result. */
+export const FailedQuery = Type.Object({
   ok: Type.Literal(false),
   error: Type.Object({ code: Type.String(), message: Type.String() }),
 });
@@ -63,12 +72,7 @@ export const SearchReply = Type.Object({
       { description: 'The fused list, best first. Absent without fuse.' },
     ),
   ),
-  timings: Type.Object({
-    queueMs: Type.Number(),
-    embedMs: Type.Number(),
-    searchMs: Type.Number(),
-    fetchMs: Type.Number(),
-  }),
+  timings: Timings,
 });
 
 /** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. */
@@ -107,12 +111,16 @@ export function* replyPieces(
     );
     yield ']';
   }
-  const roundedTimings = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
-  yield `,"timings":${JSON.stringify(Object.fromEntries(roundedTimings))}}`;
+  yield `,"timings":${timingsJson(timings)}}`;
+}
+
+/** The timings of a reply. */
+export function timingsJson(timings: StageTimings): string {
+  return JSON.stringify(Object.fromEntries(STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])])));
 }
 
 /** The error as the client sees it, without the details of a server error. */
-function publicError({ code, message }: TrawlError): { code: string; message: string } {
+export function publicError({ code, message }: TrawlError): { code: string; message: string } {
   return ERROR_STATUS[code] === 500
     ? { code, message: 'The server failed. Its log has the details.' }
     : { code, message };

@@ -15,11 +15,18 @@ from ._types import (
     IndexInfo,
     ModelInfo,
     Passage,
+    Passages,
     Query,
     QueryResult,
+    QueryScores,
+    RankedScore,
     Readiness,
+    ScoredPassage,
+    ScoreQuery,
+    ScoreResponse,
     SearchResponse,
     Timings,
+    WholeDocument,
 )
 
 __all__ = [
@@ -34,10 +41,16 @@ __all__ = [
     "IndexInfo",
     "ModelInfo",
     "Passage",
+    "Passages",
     "Query",
     "QueryResult",
+    "QueryScores",
+    "RankedScore",
     "Readiness",
     "Retry",
+    "ScoreQuery",
+    "ScoreResponse",
+    "ScoredPassage",
     "SearchResponse",
     "Timings",
     "TrawlClient",
@@ -45,5 +58,6 @@ __all__ = [
     "TrawlError",
     "TrawlQueryError",
     "TrawlResponseError",
+    "WholeDocument",
 ]
 __version__ = "0.1.0"
