@@ -4,6 +4,7 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 
 export const MIB = 1024 * 1024;
@@ -34,7 +35,7 @@ export const SERVE_OPTIONS = {
   listen: {
     type: 'list',
     value: '[HOST:]PORT[=DIALECT]',
-    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE and :bm25-order=ORDER set these options for this address only (8001=search-r1:deadline-ms=25000).',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER and :rerank-depth=N set these options for this address only (8001=search-r1:deadline-ms=25000).',
   },
   'address-dir': {
     type: 'string',
@@ -77,6 +78,16 @@ export const SERVE_OPTIONS = {
     choices: BM25_ORDERS,
     default: DEFAULT_SERVER_CONFIG.bm25Order,
     help: "How hits of BM25 with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Requests of /v1/search can set it themselves.",
+  },
+  ...RERANK_OPTIONS,
+  'rerank-depth': {
+    ...RERANK_OPTIONS['rerank-depth'],
+    min: 0,
+    help: 'With --rerank: passages per query that the search finds and the reranker scores; at least as many as are asked for. Requests of /v1/search can set it themselves. 0: only requests that ask for it are reranked.',
+  },
+  'rerank-allow-failure': {
+    type: 'flag',
+    help: 'With --rerank: if the reranker fails on a query, answer with the passages in the order of the search. Without it, the query fails. Requests of /v1/search can set it themselves.',
   },
   'max-k': {
     type: 'integer',

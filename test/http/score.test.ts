@@ -22,6 +22,7 @@ test('each query has its own passages, ids first, and null for an unknown one', 
       { query: '', rows: [0] },
       { query: '', question: 'q' },
     ],
+    modes: ['dense'],
     maxRank: 4,
   });
   assert.equal(status, 200, text);
@@ -38,6 +39,18 @@ test('each query has its own passages, ids first, and null for an unknown one', 
       [],
     ],
   );
+});
+
+test('by default the scores are those that the index and the server have, also that of the reranker', async (t) => {
+  const retriever = new FakeRetriever();
+  const app = build(t, retriever);
+  const { json } = await postTo(app, '/v1/score', { queries: [{ question: 'q', query: 'a', rows: [1] }], maxRank: 0 });
+  const [passage] = (json as { results: { passages: (Passage & { rerank?: object; bm25?: object })[] }[] }).results[0]!
+    .passages;
+  assert.deepEqual(Object.keys(passage!), ['row', 'id', 'dense', 'rerank']);
+  assert.deepEqual(Object.keys(passage!.rerank!), ['score']);
+  const [call] = retriever.rerankCalls;
+  assert.deepEqual(call!.lists, [{ query: 'q a', passages: ['"Brooklyn Bridge"\nA bridge in New York.'] }]);
 });
 
 test('with golden answers each passage has whether one stands in it, by whole tokens', async (t) => {

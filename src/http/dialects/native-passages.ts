@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { addTimings, NO_TIMINGS } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
 import { PassageIds, PassageRows, passagesNamed, refuseTooManyPassages } from '../native-search/named-passages.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { Document, nullable } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { separated } from './search-plan.ts';

@@ -1,14 +1,16 @@
 import { answerMatcher } from '../../../evaluation/answer-match.ts';
+import { composeText, type EncoderInput } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
+import type { Bm25Ranking } from '../../lexical-index/bm25.ts';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { FoundPassage, Retriever, RowScore } from '../../retrieval/retriever.ts';
+import type { FoundPassage, Retriever, RetrieverInfo, ScoreCall } from '../../retrieval/retriever.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { bm25Ranking } from '../native-search/bm25-field.ts';
 import { passagesNamed } from '../native-search/named-passages.ts';
-import { publicError, timingsJson } from '../native-search/reply.ts';
+import { failed, timingsJson } from '../native-search/reply.ts';
 import { SCORE_MODES, type ScoreMode, ScoreReply, ScoreRequest } from '../native-search/score-request.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
 import { separated } from './search-plan.ts';
 
@@ -38,24 +40,24 @@ export const nativeScore = defineDialect({
       async run(retriever, signal) {
         const slice = new TimeSlice(signal);
         const found = await findAll(retriever, request, signal);
-        const modes = request.modes ?? SCORE_MODES.filter((mode) => retriever.info.modes.includes(mode));
-        const bm25 = bm25Ranking(request.bm25, retriever.info);
-        const truncate = request.truncate ?? limits.truncate;
+        const modes = request.modes ?? SCORE_MODES.filter((mode) => isServed(mode, retriever.info));
+        const asked: AskedQuery[] = queries.map(({ question, query }, i) => ({
+          query: question === null || question === '' ? query : { question, query },
+          passages: found.passages[i]!.filter((passage) => passage !== undefined),
+        }));
+        const call = {
+          maxRank,
+          bm25: bm25Ranking(request.bm25, retriever.info),
+          truncate: request.truncate ?? limits.truncate,
+          signal,
+        };
         const failures: (TrawlError | undefined)[] = queries.map(() => undefined);
-        const scores = new Map<ScoreMode, readonly (readonly RowScore[])[]>();
+        const scores = new Map<ScoreMode, readonly (readonly object[])[]>();
         let { timings } = found;
         for (const mode of new Set(modes)) {
-          const result = await retriever.score({
-            queries: queries.map(({ question, query }, i) => ({
-              query: question === null || question === '' ? query : { question, query },
-              rows: found.passages[i]!.flatMap((passage) => (passage === undefined ? [] : [passage.row])),
-            })),
-            mode,
-            maxRank,
-            truncate,
-            signal,
-            ...(bm25 === undefined ? {} : { bm25 }),
-          });
+          const result = await (mode === 'rerank'
+            ? rerankScores(retriever, asked, signal)
+            : searchScores(retriever, asked, { ...call, mode }));
           timings = addTimings(timings, result.timings);
           scores.set(
             mode,
@@ -76,7 +78,7 @@ export const nativeScore = defineDialect({
                   [...scores].map(([mode, each]) => [mode, each[i]!]),
                   answers,
                 )
-              : JSON.stringify({ ok: false, error: publicError(failure) }),
+              : JSON.stringify(failed(failure)),
           );
           if (slice.isOver) await slice.yield();
         }
@@ -91,6 +93,52 @@ export const nativeScore = defineDialect({
     };
   },
 });
+
+interface AskedQuery {
+  readonly query: EncoderInput;
+  readonly passages: readonly FoundPassage[];
+}
+
+/** The scores of each query's passages in one mode, as the reply has them. */
+interface ModeScores {
+  readonly outcomes: readonly (
+    | { readonly ok: true; readonly scores: readonly object[] }
+    | { readonly ok: false; readonly error: TrawlError }
+  )[];
+  readonly timings: StageTimings;
+}
+
+function isServed(mode: ScoreMode, { modes, reranker }: RetrieverInfo): boolean {
+  return mode === 'rerank' ? reranker !== null : modes.includes(mode);
+}
+
+function searchScores(
+  retriever: Retriever,
+  asked: readonly AskedQuery[],
+  { bm25, ...call }: Omit<ScoreCall, 'queries' | 'bm25'> & { readonly bm25: Bm25Ranking | undefined },
+): Promise<ModeScores> {
+  const queries = asked.map(({ query, passages }) => ({ query, rows: passages.map(({ row }) => row) }));
+  return retriever.score({ ...call, queries, ...(bm25 === undefined ? {} : { bm25 }) });
+}
+
+/** Scores as the reranker of a search gives them. */
+async function rerankScores(
+  retriever: Retriever,
+  asked: readonly AskedQuery[],
+  signal: AbortSignal,
+): Promise<ModeScores> {
+  const lists = asked.map(({ query, passages }) => ({
+    query: composeText(query, '', null),
+    passages: passages.map(({ document }) => documentFields(document).contents),
+  }));
+  const { outcomes, timings } = await retriever.rerank({ lists, signal });
+  return {
+    outcomes: outcomes.map((outcome) =>
+      outcome.ok ? { ok: true, scores: Array.from(outcome.scores, (score) => ({ score })) } : outcome,
+    ),
+    timings,
+  };
+}
 
 /** Limits the lists of a search among the passages and of one for the ranks. @throws RequestError K_TOO_LARGE. */
 function refuseTooMuch({ queries, maxRank }: ScoreRequest, { maxHits }: RequestLimits): void {
@@ -131,7 +179,7 @@ async function findAll(
 
 function resultJson(
   passages: readonly (FoundPassage | undefined)[],
-  scores: readonly (readonly [mode: ScoreMode, scores: readonly RowScore[]])[],
+  scores: readonly (readonly [mode: ScoreMode, scores: readonly object[]])[],
   answers: readonly string[] | null,
 ): string {
   const hasAnswer = answers === null ? undefined : answerMatcher(answers);

@@ -3,10 +3,10 @@ import { nullable, Score } from '../dialects/common-fields.ts';
 import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { PassageIds, PassageRows } from './named-passages.ts';
-import { FailedQuery, Timings } from './reply.ts';
+import { Failed, Timings } from './reply.ts';
 
 /** The ways in which a passage can be scored. */
-export const SCORE_MODES = ['dense', 'bm25'] as const;
+export const SCORE_MODES = ['dense', 'bm25', 'rerank'] as const;
 export type ScoreMode = (typeof SCORE_MODES)[number];
 
 /** Largest rank that a request can ask for. It bounds the search that finds ranks. */
@@ -34,7 +34,7 @@ export const ScoreRequest = Type.Object(
     index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
     modes: nullable(
       Type.Array(Type.Enum([...SCORE_MODES])),
-      'Which scores are computed: dense, bm25. Absent: those that the index has.',
+      'Which scores are computed: dense, bm25, rerank (the cross-encoder). Absent: those that the index and the server have.',
     ),
     maxRank: Type.Integer({
       minimum: 0,
@@ -62,6 +62,7 @@ const ScoredPassage = Type.Object({
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   dense: Type.Optional(ScoreAndRank),
   bm25: Type.Optional(ScoreAndRank),
+  rerank: Type.Optional(Type.Object({ score: Score }, { description: 'The score of the reranker.' })),
   answer: Type.Optional(Type.Boolean({ description: 'Whether a golden answer stands in the passage.' })),
 });
 
@@ -79,7 +80,7 @@ export const ScoreReply = Type.Object({
           },
         ),
       }),
-      FailedQuery,
+      Failed,
     ]),
     { description: 'One per query, in the order of the queries.' },
   ),

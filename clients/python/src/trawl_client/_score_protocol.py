@@ -112,6 +112,7 @@ def _scored(passage: Json) -> ScoredPassage:
         passage.get("id"),
         _ranked(passage.get("dense")),
         _ranked(passage.get("bm25")),
+        passage["rerank"]["score"] if "rerank" in passage else None,
         passage.get("answer"),
     )
 
