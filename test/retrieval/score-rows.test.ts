@@ -16,7 +16,7 @@ async function run(...args: string[]): Promise<void> {
 }
 
 before(async () => {
-  await run('index', SAMPLE_PASSAGES, '--bm25', '--out', 'index', '--quiet');
+  await run('index', SAMPLE_PASSAGES, '--model', 'token-average-256', '--bm25', '--out', 'index', '--quiet');
   // Deleted rows are neither ranked nor counted.
   await run('remove', 'index', 's-0002', 's-0100');
   retriever = await openRetriever(join(folder, 'index'));

@@ -10,7 +10,7 @@ export const SCORE_MODES = ['dense', 'bm25', 'rerank'] as const;
 export type ScoreMode = (typeof SCORE_MODES)[number];
 
 /** Largest rank that a request can ask for. It bounds the search that finds ranks. */
-export const MAX_RANK = 100_000;
+const MAX_RANK = 100_000;
 
 /** The body of a request to /v1/score. */
 export const ScoreRequest = Type.Object(
