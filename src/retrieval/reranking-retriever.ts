@@ -4,6 +4,7 @@ import { documentFields } from '../passages/document-fields.ts';
 import { checkPairBudget } from '../rerank/pair-budget.ts';
 import { rankByScore } from '../rerank/rank-by-score.ts';
 import type { Reranker, RerankList, RerankOptions, RerankScores } from '../rerank/reranker.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { TimeSlice } from '../time-slice.ts';
 import { inputOf } from './embedded-query.ts';
@@ -27,6 +28,9 @@ import type {
   RetrieverStatistics,
   ScoreCall,
   ScoreResult,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { addTimings, Stopwatch } from './timings.ts';
@@ -87,6 +91,14 @@ export class RerankingRetriever implements Retriever {
 
   score(call: ScoreCall): Promise<ScoreResult> {
     return this.#inner.score(call);
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#inner.select(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {

@@ -5,7 +5,7 @@ import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
-import type { RowBitmap } from '../row-bitmap.ts';
+import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
@@ -36,9 +36,13 @@ import type {
   ScoreOutcome,
   ScoreResult,
   SearchMode,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
 import { scoreRows } from './score-rows.ts';
+import { searchTree } from './search-tree.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
@@ -78,6 +82,14 @@ export class SearchRetriever implements Retriever {
 
   score(call: ScoreCall): Promise<ScoreResult> {
     return this.#calls.run(() => this.#score(call));
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#calls.run(() => this.#searchTree(call));
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#calls.run(() => this.#select(call));
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -219,6 +231,23 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
+  async #searchTree(call: TreeCall): Promise<TreeResult> {
+    throwIfCancelled(call.signal);
+    const watch = new Stopwatch();
+    const lexical = this.#requireLexical();
+    const { load, ...found } = await searchTree(call, { lexical, passages: this.#passages, watch });
+    this.#addLexicalLoad(load);
+    return { ...found, timings: watch.timings };
+  }
+
+  async #select({ ids, signal }: SelectCall): Promise<RowBitmap> {
+    const { rows } = this.info;
+    const selected = new RowBitmap(rows);
+    const found = await this.#passages.find('id', ids, rows, signal);
+    for (const row of found.flat()) if (this.#liveRows?.has(row) !== false) selected.add(row);
+    return selected;
+  }
+
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
     return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
   }
@@ -230,11 +259,16 @@ export class SearchRetriever implements Retriever {
 
   /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
   #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
-    const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
+    const texts = queries.filter(isText).length;
+    this.#addLexicalLoad({ queries: texts, postings: sum(postings), postingsRead: sum(postingsRead) });
+  }
+
+  #addLexicalLoad({ queries, postings, postingsRead }: LexicalLoad): void {
+    const before = this.#lexicalLoad;
     this.#lexicalLoad = {
-      queries: before + queries.filter(isText).length,
-      postings: all + sum(postings),
-      postingsRead: read + sum(postingsRead),
+      queries: before.queries + queries,
+      postings: before.postings + postings,
+      postingsRead: before.postingsRead + postingsRead,
     };
   }
 

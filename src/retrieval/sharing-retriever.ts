@@ -2,6 +2,7 @@ import { cancelled, throwIfCancelled } from '../abort.ts';
 import { questionAndQuery } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import type {
@@ -23,6 +24,9 @@ import type {
   RetrieverStatistics,
   ScoreCall,
   ScoreResult,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 
@@ -140,6 +144,14 @@ export class SharingRetriever implements Retriever {
 
   score(call: ScoreCall): Promise<ScoreResult> {
     return this.#inner.score(call);
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#inner.select(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {

@@ -125,6 +125,14 @@ export class FakeRetriever implements Retriever {
     return { outcomes, timings: { queue: 0, embed: 1.25, search: 0.5, fetch: 0, rerank: 0 } };
   }
 
+  async searchTree(): Promise<never> {
+    throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
+  }
+
+  async select(): Promise<never> {
+    throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
+  }
+
   /** The vector of a text is its length and its first three UTF-16 code units. */
   async embed(call: EmbedCall): Promise<EmbedResult> {
     const vectors = new Float32Array(call.inputs.length * 4);

@@ -29,6 +29,9 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
       admit(retrieveWaitMs(retriever, { ...call, queries: [], k: 1 }));
       return retriever.score(call);
     },
+    // A search of words has no queue.
+    searchTree: (call) => retriever.searchTree(call),
+    select: (call) => retriever.select(call),
     async embed(call) {
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);
