@@ -110,6 +110,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/statistics-sum.ts',
     'src/lexical-index/bm25.ts',
     'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
     'src/passages/contents.ts',
     'src/passages/document-fields.ts',
     'evaluation/answer-match.ts',

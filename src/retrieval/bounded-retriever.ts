@@ -1,4 +1,4 @@
-import type { EncoderInput } from '../embedding/text-encoder.ts';
+import { lengthOf } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
@@ -167,8 +167,4 @@ export class BoundedRetriever implements Retriever {
     const mean = hits.reduce((sum, { document }) => sum + 2 * document.length, 0) / hits.length;
     this.#passageBytes = Math.round(this.#passageBytes + (mean - this.#passageBytes) * WEIGHT_OF_NEWEST);
   }
-}
-
-function lengthOf(input: EncoderInput): number {
-  return typeof input === 'string' ? input.length : input.question.length + input.query.length;
 }

@@ -1,4 +1,4 @@
-import { composeText } from '../embedding/text-encoder.ts';
+import { applyTemplate, composeText } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { checkPairBudget } from '../rerank/pair-budget.ts';
@@ -67,7 +67,7 @@ export class RerankingRetriever implements Retriever {
     const { rerank, ...search } = call;
     this.#checkModel(rerank);
     const found = await this.#inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth) });
-    const lists = await listsOf(call, found.outcomes);
+    const lists = await listsOf(call, found.outcomes, this.info);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);
     let next = 0;
@@ -186,7 +186,11 @@ export class RerankingRetriever implements Retriever {
 }
 
 /** The texts of the queries that did not fail, with the contents of their hits. */
-async function listsOf(call: RetrieveCall, outcomes: readonly QueryOutcome[]): Promise<RerankList[]> {
+async function listsOf(
+  call: RetrieveCall,
+  outcomes: readonly QueryOutcome[],
+  { model }: RetrieverInfo,
+): Promise<RerankList[]> {
   const slice = new TimeSlice(call.signal);
   const lists: RerankList[] = [];
   for (const [i, outcome] of outcomes.entries()) {
@@ -196,7 +200,8 @@ async function listsOf(call: RetrieveCall, outcomes: readonly QueryOutcome[]): P
       passages.push(documentFields(document).contents);
       if (slice.isOver) await slice.yield();
     }
-    lists.push({ query: composeText(inputOf(call.queries[i]!), '', null), passages });
+    const query = applyTemplate(inputOf(call.queries[i]!), call.template ?? model?.queryTemplate);
+    lists.push({ query: composeText(query, '', null), passages });
   }
   return lists;
 }

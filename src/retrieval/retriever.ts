@@ -11,7 +11,7 @@ import type { Bm25Parameters, Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
 import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { ModelIdentity, QueryTemplate } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
 import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
@@ -137,6 +137,8 @@ export interface RetrieveCall {
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
    */
   readonly rerank?: RerankSettings;
+  /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -198,6 +200,8 @@ export interface ExplainCall {
   readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
   /** The parameters of the search. Default: k1 and b of the index, without the factor. */
   readonly bm25?: Bm25Ranking;
+  /** That of the search. */
+  readonly template?: QueryTemplate;
   readonly signal?: AbortSignal;
 }
 
@@ -251,6 +255,8 @@ export interface RecordedSearch {
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
   readonly rerank?: RerankSettings;
+  /** Absent: the template of the index. */
+  readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
@@ -259,6 +265,8 @@ export interface RecordedSearch {
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
   readonly inputType: InputType;
+  /** As in `RetrieveCall`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   readonly signal?: AbortSignal;

@@ -1,9 +1,10 @@
 import { throwIfCancelled } from '../abort.ts';
-import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
+import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { QueryTemplate } from '../manifest/model-identity.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
@@ -142,7 +143,7 @@ export class SearchRetriever implements Retriever {
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, bm25Order, signal } = call;
     const lexical = this.#requireLexical();
-    const texts = call.queries.map(lexicalText);
+    const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const ranking = this.#ranking(bm25);
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () =>
@@ -168,13 +169,13 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
+  async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
     const ranking = this.#ranking(bm25);
     const explained: ExplainedTerm[][][] = [];
     for (const { query, rows } of queries) {
-      const request = { text: lexicalText(query), rows, ranking, signal };
+      const request = { text: this.#lexicalText(query, template), rows, ranking, signal };
       explained.push(await watch.time('search', () => explainWords(lexical, request)));
     }
     return { explained, timings: watch.timings };
@@ -188,7 +189,12 @@ export class SearchRetriever implements Retriever {
     const wanted = { rows: queries.map(({ rows }) => rows), indexRows: Math.max(1, this.info.rows), maxRank };
     if (mode === 'bm25') {
       const lexical = this.#requireLexical();
-      const search = { index: this.info.index, texts: inputs.map(lexicalText), ranking: this.#ranking(bm25), signal };
+      const search = {
+        index: this.info.index,
+        texts: inputs.map((input) => this.#lexicalText(input, undefined)),
+        ranking: this.#ranking(bm25),
+        signal,
+      };
       const scores = await scoreRows(
         (k, filter) => watch.time('search', () => searchWords(lexical, { ...search, k, filter })),
         wanted,
@@ -293,10 +299,10 @@ export class SearchRetriever implements Retriever {
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
+  async #embedQueries({ queries, template, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
     const { index, encoder } = this.#requireDense();
     const { dimension } = index;
-    const inputs = queries.filter(isText);
+    const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
     const encoded =
       inputs.length === 0
         ? { vectors: new Float32Array(0), outcomes: [], waitedMs: 0 }
@@ -324,6 +330,16 @@ export class SearchRetriever implements Retriever {
     return { vectors, outcomes: all };
   }
 
+  /** The parts of a query that the template of the call or of the index has. */
+  #templated(query: EncoderInput, template: QueryTemplate | undefined): EncoderInput {
+    return applyTemplate(query, template ?? this.info.model?.queryTemplate);
+  }
+
+  /** The text whose words BM25 searches: the parts of the query. */
+  #lexicalText(query: RetrieveQuery, template: QueryTemplate | undefined): string {
+    return composeText(this.#templated(inputOf(query), template), '', null);
+  }
+
   #textOf(query: EncoderInput, { separator }: TextEncoder): string {
     return composeText(query, this.info.model?.prefixes.query ?? '', separator);
   }
@@ -333,10 +349,11 @@ export class SearchRetriever implements Retriever {
     return this.#dense;
   }
 
-  async #embed({ inputs, inputType, truncate, signal }: EmbedCall): Promise<EmbedResult> {
+  async #embed({ inputs: given, inputType, template, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const { encoder } = this.#requireDense();
+    const inputs = given.map((input) => this.#templated(input, template));
     const { vectors, outcomes, waitedMs } = await watch.time('embed', () =>
       encoder.encode(inputs, {
         inputType,
@@ -389,11 +406,6 @@ export class SearchRetriever implements Retriever {
     }
     return found;
   }
-}
-
-/** The text whose words BM25 searches: the question, if any, and the query. */
-function lexicalText(query: RetrieveQuery): string {
-  return composeText(inputOf(query), '', null);
 }
 
 /** The vector of a query in BM25 search. */

@@ -1,4 +1,4 @@
-import { composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { applyTemplate, composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
@@ -90,7 +90,8 @@ export class FakeRetriever implements Retriever {
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller disconnected.');
     const outcomes = call.queries.map(
       (query, i): QueryOutcome =>
-        this.#options.outcome?.(inputOf(query), i) ?? reranked(this.#answer(textOf(inputOf(query)), call.k), call),
+        this.#options.outcome?.(inputOf(query), i) ??
+        reranked(this.#answer(textOf(applyTemplate(inputOf(query), call.template)), call.k), call),
     );
     return {
       outcomes,

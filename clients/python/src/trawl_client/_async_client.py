@@ -25,6 +25,7 @@ from ._types import (
     Passage,
     PassageId,
     Passages,
+    QueryTemplate,
     Readiness,
     RerankParameters,
     ScoreMode,
@@ -76,6 +77,7 @@ class AsyncTrawlClient:
         candidates: int | None = None,
         max_chars: int | None = None,
         documents: bool = False,
+        template: QueryTemplate | None = None,
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
         bm25: Bm25Parameters | None = None,
@@ -103,6 +105,7 @@ class AsyncTrawlClient:
             candidates=candidates,
             max_chars=max_chars,
             documents=documents,
+            template=template,
             truncate=truncate,
             mode=mode,
             bm25=bm25,
@@ -112,10 +115,16 @@ class AsyncTrawlClient:
         return await self._result(Call("/v1/search", _protocol.search_response, body))
 
     async def retrieve(
-        self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        topk: int | None = None,
+        questions: Sequence[str | None] | None = None,
+        histories: Sequence[Sequence[str] | None] | None = None,
+        template: QueryTemplate | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Sends Search-R1's request. Returns a list of ``{"document", "score"}`` for each query, best first."""
-        body = _protocol.retrieve_body(queries, topk, questions)
+        body = _protocol.retrieve_body(queries, topk, questions, histories, template)
         return await self._result(Call("/retrieve", _protocol.result_lists, body))
 
     async def passage(self, passage_id: PassageId) -> Passage:
