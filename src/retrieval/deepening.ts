@@ -63,5 +63,5 @@ function withCostOf(deeper: QueryOutcome, earlier: QueryOutcome): QueryOutcome {
 }
 
 function sumOf({ certificate: a }: QueryAnswer, { certificate: b }: QueryAnswer): QueryCertificate {
-  return { exact: true, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
+  return { ...a, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
 }
