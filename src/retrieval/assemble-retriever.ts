@@ -28,7 +28,7 @@ export interface ServingOptions {
 /** Builds a retriever that batches searches, reranks their hits, coalesces equal queries and limits the waiting calls. */
 export function assembleRetriever(
   info: RetrieverInfo,
-  { dense, lexical, passages, liveRows }: RetrieverParts,
+  { dense, ...parts }: RetrieverParts,
   {
     answerCache,
     singleFlight = true,
@@ -41,7 +41,7 @@ export function assembleRetriever(
     encoder: dense.encoder,
     index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
   };
-  const direct = new SearchRetriever(info, { dense: queued, lexical, passages, liveRows });
+  const direct = new SearchRetriever(info, { dense: queued, ...parts });
   const ranked = reranker === undefined ? direct : new RerankingRetriever(direct, reranker, maxRerankTokens);
   // The limit is outermost because a coalesced call also holds its own queries and its own copy of the answer.
   return new BoundedRetriever(new SharingRetriever(ranked, { answerCache, singleFlight }), maxWaitingBytes);

@@ -1,5 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { FilterCache } from '../columns/filter-cache.ts';
+import { openRowFilters } from '../columns/open-row-filters.ts';
 import { openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
@@ -55,6 +57,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     }
     const lexical = modes.includes('bm25') ? openLexicalFields(directory.lexical, engine) : undefined;
     if (lexical !== undefined) opened.push(lexical);
+    const { columns } = directory;
+    const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
+    if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
@@ -68,6 +73,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       model: manifest.model,
       modes,
       bm25: manifest.bm25?.made ?? null,
+      columns: columns.map(({ name, type }) => ({ name, type })),
       reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
@@ -76,7 +82,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
     };
-    return assembleRetriever(info, { dense, lexical, passages, liveRows: directory.liveRows }, options);
+    return assembleRetriever(info, { dense, lexical, filters, passages, liveRows: directory.liveRows }, options);
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;

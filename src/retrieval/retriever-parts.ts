@@ -1,3 +1,4 @@
+import type { FilterCache } from '../columns/filter-cache.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
@@ -10,6 +11,8 @@ export interface RetrieverParts {
   readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
   /** Absent if only dense search is served. */
   readonly lexical?: LexicalFields | undefined;
+  /** Absent if the index has no columns. */
+  readonly filters?: FilterCache | undefined;
   readonly passages: PassageStore;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap | undefined;

@@ -4,6 +4,7 @@ import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { bestFields } from '../lexical-index/lexical-query.ts';
 import type { LexicalField } from '../lexical-index/lexical-settings.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 
 export interface WordSearch {
   /** Name of the index, for messages. */
@@ -11,6 +12,8 @@ export interface WordSearch {
   readonly texts: readonly string[];
   readonly k: number;
   readonly ranking: Bm25Ranking;
+  /** The rows that may be found. Default: all. */
+  readonly filter?: RowBitmap | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -21,9 +24,14 @@ export interface WordSearch {
  * @throws TrawlError NOT_SUPPORTED for weights of fields that the index does not have apart; INVALID_REQUEST if all weights are 0.
  */
 export function searchWords(lexical: LexicalFields, search: WordSearch): Promise<LexicalResult> {
-  const { texts, k, ranking, signal } = search;
+  const { texts, k, ranking, filter, signal } = search;
   const { weights, tieBreaker, ...parameters } = ranking;
-  const request = { k, parameters, ...(signal === undefined ? {} : { signal }) };
+  const request = {
+    k,
+    parameters,
+    ...(filter === undefined ? {} : { filter }),
+    ...(signal === undefined ? {} : { signal }),
+  };
   const contents = lexical.indexes.get('contents');
   if (contents !== undefined) {
     if (weights !== undefined || tieBreaker !== undefined) throw noFields(search.index);
