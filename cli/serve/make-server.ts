@@ -55,7 +55,7 @@ export async function makeServer(
 }
 
 function openerFor(
-  { options, extraListeners }: ServeSettings,
+  { options, extraListeners, fieldRanking }: ServeSettings,
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ) {
   // Do not load an encoder that no address uses.
@@ -63,6 +63,7 @@ function openerFor(
   const retrieving = {
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
+    fieldRanking,
     trialAtStart: true,
     // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),

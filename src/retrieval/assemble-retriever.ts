@@ -21,14 +21,14 @@ export interface ServingOptions {
 /** Builds a retriever that batches searches, coalesces equal queries and limits the waiting calls. */
 export function assembleRetriever(
   info: RetrieverInfo,
-  { dense, lexical, passages, liveRows }: RetrieverParts,
+  { dense, ...parts }: RetrieverParts,
   { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: ServingOptions = {},
 ): Retriever {
   const queued = dense && {
     encoder: dense.encoder,
     index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
   };
-  const direct = new SearchRetriever(info, { dense: queued, lexical, passages, liveRows });
+  const direct = new SearchRetriever(info, { ...parts, dense: queued });
   // The limit is outermost because a coalesced call also holds its own queries and its own copy of the answer.
   return new BoundedRetriever(new SharingRetriever(direct, { answerCache, singleFlight }), maxWaitingBytes);
 }

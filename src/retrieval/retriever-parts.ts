@@ -1,4 +1,5 @@
 import type { TextEncoder } from '../embedding/text-encoder.ts';
+import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
@@ -10,6 +11,8 @@ export interface RetrieverParts {
   readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
   /** Absent if only dense search is served. */
   readonly lexical?: LexicalFields | undefined;
+  /** Weights of the fields and tie breaker of the BM25 searches that set none. */
+  readonly fieldRanking?: FieldRanking | undefined;
   readonly passages: PassageStore;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap | undefined;

@@ -1,7 +1,7 @@
 import { throwIfCancelled } from '../abort.ts';
 import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
-import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
@@ -12,12 +12,12 @@ import { inputOf, isEmbedded, isText } from './embedded-query.ts';
 import { explainWords } from './explain-words.ts';
 import { hitRows } from './hit-rows.ts';
 import { type LexicalHits, searchByRow } from './lexical-hits.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
   ExplainCall,
-  ExplainedTerm,
   ExplainResult,
   FindCall,
   FindResult,
@@ -46,15 +46,18 @@ export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
   readonly #lexical: LexicalFields | undefined;
+  readonly #fieldRanking: FieldRanking;
   readonly #passages: PassageStore;
   readonly #liveRows: RowBitmap | undefined;
+  readonly #longTies = new OneAtATime();
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
+    this.#fieldRanking = fieldRanking;
     this.#passages = passages;
     this.#liveRows = liveRows;
   }
@@ -121,7 +124,8 @@ export class SearchRetriever implements Retriever {
       watch.time('search', () =>
         searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
       );
-    const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
+    const { rows } = this.info;
+    const request = { texts, k, rows, passages: this.#passages, longTies: this.#longTies, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
     const outcomes = texts.map((text, q): QueryOutcome => {
@@ -144,17 +148,13 @@ export class SearchRetriever implements Retriever {
   async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const ranking = this.#ranking(bm25);
-    const explained: ExplainedTerm[][][] = [];
-    for (const { query, rows } of queries) {
-      const request = { text: lexicalText(query), rows, ranking, signal };
-      explained.push(await watch.time('search', () => explainWords(lexical, request)));
-    }
+    const wanted = queries.map(({ query, rows }) => ({ text: lexicalText(query), rows }));
+    const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
     return { explained, timings: watch.timings };
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
-    return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
+    return { ...DEFAULT_BM25, ...parametersOf(this.info), ...this.#fieldRanking, ...bm25 };
   }
 
   #requireLexical(): LexicalFields {

@@ -55,9 +55,6 @@ const HitTerm = Type.Object({
 /** Largest number of hits that a request can have explained. A hit has a few dozen terms at most times. */
 const MAX_EXPLAINED_HITS = 10_000;
 
-/** Largest number of terms that the explained hits of a request can have. It limits the memory of requests with long queries. */
-const MAX_EXPLAINED_TERMS = 1_000_000;
-
 const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 
 const HitFields = {
@@ -295,7 +292,6 @@ export const nativeSearch = defineDialect({
           fused === undefined
             ? lists.flatMap(({ candidates }, query) => candidates.map(({ hit }) => ({ query, hit })))
             : fused.map(({ best, query }) => ({ query, hit: best.hit }));
-        if (request.explain) refuseTooManyTerms(found, outcomes, retriever.info);
         const explained = request.explain
           ? await explainHits(retriever, found, { queries: inputs, signal, ...(bm25 === undefined ? {} : { bm25 }) })
           : undefined;
@@ -344,27 +340,6 @@ function refuseTooManyExplained(queries: number, k: number): void {
   throw new RequestError('K_TOO_LARGE', `${reason} Send fewer queries per request, or leave out explain.`, [
     { type: 'less_than_equal', loc: ['body', 'explain'], msg: reason },
   ]);
-}
-
-/** Counts all distinct terms of a hit's query in each field, though the passage may have fewer of them. */
-function refuseTooManyTerms(
-  found: readonly FoundHit[],
-  outcomes: readonly QueryOutcome[],
-  { bm25 }: RetrieverInfo,
-): void {
-  const fields = bm25?.fields.length ?? 1;
-  let terms = 0;
-  for (const { query } of found) {
-    const outcome = outcomes[query]!;
-    if (outcome.ok) terms += outcome.tokens * fields;
-  }
-  if (terms <= MAX_EXPLAINED_TERMS) return;
-  const reason = `The hits times the terms of their queries are ${terms}, over the limit of ${MAX_EXPLAINED_TERMS} explained terms per reply.`;
-  throw new RequestError(
-    'K_TOO_LARGE',
-    `${reason} Send fewer or shorter queries per request, ask for fewer passages, or leave out explain.`,
-    [{ type: 'less_than_equal', loc: ['body', 'explain'], msg: reason }],
-  );
 }
 
 function explainNeedsBm25(mode: SearchMode): RequestError {
