@@ -13,7 +13,10 @@ export type IdSource = (typeof ID_SOURCES)[number];
 export interface RowOptions {
   readonly format: 'jsonl' | 'tsv';
   readonly idFrom: IdSource;
-  /** Whether JSONL rows have columns for their origin: `doc_id`, `passage` and, for KILT pages, `section`. */
+  /**
+   * Whether JSONL rows have columns for their origin: `doc_id`, `passage`, for KILT pages `section`, the document's `url` if it has
+   * one, and, unless they are 0, `overlap` and `filled`.
+   */
   readonly columns: boolean;
 }
 
@@ -62,6 +65,11 @@ function jsonLine(rule: SplittingRule, { columns }: RowOptions, { id, number, pa
   if (columns) {
     line += `,"doc_id":${idText(document.id)},"passage":${number}`;
     if (document.isKilt && passage.section !== null) line += `,"section":${JSON.stringify(passage.section)}`;
+    if (document.url !== null) line += `,"url":${JSON.stringify(document.url)}`;
+    for (const name of ['overlap', 'filled'] as const) {
+      const words = passage[name] ?? 0;
+      if (words > 0) line += `,"${name}":${words}`;
+    }
   }
   return `${line}}\n`;
 }

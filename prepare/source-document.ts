@@ -9,6 +9,8 @@ export interface SourceDocument {
   readonly id: DocumentId;
   /** From `wikipedia_title` (KILT), `title`, or the first line of `contents`; null if absent. */
   readonly title: string | null;
+  /** From `url`; null if absent. */
+  readonly url: string | null;
   /** KILT: the paragraphs, with line ends and markers. Otherwise a single string with the whole text. */
   readonly pieces: readonly string[];
   /** Whether the pieces may begin with KILT's markers. */
@@ -36,16 +38,20 @@ export function parseDocument(line: string): ParsedDocument {
   }
   const title = firstOf(row, ['wikipedia_title', 'title']) ?? null;
   if (title !== null && typeof title !== 'string') return bad('the title is not a string');
+  const url = columnOf(row, 'url');
   const text = firstOf(row, ['text']);
   const contents = firstOf(row, ['contents']);
   const found = piecesOf(text, contents, title);
   if (typeof found === 'string') return bad(found);
   // A lone surrogate has no UTF-8 encoding. The Python programs that the rules reproduce fail on it, too.
-  if (line.includes('\\u') && [found.title ?? '', ...found.pieces].some((part) => /\p{Surrogate}/u.test(part))) {
+  if (
+    line.includes('\\u') &&
+    [found.title ?? '', typeof url === 'string' ? url : '', ...found.pieces].some((part) => /\p{Surrogate}/u.test(part))
+  ) {
     return bad('the text contains half of a surrogate pair, which cannot be encoded as UTF-8');
   }
   const isKilt = Array.isArray(text);
-  return { ok: true, document: { id: id as DocumentId, ...found, isKilt } };
+  return { ok: true, document: { id: id as DocumentId, url: typeof url === 'string' ? url : null, ...found, isKilt } };
 }
 
 function piecesOf(

@@ -9,6 +9,8 @@ import { buildApp } from '../src/http/app.ts';
 import { listen } from '../src/http/connections/listen.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../src/http/dialects/dispatch.ts';
 import { tsvLine } from '../src/http/dialects/r1-searcher.ts';
+import { excerpt, wordsOf } from '../src/http/excerpt.ts';
+import { passageName } from '../src/http/passage-name.ts';
 import { packageRoot } from '../src/package-root.ts';
 import { withContents } from '../src/passages/contents.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
@@ -120,6 +122,51 @@ const ASKED: readonly {
         const { id, title, contents } = documentFields(document);
         return { id, title, text: contents, score };
       }),
+  },
+  {
+    dialect: 'agent-lightning',
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk: 4 }),
+    reply: (hits) => ({
+      result: [
+        hits.map(({ document, score }) => {
+          const { id, title, text, contents } = documentFields(document);
+          return { document: { id, title, text, contents }, score };
+        }),
+      ],
+    }),
+  },
+  {
+    path: '/search',
+    body: (query) => ({ query_list: [query], top_k: 4 }),
+    reply: (hits) => ({ ret_psg: [hits.map(({ document }) => documentFields(document).contents)] }),
+  },
+  {
+    path: '/search',
+    body: (query) => ({ query, n_docs: 4 }),
+    reply: (hits, query) => ({
+      message: 'Search completed.',
+      query,
+      n_docs: 4,
+      nprobe: null,
+      results: {
+        scores: [hits.map(({ score }) => score)],
+        passages: [hits.map(({ document }) => documentFields(document).contents)],
+        IDs: [hits.map(({ row }) => [0, row])],
+      },
+    }),
+  },
+  {
+    path: '/search',
+    body: (query) => ({ q: query, num: 4 }),
+    reply: (hits, query) => ({
+      searchParameters: { q: query, type: 'search', num: 4, page: 1 },
+      organic: hits.map(({ row, document }, i) => {
+        const fields = documentFields(document);
+        const { title, url } = passageName(retriever.info.index, row, fields);
+        return { title, link: url, snippet: excerpt(fields.text, wordsOf(query), 1_000).text, position: i + 1 };
+      }),
+    }),
   },
   {
     path: '/queries',
@@ -326,12 +373,19 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
   });
 }
 
+/** Sections of dialects with two paths. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  'research-batch': 'research',
+  'foldagent-open': 'foldagent',
+  'openresearcher-content': 'openresearcher',
+};
+
 test('every dialect has a section with a curl line and a row in the table', () => {
   const text = readFileSync(join(packageRoot, 'docs', 'dialects.md'), 'utf8');
   const sections = new Set(curlLines('dialects.md').map(({ section }) => section));
   for (const { name, example, path } of DIALECTS) {
     if (Object.keys(example).length === 0 || path.startsWith('/v1/')) continue;
-    const section = name === 'research-batch' ? 'research' : name;
+    const section = SECTIONS[name] ?? name;
     assert.ok(sections.has(section), name);
     assert.ok(text.includes(`| \`${section}\` |`), name);
   }

@@ -57,7 +57,7 @@ export const prepareCommand = defineCommand({
     columns: {
       type: 'flag',
       default: true,
-      help: 'Omit the JSONL columns about the source of a passage: doc_id, passage, and section for KILT.',
+      help: 'Omit the JSONL columns about the source of a passage: doc_id, passage, url, overlap, filled, and section for KILT.',
     },
     format: { type: 'choice', choices: DOCUMENT_FORMATS, help: 'Format of all files. Default: by their names.' },
     'skip-bad-lines': {

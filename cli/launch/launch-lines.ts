@@ -46,7 +46,10 @@ interface Flag {
   readonly refused?: string;
 }
 
-/** Flags of the servers of Search-R1, verl, Agentic-R, AutoRefine, ParallelSearch, ASearcher and RLinf. */
+/**
+ * Flags of the servers of Search-R1, verl, Agentic-R, AutoRefine, ParallelSearch, ASearcher and RLinf, and of agent-lightning, which
+ * writes them with hyphens.
+ */
 const FLAGS: Readonly<Record<string, Flag>> = {
   index_path: { takesValue: true },
   corpus_path: { takesValue: true },
@@ -57,6 +60,15 @@ const FLAGS: Readonly<Record<string, Flag>> = {
     takesValue: false,
     remark:
       '--faiss_gpu is ignored: the exact search runs on the CPU, over codes of a quarter of the size of the vectors.',
+  },
+  query_max_length: { takesValue: true },
+  batch_size: {
+    takesValue: true,
+    remark: '--batch-size is ignored: Trawl chooses the size of its batches while it runs.',
+  },
+  use_fp16: {
+    takesValue: false,
+    remark: '--use-fp16 is ignored: the precision of the model is that of its index; --precision sets another.',
   },
   pages_path: {
     takesValue: true,
@@ -72,11 +84,24 @@ const FLAGS: Readonly<Record<string, Flag>> = {
   qdrant_search_param: { takesValue: true, refused: 'searching in Qdrant' },
 };
 
-export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS);
+/** The flags in both spellings. */
+export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS).flatMap((flag) => [flag, hyphenated(flag)]);
 
-/** Whether the arguments of `trawl serve` are those of another server, which have underscores. */
+const RECOGNISED = /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/;
+/** agent-lightning's spelling. */
+const RECOGNISED_HYPHENATED = /^--(?:index-path|corpus-path|retriever-name|retriever-model)(?:=|$)/;
+
+/** Whether the arguments of `trawl serve` are those of another server. */
 export function isLaunchLine(argv: readonly string[]): boolean {
-  return argv.some((argument) => /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/.test(argument));
+  return argv.some((argument) => RECOGNISED.test(argument)) || isAgentLightnings(argv);
+}
+
+function isAgentLightnings(argv: readonly string[]): boolean {
+  return argv.some((argument) => RECOGNISED_HYPHENATED.test(argument));
+}
+
+function hyphenated(flag: string): string {
+  return flag.replaceAll('_', '-');
 }
 
 /**
@@ -86,8 +111,9 @@ export function isLaunchLine(argv: readonly string[]): boolean {
  */
 export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const { values, remarks, passedOn } = readFlags(argv);
+  const spelling = isAgentLightnings(argv) ? hyphenated : (flag: string) => flag;
   const name = (values.get('retriever_name') ?? DEFAULT_NAME).toLowerCase();
-  const corpus = required(values, 'corpus_path', 'the corpus that the index was made from');
+  const corpus = required(values, 'corpus_path', spelling, 'the corpus that the index was made from');
   if (!passedOn.some((argument) => /^--host(?:=|$)/.test(argument))) {
     remarks.push(
       'The server listens only on this machine; the original server listens on every network, as with --host 0.0.0.0.',
@@ -96,7 +122,7 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const common = {
     corpus,
     out: values.get('out'),
-    serveOptions: [...passedOn, ...asearcherOptions(values, passedOn)],
+    serveOptions: [...withoutAutoDevice(passedOn), ...dialectOptions(values, passedOn, isAgentLightnings(argv))],
   };
   if (name === 'bm25') {
     const lucene = values.get('index_path');
@@ -110,32 +136,59 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
         ...remarks,
         ...(lucene === undefined
           ? []
-          : [`--index_path ${lucene} is not read: Trawl makes its own index of words from the corpus, once.`]),
+          : [
+              `--${spelling('index_path')} ${lucene} is not read: Trawl makes its own index of words from the corpus, once.`,
+            ]),
       ],
     };
   }
-  const vectors = required(values, 'index_path', 'the FAISS index');
+  const vectors = required(values, 'index_path', spelling, 'the FAISS index');
   const { options, remark } = encoding(name);
   return {
     ...common,
     mode: 'dense',
     vectors,
     model: values.get('retriever_model') ?? DEFAULT_MODEL,
-    maxQueryTokens: MAX_QUERY_TOKENS,
+    maxQueryTokens: queryTokens(values),
     importOptions: options,
     remarks: remark === undefined ? remarks : [...remarks, remark],
   };
 }
 
-/** Options for the flags of ASearcher's and RLinf's server, whose clients need a `url` in every document. */
-function asearcherOptions(values: ReadonlyMap<string, string>, passedOn: readonly string[]): string[] {
+/**
+ * Options for clients that need a dialect by name: ASearcher's and RLinf's need a `url` in every document, and agent-lightning's get
+ * scores by default.
+ */
+function dialectOptions(
+  values: ReadonlyMap<string, string>,
+  passedOn: readonly string[],
+  agentLightning: boolean,
+): string[] {
   const addressFolder = values.get('save-address-to');
-  if (addressFolder === undefined && !values.has('pages_path')) return [];
+  const asearcher = addressFolder !== undefined || values.has('pages_path');
+  const dialect = asearcher ? 'asearcher' : agentLightning ? 'agent-lightning' : undefined;
   const named = passedOn.some((argument) => /^--dialect(?:=|$)/.test(argument));
   return [
-    ...(named ? [] : ['--dialect=asearcher']),
+    ...(named || dialect === undefined ? [] : [`--dialect=${dialect}`]),
     ...(addressFolder === undefined ? [] : [`--address-dir=${addressFolder}`]),
   ];
+}
+
+/** agent-lightning's `--device auto` chooses a GPU if there is one; Trawl embeds on the CPU unless `--device` names a GPU. */
+function withoutAutoDevice(passedOn: readonly string[]): string[] {
+  return passedOn.filter(
+    (argument, i) =>
+      argument !== '--device=auto' &&
+      !(argument === '--device' && passedOn[i + 1] === 'auto') &&
+      !(argument === 'auto' && passedOn[i - 1] === '--device'),
+  );
+}
+
+function queryTokens(values: ReadonlyMap<string, string>): number {
+  const given = values.get('query_max_length');
+  if (given === undefined) return MAX_QUERY_TOKENS;
+  if (/^[1-9]\d{0,5}$/.test(given)) return Number(given);
+  throw new TrawlError('USAGE', `--query-max-length is ${given}; expected a number of tokens from 1 to 999999.`);
 }
 
 interface ReadFlags {
@@ -152,8 +205,9 @@ function readFlags(argv: readonly string[]): ReadFlags {
   for (let i = 0; i < argv.length; i++) {
     const argument = argv[i]!;
     const [, name, inline] = /^--([\w-]+)(?:=([\s\S]*))?$/.exec(argument) ?? [];
-    const flag = name !== undefined && Object.hasOwn(FLAGS, name) ? FLAGS[name] : undefined;
-    if (name === undefined || flag === undefined) {
+    const known = Object.keys(FLAGS).find((each) => each === name || hyphenated(each) === name);
+    const flag = known === undefined ? undefined : FLAGS[known];
+    if (name === undefined || known === undefined || flag === undefined) {
       if (name?.includes('_') === true) throw unknownFlag(name);
       passedOn.push(argument);
       continue;
@@ -167,16 +221,21 @@ function readFlags(argv: readonly string[]): ReadFlags {
       throw new TrawlError('USAGE', `--${name} needs a value.`);
     }
     // The last value of a repeated flag is used, as in argparse.
-    values.set(name, value);
+    values.set(known, value);
     if (flag.remark !== undefined && !remarks.includes(flag.remark)) remarks.push(flag.remark);
   }
   return { values, remarks, passedOn };
 }
 
-function required(values: ReadonlyMap<string, string>, name: string, meaning: string): string {
+function required(
+  values: ReadonlyMap<string, string>,
+  name: string,
+  spelling: (flag: string) => string,
+  meaning: string,
+): string {
   const value = values.get(name);
   if (value !== undefined && value !== '') return value;
-  throw new TrawlError('USAGE', `--${name} is missing: ${meaning}.`);
+  throw new TrawlError('USAGE', `--${spelling(name)} is missing: ${meaning}.`);
 }
 
 function unknownFlag(name: string): TrawlError {

@@ -34,6 +34,7 @@ export const dpr: SplittingRule = {
         title,
         text: missing === 0 ? tail : `${tail} ${joinWords(words, 0, missing)}`,
         section: sections.at(words.starts[from]!),
+        ...(missing === 0 ? {} : { filled: missing }),
       });
     }
     return { ok: true, passages };

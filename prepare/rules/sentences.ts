@@ -1,6 +1,6 @@
 import { paragraphsOf } from '../paragraphs.ts';
 import { joinWords, splitWords } from '../python-text.ts';
-import { type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
+import { overlaps, type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
 import type { WindowOptions } from './words.ts';
 
 /**
@@ -18,13 +18,18 @@ export function sentencesRule({ size, overlap }: WindowOptions): SplittingRule {
       const sentences = paragraphsOf(document).flatMap(({ text, section }) =>
         Array.from(segmenter.segment(text), ({ segment }) => ({ text: onOneLine(segment), section })),
       );
-      const passages = windows(sentences.length, size, overlap).map(([from, to]) => ({
-        title: document.title ?? '',
-        text: sentences
+      const textOf = (from: number, to: number): string =>
+        sentences
           .slice(from, to)
           .map(({ text }) => text)
-          .join(' '),
+          .join(' ');
+      const found = windows(sentences.length, size, overlap);
+      const shared = overlaps(found);
+      const passages = found.map(([from, to], i) => ({
+        title: document.title ?? '',
+        text: textOf(from, to),
         section: sentences[from]!.section,
+        overlap: shared[i] === 0 ? 0 : textOf(from, from + shared[i]!).split(' ').length,
       }));
       return { ok: true, passages };
     },

@@ -6,6 +6,10 @@ export interface SplitPassage {
   readonly text: string;
   /** KILT section of the first word; '' before the first heading; null if the rule ignores headings. */
   readonly section: string | null;
+  /** Words at the beginning that the previous passage ends with, counted at single spaces. Default: 0. */
+  readonly overlap?: number;
+  /** Words at the end that are the beginning of the document. Default: 0. */
+  readonly filled?: number;
 }
 
 export type SplitDocument =
@@ -39,6 +43,11 @@ export function windows(count: number, size: number, overlap: number): Window[] 
     if (to === count) break;
   }
   return found;
+}
+
+/** Number of items that each window shares with the one before it. */
+export function overlaps(found: readonly Window[]): number[] {
+  return found.map(([from], i) => (i === 0 ? 0 : Math.max(0, found[i - 1]![1] - from)));
 }
 
 export function titleAndText({ title, text }: SplitPassage): Readonly<Record<string, string>> {

@@ -1,7 +1,7 @@
 import type { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
-import { joinWords, type Words } from '../python-text.ts';
+import type { Words } from '../python-text.ts';
 import { type SplittingRule, titleAndText, type Window } from './splitting-rule.ts';
-import { type WindowOptions, wordsOf } from './words.ts';
+import { type WindowOptions, wordPassages, wordsOf } from './words.ts';
 
 /** Words whose token count is cached. */
 const MAX_CACHED_WORDS = 200_000;
@@ -27,12 +27,10 @@ export function tokensRule({ size, overlap }: WindowOptions, tokenizer: TextToke
     split(document) {
       const { words, sections } = wordsOf(document);
       const tokens = Array.from(words.starts, (start, at) => tokensOf(words.text.slice(start, words.ends[at])));
-      const passages = tokenWindows(words, tokens, size, overlap).map(([from, to]) => ({
-        title: document.title ?? '',
-        text: joinWords(words, from, to),
-        section: sections.at(words.starts[from]!),
-      }));
-      return { ok: true, passages };
+      return {
+        ok: true,
+        passages: wordPassages(document, words, sections, tokenWindows(words, tokens, size, overlap)),
+      };
     },
   };
 }

@@ -2,7 +2,14 @@ import { SectionMap } from '../kilt-markers.ts';
 import { paragraphsOf } from '../paragraphs.ts';
 import { joinWords, splitWords, type Words } from '../python-text.ts';
 import type { SourceDocument } from '../source-document.ts';
-import { type SplittingRule, titleAndText, windows } from './splitting-rule.ts';
+import {
+  overlaps,
+  type SplitPassage,
+  type SplittingRule,
+  titleAndText,
+  type Window,
+  windows,
+} from './splitting-rule.ts';
 
 export interface WindowOptions {
   /** Passage size in words, sentences or tokens, depending on the rule. */
@@ -20,14 +27,25 @@ export function wordsRule({ size, overlap }: WindowOptions): SplittingRule {
     columns: titleAndText,
     split(document) {
       const { words, sections } = wordsOf(document);
-      const passages = windows(words.count, size, overlap).map(([from, to]) => ({
-        title: document.title ?? '',
-        text: joinWords(words, from, to),
-        section: sections.at(words.starts[from]!),
-      }));
-      return { ok: true, passages };
+      return { ok: true, passages: wordPassages(document, words, sections, windows(words.count, size, overlap)) };
     },
   };
+}
+
+/** The passages of windows of words. */
+export function wordPassages(
+  { title }: SourceDocument,
+  words: Words,
+  sections: SectionMap,
+  found: readonly Window[],
+): SplitPassage[] {
+  const shared = overlaps(found);
+  return found.map(([from, to], i) => ({
+    title: title ?? '',
+    text: joinWords(words, from, to),
+    section: sections.at(words.starts[from]!),
+    overlap: shared[i]!,
+  }));
 }
 
 /** The words of all paragraphs, and the sections by offset in their text. */

@@ -65,7 +65,7 @@ export interface ServerConfig {
   readonly deadlineMs: number;
   /** Smallest `retry-after` of a 503, in seconds. */
   readonly retryAfterS: number;
-  /** Dialects of POST /retrieve to prefer if several claim a body, most preferred first. */
+  /** Dialects of POST /retrieve and POST /search to prefer if several claim a body, most preferred first. */
   readonly dialects: readonly string[];
   /** Serves POST /mcp unless null. `hosts`: the accepted names in `host` and `origin`, in addition to those of loopback. */
   readonly mcp: { readonly hosts: readonly string[] } | null;

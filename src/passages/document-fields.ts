@@ -14,6 +14,21 @@ export interface DocumentFields {
   /** See `contentsOf`; empty for a row without text. */
   readonly contents: string;
   readonly url: string | undefined;
+  readonly date: string | undefined;
+  /** The id of its document as text, from `doc_id`; undefined if it is missing or null. */
+  readonly document: string | undefined;
+  /** Its place in its document, from 0, if `trawl prepare` made the passage. */
+  readonly place: DocumentPlace | undefined;
+}
+
+/** Columns that `trawl prepare` writes. Words are counted at single spaces. */
+export interface DocumentPlace {
+  /** The number of the passage, from 0. */
+  readonly passage: number;
+  /** Words at the beginning that the previous passage ends with. */
+  readonly overlap: number;
+  /** Words at the end that are the beginning of the document. */
+  readonly filled: number;
 }
 
 /** Parses a stored document. Integer ids beyond 2^53 keep their digits. */
@@ -23,20 +38,25 @@ export function documentFields(documentJson: string): DocumentFields {
   const column = (name: string): unknown => (Object.hasOwn(row, name) ? row[name] : undefined);
   const contents = contentsOf(row) ?? '';
   const newline = contents.indexOf('\n');
-  const ownTitle = column('title');
-  const ownText = column('text');
-  const url = column('url');
+  const textColumn = (name: string): string | undefined => {
+    const value = column(name);
+    return typeof value === 'string' ? value : undefined;
+  };
   // BEIR calls it `_id`.
   const idColumn = (column('id') ?? null) === null ? '_id' : 'id';
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
+  const docId = idAsJson(column('doc_id'), 'doc_id', documentJson);
   const titleLine = newline === -1 ? undefined : withoutQuotes(contents.slice(0, newline));
   return {
     idJson,
     id: idJson === undefined ? undefined : plainId(idJson),
-    title: typeof ownTitle === 'string' ? ownTitle : titleLine,
-    text: typeof ownText === 'string' ? ownText : contents.slice(newline + 1),
+    title: textColumn('title') ?? titleLine,
+    text: textColumn('text') ?? contents.slice(newline + 1),
     contents,
-    url: typeof url === 'string' ? url : undefined,
+    url: textColumn('url'),
+    date: textColumn('date'),
+    document: docId === undefined ? undefined : plainId(docId),
+    place: placeOf(column),
   };
 }
 
@@ -52,6 +72,16 @@ function idAsJson(id: unknown, name: string, documentJson: string): string | und
   }
   const exact = parseNumbers(documentJson, (source) => source) as Record<string, unknown>;
   return exact[name] as string;
+}
+
+function placeOf(column: (name: string) => unknown): DocumentPlace | undefined {
+  const count = (name: string): number | undefined => {
+    const value = column(name);
+    return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+  };
+  const passage = count('passage');
+  if (passage === undefined || column('doc_id') === undefined) return undefined;
+  return { passage, overlap: count('overlap') ?? 0, filled: count('filled') ?? 0 };
 }
 
 function plainId(idJson: string): string {

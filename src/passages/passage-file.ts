@@ -132,7 +132,7 @@ export class PassageFile {
   }
 
   /**
-   * Rows with this key, ascending, at most `limit`. The key of an integer id is its decimal text.
+   * Rows with this key, ascending, at most `limit`. The key of an integer id, of a passage or a document, is its decimal text.
    *
    * @throws TrawlError NOT_SUPPORTED if the file was built without that look-up; INDEX_FILE_FOREIGN if it is damaged.
    */
@@ -226,7 +226,7 @@ export class PassageFile {
         this.find(by, '', 1);
         return [];
       } catch (error) {
-        // Files of the first release can only be looked up by id.
+        // Older files lack some look-ups.
         if (error instanceof TrawlError && error.code === 'NOT_SUPPORTED') return [];
         return [`passages cannot be looked up by ${by} (${(error as Error).message})`];
       }
@@ -263,7 +263,7 @@ export class PassageFile {
 
 /** The 64-bit integer that an id's text stands for, or null. */
 function integerKey(by: Lookup, key: string): bigint | null {
-  if (by !== 'id' || !/^-?\d{1,19}$/.test(key)) return null;
+  if ((by !== 'id' && by !== 'document') || !/^-?\d{1,19}$/.test(key)) return null;
   const integer = BigInt(key);
   return BigInt.asIntN(64, integer) === integer ? integer : null;
 }

@@ -21,12 +21,13 @@ export const PASSAGE_TABLES = `
 `;
 
 /** Keys by which passages can be looked up. */
-export const LOOKUPS = ['id', 'url', 'title'] as const;
+export const LOOKUPS = ['id', 'url', 'title', 'document'] as const;
 export type Lookup = (typeof LOOKUPS)[number];
 
 /**
  * The SQL expression of each look-up over a row of `passages`. It must be the text that the SQLite index was created with. A
- * title is the column `title`, else the first line of a `contents` with several lines, quotes included.
+ * title is the column `title`, else the first line of a `contents` with several lines, quotes included. A document is the column
+ * `doc_id`, which `trawl prepare` writes.
  */
 export const LOOKUP_KEYS: Readonly<Record<Lookup, string>> = {
   id: 'id',
@@ -35,6 +36,7 @@ export const LOOKUP_KEYS: Readonly<Record<Lookup, string>> = {
     "CASE WHEN json_valid(document) THEN coalesce(document ->> '$.title', " +
     "CASE WHEN instr(document ->> '$.contents', char(10)) > 0 " +
     "THEN substr(document ->> '$.contents', 1, instr(document ->> '$.contents', char(10)) - 1) END) END",
+  document: "CASE WHEN json_valid(document) THEN document ->> '$.doc_id' END",
 };
 
 /** Created after the last row, because sorting once is faster than updating the indexes with each row. */
@@ -42,7 +44,7 @@ export const PASSAGE_INDEXES = LOOKUPS.map(
   (by) => `CREATE INDEX ${lookupIndex(by)} ON passages (${LOOKUP_KEYS[by]}) WHERE ${LOOKUP_KEYS[by]} IS NOT NULL`,
 ).join(';\n');
 
-/** Name of the SQLite index. Files of the first release only have the one over ids. */
+/** Name of the SQLite index. Files of the first release only have the one over ids, and older ones have none over documents. */
 export function lookupIndex(by: Lookup): string {
   return `passages_by_${by}`;
 }

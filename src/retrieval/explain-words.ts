@@ -4,7 +4,7 @@ import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { ExplainedTerm } from './retriever.ts';
 
 /** Limit of the terms in the answer to a call. It bounds the memory of calls with long queries. */
-export const MAX_EXPLAINED_TERMS = 1_000_000;
+const MAX_EXPLAINED_TERMS = 1_000_000;
 
 export interface WordsToExplain {
   readonly text: string;
@@ -14,7 +14,7 @@ export interface WordsToExplain {
 /**
  * Returns, for each query and row, the terms of the query that the row has, field by field. A field with the weight 0 is left out.
  *
- * @throws TrawlError K_TOO_LARGE if there are more than `MAX_EXPLAINED_TERMS`.
+ * @throws TrawlError K_TOO_LARGE if there are more than a million terms.
  */
 export async function explainWords(
   { indexes }: LexicalFields,

@@ -88,6 +88,18 @@ export async function postTo(
   };
 }
 
+/** A GET request with fields as parameters of its URL. */
+export async function getFrom(app: FastifyInstance, path: string, fields: object): Promise<Posted> {
+  const query = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+  const response = await app.inject({ method: 'GET', url: path, query });
+  return {
+    status: response.statusCode,
+    json: JSON.parse(response.payload) as unknown,
+    text: response.payload,
+    headers: response.headers,
+  };
+}
+
 /** Code, message and detail of an error body. */
 export function errorOf(json: unknown): { code: string; message: string; detail: unknown } {
   const body = json as { detail: unknown; error: { code: string; message: string } };

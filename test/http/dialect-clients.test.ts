@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
+import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
 
@@ -330,4 +331,121 @@ test('StepSearch always gets scores', async (t) => {
   const [hits] = key<unknown[][]>(answer, 'result');
   assert.equal(hits!.length, 5);
   for (const hit of hits!) assert.equal(typeof key(hit, 'score'), 'number');
+});
+
+test('agent-lightning’s agent reads contents, asks /healthz first, and raises on an error', async (t) => {
+  const { url } = await flaky(t, 1, ['agent-lightning']);
+  assert.equal((await fetch(`${url}/healthz`)).status, 200);
+  const refused = await postJson(`${url}/retrieve`, { queries: [''], topk: 2 });
+  assert.equal(refused.status, 503);
+  await refused.arrayBuffer();
+  const answer = await (await postJson(`${url}/retrieve`, { queries: [''], topk: 2 })).json();
+  const texts = key<unknown[][]>(answer, 'result')[0]!.map((hit) => key<string>(key(hit, 'document'), 'contents'));
+  assert.deepEqual(texts, ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+});
+
+test('UltraRAG’s tool reads ret_psg, and any other answer is an error', async (t) => {
+  const { url } = await flaky(t, 1);
+  const body = { query_list: ['', ''], top_k: 2, query_instruction: '' };
+  const refused = (await (await postJson(`${url}/search`, body)).json()) as object;
+  assert.ok(!('ret_psg' in refused));
+  const lists = key<string[][]>(await (await postJson(`${url}/search`, body)).json(), 'ret_psg');
+  assert.deepEqual(lists[1], ['"Alpha"\nText of Alpha.', '"Beta"\nText of Beta.']);
+});
+
+test('DR Tulu’s massive-serve tool reads texts and scores of the first query', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  const body = { query: '', n_docs: 2, domains: 'dpr_wiki_contriever_ivfpq' };
+  let answer: unknown;
+  // Its training code repeats 500, 502 and 504 three times; urllib3 repeats a 503 with retry-after as well.
+  for (let attempt = 0; attempt < 4 && answer === undefined; attempt++) {
+    const response = await postJson(`${url}/search`, body);
+    const json: unknown = await response.json();
+    if (response.ok) answer = json;
+  }
+  assert.equal(asked(), 3);
+  const results = key<unknown>(answer, 'results');
+  const data = key<string[][]>(results, 'passages')[0]!.map((passage, i) => ({
+    passage,
+    score: key<number[][]>(results, 'scores')[0]![i],
+  }));
+  assert.equal(data[1]!.passage, '"Beta"\nText of Beta.');
+  assert.ok(data.every(({ score }) => typeof score === 'number'));
+});
+
+test('FoldAgent’s client raises after three tries, takes documents, and opens one by both keys', async (t) => {
+  const { url, asked } = await flaky(t, 2);
+  let pages: unknown[] | undefined;
+  for (let attempt = 0; attempt < 3 && pages === undefined; attempt++) {
+    const response = await postJson(`${url}/search`, { query: '', k: 50 });
+    const json: unknown = await response.json();
+    if (response.ok) pages = Array.isArray(json) ? json : key<unknown[]>(json, 'results');
+  }
+  assert.equal(asked(), 3);
+  const shown = pages!.map((page) => ({
+    docid: key<string>(page, 'docid'),
+    url: key<string>(page, 'url'),
+    words: key<string>(page, 'text').split(/\s+/).slice(0, 512).join(' '),
+  }));
+  assert.deepEqual(shown[1], { docid: '1', url: 'https://example.org/1', words: 'Text of Beta.' });
+  for (const body of [
+    { docid: '1', url: null },
+    { docid: null, url: 'https://example.org/1' },
+  ]) {
+    const opened = await (await postJson(`${url}/open`, body)).json();
+    assert.equal(key<string>(key<unknown[]>(opened, 'results')[0], 'text'), 'Text of Beta.');
+  }
+});
+
+test('OpenResearcher’s browser gives any status but 200 to the model, and opens a URL of its results', async (t) => {
+  const { url } = await flaky(t, 1);
+  assert.notEqual((await postJson(`${url}/search`, { query: '', topn: 2 })).status, 200);
+  const answers = await Promise.all(
+    ['', ''].map(async (query) => (await postJson(`${url}/search`, { query, topn: 2 })).json()),
+  );
+  const [first] = answers.map((answer) => key<unknown[]>(answer, 'results'));
+  assert.equal(first!.length, 2);
+  for (const name of ['url', 'title', 'summary']) assert.ok(key<string>(first![0], name).length > 0);
+  const page = await (await postJson(`${url}/get_content`, { url: key<string>(first![0], 'url') })).json();
+  assert.deepEqual([key(page, 'title'), key(page, 'content')], ['Alpha', 'Text of Alpha.']);
+});
+
+test('DeepResearchGym’s agent repeats failed requests, and decodes each result', async (t) => {
+  const { url, asked } = await flaky(t, 3);
+  let results: string[] | undefined;
+  for (let attempt = 0; attempt < 20 && results === undefined; attempt++) {
+    // The query is not escaped in its code; fetch escapes spaces as its library does.
+    const response = await fetch(`${url}/search?query=&k=2`, { headers: { 'X-API-Key': 'any' } });
+    const json: unknown = await response.json();
+    if (response.ok) results = key<string[]>(json, 'results');
+  }
+  assert.equal(asked(), 4);
+  const page: unknown = JSON.parse(Buffer.from(results![0]!, 'base64').toString());
+  for (const name of ['URL', 'URL-hash', 'ClueWeb22-ID', 'Clean-Text']) assert.ok(key<string>(page, name).length > 0);
+});
+
+test('BrowseComp-Plus’s client reads document and docid of a flat list', async (t) => {
+  const { url } = await flaky(t, 0, ['browsecomp-plus']);
+  const list = key<unknown[]>(await (await postJson(`${url}/retrieve`, { query: '' })).json(), 'result');
+  const texts = list.map(
+    (item) => `${key<string>(key(item, 'document'), 'title')}: ${key<string>(key(item, 'document'), 'text')}`,
+  );
+  assert.deepEqual([texts[0], key(list[0], 'docid')], ['Alpha: Text of Alpha.', '0']);
+});
+
+test('an agent that searches with Serper reads title, link and snippet, and sends its key in x-api-key', async (t) => {
+  const keys = AccessKeys.parse('read:0123456789abcdef', 'keys');
+  const { url } = await serve(t, new FakeRetriever({ documents: DOCUMENTS }), { keys });
+  const ask = (apiKey: string): Promise<Response> =>
+    fetch(`${url}/search`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'X-API-KEY': apiKey },
+      body: JSON.stringify({ q: '', num: 2 }),
+    });
+  assert.equal((await ask('wrong-key-0123456')).status, 401);
+  const lines = key<unknown[]>(await (await ask('0123456789abcdef')).json(), 'organic').map(
+    (page, i) =>
+      `${i + 1}. [${key<string>(page, 'title')}](${key<string>(page, 'link')})\n${key<string>(page, 'snippet')}`,
+  );
+  assert.deepEqual(lines[0], '1. [Alpha](https://example.org/0)\nText of Alpha.');
 });

@@ -53,6 +53,36 @@ const PAIRS: readonly Pair[] = [
     k: 3,
   },
   {
+    what: 'agent-lightning: scores by default, and title and text beside contents',
+    path: '/retrieve',
+    named: ['agent-lightning'],
+    dialect: 'agent-lightning',
+    body: { queries: [''], topk: 2 },
+    reply: {
+      result: [
+        [
+          {
+            document: { id: '0', title: 'Paul Walker', text: 'An American actor.', contents: CONTENTS[0] },
+            score: SCORES[0],
+          },
+          { document: { id: 1, title: 'Brooklyn Bridge', text: 'A bridge.', contents: CONTENTS[1] }, score: SCORES[1] },
+        ],
+      ],
+    },
+    k: 2,
+  },
+  {
+    what: 'agent-lightning: without scores documents stay wrapped',
+    path: '/retrieve',
+    named: ['agent-lightning'],
+    dialect: 'agent-lightning',
+    body: { queries: [''], topk: 1, return_scores: false },
+    reply: {
+      result: [[{ document: { id: '0', title: 'Paul Walker', text: 'An American actor.', contents: CONTENTS[0] } }]],
+    },
+    k: 1,
+  },
+  {
     what: 'SkyRL: a query with topk; the outer list has length 1',
     path: '/retrieve',
     dialect: 'skyrl',

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import Value from 'typebox/value';
 import { DIALECT_PATHS, DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { build, errorOf, postTo } from './build.ts';
+import { build, errorOf, getFrom, postTo } from './build.ts';
 
 test('every example belongs to its dialect and gets a reply that matches the schema', async (t) => {
-  for (const { name, path, example, onlyIfNamed, request, reply } of DIALECTS) {
+  for (const { name, method, path, example, onlyIfNamed, request, reply } of DIALECTS) {
     if (Object.keys(example).length === 0) continue;
     const app = build(t, new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [] });
     const body = name === 'openai-embeddings' ? { ...example, model: 'fake-encoder' } : example;
-    const answer = await postTo(app, path, body);
+    const answer = method === 'GET' ? await getFrom(app, path, body) : await postTo(app, path, body);
     assert.equal(answer.status, 200, `${name}: ${answer.text}`);
     assert.ok(Value.Check(reply, answer.json), name);
     const complete = Value.Default(request, structuredClone(body));
@@ -70,17 +70,18 @@ test('each dialect reports wrong values with the message and status that its cli
 
 test('on every path: another method is a 405, another content type a 415, a trailing slash a 307', async (t) => {
   const app = build(t);
-  for (const { path } of DIALECTS) {
+  for (const path of DIALECT_PATHS) {
     const url = path.replace(':index', 'wiki_en');
-    const got = await app.inject({ method: 'GET', url });
-    assert.deepEqual([got.statusCode, got.headers.allow], [405, 'POST, OPTIONS'], path);
+    const put = await app.inject({ method: 'PUT', url });
+    const methods = DIALECTS.some((dialect) => dialect.path === path && dialect.method === 'GET') ? 'GET, HEAD, ' : '';
+    assert.deepEqual([put.statusCode, put.headers.allow], [405, `${methods}POST, OPTIONS`], path);
     assert.equal((await postTo(app, url, '{}', { 'content-type': 'text/plain' })).status, 415, path);
     assert.equal((await postTo(app, `${url}/`, '{}')).status, 307, path);
   }
 });
 
 test('a preferred dialect that is unknown, alone on its path or given twice is refused', (t) => {
-  for (const dialects of [['zero'], ['research'], ['search-r1-rerank'], ['']]) {
+  for (const dialects of [['zero'], ['r1-searcher'], ['search-r1-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
       message: new RegExp(`Expected one of ${NAMEABLE_DIALECTS.join(', ')}\\.`),
@@ -91,19 +92,30 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     message: /"rllm" is given twice/,
   });
   assert.deepEqual([...NAMEABLE_DIALECTS].sort(), [
+    'agent-lightning',
     'asearcher',
+    'browsecomp-plus',
+    'ds-serve',
+    'foldagent',
+    'massive-serve',
+    'openresearcher',
+    'research',
     'rllm',
     'rllm-legacy',
     'search-r1',
+    'serper',
     'skyrl',
     'stepsearch',
+    'ultrarag',
     'zerosearch',
   ]);
 });
 
 test('on a shared path, only the last dialect claims every body, unless it must be named', () => {
   for (const path of DIALECT_PATHS) {
-    const tried = DIALECTS.filter((dialect) => dialect.path === path && !dialect.onlyIfNamed);
+    const tried = DIALECTS.filter(
+      (dialect) => dialect.path === path && dialect.method === 'POST' && !dialect.onlyIfNamed,
+    );
     for (const body of [{}, [], null, { topk: 1 }]) {
       const claiming = tried.filter((dialect) => dialect.claims(body, false));
       assert.deepEqual(claiming, tried.slice(-1), `${path} ${JSON.stringify(body)}`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { excerpt, wordsOf } from '../../src/http/excerpt.ts';
-import { fuse, type Selection, select } from '../../src/http/fusion.ts';
+import { fuse, type Selection, select } from '../../src/http/native-search/fusion.ts';
 import { TimeSlice } from '../../src/http/time-slice.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 

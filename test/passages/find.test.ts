@@ -16,6 +16,8 @@ const ROWS: readonly [id: string | number | bigint | null, document: string][] =
   [9007199254740993n, '{"id":9007199254740993,"contents":"one line"}'],
   ['c', '{"id":"c","contents":"x","url":7,"title":null}'],
   [null, 'not json, url'],
+  ['e', '{"id":"e","text":"x","doc_id":290,"passage":1}'],
+  ['f', '{"id":"f","text":"x","doc_id":"290","passage":0}'],
   ['d', '{"id":"d","title":"Nul\\u0000 💧 \\ud800","text":"","url":""}'],
 ];
 
@@ -32,7 +34,7 @@ async function store(t: Parameters<typeof tempFolder>[0]): Promise<SqlitePassage
   return opened;
 }
 
-test('passages are found by id, URL and title, over shards, in row order', async (t) => {
+test('passages are found by id, URL, title and document, over shards, in row order', async (t) => {
   const passages = await store(t);
   assert.deepEqual(await passages.find('id', ['a', '12', '9007199254740993', 'none', ''], 5), [
     [0],
@@ -41,7 +43,8 @@ test('passages are found by id, URL and title, over shards, in row order', async
     [],
     [],
   ]);
-  assert.deepEqual(await passages.find('url', ['https://example.org/wiki/Paul_Walker', '', 'x'], 5), [[0, 1], [7], []]);
+  assert.deepEqual(await passages.find('url', ['https://example.org/wiki/Paul_Walker', '', 'x'], 5), [[0, 1], [9], []]);
+  assert.deepEqual(await passages.find('document', ['290', 'e', ''], 5), [[7, 8], [], []]);
   assert.deepEqual(
     await passages.find('title', ['"Paul Walker"', 'Brooklyn Bridge', '"Heroes" (album)', 'one line'], 5),
     [[0, 1], [2], [3], []],
@@ -110,6 +113,8 @@ test('the fields of a document: ids with all digits, titles from both columns', 
     ['[]', { contents: '', text: '' }],
     ['null', { contents: '' }],
     ['{"__proto__":{"id":5},"url":3}', { id: undefined, url: undefined }],
+    ['{"text":"t","doc_id":9007199254740993}', { document: '9007199254740993', place: undefined }],
+    ['{"text":"t","doc_id":null,"date":"2024"}', { document: undefined, date: '2024' }],
   ];
   for (const [document, expected] of cases) {
     const found = documentFields(document);

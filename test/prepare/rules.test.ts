@@ -58,7 +58,7 @@ test('RAG-R1: paragraphs are joined, markers removed, and every 100 words are a 
 });
 
 test('RAG-R1: a document without a title is refused', () => {
-  assert.ok(!ragR1.split({ id: 1, title: null, pieces: ['x'], isKilt: false }).ok);
+  assert.ok(!ragR1.split({ id: 1, title: null, url: null, pieces: ['x'], isKilt: false }).ok);
 });
 
 test('RAG-R1: the section of a passage is the section of its first word', () => {
@@ -111,7 +111,7 @@ test('DPR: only the paragraphs of KILT pages are used', () => {
   const page = { title: 'T', text: ['T\n', 'Section::::S.\n', 'BULLET::::- item\n', `${numbered(150)}\n`] };
   assert.deepEqual(split(dpr, page), [
     { title: 'T', text: `T ${numbered(99)}`, section: '' },
-    { title: 'T', text: `${numbered(150, 99)} T ${numbered(48)}`, section: 'S' },
+    { title: 'T', text: `${numbered(150, 99)} T ${numbered(48)}`, section: 'S', filled: 49 },
   ]);
 });
 
@@ -230,7 +230,7 @@ test('FlashRAG: text is split at single spaces; line ends and empty words are ke
   assert.deepEqual(texts(rule, { contents: 'T\na b  c\nd e' }), ['a b ', 'c\nd e']);
   assert.deepEqual(texts(rule, { contents: 'T\n \n ' }), []);
   assert.deepEqual(rule.columns({ title: 'T', text: 'x', section: '' }), { title: 'T', contents: 'T\nx' });
-  assert.ok(!rule.split({ id: 1, title: null, pieces: ['x'], isKilt: false }).ok);
+  assert.ok(!rule.split({ id: 1, title: null, url: null, pieces: ['x'], isKilt: false }).ok);
 });
 
 test('options that a rule does not support or that contradict each other are refused', async () => {

@@ -4,20 +4,34 @@ import { parseDocument } from '../../prepare/source-document.ts';
 import { documentOf, KILT_PAGE } from './documents.ts';
 
 test('KILT pages, WikiExtractor articles, rows with title and text and rows with contents are read', () => {
-  assert.deepEqual(documentOf(KILT_PAGE), { id: '290', title: 'Albedo', pieces: KILT_PAGE.text, isKilt: true });
+  assert.deepEqual(documentOf(KILT_PAGE), {
+    id: '290',
+    title: 'Albedo',
+    url: null,
+    pieces: KILT_PAGE.text,
+    isKilt: true,
+  });
   assert.deepEqual(documentOf({ id: '12', revid: '3', url: 'u', title: 'T', text: 'x\ny' }), {
     id: '12',
     title: 'T',
+    url: 'u',
     pieces: ['x\ny'],
     isKilt: false,
   });
   assert.deepEqual(documentOf({ _id: 7, contents: '"T"\nx\ny' }), {
     id: 7,
     title: '"T"',
+    url: null,
     pieces: ['x\ny'],
     isKilt: false,
   });
-  assert.deepEqual(documentOf({ title: null, text: '' }), { id: null, title: null, pieces: [''], isKilt: false });
+  assert.deepEqual(documentOf({ title: null, text: '' }), {
+    id: null,
+    title: null,
+    url: null,
+    pieces: [''],
+    isKilt: false,
+  });
 });
 
 test('integer ids beyond 2^53 stay exact', () => {
@@ -40,6 +54,7 @@ test('a line that is not a document is refused with the reason', () => {
     ['{"title":5,"text":"x"}', /the title/],
     ['{"text":"a\\ud800b"}', /surrogate/],
     ['{"title":"\\udc00","text":"b"}', /surrogate/],
+    ['{"url":"\\udc00","text":"b"}', /surrogate/],
   ];
   for (const [line, reason] of reasons) {
     const parsed = parseDocument(line);

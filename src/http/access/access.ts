@@ -56,8 +56,14 @@ export function isLoopback(address: string | undefined): boolean {
   return address === '::1' || /^(::ffff:)?127\./.test(address);
 }
 
+/** The Authorization header, or else the key in `x-api-key`, where clients of web searches send it. */
+function credentialsOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['x-api-key'];
+  return headers.authorization ?? (typeof key === 'string' ? `Bearer ${key}` : undefined);
+}
+
 function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: FastifyRequest, reply: FastifyReply): void {
-  const { authorization } = request.headers;
+  const authorization = credentialsOf(request);
   const scope = keys.scopeOf(authorization);
   if (scope === null) {
     const problem = authorization === undefined ? '' : ', error="invalid_token"';

@@ -64,8 +64,8 @@ const ERROR_SCHEMA: Json = {
 /** Describes the API in OpenAPI 3.1, from the schemas that requests are parsed with. */
 export function openApiDocument(dialects: readonly Dialect[], operations: readonly Operation[]): Json {
   const schemas: Json = { Error: ERROR_SCHEMA };
-  for (const { name, request, reply } of dialects.filter((dialect) => isDescribed(dialect, dialects))) {
-    schemas[`${componentName(name)}Request`] = requestSchema(request);
+  for (const { name, method, request, reply } of dialects.filter((dialect) => isDescribed(dialect, dialects))) {
+    if (method === 'POST') schemas[`${componentName(name)}Request`] = requestSchema(request);
     schemas[`${componentName(name)}Reply`] = plain(reply);
   }
   const paths: Record<string, Json> = {};
@@ -76,8 +76,13 @@ export function openApiDocument(dialects: readonly Dialect[], operations: readon
     paths[path] = { [method]: otherOperation(operation) };
   }
   for (const path of new Set(dialects.map((dialect) => dialect.path))) {
+    const here = dialects.filter((dialect) => dialect.path === path);
+    const posted = here.filter(({ method }) => method === 'POST');
     paths[path.replace(/:(\w+)/g, '{$1}')] = {
-      post: postOperation(dialects.filter((dialect) => dialect.path === path)),
+      ...(posted.length === 0 ? {} : { post: postOperation(posted) }),
+      ...Object.fromEntries(
+        here.filter(({ method }) => method === 'GET').map((dialect) => ['get', getOperation(dialect)]),
+      ),
     };
   }
   return {
@@ -145,6 +150,35 @@ function postOperation(dialects: readonly Dialect[]): Json {
     },
     responses,
   };
+}
+
+/** The operation of a dialect whose fields are parameters of the URL. */
+function getOperation({ name, summary, request, example, statuses }: Dialect): Json {
+  const { properties, required = [] } = requestSchema(request) as {
+    properties: Record<string, Json>;
+    required?: readonly string[];
+  };
+  const parameters = Object.entries(properties).map(([field, { description, ...schema }]) => ({
+    name: field,
+    in: 'query',
+    required: required.includes(field),
+    schema,
+    description,
+    example: example[field],
+  }));
+  const { 413: _large, 415: _type, ...errors } = ERRORS;
+  const responses: Json = { 200: jsonContent('The response.', ref(`${componentName(name)}Reply`)) };
+  const described = {
+    ...KEY_ERRORS,
+    404: 'Index not found.',
+    413: 'The query is too long.',
+    ...errors,
+    ...Object.fromEntries(Object.values(statuses).map((status) => [String(status), 'The request is not valid.'])),
+  };
+  for (const [status, description] of Object.entries(described)) {
+    responses[status] = jsonContent(description, ref('Error'));
+  }
+  return { operationId: operationId(name), summary, parameters: [...parameters, INDEX_PARAMETER], responses };
 }
 
 function named(onlyIfNamed: boolean): string {

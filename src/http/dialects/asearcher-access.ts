@@ -1,8 +1,11 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { type DocumentFields, documentFields, withoutQuotes } from '../../passages/document-fields.ts';
-import type { FoundPassage, Retriever } from '../../retrieval/retriever.ts';
-import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
+import type { FoundPassage } from '../../retrieval/retriever.ts';
+import type { Lookup } from '../documents/document-lookup.ts';
+import { findPassages } from '../documents/find-passages.ts';
+import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { Contents } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { separated } from './search-plan.ts';
@@ -35,58 +38,18 @@ export const asearcherAccess = defineDialect({
       queries: urls.length,
       k: limit,
       async run(retriever, signal) {
-        const { pages, timings } = await findPages(retriever, urls, limit, signal);
-        return { timings, search: null, truncated: 0, pieces: reply(urls, pages) };
+        const lookups = urls.map((url): readonly Lookup[] => [
+          { by: 'url', keys: urlKeys(url) },
+          { by: 'title', keys: titleKeys(url) },
+        ]);
+        const { found, timings } = await findPassages(retriever, lookups, limit, signal);
+        return { timings, search: null, truncated: 0, pieces: reply(urls, found) };
       },
     };
   },
 });
 
 type Passages = readonly FoundPassage[];
-
-/** The passages of each URL, by the first of its keys that any passage has. */
-async function findPages(
-  retriever: Retriever,
-  urls: readonly string[],
-  limit: number,
-  signal: AbortSignal,
-): Promise<{ pages: Passages[]; timings: StageTimings }> {
-  const pages = urls.map((): Passages => []);
-  let timings = NO_TIMINGS;
-  for (const [by, keysOf] of [
-    ['url', urlKeys],
-    ['title', titleKeys],
-  ] as const) {
-    const missing = urls.flatMap((url, i) => (pages[i]!.length > 0 ? [] : keysOf(url).map((key) => ({ i, key }))));
-    if (missing.length === 0) continue;
-    const result = await retriever.find({ by, keys: missing.map(({ key }) => key), limit, signal });
-    for (const [at, { i }] of missing.entries()) if (pages[i]!.length === 0) pages[i] = result.found[at]!;
-    timings = addTimings(timings, result.timings);
-  }
-  return { pages, timings };
-}
-
-/** The URL itself and, by ASearcher's rule for wikis, with `index.php/X` as `index.php?title=X`. */
-export function urlKeys(url: string): string[] {
-  const byRule = url.replace('index.php/', 'index.php?title=');
-  return byRule === url ? [url] : [url, byRule];
-}
-
-/** The title in a wiki's URL, or the text itself if it is not a URL; without and with the quotes of the published corpora. */
-export function titleKeys(url: string): string[] {
-  const [, inUrl] = /^https?:\/\/[^?#]*?(?:\/wiki\/|\/index\.php(?:\/|\?(?:[^#]*&)?title=))([^?#&]+)/.exec(url) ?? [];
-  if (inUrl === undefined && /^https?:\/\//.test(url)) return [];
-  const title = inUrl === undefined ? url : decoded(inUrl).replaceAll('_', ' ');
-  return [title, `"${title}"`];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
 
 function* reply(urls: readonly string[], pages: readonly Passages[]): Generator<string> {
   yield '{"result":[';
@@ -95,22 +58,20 @@ function* reply(urls: readonly string[], pages: readonly Passages[]): Generator<
 }
 
 function pageText(url: string, passages: Passages): string {
-  const [first] = passages;
-  if (first === undefined) return 'null';
-  if (passages.length === 1) return withContents(first.document);
-  const fields = passages.map(({ document }) => documentFields(document));
-  const page = { url: fields[0]!.url ?? url, title: fields[0]!.title, contents: joined(fields) };
+  if (passages.length === 0) return 'null';
+  if (passages.length === 1) return withContents(passages[0]!.document);
+  const ordered = orderedPassages(passages.map(({ document }) => ({ fields: documentFields(document) })));
+  const fields = ordered.map((each) => each.fields);
+  const page = { url: fields[0]!.url ?? url, title: fields[0]!.title, contents: contentsOfPage(fields) };
   const ids = fields.map(({ idJson }) => idJson ?? 'null').join(',');
   return `${JSON.stringify(page).slice(0, -1)},"passages":[${ids}]}`;
 }
 
-/** The texts of the passages under their common title, or each with its own title if the titles differ. */
-function joined(fields: readonly DocumentFields[]): string {
+/** The joined texts under their common title; `joinPassages` writes different titles itself. */
+function contentsOfPage(fields: readonly DocumentFields[]): string {
   const { title, contents } = fields[0]!;
-  if (title === undefined || fields.some((each) => each.title !== title)) {
-    return fields.map((each) => each.contents).join('\n');
-  }
+  const text = joinPassages(fields);
+  if (title === undefined || fields.some((each) => each.title !== title)) return text;
   const firstLine = contents.slice(0, Math.max(0, contents.indexOf('\n')));
-  const head = withoutQuotes(firstLine) === title ? firstLine : `"${title}"`;
-  return [head, ...fields.map(({ text }) => text)].join('\n');
+  return `${withoutQuotes(firstLine) === title ? firstLine : `"${title}"`}\n${text}`;
 }

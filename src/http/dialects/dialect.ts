@@ -44,7 +44,8 @@ export interface Answer {
  */
 export interface Dialect {
   readonly name: string;
-  /** Path of its POST route. */
+  /** Method of its route. The fields of a GET request are the parameters of its URL. */
+  readonly method: 'GET' | 'POST';
   readonly path: string;
   /** One line for the API's description. */
   readonly summary: string;
@@ -68,7 +69,7 @@ type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<
   Dialect,
   'name' | 'path' | 'summary' | 'example'
 > &
-  Partial<Pick<Dialect, 'onlyIfNamed' | 'claims' | 'statuses' | 'errorBody'>> & {
+  Partial<Pick<Dialect, 'method' | 'onlyIfNamed' | 'claims' | 'statuses' | 'errorBody'>> & {
     readonly request: Request;
     readonly reply: Reply;
     /** Largest length of any list, in addition to the server's limit. */
@@ -93,6 +94,7 @@ export function defineDialect<Request extends TSchema, Reply extends TSchema>(
 ): TypedDialect<Request, Reply> {
   const { request, plan, check, maxItems = Number.POSITIVE_INFINITY, ...rest } = parts;
   return {
+    method: 'POST',
     onlyIfNamed: false,
     claims: () => true,
     statuses: {},

@@ -1,9 +1,15 @@
 import { bug, TrawlError } from '../../errors.ts';
+import { agentLightning } from './agent-lightning.ts';
 import { asearcher } from './asearcher.ts';
 import { asearcherAccess } from './asearcher-access.ts';
+import { browseCompPlus } from './browsecomp-plus.ts';
+import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect } from './dialect.ts';
+import { foldAgent, foldAgentOpen } from './foldagent.ts';
+import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
+import { openResearcher, openResearcherContent } from './openresearcher.ts';
 import { elasticsearch, rerank, searchR1Rerank, stepSearchRerank } from './planned.ts';
 import { r1Searcher } from './r1-searcher.ts';
 import { research, researchBatch } from './research.ts';
@@ -11,11 +17,11 @@ import { rllm } from './rllm.ts';
 import { rllmLegacy } from './rllm-legacy.ts';
 import { searchAgentX } from './search-agent-x.ts';
 import { searchR1 } from './search-r1.ts';
+import { serper } from './serper.ts';
 import { skyrl } from './skyrl.ts';
 import { stepSearch } from './step-search.ts';
+import { ultraRag } from './ultrarag.ts';
 import { zeroSearch } from './zero-search.ts';
-
-const SHARED_PATH = '/retrieve';
 
 /** Dialects whose requests are refused with 501. */
 const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
@@ -31,12 +37,23 @@ export const DIALECTS: readonly Dialect[] = [
   skyrl,
   stepSearch,
   asearcher,
+  agentLightning,
+  browseCompPlus,
   rllmLegacy,
   zeroSearch,
   searchR1,
   r1Searcher,
+  ultraRag,
+  serper,
+  massiveServe,
+  dsServe,
+  foldAgent,
+  openResearcher,
   research,
   researchBatch,
+  deepResearchGym,
+  foldAgentOpen,
+  openResearcherContent,
   asearcherAccess,
   searchAgentX,
   openaiEmbeddings,
@@ -46,17 +63,24 @@ export const DIALECTS: readonly Dialect[] = [
   elasticsearch,
 ];
 
-export const DIALECT_PATHS: readonly string[] = [...new Set(DIALECTS.map((dialect) => dialect.path))];
+/** Paths of the POST routes. */
+export const DIALECT_PATHS: readonly string[] = [
+  ...new Set(DIALECTS.filter(({ method }) => method === 'POST').map(({ path }) => path)),
+];
 
 /** Dialects that can be preferred: those that share a path. */
 export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  (dialect) => dialect.path === SHARED_PATH && !PLANNED.includes(dialect),
+  (dialect) => sharesPath(dialect) && !PLANNED.includes(dialect),
 ).map(({ name }) => name);
+
+function sharesPath({ method, path, name }: Dialect): boolean {
+  return DIALECTS.some((other) => other.method === method && other.path === path && other.name !== name);
+}
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
   const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
-  const alone = dialect !== undefined && dialect.path !== SHARED_PATH;
+  const alone = dialect !== undefined && !sharesPath(dialect);
   if (name === undefined || alone) return others;
   return [name, ...others.filter((each) => each !== name)];
 }
@@ -75,7 +99,7 @@ export function checkDialectNames(names: readonly string[]): void {
   }
 }
 
-/** The dialects of one path, in the order in which they are tried. */
+/** The dialects of a path's POST route, in the order in which they are tried. */
 export class PathDialects {
   readonly #named: readonly Dialect[];
   readonly #others: readonly Dialect[];
@@ -83,7 +107,7 @@ export class PathDialects {
   readonly only: Dialect | null;
 
   constructor(path: string, names: readonly string[]) {
-    const here = DIALECTS.filter((dialect) => dialect.path === path);
+    const here = DIALECTS.filter((dialect) => dialect.method === 'POST' && dialect.path === path);
     this.#named = names.flatMap((name) => here.filter((dialect) => dialect.name === name));
     this.#others = here.filter((dialect) => !dialect.onlyIfNamed && !names.includes(dialect.name));
     this.only = here.length === 1 ? here[0]! : null;

@@ -4,6 +4,7 @@ import { documentFields } from '../../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
 import { Contents, Queries, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
+import { claimsKeysOf } from './search-keys.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
 
 const TopN = Type.Integer({ minimum: 0, default: 10, description: 'Passages per query; 0 returns none.' });
@@ -22,6 +23,7 @@ export const research = defineDialect({
   request: Type.Object({ query: Query, top_n: TopN, return_score: ReturnScore }),
   reply: Type.Union([Documents, pair(Documents, Scores)]),
   example: { query: 'who designed the Brooklyn Bridge', top_n: 3 },
+  claims: (body, named) => !named || claimsKeysOf('research')(body, true),
   statuses: { EMPTY_QUERY: 400 },
   errorBody: blankQueryBody,
   plan({ query, top_n, return_score }, limits) {

@@ -1,6 +1,6 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
-import type { Hit, QueryOutcome, RetrieveResult } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
@@ -19,7 +19,7 @@ export interface SearchPart {
 /** The plan of most dialects: one search, and a reply from its result. */
 export function searchPlan(
   { queries, k, kField, limits, truncate }: SearchPart,
-  reply: (result: RetrieveResult) => Iterable<string>,
+  reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
   const request = {
@@ -36,7 +36,7 @@ export function searchPlan(
       const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
       const search = k === 0 ? null : { ...request, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-      return { timings: result.timings, search, truncated, pieces: reply(result) };
+      return { timings: result.timings, search, truncated, pieces: reply(result, retriever.info) };
     },
   };
 }

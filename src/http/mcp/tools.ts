@@ -3,9 +3,13 @@ import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
-import { titleKeys, urlKeys } from '../dialects/asearcher-access.ts';
 import { readRequest } from '../dialects/read-request.ts';
+import type { Lookup } from '../documents/document-lookup.ts';
+import { findPassages } from '../documents/find-passages.ts';
+import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
+import { idInUrl, passageName } from '../passage-name.ts';
 
 /** A tool for assistants. */
 export interface Tool {
@@ -100,7 +104,7 @@ export const TOOLS: readonly Tool[] = [
       const words = wordsOf(query);
       const results = outcome.hits.map(({ row, score, document }) => {
         const fields = documentFields(document);
-        const { id, title, url } = named(retriever, row, fields);
+        const { id, title, url } = passageName(retriever.info.index, row, fields);
         return { id, title, url, text: excerpt(bodyOf(fields), words, EXCERPT_CHARACTERS).text, score };
       });
       return { results };
@@ -123,15 +127,15 @@ export const TOOLS: readonly Tool[] = [
         const shown = JSON.stringify(id.slice(0, 100));
         throw new TrawlError('NOT_FOUND', `No passage has the id, URL or title ${shown}. Use an id from search.`);
       }
-      const all = passages.map(({ document }) => documentFields(document));
-      const { title, url } = named(retriever, first.row, all[0]!);
+      const all = orderedPassages(passages.map(({ document }) => ({ fields: documentFields(document) })));
+      const { title, url } = passageName(retriever.info.index, first.row, all[0]!.fields);
       const metadata = {
         ...textColumns(first.document),
         index: retriever.info.index,
         generation: retriever.info.generation,
         rows: passages.map(({ row }) => row).join(','),
       };
-      return { id, title, text: all.map(bodyOf).join('\n'), url, metadata };
+      return { id, title, text: joinPassages(all.map(({ fields }) => fields)), url, metadata };
     },
   }),
 ];
@@ -157,59 +161,21 @@ function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>):
   };
 }
 
-/** The result's id is the passage's own id, or its URL, title or row: `fetch` accepts all of them. */
-function named(
-  { info }: Retriever,
-  row: number,
-  { id, url, title }: DocumentFields,
-): { id: string; title: string; url: string } {
-  const handle = id ?? url ?? title ?? `row ${row}`;
-  return {
-    id: handle,
-    title: title ?? handle,
-    url: url ?? `trawl://${encodeURIComponent(info.index)}/${encodeURIComponent(wellFormed(handle))}`,
-  };
-}
-
-/** Replaces lone surrogates, which a corpus may contain as JSON escapes and which encodeURIComponent does not accept. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
-}
-
 function bodyOf({ text, contents }: DocumentFields): string {
   return text === '' ? contents : text;
 }
 
-/** The handle in a URL that `named` made, because assistants fetch by URL too; any other text unchanged. */
-function handleIn(text: string, index: string): string {
-  const start = `trawl://${encodeURIComponent(index)}/`;
-  if (!text.startsWith(start)) return text;
-  try {
-    return decodeURIComponent(text.slice(start.length));
-  } catch {
-    return text;
-  }
-}
-
 async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal): Promise<readonly FoundPassage[]> {
-  const handle = handleIn(id, retriever.info.index);
-  for (const [by, keys] of [
-    ['id', [handle]],
-    ['url', urlKeys(handle)],
-    ['title', titleKeys(handle)],
-    ['row', /^row (\d+)$/.exec(handle)?.slice(1) ?? []],
-  ] as const) {
-    if (keys.length === 0) continue;
-    try {
-      const { found } = await retriever.find({ by, keys, limit: MAX_PASSAGES, signal });
-      const passages = found.find((each) => each.length > 0);
-      if (passages !== undefined) return passages;
-    } catch (error) {
-      // Indexes of the first format support look-ups by id only.
-      if (!(error instanceof TrawlError && error.code === 'NOT_SUPPORTED')) throw error;
-    }
-  }
-  return [];
+  // Assistants fetch by the URL of a result too.
+  const handle = idInUrl(id, retriever.info.index);
+  const lookups: readonly Lookup[] = [
+    { by: 'id', keys: [handle] },
+    { by: 'url', keys: urlKeys(handle) },
+    { by: 'title', keys: titleKeys(handle) },
+    { by: 'row', keys: /^row (\d+)$/.exec(handle)?.slice(1) ?? [] },
+  ];
+  const { found } = await findPassages(retriever, [lookups], MAX_PASSAGES, signal);
+  return found[0]!;
 }
 
 /** Text columns of the corpus that are not fields of the result. */

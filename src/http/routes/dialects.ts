@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
-import { checkDialectNames, DIALECT_PATHS, PathDialects } from '../dialects/dispatch.ts';
+import { checkDialectNames, DIALECT_PATHS, DIALECTS, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
@@ -38,12 +38,18 @@ export interface SearchRoutes {
   readonly bodies: BodyBudget;
 }
 
-/** Adds the POST routes of all dialects: the dialect parses the body, the retriever searches, the dialect writes the reply. */
+/** Adds the routes of all dialects: the dialect parses the request, the retriever searches, the dialect writes the reply. */
 export function registerDialects(app: FastifyInstance, routes: SearchRoutes): void {
   const { holder, config, metrics, replies, bodies } = routes;
   checkDialectNames(config.dialects);
   app.decorateRequest('dialect', null);
   const log = responseLog(config.logEvery);
+  const refuseEarly = (request: FastifyRequest, reply: FastifyReply): void => {
+    countRequest(request, reply, metrics);
+    refuseIfNotReady(holder);
+    holder.slot(chosenIndex(request));
+    replies.refuseIfFull();
+  };
   for (const path of DIALECT_PATHS) {
     const dialects = new PathDialects(path, config.dialects);
     app.route({
@@ -53,16 +59,34 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
       // Refuses a request before its body is read. Node then reads the body and discards it, because many clients look for a response
       // only after they have sent the whole body.
       onRequest: async (request, reply) => {
-        countRequest(request, reply, metrics);
-        refuseIfNotReady(holder);
-        holder.slot(chosenIndex(request));
-        replies.refuseIfFull();
+        refuseEarly(request, reply);
         bodies.refuseIfFull();
         requireJsonMediaType(request, reply);
         if (Number(request.headers['content-length'] ?? 0) > config.maxBodyBytes) throw bodyTooLarge(config);
       },
       preParsing: bodies.count,
-      handler: (request, reply) => answer(dialects, request, reply, routes, log),
+      handler(request, reply) {
+        const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
+        const parseStart = performance.now();
+        const body = parseJsonBody(request.body);
+        request.body = undefined;
+        bodies.release(request.raw);
+        return answer(dialects.choose(body), body, { request, reply, signal, parseStart }, routes, log);
+      },
+    });
+  }
+  for (const dialect of DIALECTS) {
+    if (dialect.method !== 'GET') continue;
+    app.route({
+      method: 'GET',
+      url: dialect.path,
+      config: { onlyDialect: dialect },
+      onRequest: async (request, reply) => refuseEarly(request, reply),
+      handler(request, reply) {
+        const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
+        const fields: unknown = request.query;
+        return answer(dialect, fields, { request, reply, signal, parseStart: performance.now() }, routes, log);
+      },
     });
   }
 }
@@ -91,20 +115,23 @@ export function countRequest(
   });
 }
 
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  /** Aborts when the client disconnects or the deadline passes. */
+  readonly signal: AbortSignal;
+  /** By `performance.now()`. */
+  readonly parseStart: number;
+}
+
 async function answer(
-  dialects: PathDialects,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  dialect: Dialect,
+  body: unknown,
+  { request, reply, signal, parseStart }: Exchange,
   routes: SearchRoutes,
   log: ResponseLog,
 ): Promise<FastifyReply> {
-  const { holder, config, metrics, replies, bodies } = routes;
-  const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
-  const parseStart = performance.now();
-  const body = parseJsonBody(request.body);
-  request.body = undefined;
-  bodies.release(request.raw);
-  const dialect = dialects.choose(body);
+  const { holder, config, metrics, replies } = routes;
   request.dialect = dialect;
   const plan = dialect.parse(body, config);
   const parse = performance.now() - parseStart;

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
@@ -47,6 +47,36 @@ const ReadyReply = Type.Object({
   ),
 });
 
+const HealthReply = Type.Object({
+  status: Type.String({ description: 'healthy; with HTTP status 503: starting, stopping or failed.' }),
+  retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
+  corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
+  index_loaded: Type.Boolean(),
+  retrieval_method: Type.Optional(
+    Type.String({
+      description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
+    }),
+  ),
+});
+
+/** The same check under the paths of several projects. */
+const HEALTH_CHECKS: readonly Operation[] = [
+  {
+    path: '/health',
+    name: 'health',
+    summary: 'Health check of ReSearch, rLLM, SearchAgent-X, FoldAgent and DR Tulu',
+    access: 'open',
+    reply: HealthReply,
+  },
+  {
+    path: '/healthz',
+    name: 'healthz',
+    summary: 'Health check of agent-lightning',
+    access: 'open',
+    reply: HealthReply,
+  },
+];
+
 export const HEALTH_OPERATIONS: readonly Operation[] = [
   {
     path: '/livez',
@@ -63,28 +93,12 @@ export const HEALTH_OPERATIONS: readonly Operation[] = [
     access: 'open',
     reply: ReadyReply,
   },
-  {
-    path: '/health',
-    name: 'health',
-    summary: 'Health check of ReSearch, rLLM and SearchAgent-X',
-    access: 'open',
-    reply: Type.Object({
-      status: Type.String({ description: 'healthy; with HTTP status 503: starting, stopping or failed.' }),
-      retrievers: Type.Object({ total: Type.Integer(), available: Type.Integer() }),
-      corpus_size: Type.Optional(Type.Integer({ description: 'Passages, once the index is open.' })),
-      index_loaded: Type.Boolean(),
-      retrieval_method: Type.Optional(
-        Type.String({
-          description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
-        }),
-      ),
-    }),
-  },
+  ...HEALTH_CHECKS,
 ];
 
 /**
- * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` is the same check in the format that
- * clients of other servers expect.
+ * `/livez` answers 200 while the process runs, `/readyz` once searches are answered. `/health` and `/healthz` are the same check in the
+ * format that clients of other servers expect.
  */
 export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.get('/livez', { config: { access: 'open' } }, async (_request, reply) => {
@@ -92,7 +106,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     return { status: 'alive' };
   });
 
-  app.get('/health', { config: { access: 'open' } }, async (request, reply) => {
+  const health = async (request: FastifyRequest, reply: FastifyReply): Promise<Static<typeof HealthReply>> => {
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
     const retriever = chosenRetriever(request, holder);
@@ -110,7 +124,8 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
             retrieval_method: retriever.info.model?.name ?? 'bm25',
           }),
     };
-  });
+  };
+  for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
 
   app.get('/readyz', { config: { access: 'open' } }, async (request, reply) => {
     reply.header('cache-control', 'no-store');

@@ -39,7 +39,34 @@ test('Search-R1’s launch line is recognised by its flags', () => {
   assert.ok(isLaunchLine(['--index_path=a']));
   assert.ok(isLaunchLine(['--retriever_model', 'a']));
   assert.ok(!isLaunchLine(['indexes/sample', '--topk', '3', '--model', 'e5']));
-  assert.ok(!isLaunchLine(['--index-path', 'a']));
+});
+
+test('agent-lightning’s launch line, with hyphens, is Search-R1’s for its dialect', () => {
+  const argv =
+    '--index-path data/e5_Flat.index --corpus-path data/wiki-18.jsonl --topk 3 --retriever-name e5 --retriever-model intfloat/e5-base-v2 --device auto --faiss-gpu --query-max-length 128 --batch-size 512 --use-fp16 --host 0.0.0.0 --port 8000'.split(
+      ' ',
+    );
+  assert.ok(isLaunchLine(argv));
+  assert.ok(isLaunchLine(['--corpus-path=a']));
+  const { remarks, serveOptions, maxQueryTokens, ...line } = translateDense(argv);
+  const expected = translateDense([
+    ...['--index_path', 'data/e5_Flat.index', '--corpus_path', 'data/wiki-18.jsonl', '--retriever_name', 'e5'],
+    ...['--retriever_model', 'intfloat/e5-base-v2'],
+  ]);
+  assert.deepEqual({ ...expected, ...line }, expected);
+  assert.equal(maxQueryTokens, 128);
+  assert.deepEqual(serveOptions, [
+    ...['--topk', '3', '--host', '0.0.0.0', '--port', '8000'],
+    '--dialect=agent-lightning',
+  ]);
+  assert.match(remarks.join('\n'), /--faiss_gpu is ignored[\s\S]*--batch-size is ignored[\s\S]*--use-fp16 is ignored/);
+  const gpu = translateLaunchLine([...argv, '--device', 'cuda', '--dialect', 'search-r1']);
+  assert.deepEqual(gpu.serveOptions.slice(-4), ['--device', 'cuda', '--dialect', 'search-r1']);
+  assert.throws(() => translateLaunchLine(['--index-path', 'i']), trawlError('USAGE', /--corpus-path is missing/));
+  assert.throws(
+    () => translateLaunchLine([...argv, '--query-max-length', '0']),
+    trawlError('USAGE', /--query-max-length is 0; expected/),
+  );
 });
 
 test('Search-R1’s launch line is translated into vectors, corpus, model and options', () => {

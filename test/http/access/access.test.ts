@@ -59,7 +59,17 @@ test('the key is checked before anything else of a request', async (t) => {
 
 test('health routes, page and description need no key; facts and metrics do', async (t) => {
   const app = build(t, new FakeRetriever(), { keys: keys() });
-  for (const url of ['/livez', '/readyz', '/health', '/', '/page.js', '/page.css', '/docs', '/docs/openapi.json']) {
+  for (const url of [
+    '/livez',
+    '/readyz',
+    '/health',
+    '/healthz',
+    '/',
+    '/page.js',
+    '/page.css',
+    '/docs',
+    '/docs/openapi.json',
+  ]) {
     assert.equal((await app.inject(url)).statusCode, 200, url);
   }
   for (const url of ['/metrics', '/v1/indexes', '/v1/passages/0']) {

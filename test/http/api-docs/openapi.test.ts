@@ -54,7 +54,7 @@ test('the API’s description has every dialect and route, and no other', async 
   }
   const described = new Set(Object.keys(document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1')));
   for (const { path } of DIALECTS) assert.ok(described.has(path), path);
-  for (const path of ['/livez', '/readyz', '/health', '/v1/indexes', '/v1/passages/:id']) {
+  for (const path of ['/livez', '/readyz', '/health', '/healthz', '/v1/indexes', '/v1/passages/:id']) {
     assert.ok(described.has(path), path);
   }
 });

@@ -1,11 +1,12 @@
-import { type DocumentFields, documentFields } from '../passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../retrieval/retriever.ts';
-import type { TimeSlice } from './time-slice.ts';
+import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
+import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import { documentKey } from '../documents/document-lookup.ts';
+import type { TimeSlice } from '../time-slice.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
 export type Fusion = (typeof FUSIONS)[number];
 
-export const DEDUPLICATIONS = ['none', 'passage', 'title'] as const;
+export const DEDUPLICATIONS = ['none', 'passage', 'title', 'document'] as const;
 export type Deduplication = (typeof DEDUPLICATIONS)[number];
 
 /** The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009); FlashRAG uses the same. */
@@ -112,5 +113,6 @@ function isBetter(a: Hit, b: Hit): boolean {
 
 /** Hits with equal keys are duplicates. A passage without a title has no duplicates by title. */
 function keyOf({ hit, fields }: Candidate, deduplicate: Deduplication): unknown {
+  if (deduplicate === 'document') return documentKey(fields, hit.row);
   return deduplicate === 'title' && fields.title !== undefined ? fields.title : hit.row;
 }

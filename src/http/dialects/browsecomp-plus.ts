@@ -1,0 +1,51 @@
+import { Type } from 'typebox';
+import { frontMatter } from '../documents/front-matter.ts';
+import type { WholeDocument } from '../documents/whole-document.ts';
+import { Query } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { documentPlan } from './document-plan.ts';
+import { field, isJsonObject } from './read-request.ts';
+import { separated } from './search-plan.ts';
+import { skyrl } from './skyrl.ts';
+
+/**
+ * BrowseComp-Plus's server in Search-R1's manner: one query without a count, one list of documents without scores. Their number is
+ * `--topk` of the server.
+ */
+export const browseCompPlus = defineDialect({
+  name: 'browsecomp-plus',
+  path: '/retrieve',
+  summary: 'A single query, answered with a flat list of documents (BrowseComp-Plus)',
+  onlyIfNamed: true,
+  request: Type.Object({ query: Query }),
+  reply: Type.Object({
+    result: Type.Array(
+      Type.Object({
+        document: Type.Object({ title: Type.String(), text: Type.String() }),
+        docid: Type.String({ description: 'The id of the document, or else of its first passage.' }),
+      }),
+      { description: 'Distinct documents, by their best passage, best first.' },
+    ),
+  }),
+  example: { query: 'who designed the Brooklyn Bridge' },
+  claims: (body) =>
+    skyrl.claims(body, false) &&
+    isJsonObject(body) &&
+    ['topk', 'top_k', 'k', 'return_scores'].every((name) => field(body, name) === undefined),
+  plan({ query }, limits) {
+    const search = { queries: [query], k: limits.topk, kField: 'topk', limits };
+    return documentPlan(search, function* ({ found }) {
+      yield '{"result":[';
+      yield* separated(found, ({ document }) =>
+        JSON.stringify({ document: titleAndText(document), docid: document.id }),
+      );
+      yield ']}';
+    });
+  },
+});
+
+/** The title in the front matter that BrowseComp-Plus's documents begin with, and the text after it; else those of the document. */
+function titleAndText({ title, text }: WholeDocument): { title: string; text: string } {
+  const front = frontMatter(text);
+  return front === undefined ? { title, text } : { title: front.title ?? title, text: front.rest };
+}

@@ -1,0 +1,49 @@
+import { Type } from 'typebox';
+import type { ExplainedTerm } from '../../retrieval/retriever.ts';
+import { Contents, Document, Score } from '../dialects/common-fields.ts';
+import { excerpt } from '../excerpt.ts';
+import { HitTerm } from './explain.ts';
+import type { Candidate } from './fusion.ts';
+
+/** The fields of a hit in a reply. */
+export const HitFields = {
+  row: Type.Integer({ description: "The passage's row in the index, from 0." }),
+  id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
+  title: Type.Optional(Type.String()),
+  score: Score,
+  terms: Type.Optional(
+    Type.Array(HitTerm, {
+      description:
+        'With explain: the terms of the query that the passage has, in the order of the query. Absent without explain.',
+    }),
+  ),
+  text: Contents,
+  whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
+  document: Type.Optional(Document),
+};
+
+/** A hit's JSON without its closing brace. */
+export function hitJson(
+  { hit, fields }: Candidate,
+  {
+    words,
+    maxChars,
+    documents,
+    terms,
+  }: {
+    words: ReadonlySet<string> | undefined;
+    maxChars: number | null;
+    documents: boolean;
+    terms: readonly ExplainedTerm[] | undefined;
+  },
+): string {
+  const { text, whole } =
+    maxChars === null || words === undefined
+      ? { text: fields.contents, whole: true }
+      : excerpt(fields.contents, words, maxChars);
+  const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
+  const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
+  const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
+  const rest = `,"score":${JSON.stringify(hit.score)}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
+}

@@ -1,0 +1,123 @@
+import { Type } from 'typebox';
+import type { TrawlError } from '../../errors.ts';
+import { type QueryOutcome, type Retriever, SEARCH_MODES, type SearchMode } from '../../retrieval/retriever.ts';
+import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
+import { Score } from '../dialects/common-fields.ts';
+import { separated } from '../dialects/search-plan.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
+import type { Candidate, Fused, Selected } from './fusion.ts';
+import { HitFields } from './hit.ts';
+
+const Cut = Type.String({
+  description:
+    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
+});
+
+const QueryResult = Type.Object({
+  ok: Type.Literal(true),
+  embedded: Type.Object({
+    text: Type.String({
+      description: 'The embedded text with its prefix, before truncation; for bm25 the text that is analysed.',
+    }),
+    tokens: Type.Integer({
+      description: 'Tokens embedded, special tokens included; for bm25 the distinct terms of the text.',
+    }),
+    cut: Cut,
+  }),
+  certificate: Type.Object({
+    exact: Type.Boolean({ description: 'True if the hits are proved to be the best passages.' }),
+    rescored: Type.Union([Type.Integer(), Type.Null()], {
+      description:
+        'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
+    }),
+  }),
+  hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
+});
+
+const FailedQuery = Type.Object({
+  ok: Type.Literal(false),
+  error: Type.Object({ code: Type.String(), message: Type.String() }),
+});
+
+/** The body of a reply of /v1/search. */
+export const SearchReply = Type.Object({
+  index: Type.Object({ name: Type.String(), generation: Type.String() }),
+  mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
+  results: Type.Array(Type.Union([QueryResult, FailedQuery]), {
+    description: 'One per query, in the order of the queries.',
+  }),
+  hits: Type.Optional(
+    Type.Array(
+      Type.Object({
+        ...HitFields,
+        fused: Type.Number({ description: 'The fused score, by which the list is ordered.' }),
+        from: Type.Array(
+          Type.Object({
+            query: Type.Integer({ description: 'Position of the query in the request, from 0.' }),
+            rank: Type.Integer({ description: 'Rank in the list of this query, from 1.' }),
+            score: Score,
+          }),
+          { description: 'The queries that found the passage, best score first.' },
+        ),
+      }),
+      { description: 'The fused list, best first. Absent without fuse.' },
+    ),
+  ),
+  timings: Type.Object({
+    queueMs: Type.Number(),
+    embedMs: Type.Number(),
+    searchMs: Type.Number(),
+    fetchMs: Type.Number(),
+  }),
+});
+
+/** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. */
+export function* replyPieces(
+  { info }: Retriever,
+  mode: SearchMode,
+  outcomes: readonly QueryOutcome[],
+  lists: readonly Selected[] | undefined,
+  fused: readonly Fused[] | undefined,
+  timings: StageTimings,
+  toJson: (hit: Candidate, query: number) => string,
+): Generator<string> {
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })},"mode":${JSON.stringify(mode)},"results":[`;
+  for (const [i, outcome] of outcomes.entries()) {
+    if (i > 0) yield ',';
+    if (!outcome.ok) {
+      yield JSON.stringify({ ok: false, error: publicError(outcome.error) });
+      continue;
+    }
+    const { text: embedded, tokens, cut, certificate } = outcome;
+    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate }).slice(0, -1);
+    if (lists !== undefined) {
+      yield ',"hits":[';
+      yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
+      yield ']';
+    }
+    yield '}';
+  }
+  yield ']';
+  if (fused !== undefined) {
+    yield ',"hits":[';
+    yield* separated(
+      fused,
+      ({ best, query, score, from }) =>
+        `${toJson(best, query)},"fused":${JSON.stringify(score)},"from":${JSON.stringify(from)}}`,
+    );
+    yield ']';
+  }
+  const roundedTimings = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
+  yield `,"timings":${JSON.stringify(Object.fromEntries(roundedTimings))}}`;
+}
+
+/** The error as the client sees it, without the details of a server error. */
+function publicError({ code, message }: TrawlError): { code: string; message: string } {
+  return ERROR_STATUS[code] === 500
+    ? { code, message: 'The server failed. Its log has the details.' }
+    : { code, message };
+}
+
+function rounded(ms: number): number {
+  return Number(ms.toFixed(3));
+}

@@ -1,0 +1,59 @@
+import { type Static, Type } from 'typebox';
+import { SEARCH_MODES } from '../../retrieval/retriever.ts';
+import { nullable } from '../dialects/common-fields.ts';
+import { Truncate } from '../dialects/questions.ts';
+import { Bm25Field } from './bm25-field.ts';
+import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
+
+/** The body of a request to /v1/search. */
+export const SearchRequest = Type.Object(
+  {
+    queries: Type.Array(
+      Type.Union([
+        Type.String(),
+        Type.Object(
+          { question: nullable(Type.String(), 'The question that the query helps to answer.'), query: Type.String() },
+          { additionalProperties: false },
+        ),
+      ]),
+      { description: 'Texts, or sub-queries with their question.' },
+    ),
+    index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
+    k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
+    mode: nullable(
+      Type.Enum([...SEARCH_MODES]),
+      'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
+    ),
+    bm25: nullable(Bm25Field, 'Parameters of bm25. Absent: the parameters of the index.'),
+    minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
+    exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
+      default: [],
+      description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',
+    }),
+    fuse: Type.Enum([...FUSIONS], {
+      default: 'none',
+      description:
+        'How the lists of the queries are merged into one: none (one list per query), rrf (reciprocal rank fusion) or max (the best score of each passage).',
+    }),
+    deduplicate: nullable(
+      Type.Enum([...DEDUPLICATIONS]),
+      'Which hits appear only once in the reply: none (all hits are kept), passage (the same passage), title (passages with the same title) or document (passages of the same document: the best passage of each is kept). Absent: none if fuse is none, else passage.',
+    ),
+    candidates: nullable(
+      Type.Integer({ minimum: 1 }),
+      'Hits per query that fusion or deduplication considers, excluded ones not counted; at least k. Absent: the larger of 10 and 2 k.',
+    ),
+    maxChars: nullable(Type.Integer({ minimum: 20 }), 'Longest text of a hit. Absent: the whole passage.'),
+    documents: Type.Boolean({
+      default: false,
+      description: 'Whether each hit has the whole corpus row (JSON) as document.',
+    }),
+    explain: Type.Boolean({
+      default: false,
+      description: 'Whether each hit has the terms of its score. Only with mode bm25.',
+    }),
+    truncate: Truncate,
+  },
+  { additionalProperties: false },
+);
+export type SearchRequest = Static<typeof SearchRequest>;

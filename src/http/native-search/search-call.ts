@@ -1,0 +1,26 @@
+import type { EncoderInput } from '../../embedding/text-encoder.ts';
+import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/retriever.ts';
+import type { RequestLimits } from '../dialects/dialect.ts';
+import { bm25Ranking } from './bm25-field.ts';
+import type { SearchRequest } from './request.ts';
+
+/** The search that a request asks for, except for the number of hits. */
+export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
+  readonly queries: readonly EncoderInput[];
+  readonly mode: SearchMode;
+}
+
+export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo): SearchCall {
+  const mode = request.mode ?? limits.mode ?? info.modes[0]!;
+  const bm25 = mode === 'bm25' ? bm25Ranking(request.bm25, info) : undefined;
+  const bm25Order = request.bm25?.order ?? limits.bm25Order;
+  return {
+    queries: request.queries.map((query) =>
+      typeof query === 'string' ? query : { question: query.question ?? '', query: query.query },
+    ),
+    truncate: request.truncate ?? limits.truncate,
+    mode,
+    ...(bm25 === undefined ? {} : { bm25 }),
+    ...(bm25Order === 'row' ? {} : { bm25Order }),
+  };
+}
