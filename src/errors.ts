@@ -39,6 +39,8 @@ export const ERROR_CODES = {
   DEVICE_UNAVAILABLE:
     'The requested device (CUDA) cannot be used; the message has the command that installs what is missing.',
   ENCODING_FAILED: 'The encoder failed on a text.',
+  // Reranker
+  RERANK_FAILED: 'The reranker failed on a query, or its server did not answer or gave an unusable answer.',
   // Vectors
   DIMENSION_MISMATCH: 'The dimension of a vector differs from that of the index.',
   NON_FINITE_VECTOR: 'A stored vector has NaN or infinity; the message has row and column.',
@@ -63,6 +65,8 @@ export const ERROR_CODES = {
   BODY_TOO_LARGE: 'The request body is larger than the limit.',
   TOO_MANY_QUERIES: 'The request has more queries than the limit.',
   QUERY_TOO_LONG: 'A text of the request is longer than the limit.',
+  RERANK_TOO_LARGE:
+    'The pairs of query and passage that the request makes the reranker read have more tokens than the limit.',
   K_TOO_LARGE: 'The request asks for more passages per query, or in one response, than the limit.',
   HOST_MISSING: 'An HTTP/1.1 request has no Host header.',
   EXPECTATION_FAILED: 'The request has an Expect header other than 100-continue.',

@@ -12,6 +12,15 @@ export { ServerMetrics } from './http/metrics/server-metrics.ts';
 export type { ServerConfig, TlsPem } from './http/server-config.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
+export { ModelReranker } from './rerank/model-reranker.ts';
+export type {
+  Reranker,
+  RerankerInfo,
+  RerankList,
+  RerankOptions,
+  RerankOutcome,
+  RerankScores,
+} from './rerank/reranker.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
 export type { ServingOptions } from './retrieval/assemble-retriever.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
@@ -28,6 +37,10 @@ export type {
   QueryCertificate,
   QueryEmbedding,
   QueryOutcome,
+  RerankCall,
+  Reranking,
+  RerankResult,
+  RerankSettings,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,

@@ -17,7 +17,19 @@ const { rows, generation } = manifest;
 const { dimension, metric, model } = requireVectors(folder, manifest);
 const memory = { residentBytes: 0, touchedBytes: 0, lexicalBytes: 0, mappedBytes: 0 };
 const retriever = assembleRetriever(
-  { index: 'free', rows, deletedRows: 0, modes: ['dense'], bm25: null, dimension, metric, generation, model, memory },
+  {
+    index: 'free',
+    rows,
+    deletedRows: 0,
+    modes: ['dense'],
+    bm25: null,
+    reranker: null,
+    dimension,
+    metric,
+    generation,
+    model,
+    memory,
+  },
   {
     dense: { encoder: new NoOpEncoder(dimension), index: await openEngine(source!) },
     passages: await SqlitePassageStore.open(passages),

@@ -4,13 +4,14 @@ import { judgementsOf, type Question, readQuestions } from '../../evaluation/rea
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { hitFields } from '../hit-fields.ts';
+import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -40,6 +41,7 @@ export const evalCommand = defineCommand({
     },
     'query-form': QUERY_FORM_OPTION,
     ...RANKING_OPTIONS,
+    ...RERANK_OPTIONS,
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
     ...RETRIEVER_OPTIONS,
@@ -62,7 +64,8 @@ export const evalCommand = defineCommand({
       for (const { id } of questions) checkTrecField('query id', id);
     }
     const modes = modesOption(options, given);
-    const retriever = await openRetriever(positionals[0]!, {
+    checkRerankOptions(options, given);
+    const { retriever, close } = await openReranked(positionals[0]!, options, {
       ...retrieverOptions(options),
       ...(modes === undefined ? {} : { modes }),
       onWarning: note,
@@ -71,7 +74,7 @@ export const evalCommand = defineCommand({
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
-        ranking: rankingOf(options, retriever.info),
+        ranking: { ...rankingOf(options, retriever.info), ...rerankCall(options) },
         forRun,
         signal,
       });
@@ -96,7 +99,7 @@ export const evalCommand = defineCommand({
       }
       return EXIT.ok;
     } finally {
-      await retriever.close();
+      await close();
     }
   },
 });
@@ -114,7 +117,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'>;
+    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'rerank'>;
     forRun: boolean;
     signal: AbortSignal;
   },

@@ -1,8 +1,9 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 
@@ -15,14 +16,15 @@ export const mcpCommand = defineCommand({
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
-  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, ...RETRIEVER_OPTIONS },
+  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, ...RERANK_OPTIONS, ...RETRIEVER_OPTIONS },
   examples: ['trawl mcp indexes/sample'],
-  async run({ options, positionals, signal, note }) {
+  async run({ options, positionals, given, signal, note }) {
+    checkRerankOptions(options, given);
     // A wrong path must end the command instead of failing each search.
     openIndexDirectory(positionals[0]!);
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
-    const opening = openRetriever(positionals[0]!, {
+    const opening = openReranked(positionals[0]!, options, {
       ...retrieverOptions(options),
       ...(options.mode === undefined ? {} : { modes: [options.mode] }),
       onWarning: note,
@@ -32,9 +34,10 @@ export const mcpCommand = defineCommand({
     try {
       await serveStdio(
         {
-          retriever: () => opening,
+          retriever: async () => (await opening).retriever,
           truncate: options.truncate,
           mode: options.mode ?? null,
+          rerank: rerankCall(options).rerank ?? null,
           maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },

@@ -1,14 +1,15 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
+import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, queryOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { wrapParagraph } from '../wrap.ts';
 
@@ -37,6 +38,7 @@ const options = {
     help: 'With --mode bm25 and one query: show the terms of each score, how often they are in the query (boost), how many passages have them, and their parts of the score.',
   },
   ...RANKING_OPTIONS,
+  ...RERANK_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const;
 
@@ -45,9 +47,9 @@ export const searchCommand = defineCommand({
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
-    '--mode bm25 it ranks by words instead.\n\n' +
+    '--mode bm25 it ranks by words instead. With --rerank a cross-encoder orders the passages that were found.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}]; with --queries {"out", "queries", "k"}.',
+    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -78,7 +80,8 @@ export const searchCommand = defineCommand({
     }
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
-    const retriever = await openRetriever(folder!, {
+    checkRerankOptions(context.options, context.given);
+    const { retriever, close } = await openReranked(folder!, context.options, {
       ...retrieverOptions(context.options),
       ...(modes === undefined ? {} : { modes }),
       onWarning: context.note,
@@ -88,7 +91,7 @@ export const searchCommand = defineCommand({
       else await searchOne(retriever, query, context);
       return EXIT.ok;
     } finally {
-      await retriever.close();
+      await close();
     }
   },
 });
@@ -97,14 +100,15 @@ type Context = CommandContext<typeof options>;
 
 async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
   const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
-  const ranking = rankingOf(options, retriever.info);
+  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   if (options.json) {
-    const results = hits.map(({ row, score, document }, i) => {
+    const results = hits.map(({ row, score, firstStage, document }, i) => {
       const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
-      return `{"row":${row},"score":${JSON.stringify(score)}${terms},"document":${document}}`;
+      const first = firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(firstStage)}`;
+      return `{"row":${row},"score":${JSON.stringify(score)}${first}${terms},"document":${document}}`;
     });
     out(
       `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
@@ -115,15 +119,18 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   for (const [i, hit] of hits.entries()) {
     const { id, title, text } = hitFields(hit.document, hit.row);
     const passage = text.trim().replaceAll(/\s+/g, ' ');
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id})`);
+    const { firstStage: first } = hit;
+    const before = first === undefined ? '' : `, found as ${first.rank} with ${first.score.toFixed(4)}`;
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before})`);
     // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
     if (explained !== undefined) out(termTable(explained[i]!));
     out(lines.join('\n'));
   }
-  const { embed, search, fetch } = timings;
+  const { embed, search, fetch, rerank } = timings;
   const embedding = ranking.mode === 'bm25' ? '' : `embed ${formatDuration(embed)}, `;
-  note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}`);
+  const reranking = ranking.rerank === undefined ? '' : `, rerank ${formatDuration(rerank)}`;
+  note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}${reranking}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
 }
 
@@ -178,7 +185,7 @@ async function* hitLines(
   options: Context['options'],
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
-  const ranking = rankingOf(options, retriever.info);
+  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({
@@ -196,7 +203,9 @@ function hitLine(question: Question, outcome: QueryOutcome): string {
     const { code, message } = outcome.error;
     return `${JSON.stringify({ id: question.id, error: { code, message } })}\n`;
   }
-  const hits = outcome.hits.map(({ row, score, document }) => ({ row, id: hitFields(document, row).id, score }));
+  const hits = outcome.hits.map(({ row, score, firstStage, document }) => {
+    return { row, id: hitFields(document, row).id, score, ...(firstStage === undefined ? {} : { firstStage }) };
+  });
   return `${JSON.stringify({ id: question.id, hits })}\n`;
 }
 

@@ -9,7 +9,10 @@ export interface ExtraListener extends ListenAddress {
   /** The preferred dialect on this address; undefined for the preferences of the main address. */
   readonly dialect: string | undefined;
   /** Options that differ from those of the main address. */
-  readonly settings: Partial<Pick<ServerConfig, 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order'>>;
+  readonly settings: Partial<Pick<ServerConfig, 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order'>> & {
+    /** Depth of reranking; 0: only requests that ask for it are reranked. */
+    readonly rerankDepth?: number;
+  };
 }
 
 const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})(?:=([a-z0-9-]+))?((?::[a-z\d-]+=[a-z\d]{1,9})*)$/;
@@ -30,10 +33,11 @@ const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settin
     const bm25Order = BM25_ORDERS.find((known) => known === value);
     return bm25Order === undefined ? undefined : { bm25Order };
   },
+  'rerank-depth': (value) => (/^\d+$/.test(value) ? { rerankDepth: Number(value) } : undefined),
 };
 
 /**
- * Parses `[HOST:]PORT[=DIALECT][:shed-after-ms=N][:deadline-ms=N][:truncate=SIDE][:mode=MODE][:bm25-order=ORDER]`; `host` is the
+ * Parses `[HOST:]PORT[=DIALECT][:shed-after-ms=N][:deadline-ms=N][:truncate=SIDE][:mode=MODE][:bm25-order=ORDER][:rerank-depth=N]`; `host` is the
  * default host. The name of the dialect is checked when the server is created.
  *
  * @throws TrawlError USAGE.
@@ -44,7 +48,7 @@ export function parseExtraListener(text: string, host: string): ExtraListener {
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
     throw new TrawlError(
       'USAGE',
-      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')} or :bm25-order=${BM25_ORDERS.join('|')}.`,
+      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')} or :rerank-depth=N.`,
     );
   }
   return { host: bracketed ?? plain ?? host, port: Number(port), dialect, settings };

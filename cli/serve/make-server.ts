@@ -10,12 +10,14 @@ import type { OptionTable } from '../../src/options/option-spec.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { CommandContext } from '../command.ts';
+import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
 import { MIB } from './serve-options.ts';
 import type { ServeOptions, ServeSettings } from './serve-settings.ts';
 import { indexOpener } from './served-indexes.ts';
 import { readKeys, readTls } from './server-files.ts';
 import { type ServerLog, serverLog } from './server-log.ts';
+import { SharedReranker } from './shared-reranker.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {
@@ -26,6 +28,7 @@ export interface TrawlServer {
   /** Undefined with --quiet. */
   readonly log: ServerLog | undefined;
   readonly recorder: QueryRecorder | undefined;
+  readonly reranker: SharedReranker | undefined;
   /** What a reload reads again in addition to the indexes. */
   readonly files: readonly ReloadedFile[];
 }
@@ -44,18 +47,26 @@ export async function makeServer(
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ): Promise<TrawlServer> {
   const { options, indexes } = settings;
-  const holder = RetrieverHolder.over(indexes, openerFor(settings, { signal, note }));
+  const reranker = sharedReranker(options);
+  const holder = RetrieverHolder.over(indexes, openerFor(settings, reranker, { signal, note }));
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
   const recorder = await openRecorder(options, note);
   const metrics = new ServerMetrics({ process: true });
   if (log !== undefined) metrics.dropped('log', log.dropped);
   if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
   const listeners = listenersFor(holder, settings, { metrics, logger: log?.logger ?? null, record: recorder ?? null });
-  return { holder, listeners, metrics, log, recorder, files: reloadedFiles(settings, { listeners, recorder }) };
+  const files = reloadedFiles(settings, { listeners, recorder });
+  return { holder, listeners, metrics, log, recorder, reranker, files };
+}
+
+function sharedReranker(options: ServeOptions): SharedReranker | undefined {
+  if (options.rerank === undefined) return undefined;
+  return new SharedReranker(async () => (await openReranker(options, { trialAtStart: true }))!);
 }
 
 function openerFor(
   { options, extraListeners, fieldRanking }: ServeSettings,
+  reranker: SharedReranker | undefined,
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ) {
   // Do not load an encoder that no address uses.
@@ -69,9 +80,10 @@ function openerFor(
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
     singleFlight: options['single-flight'],
     maxWaitingBytes: options['max-waiting-mib'] * MIB,
+    maxRerankTokens: options['rerank-max-tokens'],
     onWarning: note,
   };
-  return indexOpener(retrieving, { warm: options.warm, signal });
+  return indexOpener(retrieving, { warm: options.warm, reranker, signal });
 }
 
 /** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation and mode. */
@@ -85,6 +97,7 @@ function listenersFor(
     truncate: options.truncate,
     mode: options.mode ?? null,
     bm25Order: options['bm25-order'],
+    rerank: rerankDefault(options, options['rerank-depth']),
     maxK: options['max-k'],
     maxQueries: options['max-queries'],
     maxQueryChars: options['max-query-chars'],
@@ -104,9 +117,16 @@ function listenersFor(
     { app: buildApp(holder, { ...config, dialects: options.dialect }), address: options },
     ...extraListeners.map((address) => {
       const dialects = preferredFor(address.dialect, options.dialect);
-      return { app: buildApp(holder, { ...config, ...address.settings, dialects }), address };
+      const { rerankDepth = options['rerank-depth'], ...own } = address.settings;
+      const rerank = rerankDefault(options, rerankDepth);
+      return { app: buildApp(holder, { ...config, ...own, rerank, dialects }), address };
     }),
   ];
+}
+
+/** How requests are reranked that do not ask for it. */
+function rerankDefault(options: ServeOptions, depth: number): ServerConfig['rerank'] {
+  return options.rerank === undefined || depth === 0 ? null : { depth, allowFailure: options['rerank-allow-failure'] };
 }
 
 async function openRecorder(options: ServeOptions, note: (text: string) => void): Promise<QueryRecorder | undefined> {

@@ -5,6 +5,7 @@ import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
 import { RANKING_OPTIONS } from '../ranking-options.ts';
+import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 
 export const MIB = 1024 * 1024;
@@ -35,7 +36,7 @@ export const SERVE_OPTIONS = {
   listen: {
     type: 'list',
     value: '[HOST:]PORT[=DIALECT]',
-    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE and :bm25-order=ORDER set these options for this address only (8001=search-r1:deadline-ms=25000).',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER and :rerank-depth=N set these options for this address only (8001=search-r1:deadline-ms=25000).',
   },
   'address-dir': {
     type: 'string',
@@ -86,6 +87,16 @@ export const SERVE_OPTIONS = {
   'tie-breaker': {
     ...RANKING_OPTIONS['tie-breaker'],
     help: 'For indexes made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores. Requests of /v1/search can set it themselves.',
+  },
+  ...RERANK_OPTIONS,
+  'rerank-depth': {
+    ...RERANK_OPTIONS['rerank-depth'],
+    min: 0,
+    help: 'With --rerank: passages per query that the search finds and the reranker scores; at least as many as are asked for. Requests of /v1/search can set it themselves. 0: only requests that ask for it are reranked.',
+  },
+  'rerank-allow-failure': {
+    type: 'flag',
+    help: 'With --rerank: if the reranker fails on a query, answer with the passages in the order of the search. Without it, the query fails. Requests of /v1/search can set it themselves.',
   },
   'max-k': {
     type: 'integer',

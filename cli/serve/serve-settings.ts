@@ -49,5 +49,8 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   }
   for (const { folder } of indexes) openIndexDirectory(folder);
   const extraListeners = options.listen.map((text) => parseExtraListener(text, options.host));
+  if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
+    throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
+  }
   return { options, indexes, extraListeners, fieldRanking: fieldRanking(options), keys, tls, addressFolder };
 }

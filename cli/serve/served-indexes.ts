@@ -6,6 +6,7 @@ import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
   readonly name: string;
@@ -41,7 +42,11 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
  */
 export function indexOpener(
   options: Omit<OpenRetrieverOptions, 'name' | 'onProgress'>,
-  { warm, signal }: { readonly warm: boolean; readonly signal: AbortSignal },
+  {
+    warm,
+    reranker,
+    signal,
+  }: { readonly warm: boolean; readonly reranker?: SharedReranker | undefined; readonly signal: AbortSignal },
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   return async (name, { folder, model }, report): Promise<Retriever> => {
@@ -52,8 +57,10 @@ export function indexOpener(
           report({ stage: 'reading', doing: `reading the index: ${percent(done, total)}`, done, total }),
       });
     }
+    if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
     return openRetriever(folder, {
       ...options,
+      reranker: await reranker?.get(),
       encoderPools,
       ...(model === undefined ? {} : { model }),
       name,

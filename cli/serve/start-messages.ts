@@ -8,9 +8,17 @@ import { formatCount } from '../format.ts';
  */
 export function startFacts(url: string, { slots }: RetrieverHolder): object {
   const indexes = slots.map((slot) => {
-    const { index, rows, deletedRows, dimension, metric, generation, model } = slot.retriever!.info;
+    const { index, rows, deletedRows, dimension, metric, generation, model, reranker } = slot.retriever!.info;
     const rowFacts = { rows, deletedRows, removedRows: deletedRows };
-    return { index, ...rowFacts, dimension, metric, generation, model: model?.name ?? null };
+    return {
+      index,
+      ...rowFacts,
+      dimension,
+      metric,
+      generation,
+      model: model?.name ?? null,
+      reranker: reranker?.name ?? null,
+    };
   });
   return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
 }
@@ -20,8 +28,8 @@ export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): 
   const key = keys ? " -H 'authorization: Bearer KEY'" : '';
   const curl = `curl -s ${url}/retrieve${key} -H 'content-type: application/json' -d '{"queries": ["who designed the Eiffel Tower"], "topk": 3, "return_scores": true}'`;
   const names = slots.map(({ retriever }) => {
-    const { index, rows, deletedRows, model } = retriever!.info;
-    return `${index} (${formatCount(rows - deletedRows)} passages, ${model?.name ?? 'BM25'})`;
+    const { index, rows, deletedRows, model, reranker } = retriever!.info;
+    return `${index} (${formatCount(rows - deletedRows)} passages, ${model?.name ?? 'BM25'}${reranker === null ? '' : `, reranker ${reranker.name}`})`;
   });
   return [
     '',

@@ -4,7 +4,7 @@ import { identityOn, parseDevice } from './inference/device.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import { poolOptions, type RunOptions } from './open-encoder.ts';
 import { PoolAccess } from './pool/pool-access.ts';
-import type { EncodeOutcome } from './text-encoder.ts';
+import type { EncodeOutcome, EncoderLoad } from './text-encoder.ts';
 import type { PairTruncation } from './tokenizer/text-pair.ts';
 
 export interface ScoreOptions {
@@ -23,6 +23,13 @@ export interface ScoreResult {
   /** One per passage, in their order; larger is more relevant. NaN for a pair that failed. */
   readonly scores: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
+  /** Time during which no worker was scoring any of the pairs, in milliseconds. */
+  readonly waitedMs: number;
+}
+
+export interface PairToScore {
+  readonly query: string;
+  readonly passage: string;
 }
 
 /**
@@ -32,8 +39,14 @@ export interface ScoreResult {
  */
 export interface CrossEncoder {
   readonly identity: ModelIdentity;
+  /** Queue and counters; a text is a pair. */
+  readonly load: EncoderLoad;
+  /** Set when every worker died too often: all pairs fail from then on. */
+  readonly failure: TrawlError | undefined;
   /** A pair that fails does not fail the call: see `outcomes`. */
   score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult>;
+  /** The same for pairs of several queries, in one call. */
+  scorePairs(pairs: readonly PairToScore[], options?: ScoreOptions): Promise<ScoreResult>;
   /** Rejects calls with waiting pairs, waits for the others and ends the workers. Safe to call twice. */
   close(): Promise<void>;
 }
@@ -68,19 +81,35 @@ class PooledCrossEncoder implements CrossEncoder {
     this.#access = access;
   }
 
-  async score(query: string, passages: readonly string[], options: ScoreOptions = {}): Promise<ScoreResult> {
+  get load(): EncoderLoad {
+    return this.#access.load;
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#access.pool.failure;
+  }
+
+  score(query: string, passages: readonly string[], options?: ScoreOptions): Promise<ScoreResult> {
+    return this.scorePairs(
+      passages.map((passage) => ({ query, passage })),
+      options,
+    );
+  }
+
+  async scorePairs(pairs: readonly PairToScore[], options: ScoreOptions = {}): Promise<ScoreResult> {
     const { truncate = 'longest-first', activation = 'none', signal } = options;
-    const pairs = passages.map((passage) => ({ query, passage, truncatePair: truncate }));
-    const { vectors: scores, outcomes } = await this.#access.encode(pairs, {
+    const inputs = pairs.map(({ query, passage }) => ({ query, passage, truncatePair: truncate }));
+    const result = await this.#access.encode(inputs, {
       tokenize: { prefix: '', maxTokens: this.identity.maxTokens.passage, truncate: 'tail' },
       signal,
     });
+    const { vectors: scores, outcomes, waitedMs } = result;
     const appliesSigmoid = activation === 'model' && this.#model.activation === 'sigmoid';
     for (const [i, outcome] of outcomes.entries()) {
       if (!outcome.ok) scores[i] = Number.NaN;
       else if (appliesSigmoid) scores[i] = 1 / (1 + Math.exp(-scores[i]!));
     }
-    return { scores, outcomes };
+    return { scores, outcomes, waitedMs };
   }
 
   close(): Promise<void> {

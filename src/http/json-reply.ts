@@ -1,4 +1,4 @@
-import { TimeSlice } from './time-slice.ts';
+import { TimeSlice } from '../time-slice.ts';
 
 /** Pieces are joined up to this length before they are encoded as UTF-8. */
 const CHUNK_CHARACTERS = 128 * 1024;

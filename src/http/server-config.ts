@@ -2,7 +2,13 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
-import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/retriever.ts';
+import {
+  BM25_ORDERS,
+  type Bm25Order,
+  type RerankSettings,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
@@ -17,6 +23,8 @@ export interface ServerConfig {
   readonly mode: SearchMode | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
+  /** How hits are reranked, unless the request sets it; needs retrievers with a reranker. Null: only if the request asks for it. */
+  readonly rerank: Pick<RerankSettings, 'depth' | 'allowFailure'> | null;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
   readonly maxBodyBytes: number;
   /** Largest number of queries in one request. */
@@ -97,6 +105,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   truncate: 'tail',
   mode: null,
   bm25Order: 'row',
+  rerank: null,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
   maxQueryChars: 1_000_000,
@@ -127,6 +136,7 @@ const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
   'bm25Order',
+  'rerank',
   'logger',
   'dialects',
   'mcp',
@@ -183,6 +193,13 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
     throw new TrawlError(
       'CONFIG_INVALID',
       `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
+    );
+  }
+  const { rerank, maxK } = config;
+  if (rerank !== null && !(Number.isSafeInteger(rerank.depth) && rerank.depth >= 1 && rerank.depth <= maxK)) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `rerank.depth (--rerank-depth) is ${rerank.depth}; expected a whole number from 1 to maxK (--max-k), ${maxK}.`,
     );
   }
   // A body is decoded into one string before it is parsed.

@@ -1,6 +1,9 @@
+import { DEFAULT_MAX_RERANK_TOKENS } from '../rerank/pair-budget.ts';
+import type { Reranker } from '../rerank/reranker.ts';
 import type { AnswerCache } from './answer-cache.ts';
 import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from './bounded-retriever.ts';
 import { QueuedIndex } from './queued-index.ts';
+import { RerankingRetriever } from './reranking-retriever.ts';
 import type { Retriever, RetrieverInfo } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
 import { SearchRetriever } from './search-retriever.ts';
@@ -16,19 +19,30 @@ export interface ServingOptions {
    * refuses bursts that would be answered within seconds; a high limit lets bursts fill the memory. Default: 512 MiB.
    */
   readonly maxWaitingBytes?: number;
+  /** Reranker, which several retrievers may share and which they do not close. Default: none. */
+  readonly reranker?: Reranker | undefined;
+  /** Limit of the estimated tokens that the reranker reads for one call. Default: 16 Mi (32,768 pairs of 512 tokens). */
+  readonly maxRerankTokens?: number | undefined;
 }
 
-/** Builds a retriever that batches searches, coalesces equal queries and limits the waiting calls. */
+/** Builds a retriever that batches searches, reranks their hits, coalesces equal queries and limits the waiting calls. */
 export function assembleRetriever(
   info: RetrieverInfo,
   { dense, ...parts }: RetrieverParts,
-  { answerCache, singleFlight = true, maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES }: ServingOptions = {},
+  {
+    answerCache,
+    singleFlight = true,
+    maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES,
+    reranker,
+    maxRerankTokens = DEFAULT_MAX_RERANK_TOKENS,
+  }: ServingOptions = {},
 ): Retriever {
   const queued = dense && {
     encoder: dense.encoder,
     index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
   };
   const direct = new SearchRetriever(info, { ...parts, dense: queued });
+  const ranked = reranker === undefined ? direct : new RerankingRetriever(direct, reranker, maxRerankTokens);
   // The limit is outermost because a coalesced call also holds its own queries and its own copy of the answer.
-  return new BoundedRetriever(new SharingRetriever(direct, { answerCache, singleFlight }), maxWaitingBytes);
+  return new BoundedRetriever(new SharingRetriever(ranked, { answerCache, singleFlight }), maxWaitingBytes);
 }

@@ -8,6 +8,8 @@ import type {
   ExplainResult,
   FindCall,
   FindResult,
+  RerankCall,
+  RerankResult,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,
@@ -47,7 +49,7 @@ export class BoundedRetriever implements Retriever {
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries } = call;
-    const hits = queries.length * Math.min(call.k, this.info.rows);
+    const hits = queries.length * Math.min(Math.max(call.k, call.rerank?.depth ?? 0), this.info.rows);
     const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
     // Queries with vectors continue an accepted request.
     const isNew = !queries.every(isEmbedded);
@@ -68,6 +70,15 @@ export class BoundedRetriever implements Retriever {
   async embed(call: EmbedCall): Promise<EmbedResult> {
     if (this.#isFull) throw this.#refusal();
     return this.#hold(this.#queriesBytes(call.inputs), () => this.#inner.embed(call));
+  }
+
+  async rerank(call: RerankCall): Promise<RerankResult> {
+    if (this.#isFull) throw this.#refusal();
+    const characters = call.lists.reduce(
+      (sum, { query, passages }) => passages.reduce((all, { length }) => all + length, sum + query.length),
+      0,
+    );
+    return this.#hold(2 * characters, () => this.#inner.rerank(call));
   }
 
   async find(call: FindCall): Promise<FindResult> {

@@ -69,6 +69,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       model: manifest.model,
       modes,
       bm25: manifest.bm25?.made ?? null,
+      reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
         touchedBytes: dense?.index.touchedBytes ?? 0,

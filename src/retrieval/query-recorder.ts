@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, truncate, outcomes } = search;
+  const { queries, k, mode, rerank, truncate, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -143,6 +143,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       ...textsOf(input),
       k,
       ...(mode === undefined ? {} : { mode }),
+      ...(rerank === undefined ? {} : { rerank }),
       ...(truncate === undefined ? {} : { truncate }),
     };
     if (!outcome.ok) {

@@ -13,6 +13,7 @@ import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settin
 import type { ModelIdentity } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
+import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
 import type { StageTimings } from './timings.ts';
 
@@ -30,8 +31,10 @@ export type Bm25Order = (typeof BM25_ORDERS)[number];
 
 export interface Hit {
   readonly row: number;
-  /** Larger is nearer, for all metrics. Rounded to float32. */
+  /** Larger is nearer, for all metrics. Rounded to float32. Of a reranked hit: the score of the reranker. */
   readonly score: number;
+  /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
+  readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
 }
@@ -54,7 +57,23 @@ export interface QueryAnswer extends QueryEmbedding {
   /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
   readonly vector: Float32Array | null;
   readonly certificate: QueryCertificate;
+  /** Present if the call asked for reranking. */
+  readonly rerank?: Reranking;
 }
+
+/** What the reranker did with the hits of a query. */
+export type Reranking =
+  | {
+      readonly ok: true;
+      /** Name of the reranker. */
+      readonly model: string;
+      /** Passages that it scored. */
+      readonly passages: number;
+      /** Of these, passages that were truncated to its token limit. */
+      readonly truncated: number;
+    }
+  /** It failed, and the call allows that: the hits are those of the search. */
+  | { readonly ok: false; readonly error: TrawlError };
 
 /** A query fails without failing its call. A dialect without errors per query fails the whole request. */
 export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
@@ -85,6 +104,19 @@ export interface EmbeddedQuery {
 
 export type RetrieveQuery = EncoderInput | EmbeddedQuery;
 
+/** Hits that a reranker scores if nothing else is chosen. */
+export const DEFAULT_RERANK_DEPTH = 50;
+
+/** How the hits of a search are reranked. */
+export interface RerankSettings {
+  /** Hits of the search that the reranker scores, ≥ 1; at least k are scored in any case. */
+  readonly depth: number;
+  /** Name of the reranker. Another name than that of `info.reranker` rejects the call with NOT_SUPPORTED. Default: that one. */
+  readonly model?: string;
+  /** Whether a query gets the hits of the search if its reranking fails. Default: false, the query fails. */
+  readonly allowFailure?: boolean;
+}
+
 export interface RetrieveCall {
   readonly queries: readonly RetrieveQuery[];
   /** Hits per query, ≥ 1. */
@@ -98,6 +130,11 @@ export interface RetrieveCall {
   readonly bm25?: Bm25Ranking;
   /** Has no effect on dense search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
+  /**
+   * Orders the hits by the scores of the reranker, equal scores by their rank in the search. Rejects with NOT_SUPPORTED without a
+   * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
+   */
+  readonly rerank?: RerankSettings;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -107,6 +144,20 @@ export interface RetrieveCall {
 export interface RetrieveResult {
   /** One per query, in the order of the queries. */
   readonly outcomes: readonly QueryOutcome[];
+  readonly timings: StageTimings;
+}
+
+/** Asks for the scores of texts that need not be passages of the index. */
+export interface RerankCall {
+  readonly lists: readonly RerankList[];
+  /** Whether scores are the model's output before its activation. Default: false. */
+  readonly raw?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface RerankResult {
+  /** One per list, in their order. */
+  readonly outcomes: readonly RerankOutcome[];
   readonly timings: StageTimings;
 }
 
@@ -135,6 +186,7 @@ export interface RecordedSearch {
   readonly k: number;
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
+  readonly rerank?: RerankSettings;
   readonly truncate?: TruncateSide;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
@@ -193,6 +245,8 @@ export interface RetrieverInfo {
   readonly metric: Metric | null;
   readonly generation: string;
   readonly model: ModelIdentity | null;
+  /** Null without a reranker. */
+  readonly reranker: RerankerInfo | null;
   readonly memory: IndexMemory;
 }
 
@@ -213,6 +267,7 @@ export interface RetrieverStatistics {
   readonly encoder: EncoderLoad;
   readonly search: SearchLoad;
   readonly lexical: LexicalLoad;
+  readonly rerank: RerankLoad;
   readonly waiting: WaitingStatistics;
   readonly sharing: SharingStatistics;
 }
@@ -224,6 +279,22 @@ export interface LexicalLoad {
   readonly postings: number;
   /** Postings that the searches decoded. */
   readonly postingsRead: number;
+}
+
+/** Counts of reranking. The pairs are those of this retriever, the expected wait is that of the whole reranker. */
+export interface RerankLoad {
+  /** Pairs of calls without an answer yet. */
+  readonly waitingPairs: number;
+  /** Expected time until all waiting pairs are scored, in milliseconds. */
+  readonly expectedWaitMs: number;
+  /** Lists of hits, or of a request's own texts. */
+  readonly lists: number;
+  /** Lists that failed. */
+  readonly failedLists: number;
+  /** Pairs of query and passage that were scored. */
+  readonly pairs: number;
+  /** Of these, pairs that were truncated to the token limit. */
+  readonly truncatedPairs: number;
 }
 
 export interface WaitingStatistics {
@@ -262,6 +333,8 @@ export interface Retriever {
   /** Rejects with NOT_SUPPORTED if the index has no inverted index, and with K_TOO_LARGE for more than a million terms. */
   explain(call: ExplainCall): Promise<ExplainResult>;
   embed(call: EmbedCall): Promise<EmbedResult>;
+  /** Scores texts with the reranker. Rejects with NOT_SUPPORTED without a reranker, with RERANK_TOO_LARGE for too many tokens. */
+  rerank(call: RerankCall): Promise<RerankResult>;
   /** Passages by id, URL, title or row. Rejects with NOT_SUPPORTED if the index was built without that look-up. */
   find(call: FindCall): Promise<FindResult>;
   statistics(): RetrieverStatistics;

@@ -25,6 +25,7 @@ import type {
   LexicalLoad,
   QueryEmbedding,
   QueryOutcome,
+  RerankResult,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,
@@ -78,6 +79,11 @@ export class SearchRetriever implements Retriever {
     return this.#calls.run(() => this.#embed(call));
   }
 
+  /** Reranking is the work of `RerankingRetriever`. */
+  async rerank(): Promise<RerankResult> {
+    throw rerankerMissing();
+  }
+
   find(call: FindCall): Promise<FindResult> {
     return this.#calls.run(() => this.#find(call));
   }
@@ -110,6 +116,7 @@ export class SearchRetriever implements Retriever {
     // The engines allocate memory for k hits per query.
     const k = Math.min(call.k, Math.max(1, this.info.rows));
     throwIfCancelled(signal);
+    if (call.rerank !== undefined) throw rerankerMissing();
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     return mode === 'bm25' ? this.#retrieveLexical({ ...call, k }, watch) : this.#retrieveDense({ ...call, k }, watch);
@@ -315,6 +322,14 @@ export function modeMissing(index: string, mode: SearchMode): TrawlError {
       ? `The index ${index} has no inverted index or was opened without it, so it cannot be searched by BM25. If it has none, make one with trawl optimize INDEX --bm25.`
       : `The index ${index} has no vectors or was opened without its encoder, so it can be searched by BM25 only.`,
     { details: { mode } },
+  );
+}
+
+/** The error for reranking without a reranker. */
+function rerankerMissing(): TrawlError {
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    'There is no reranker, so hits cannot be reranked. Start with --rerank MODEL, or leave out reranking.',
   );
 }
 

@@ -12,6 +12,9 @@ import type {
   FindCall,
   FindResult,
   QueryOutcome,
+  RerankCall,
+  RerankResult,
+  RerankSettings,
   RetrieveCall,
   RetrieveQuery,
   RetrieveResult,
@@ -45,8 +48,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters and order are
- * equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters, order and
+ * reranking are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -137,6 +140,10 @@ export class SharingRetriever implements Retriever {
     return this.#inner.embed(call);
   }
 
+  rerank(call: RerankCall): Promise<RerankResult> {
+    return this.#inner.rerank(call);
+  }
+
   find(call: FindCall): Promise<FindResult> {
     return this.#inner.find(call);
   }
@@ -188,7 +195,8 @@ export class SharingRetriever implements Retriever {
     try {
       const result = await running;
       for (const [i, outcome] of result.outcomes.entries()) {
-        if (outcome.ok) this.#cache?.set(this.#scope, own[i]!.key, call.k, outcome);
+        // The next search may find the reranker working again.
+        if (outcome.ok && outcome.rerank?.ok !== false) this.#cache?.set(this.#scope, own[i]!.key, call.k, outcome);
       }
       return result;
     } finally {
@@ -238,9 +246,10 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { mode, bm25, bm25Order = 'row', truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  { k, mode, bm25, bm25Order = 'row', rerank, truncate: truncateOfCall = 'tail' }: RetrieveCall,
 ): string {
-  const ranking = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
+  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
+  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
   const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const pair = questionAndQuery(input);
   // Both truncate sides shorten a plain text at its end.
@@ -262,6 +271,11 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** The depth with which k hits are found: only among equal depths the hits for a smaller k are the first of those for a larger one. */
+function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: number): string {
+  return [Math.max(depth, k), allowFailure, model === undefined ? '' : JSON.stringify(model)].join();
 }
 
 /** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */

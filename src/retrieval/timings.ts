@@ -1,14 +1,14 @@
 /**
- * The stages of a request in order. `queue` is the time spent waiting for the encoder, for the engine or for an equal query in
- * flight. The HTTP server measures the serialisation of the response.
+ * The stages of a request in order. `queue` is the time spent waiting for the encoder, the engine, the reranker or an equal query
+ * in flight. The HTTP server measures the serialisation of the response.
  */
-export const STAGES = ['queue', 'embed', 'search', 'fetch'] as const;
+export const STAGES = ['queue', 'embed', 'search', 'fetch', 'rerank'] as const;
 export type Stage = (typeof STAGES)[number];
 
 /** Milliseconds per stage, for the Server-Timing header, the log and the metrics. */
 export type StageTimings = { readonly [stage in Stage]: number };
 
-export const NO_TIMINGS: StageTimings = Object.freeze({ queue: 0, embed: 0, search: 0, fetch: 0 });
+export const NO_TIMINGS: StageTimings = Object.freeze({ queue: 0, embed: 0, search: 0, fetch: 0, rerank: 0 });
 
 export function addTimings(a: StageTimings, b: StageTimings): StageTimings {
   return {
@@ -16,6 +16,7 @@ export function addTimings(a: StageTimings, b: StageTimings): StageTimings {
     embed: a.embed + b.embed,
     search: a.search + b.search,
     fetch: a.fetch + b.fetch,
+    rerank: a.rerank + b.rerank,
   };
 }
 

@@ -11,6 +11,7 @@ const STAGES = [
   ['embed', 'embed'],
   ['search', 'search'],
   ['fetch', 'fetch'],
+  ['rerank', 'rerank'],
   ['reply', 'reply'],
   ['rest', 'network and waiting'],
 ];

@@ -41,7 +41,7 @@ test('--json prints the documents as they are in the corpus', async () => {
   );
   assert.ok(tokens > 2);
   assert.equal(truncated, false);
-  assert.deepEqual(Object.keys(timings), ['queue', 'embed', 'search', 'fetch']);
+  assert.deepEqual(Object.keys(timings), ['queue', 'embed', 'search', 'fetch', 'rerank']);
   assert.equal(hits.length, 3);
   const corpus = readFileSync(join(SAMPLE, 'passages.jsonl'), 'utf8').split('\n');
   for (const { row, score, document } of hits) {

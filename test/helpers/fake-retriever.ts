@@ -10,6 +10,8 @@ import type {
   FindCall,
   FindResult,
   QueryOutcome,
+  RerankCall,
+  RerankResult,
   RetrieveCall,
   RetrieveResult,
   Retriever,
@@ -49,6 +51,7 @@ export interface FakeRetrieverOptions {
 /** A retriever without a model: the same text always gets the same rows. It records its calls. */
 export class FakeRetriever implements Retriever {
   readonly calls: RetrieveCall[] = [];
+  readonly rerankCalls: RerankCall[] = [];
   closed = false;
   failure: TrawlError | undefined = undefined;
   readonly info: RetrieverInfo;
@@ -64,6 +67,7 @@ export class FakeRetriever implements Retriever {
       deletedRows: 0,
       modes: ['dense'],
       bm25: null,
+      reranker: { name: 'fake-reranker', maxTokens: 512 },
       memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
       dimension: 4,
       metric: 'inner-product',
@@ -84,9 +88,12 @@ export class FakeRetriever implements Retriever {
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller disconnected.');
     const outcomes = call.queries.map(
       (query, i): QueryOutcome =>
-        this.#options.outcome?.(inputOf(query), i) ?? this.#answer(textOf(inputOf(query)), call.k),
+        this.#options.outcome?.(inputOf(query), i) ?? reranked(this.#answer(textOf(inputOf(query)), call.k), call),
     );
-    return { outcomes, timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25 } };
+    return {
+      outcomes,
+      timings: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25, rerank: call.rerank === undefined ? 0 : 4 },
+    };
   }
 
   hasAnswers(call: RetrieveCall): boolean {
@@ -99,7 +106,7 @@ export class FakeRetriever implements Retriever {
       const term = textOf(inputOf(query));
       return rows.map(() => [{ term, field: 'contents', boost: 1, documentFrequency: 1, score: 1 } as const]);
     });
-    return { explained, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0 } };
+    return { explained, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0, rerank: 0 } };
   }
 
   /** The vector of a text is its length and its first three UTF-16 code units. */
@@ -110,7 +117,17 @@ export class FakeRetriever implements Retriever {
       vectors.set([text.length, text.charCodeAt(0), text.charCodeAt(1), text.charCodeAt(2)], i * 4);
       return { ok: true, tokens: text.length, truncated: false, cut: 'nothing' } as const;
     });
-    return { vectors, outcomes, timings: { queue: 2, embed: 1.25, search: 0, fetch: 0 } };
+    return { vectors, outcomes, timings: { queue: 2, embed: 1.25, search: 0, fetch: 0, rerank: 0 } };
+  }
+
+  /** The score of a passage is its length. */
+  async rerank(call: RerankCall): Promise<RerankResult> {
+    this.rerankCalls.push(call);
+    const outcomes = call.lists.map(({ passages }) => {
+      const scores = Float32Array.from(passages, ({ length }) => length);
+      return { ok: true, scores, tokens: 10 * passages.length, truncated: 0 } as const;
+    });
+    return { outcomes, timings: { queue: 1, embed: 0, search: 0, fetch: 0, rerank: 4 } };
   }
 
   async find(call: FindCall): Promise<FindResult> {
@@ -120,7 +137,7 @@ export class FakeRetriever implements Retriever {
         .filter(({ row, document }) => (call.by === 'row' ? `${row}` : documentFields(document)[call.by]) === key)
         .slice(0, call.limit),
     );
-    return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25 } };
+    return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25, rerank: 0 } };
   }
 
   statistics(): RetrieverStatistics {
@@ -151,6 +168,14 @@ export class FakeRetriever implements Retriever {
       certificate: { exact: true, rescored: count },
     };
   }
+}
+
+/** Marks the answer as reranked, if the call asks for it; the order stays. */
+function reranked(outcome: QueryOutcome, { k, rerank }: RetrieveCall): QueryOutcome {
+  if (!outcome.ok || rerank === undefined) return outcome;
+  const hits = outcome.hits.map((hit, i) => ({ ...hit, firstStage: { rank: i + 1, score: hit.score } }));
+  const model = rerank.model ?? 'fake-reranker';
+  return { ...outcome, hits, rerank: { ok: true, model, passages: Math.max(k, rerank.depth), truncated: 0 } };
 }
 
 /** Waits until the call's signal aborts, then rejects as a retriever does. */

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { excerpt, wordsOf } from '../../src/http/excerpt.ts';
 import { fuse, type Selection, select } from '../../src/http/native-search/fusion.ts';
-import { TimeSlice } from '../../src/http/time-slice.ts';
 import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
+import { TimeSlice } from '../../src/time-slice.ts';
 
 const ALL: Selection = { k: 100, minScore: null, excluded: new Set(), deduplicate: 'none' };
 const APART = { length: 100, acrossLists: false };

@@ -178,6 +178,7 @@ test('counters continue through reloads, and gauges are summed over generations 
     encoder: { ...zero.encoder, texts: nth, waitingTexts: 10 },
     search: { ...zero.search, queries: nth, batches: nth, batchSizes: [nth], rescoredRows: nth },
     lexical: zero.lexical,
+    rerank: zero.rerank,
     waiting: { calls: 1, bytes: 100, maxBytes: 1_000, refused: nth },
     sharing: { ...zero.sharing, cached: nth, computed: 2 * nth, cacheBytes: 7 },
   });

@@ -4,14 +4,17 @@ import { TrawlError } from '../../src/errors.ts';
 import { shedding } from '../../src/http/limits/shedding.ts';
 import { BoundedRetriever } from '../../src/retrieval/bounded-retriever.ts';
 import { QueuedIndex } from '../../src/retrieval/queued-index.ts';
+import { RerankingRetriever } from '../../src/retrieval/reranking-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { SearchRetriever } from '../../src/retrieval/search-retriever.ts';
 import { SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
+import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeEncoder, FakeIndex, FakeStore } from './fakes.ts';
 
 const DECORATORS: Readonly<Record<string, (inner: Retriever) => Retriever>> = {
   bounded: (inner) => new BoundedRetriever(inner, 1),
+  reranking: (inner) => new RerankingRetriever(inner, new FakeReranker(), 1),
   sharing: (inner) => new SharingRetriever(inner, { singleFlight: true }),
   shedding: (inner) => shedding(inner, { shedAfterMs: 1 }),
 };

@@ -93,5 +93,6 @@ export class LengthBuckets {
 
 function isShort(input: WorkInput): boolean {
   if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
-  return 'question' in input && input.question.length + input.query.length <= MAX_CHARACTERS;
+  const other = 'question' in input ? input.question : input.passage;
+  return other.length + input.query.length <= MAX_CHARACTERS;
 }

@@ -37,9 +37,17 @@ export const Truncated = Type.Optional(
   }),
 );
 
+const Unreranked = Type.Optional(
+  Type.Array(Type.Integer({ minimum: 0 }), {
+    description:
+      'Positions of queries on which the reranker failed, if the server allows that: their hits are those of the search, in its order. Absent if there are none.',
+  }),
+);
+
 export const ResultLists = Type.Object({
   result: Type.Array(Type.Array(Type.Union([ScoredDocument, Document])), {
     description: 'One list per query, best first. Without return_scores the entries are documents.',
   }),
   truncated: Truncated,
+  unreranked: Unreranked,
 });

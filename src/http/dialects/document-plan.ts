@@ -1,10 +1,10 @@
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import type { Hit, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
 import { type Selected, select } from '../native-search/fusion.ts';
 import { maxDepth, selectedOutcomes } from '../native-search/selection.ts';
-import { TimeSlice } from '../time-slice.ts';
 import type { Plan } from './dialect.ts';
 import { hitsOf, refuseTooLargeK, type SearchPart } from './search-plan.ts';
 

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { cutWords } from '../documents/cut-text.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
 import { documentsByName } from '../documents/whole-document.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { nullable, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { documentPlan } from './document-plan.ts';

@@ -1,14 +1,15 @@
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import { addTimings } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { wordsOf } from '../excerpt.ts';
 import { explainHits, explainNeedsBm25, type FoundHit, refuseTooManyExplained } from '../native-search/explain.ts';
 import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
 import { hitJson } from '../native-search/hit.ts';
 import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
+import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
 import { searchCall } from '../native-search/search-call.ts';
 import { maxDepth, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { defineDialect } from './dialect.ts';
 import { refuseTooLargeK } from './search-plan.ts';
 
@@ -39,6 +40,7 @@ export const nativeSearch = defineDialect({
     const selection = selectionOf(request, limits);
     const { k } = selection;
     refuseTooLargeK(k, 'k', queries.length, limits);
+    refuseTooDeepReranking(request.rerank, queries.length, limits);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     return {
       queries: queries.length,
@@ -52,7 +54,8 @@ export const nativeSearch = defineDialect({
         const wanted = wantedHits(selection, request);
         const separate = request.fuse === 'none';
         const maxK = maxDepth(queries.length, k, limits);
-        const depth = Math.min(wanted + selection.excluded.size, maxK);
+        // All hits that are reranked are asked for: leaving some out then rarely needs another search.
+        const depth = Math.min(Math.max(wanted + selection.excluded.size, call.rerank?.depth ?? 0), maxK);
         let lists: readonly Selected[] = [];
         const { outcomes, timings: searchTimings } = await retrieveDeepening(
           retriever,

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
+import { TimeSlice } from '../../time-slice.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
-import { TimeSlice } from '../time-slice.ts';
 import { Query } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { documentPlan } from './document-plan.ts';

@@ -1,10 +1,11 @@
 import { withContents } from '../../passages/contents.ts';
-import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import type { Hit, QueryAnswer, QueryOutcome } from '../../retrieval/retriever.ts';
 import { hitsOf, separated } from './search-plan.ts';
 
 /**
  * `{"result":[[…],…]}` in pieces, one list per query. Passages are inserted as they are stored, without being parsed. If
- * queries were truncated, `truncated` has their positions; clients ignore unknown keys.
+ * queries were truncated, `truncated` has their positions, and if the reranker failed on queries, `unreranked`; clients ignore
+ * unknown keys.
  *
  * @param head members before `result`, each followed by a comma.
  */
@@ -20,7 +21,7 @@ export function* resultLists(
     yield* separated(hits, hitText);
     yield ']';
   }
-  yield `]${truncatedMember(outcomes)}}`;
+  yield `]${truncatedMember(outcomes)}${unrerankedMember(outcomes)}}`;
 }
 
 export function scoredHit(hit: Hit): string {
@@ -33,6 +34,19 @@ export function bareHit(hit: Hit): string {
 
 /** `,"truncated":[…]`, or nothing if no query was truncated. */
 export function truncatedMember(outcomes: readonly QueryOutcome[]): string {
-  const positions = outcomes.flatMap((outcome, i) => (outcome.ok && outcome.truncated ? [i] : []));
-  return positions.length === 0 ? '' : `,"truncated":[${positions.join(',')}]`;
+  return positionsMember('truncated', outcomes, ({ truncated }) => truncated);
+}
+
+/** `,"unreranked":[…]`, or nothing if the reranker failed on no query. */
+function unrerankedMember(outcomes: readonly QueryOutcome[]): string {
+  return positionsMember('unreranked', outcomes, ({ rerank }) => rerank?.ok === false);
+}
+
+function positionsMember(
+  name: string,
+  outcomes: readonly QueryOutcome[],
+  has: (outcome: QueryAnswer) => boolean,
+): string {
+  const positions = outcomes.flatMap((outcome, i) => (outcome.ok && has(outcome) ? [i] : []));
+  return positions.length === 0 ? '' : `,"${name}":[${positions.join(',')}]`;
 }

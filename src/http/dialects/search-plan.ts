@@ -22,12 +22,14 @@ export function searchPlan(
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
+  if (limits.rerank !== null) refuseTooLargeK(limits.rerank.depth, 'the depth of reranking', queries.length, limits);
   const request = {
     queries,
     k,
     ...(truncate === undefined ? {} : { truncate }),
     ...(limits.mode === null ? {} : { mode: limits.mode }),
     ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
+    ...(limits.rerank === null ? {} : { rerank: limits.rerank }),
   };
   return {
     queries: queries.length,

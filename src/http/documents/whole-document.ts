@@ -1,8 +1,8 @@
 import { documentFields } from '../../passages/document-fields.ts';
 import type { FoundPassage, Retriever, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
+import type { TimeSlice } from '../../time-slice.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
-import type { TimeSlice } from '../time-slice.ts';
 import { type CutText, cutCharacters } from './cut-text.ts';
 import { type Lookup, lookupsOfDocument, titleForms } from './document-lookup.ts';
 import { findPassages } from './find-passages.ts';

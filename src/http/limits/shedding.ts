@@ -29,6 +29,10 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);
     },
+    async rerank(call) {
+      admit(retriever.statistics().rerank.expectedWaitMs);
+      return retriever.rerank(call);
+    },
     // Looking up passages needs neither the encoder nor the engine.
     find: (call) => retriever.find(call),
     statistics: () => retriever.statistics(),
@@ -36,11 +40,12 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
   };
 }
 
-/** A search by vectors waits for the encoder and then for the engine; a BM25 search has no queue. */
-function retrieveWaitMs(retriever: Retriever, { mode = retriever.info.modes[0] }: RetrieveCall): number {
-  if (mode === 'bm25') return 0;
-  const { encoder, search } = retriever.statistics();
-  return encoder.expectedWaitMs + search.expectedWaitMs;
+/** A search by vectors waits for the encoder and then for the engine; a BM25 search has no queue. Both may wait for the reranker. */
+function retrieveWaitMs(retriever: Retriever, call: RetrieveCall): number {
+  const { mode = retriever.info.modes[0] } = call;
+  const { encoder, search, rerank } = retriever.statistics();
+  const rerankMs = call.rerank === undefined ? 0 : rerank.expectedWaitMs;
+  return mode === 'bm25' ? rerankMs : encoder.expectedWaitMs + search.expectedWaitMs + rerankMs;
 }
 
 function refuseIfLonger(waitMs: number, shedAfterMs: number): void {

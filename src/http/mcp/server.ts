@@ -6,7 +6,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
-import type { Bm25Order, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import type { Bm25Order, RecordedSearch, RerankSettings, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { TOOLS } from './tools.ts';
 
@@ -23,6 +23,8 @@ export interface McpOptions {
   readonly mode: SearchMode | null;
   /** How BM25 hits with equal scores are ordered. Default: by row. */
   readonly bm25Order?: Bm25Order;
+  /** How hits are reranked. Default: not at all. */
+  readonly rerank?: RerankSettings | null;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
 }
@@ -63,7 +65,16 @@ async function callTool(
   name: string,
   args: unknown,
   signal: AbortSignal,
-  { retriever, onSearch = () => undefined, onFailure, truncate, mode, bm25Order = 'row', maxChars }: McpOptions,
+  {
+    retriever,
+    onSearch = () => undefined,
+    onFailure,
+    truncate,
+    mode,
+    bm25Order = 'row',
+    rerank = null,
+    maxChars,
+  }: McpOptions,
 ): Promise<CallToolResult> {
   const tool = TOOLS.find((each) => each.name === name);
   if (tool === undefined) {
@@ -71,7 +82,15 @@ async function callTool(
     return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
   try {
-    const result = await tool.call(await retriever(), args, { signal, truncate, mode, bm25Order, maxChars, onSearch });
+    const result = await tool.call(await retriever(), args, {
+      signal,
+      truncate,
+      mode,
+      bm25Order,
+      rerank,
+      maxChars,
+      onSearch,
+    });
     return {
       content: [{ type: 'text', text: JSON.stringify(result) }],
       structuredContent: result as Record<string, unknown>,

@@ -2,7 +2,14 @@ import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import type { Bm25Order, FoundPassage, RecordedSearch, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import type {
+  Bm25Order,
+  FoundPassage,
+  RecordedSearch,
+  RerankSettings,
+  Retriever,
+  SearchMode,
+} from '../../retrieval/retriever.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
@@ -30,6 +37,8 @@ interface ToolCallOptions {
   readonly mode: SearchMode | null;
   /** How BM25 hits with equal scores are ordered. Default: by row. */
   readonly bm25Order?: Bm25Order;
+  /** How hits are reranked. Null: not at all. */
+  readonly rerank: RerankSettings | null;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
   /** Called once for each search. */
@@ -93,10 +102,17 @@ export const TOOLS: readonly Tool[] = [
     async run(
       retriever,
       { query, question, k = DEFAULT_HITS },
-      { signal, truncate, mode, bm25Order = 'row', onSearch },
+      { signal, truncate, mode, bm25Order = 'row', rerank, onSearch },
     ) {
       const input = question === undefined ? query : { question, query };
-      const call = { queries: [input], k, truncate, ...(mode === null ? {} : { mode }), bm25Order };
+      const call = {
+        queries: [input],
+        k,
+        truncate,
+        ...(mode === null ? {} : { mode }),
+        bm25Order,
+        ...(rerank === null ? {} : { rerank }),
+      };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;

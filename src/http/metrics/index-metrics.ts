@@ -28,17 +28,24 @@ export function addIndexMetrics(metrics: MetricSet, holder: () => RetrieverHolde
     addLines(name, help, type, (statistics) =>
       Object.entries(values(statistics)).map(([stage, value]) => ({ value, labels: stage === '' ? {} : { stage } })),
     );
-  add('trawl_queue_queries', 'Queued queries, by the stage that they wait for.', 'gauge', ({ encoder, search }) => ({
-    embed: encoder.waitingTexts,
-    search: search.waitingQueries,
-  }));
+  add(
+    'trawl_queue_queries',
+    'Queued queries, by the stage that they wait for; for rerank, pairs of query and passage.',
+    'gauge',
+    ({ encoder, search, rerank }) => ({
+      embed: encoder.waitingTexts,
+      search: search.waitingQueries,
+      rerank: rerank.waitingPairs,
+    }),
+  );
   add(
     'trawl_queue_expected_wait_seconds',
     'Expected time until the queued queries are done, by stage.',
     'gauge',
-    ({ encoder, search }) => ({
+    ({ encoder, search, rerank }) => ({
       embed: encoder.expectedWaitMs / 1000,
       search: search.expectedWaitMs / 1000,
+      rerank: rerank.expectedWaitMs / 1000,
     }),
   );
   add('trawl_batches_total', 'Batches, by stage.', 'counter', ({ encoder, search }) => ({
@@ -89,6 +96,26 @@ export function addIndexMetrics(metrics: MetricSet, holder: () => RetrieverHolde
   add('trawl_bm25_postings_read_total', 'Postings decoded for BM25 queries.', 'counter', ({ lexical }) => ({
     '': lexical.postingsRead,
   }));
+  add(
+    'trawl_reranked_lists_total',
+    'Lists of hits or of texts that the reranker ordered.',
+    'counter',
+    ({ rerank }) => ({
+      '': rerank.lists - rerank.failedLists,
+    }),
+  );
+  add('trawl_rerank_failures_total', 'Lists on which the reranker failed.', 'counter', ({ rerank }) => ({
+    '': rerank.failedLists,
+  }));
+  add('trawl_rerank_pairs_total', 'Pairs of query and passage that the reranker scored.', 'counter', ({ rerank }) => ({
+    '': rerank.pairs,
+  }));
+  add(
+    'trawl_rerank_truncated_pairs_total',
+    "Scored pairs that were truncated to the reranker's token limit.",
+    'counter',
+    ({ rerank }) => ({ '': rerank.truncatedPairs }),
+  );
   add('trawl_waiting_calls', 'Calls in flight.', 'gauge', ({ waiting }) => ({ '': waiting.calls }));
   add(
     'trawl_waiting_bytes',

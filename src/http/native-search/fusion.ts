@@ -1,7 +1,7 @@
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import type { TimeSlice } from '../../time-slice.ts';
 import { documentKey } from '../documents/document-lookup.ts';
-import type { TimeSlice } from '../time-slice.ts';
 
 export const FUSIONS = ['none', 'rrf', 'max'] as const;
 export type Fusion = (typeof FUSIONS)[number];

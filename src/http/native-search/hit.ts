@@ -11,6 +11,15 @@ export const HitFields = {
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
+  firstStage: Type.Optional(
+    Type.Object(
+      { rank: Type.Integer({ description: 'From 1.' }), score: Score },
+      {
+        description:
+          "With reranking: rank and score of the hit in the search; score is then the reranker's. Absent without reranking.",
+      },
+    ),
+  ),
   terms: Type.Optional(
     Type.Array(HitTerm, {
       description:
@@ -44,6 +53,7 @@ export function hitJson(
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
+  const rest = `,"score":${JSON.stringify(hit.score)}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }

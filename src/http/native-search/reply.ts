@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../errors.ts';
 import { type QueryOutcome, type Retriever, SEARCH_MODES, type SearchMode } from '../../retrieval/retriever.ts';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
@@ -11,6 +11,18 @@ import { HitFields } from './hit.ts';
 const Cut = Type.String({
   description:
     'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
+});
+
+const Failed = Type.Object({
+  ok: Type.Literal(false),
+  error: Type.Object({ code: Type.String(), message: Type.String() }),
+});
+
+const Reranked = Type.Object({
+  ok: Type.Literal(true),
+  model: Type.String({ description: 'Name of the reranker.' }),
+  passages: Type.Integer({ description: 'Number of passages that it scored.' }),
+  truncated: Type.Integer({ description: 'Of these, the number that were truncated to its token limit.' }),
 });
 
 const QueryResult = Type.Object({
@@ -31,19 +43,20 @@ const QueryResult = Type.Object({
         'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
     }),
   }),
+  rerank: Type.Optional(
+    Type.Union([Reranked, Failed], {
+      description:
+        'What the reranker did. ok is false if it failed and allowFailure is set: the hits are those of the search, in its order. Absent without reranking.',
+    }),
+  ),
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
-});
-
-const FailedQuery = Type.Object({
-  ok: Type.Literal(false),
-  error: Type.Object({ code: Type.String(), message: Type.String() }),
 });
 
 /** The body of a reply of /v1/search. */
 export const SearchReply = Type.Object({
   index: Type.Object({ name: Type.String(), generation: Type.String() }),
   mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
-  results: Type.Array(Type.Union([QueryResult, FailedQuery]), {
+  results: Type.Array(Type.Union([QueryResult, Failed]), {
     description: 'One per query, in the order of the queries.',
   }),
   hits: Type.Optional(
@@ -68,6 +81,7 @@ export const SearchReply = Type.Object({
     embedMs: Type.Number(),
     searchMs: Type.Number(),
     fetchMs: Type.Number(),
+    rerankMs: Type.Number(),
   }),
 });
 
@@ -85,11 +99,12 @@ export function* replyPieces(
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {
-      yield JSON.stringify({ ok: false, error: publicError(outcome.error) });
+      yield JSON.stringify(failed(outcome.error));
       continue;
     }
     const { text: embedded, tokens, cut, certificate } = outcome;
-    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate }).slice(0, -1);
+    const rerank = outcome.rerank?.ok === false ? failed(outcome.rerank.error) : outcome.rerank;
+    yield JSON.stringify({ ok: true, embedded: { text: embedded, tokens, cut }, certificate, rerank }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';
       yield* separated(lists[i]!.candidates, (hit) => `${toJson(hit, i)}}`);
@@ -112,10 +127,9 @@ export function* replyPieces(
 }
 
 /** The error as the client sees it, without the details of a server error. */
-function publicError({ code, message }: TrawlError): { code: string; message: string } {
-  return ERROR_STATUS[code] === 500
-    ? { code, message: 'The server failed. Its log has the details.' }
-    : { code, message };
+function failed({ code, message }: TrawlError): Static<typeof Failed> {
+  const isOfServer = ERROR_STATUS[code] === 500;
+  return { ok: false, error: { code, message: isOfServer ? 'The server failed. Its log has the details.' : message } };
 }
 
 function rounded(ms: number): number {

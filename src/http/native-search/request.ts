@@ -4,6 +4,7 @@ import { nullable } from '../dialects/common-fields.ts';
 import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
+import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
 export const SearchRequest = Type.Object(
@@ -25,7 +26,11 @@ export const SearchRequest = Type.Object(
       'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
     ),
     bm25: nullable(Bm25Field, 'Parameters of bm25. Absent: the parameters of the index.'),
-    minScore: nullable(Type.Number(), 'Leaves out hits with a lower score.'),
+    rerank: RerankField,
+    minScore: nullable(
+      Type.Number(),
+      'Leaves out hits with a lower score. With reranking, it is the score of the reranker.',
+    ),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],
       description: 'Ids of passages to leave out. Integers beyond 2^53 as strings.',

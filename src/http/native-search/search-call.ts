@@ -3,6 +3,7 @@ import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/re
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import type { SearchRequest } from './request.ts';
+import { rerankOf } from './rerank-field.ts';
 
 /** The search that a request asks for, except for the number of hits. */
 export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
@@ -22,5 +23,6 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
     mode,
     ...(bm25 === undefined ? {} : { bm25 }),
     ...(bm25Order === 'row' ? {} : { bm25Order }),
+    ...rerankOf(request.rerank, limits),
   };
 }

@@ -155,6 +155,7 @@ async function answer(
     };
     const { truncated, failures = [] } = result;
     metrics.answered({ dialect: dialect.name, queries: plan.queries, truncated, failed: failures.length, timings });
+    logFailedReranking(request, result);
     log(request, info.index, dialect, plan, result, timings);
     return send(reply, chunks, timings);
   } catch (error) {
@@ -172,6 +173,16 @@ function send(reply: FastifyReply, chunks: readonly Buffer[], timings: AnswerTim
     .header('cache-control', 'no-store')
     .header('server-timing', serverTiming(timings))
     .send(chunks.length === 1 ? chunks[0] : Readable.from(chunks));
+}
+
+/** Logs why queries were not reranked that are answered with the hits of the search. */
+function logFailedReranking(request: FastifyRequest, { search }: Answer): void {
+  const errors = (search?.outcomes ?? []).flatMap((outcome) =>
+    outcome.ok && outcome.rerank?.ok === false ? [outcome.rerank.error] : [],
+  );
+  for (const error of errors.slice(0, LOGGED_FAILURES)) {
+    request.log.error({ err: error, code: error.code, details: error.details }, 'reranking failed');
+  }
 }
 
 type ResponseLog = (

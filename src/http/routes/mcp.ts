@@ -60,6 +60,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             truncate: config.truncate,
             mode: config.mode,
             bm25Order: config.bm25Order,
+            rerank: config.rerank,
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
               // Messages of refused calls may repeat arguments, which must not be logged.

@@ -52,6 +52,18 @@ const IndexFacts = Type.Object({
     ],
     { description: 'The encoder; null for an index without vectors.' },
   ),
+  reranker: Type.Union(
+    [
+      Type.Object({
+        name: Type.String(),
+        maxTokens: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'Token limit of query and passage together; null if it is not known.',
+        }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'The reranker of the server; null if it has none.' },
+  ),
 });
 
 export const IndexesReply = Type.Object({ indexes: Type.Array(IndexFacts) });
@@ -99,7 +111,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25 } = retriever.info;
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, reranker } = retriever.info;
       const facts = {
         rows,
         deletedRows,
@@ -110,6 +122,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
         modes: [...modes],
         bm25: bm25 && bm25Facts(bm25),
         model: model && modelFacts(model),
+        reranker: reranker && { name: reranker.name, maxTokens: reranker.maxTokens },
       };
       return [{ name, default: i === 0, ...facts }];
     });

@@ -25,6 +25,7 @@ from ._types import (
     Passage,
     PassageId,
     Readiness,
+    RerankParameters,
     SearchMode,
     SearchResponse,
     TruncateSide,
@@ -75,6 +76,7 @@ class AsyncTrawlClient:
         mode: SearchMode | None = None,
         bm25: Bm25Parameters | None = None,
         explain: bool = False,
+        rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
 
@@ -82,8 +84,9 @@ class AsyncTrawlClient:
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
         the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
-        mode ``"bm25"`` only. A query that fails does not fail the others: its result has the error. docs/http-api.md of
-        the server describes every field.
+        mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
+        ``allowFailure``; False switches off the server's. A query that fails does not fail the others: its result has
+        the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
             queries,
@@ -100,6 +103,7 @@ class AsyncTrawlClient:
             mode=mode,
             bm25=bm25,
             explain=explain,
+            rerank=rerank,
         )
         return await self._result(Call("/v1/search", _protocol.search_response, body))
 

@@ -18,6 +18,7 @@ from ._types import (
     Deduplication,
     Embedded,
     ExplainedTerm,
+    FirstStage,
     Found,
     FusedHit,
     Fusion,
@@ -30,6 +31,8 @@ from ._types import (
     Query,
     QueryResult,
     Readiness,
+    Reranked,
+    RerankParameters,
     SearchMode,
     SearchResponse,
     Timings,
@@ -61,6 +64,7 @@ def search_body(
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
     explain: bool,
+    rerank: bool | RerankParameters | None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -78,6 +82,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
     excluded = [_exact_id(passage) for passage in exclude]
@@ -116,7 +121,9 @@ def search_response(body: Json) -> SearchResponse:
         generation=body["index"]["generation"],
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
-        timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"]),
+        timings=Timings(
+            timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)
+        ),
         mode=cast(SearchMode, body.get("mode", "dense")),
     )
 
@@ -126,10 +133,17 @@ def _result(result: Json) -> QueryResult:
         return QueryResult(error=TrawlQueryError(result["error"]["code"], result["error"]["message"]))
     embedded = result["embedded"]
     certificate = result["certificate"]
+    rerank = result.get("rerank")
+    reranked = rerank if rerank is not None and rerank["ok"] else None
+    failed = rerank["error"] if rerank is not None and not rerank["ok"] else None
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
         certificate=Certificate(certificate["exact"], certificate["rescored"]),
+        reranked=None
+        if reranked is None
+        else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
+        rerank_error=None if failed is None else TrawlQueryError(failed["code"], failed["message"]),
     )
 
 
@@ -143,7 +157,13 @@ def _hit(hit: Json) -> Hit:
         hit.get("title"),
         hit.get("document"),
         _terms(hit),
+        _first_stage(hit),
     )
+
+
+def _first_stage(hit: Json) -> FirstStage | None:
+    first = hit.get("firstStage")
+    return None if first is None else FirstStage(first["rank"], first["score"])
 
 
 def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
@@ -166,6 +186,7 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("title"),
         hit.get("document"),
         _terms(hit),
+        _first_stage(hit),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )

@@ -12,6 +12,7 @@ PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
 SearchMode: TypeAlias = Literal["dense", "bm25"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
+RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
 InputType: TypeAlias = Literal["query", "passage"]
@@ -51,10 +52,19 @@ class ExplainedTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstStage:
+    """Rank (from 1) and score of a reranked passage in the search that found it."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text.
 
-    ``terms``: the terms of its score, with ``explain``; else None.
+    ``terms``: the terms of its score, with ``explain``; else None. ``first_stage``: of a reranked passage, whose
+    ``score`` is the reranker's; else None.
     """
 
     row: int
@@ -65,6 +75,7 @@ class Hit:
     title: str | None = None
     document: dict[str, Any] | None = None
     terms: tuple[ExplainedTerm, ...] | None = None
+    first_stage: FirstStage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +104,28 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class Reranked:
+    """What the reranker ``model`` did: ``passages`` that it scored, of which ``truncated`` were over its token limit."""
+
+    model: str
+    passages: int
+    truncated: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The outcome of one query: ``error`` if it failed, else ``hits``, best first (empty in a fused search)."""
+    """The outcome of one query: ``error`` if it failed, else ``hits``, best first (empty in a fused search).
+
+    ``reranked`` is None without reranking. With ``rerank_error`` the reranker failed, which the request or the server
+    allows, and the hits are in the order of the search.
+    """
 
     hits: tuple[Hit, ...] = ()
     embedded: Embedded | None = None
     certificate: Certificate | None = None
     error: TrawlQueryError | None = None
+    reranked: Reranked | None = None
+    rerank_error: TrawlQueryError | None = None
 
     @property
     def ok(self) -> bool:
@@ -114,6 +140,7 @@ class Timings:
     embed_ms: float
     search_ms: float
     fetch_ms: float
+    rerank_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { cancelled } from '../abort.ts';
+import { throwIfCancelled } from './abort.ts';
 
 /** How long a request may occupy the event loop before it yields, in milliseconds. */
 const SLICE_MS = 2;
 
 /** Divides long work into time slices, between which the event loop serves other requests. */
 export class TimeSlice {
-  readonly #signal: AbortSignal;
+  readonly #signal: AbortSignal | undefined;
   #start = performance.now();
 
-  constructor(signal: AbortSignal) {
+  constructor(signal?: AbortSignal) {
     this.#signal = signal;
   }
 
@@ -24,7 +24,7 @@ export class TimeSlice {
    */
   async yield(): Promise<void> {
     await nextIteration();
-    if (this.#signal.aborted) throw cancelled();
+    throwIfCancelled(this.#signal);
     this.#start = performance.now();
   }
 }
