@@ -7,6 +7,8 @@ export interface Question {
   readonly question: string;
   /** A search agent's query on the way to an answer. Absent: the question is the query. */
   readonly query?: string;
+  /** The agent's queries before this one, oldest first. */
+  readonly history?: readonly string[];
   /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
@@ -14,8 +16,8 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions: `{"id", "question", "query"?, "golden_answers"?, "gold_ids"?}`, or BEIR's
- * `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
+ * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "golden_answers"?,
+ * "gold_ids"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
  * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
@@ -58,21 +60,24 @@ function parseQuestion(text: string, fail: Fail): Question {
   if (typeof question !== 'string') throw fail(`${isBeir ? '"text"' : '"question"'} must be a string`);
   const query = columns.get('query') ?? undefined;
   if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
-  const goldenAnswers = stringsOf(columns.get('golden_answers'), fail);
+  const history = stringsOf(columns, 'history_queries', fail);
+  const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
     ...(query === undefined ? {} : { query }),
+    ...(history === undefined ? {} : { history }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
   };
 }
 
-function stringsOf(value: unknown, fail: Fail): string[] | undefined {
+function stringsOf(columns: ReadonlyMap<string, unknown>, name: string, fail: Fail): string[] | undefined {
+  const value = columns.get(name);
   if (value === undefined || value === null) return undefined;
-  if (Array.isArray(value) && value.every((answer) => typeof answer === 'string')) return value;
-  throw fail('"golden_answers" must be an array of strings or absent');
+  if (Array.isArray(value) && value.every((text) => typeof text === 'string')) return value;
+  throw fail(`"${name}" must be an array of strings or absent`);
 }
 
 function idsOf(value: unknown, fail: Fail): string[] | undefined {

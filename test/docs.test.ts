@@ -109,7 +109,7 @@ test('every option, environment variable and npm script that a page names exists
 });
 
 test('every route that a page names exists', async () => {
-  const app = buildApp(new RetrieverHolder(), { mcp: { hosts: [] } });
+  const app = buildApp(new RetrieverHolder(), { mcp: { hosts: [] }, dialects: ['elasticsearch'] });
   await app.ready();
   let seen = 0;
   for (const { path, codeLines, inlineCode } of pages) {

@@ -9,7 +9,7 @@ import { defineCommand, EXIT } from '../command.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, type QueryForm, queryOf } from '../query-form.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
@@ -30,7 +30,7 @@ export const evalCommand = defineCommand({
     queries: {
       type: 'string',
       value: 'FILE',
-      help: 'Questions as JSON lines: {"id", "question", "query"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
+      help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
     },
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
@@ -40,6 +40,7 @@ export const evalCommand = defineCommand({
       help: 'The values of k. The largest is the number of passages retrieved per question.',
     },
     'query-form': QUERY_FORM_OPTION,
+    'query-template': QUERY_TEMPLATE_OPTION,
     ...RANKING_OPTIONS,
     ...RERANK_OPTIONS,
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
@@ -74,7 +75,11 @@ export const evalCommand = defineCommand({
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
-        ranking: { ...rankingOf(options, retriever.info), ...rerankCall(options) },
+        ranking: {
+          ...rankingOf(options, retriever.info),
+          ...rerankCall(options),
+          ...templateOf(options['query-template']),
+        },
         forRun,
         signal,
       });
@@ -117,7 +122,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'rerank'>;
+    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'rerank' | 'template'>;
     forRun: boolean;
     signal: AbortSignal;
   },

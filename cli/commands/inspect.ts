@@ -106,6 +106,7 @@ function modelLines(model: ModelIdentity): string[] {
     `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
     `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
     `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
+    ...(model.queryTemplate === undefined ? [] : [`    template    ${model.queryTemplate}`]),
     `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
     `    batches     vectors ${model.batchInvariant ? 'do not depend on the batch' : 'depend on the batch in their last bits'}`,
   ];

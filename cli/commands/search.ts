@@ -7,7 +7,7 @@ import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, queryOf } from '../query-form.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
@@ -22,10 +22,15 @@ const options = {
     type: 'string',
     help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
   },
+  history: {
+    type: 'list',
+    help: 'An earlier query for the question; repeat the option for several, oldest first. Embedded if the template has the history.',
+  },
+  'query-template': QUERY_TEMPLATE_OPTION,
   queries: {
     type: 'string',
     value: 'FILE',
-    help: 'Search for every line of a JSONL file ({"id", "question", "query"?}) instead of one query; needs --out.',
+    help: 'Search for every line of a JSONL file ({"id", "question", "query"?, "history_queries"?}) instead of one query; needs --out.',
   },
   out: {
     type: 'string',
@@ -99,8 +104,14 @@ export const searchCommand = defineCommand({
 type Context = CommandContext<typeof options>;
 
 async function searchOne(retriever: Retriever, query: string, { options, signal, out, note }: Context): Promise<void> {
-  const input: EncoderInput = options.question === undefined ? query : { question: options.question, query };
-  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
+  const { question, history } = options;
+  const input: EncoderInput =
+    question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
+  const ranking = {
+    ...rankingOf(options, retriever.info),
+    ...rerankCall(options),
+    ...templateOf(options['query-template']),
+  };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
@@ -138,11 +149,12 @@ async function explainHits(
   retriever: Retriever,
   query: EncoderInput,
   hits: readonly Hit[],
-  { bm25, signal }: Pick<RetrieveCall, 'bm25' | 'signal'>,
+  { bm25, template, signal }: Pick<RetrieveCall, 'bm25' | 'template' | 'signal'>,
 ): Promise<readonly (readonly ExplainedTerm[])[]> {
   const rows = hits.map(({ row }) => row);
   const { explained } = await retriever.explain({
     queries: [{ query, rows }],
+    ...templateOf(template),
     ...(bm25 === undefined ? {} : { bm25 }),
     ...(signal === undefined ? {} : { signal }),
   });
@@ -185,7 +197,11 @@ async function* hitLines(
   options: Context['options'],
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
-  const ranking = { ...rankingOf(options, retriever.info), ...rerankCall(options) };
+  const ranking = {
+    ...rankingOf(options, retriever.info),
+    ...rerankCall(options),
+    ...templateOf(options['query-template']),
+  };
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
     const batch = questions.slice(start, start + BATCH_QUERIES);
     const { outcomes } = await retriever.retrieve({

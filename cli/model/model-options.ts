@@ -1,7 +1,7 @@
 import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { POOLINGS, PRECISIONS } from '../../src/manifest/model-identity.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/manifest/model-identity.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 
 export const DEVICE_OPTION = {
@@ -49,6 +49,11 @@ export const OVERRIDE_OPTIONS = {
     value: 'TEXT',
     help: "Prefix of every passage; '' for none. Default: the model's.",
   },
+  'query-template': {
+    type: 'choice',
+    choices: QUERY_TEMPLATES,
+    help: "What is embedded of a request's query, its question and its history (the agent's earlier queries), with the model's separator in between. Requests can name another. Default: the model's, else question-query.",
+  },
   'max-query-tokens': {
     type: 'integer',
     min: 3,
@@ -72,6 +77,7 @@ export function modelOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): 
     normalize: options.normalize === undefined ? undefined : options.normalize === 'yes',
     queryPrefix: options['query-prefix'],
     passagePrefix: options['passage-prefix'],
+    queryTemplate: options['query-template'],
     maxQueryTokens: options['max-query-tokens'],
     maxPassageTokens: options['max-passage-tokens'],
     dimension: options.dimension,

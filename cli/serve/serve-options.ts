@@ -46,7 +46,7 @@ export const SERVE_OPTIONS = {
   dialect: {
     type: 'list',
     value: 'NAME',
-    help: `Preferred dialect for requests of POST /retrieve and POST /search that match several dialects: ${NAMEABLE_DIALECTS.slice(0, -1).join(', ')} or ${NAMEABLE_DIALECTS.at(-1)}. Repeat it for a second choice. docs/dialects.md describes the dialects.`,
+    help: `Preferred dialect for requests of POST /retrieve and POST /search that match several dialects: ${NAMEABLE_DIALECTS.slice(0, -1).join(', ')} or ${NAMEABLE_DIALECTS.at(-1)}. Repeat it for a second choice. elasticsearch adds the routes of Elasticsearch (docs/elasticsearch.md). docs/dialects.md describes the dialects.`,
   },
   mcp: {
     type: 'flag',

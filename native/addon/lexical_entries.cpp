@@ -57,6 +57,11 @@ Napi::Value search_arrays(Napi::Env env, const LexicalResult& found, const std::
   result.Set("terms", term_counts);
   result.Set("postings", postings);
   result.Set("postingsRead", read);
+  if (!found.totals.empty()) {
+    auto totals = Napi::Float64Array::New(env, count);
+    for (size_t q = 0; q < count; q++) totals[q] = static_cast<double>(found.totals[q]);
+    result.Set("totals", totals);
+  }
   return result;
 }
 
@@ -187,13 +192,16 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
     analysers.push_back(indexes.back()->analyser());
   }
   if (holders.empty()) throw bad_argument(list, "fields", "an array of at least one field");
-  const auto queries = std::make_shared<LexicalQueries>(info[2], names);
+  const auto queries = std::make_shared<LexicalQueries>(info[2], names, indexes[0]->rows());
   const int64_t k = integer_of(info[3], "k", 1);
   const LexicalOptions parameters = options_of(info[4]);
   auto filter = std::make_shared<std::vector<uint64_t>>();
   if (!info[5].IsUndefined()) *filter = bitmap_of(info[5], "filter", indexes[0]->rows());
+  QueryOptions counted = parameters;
+  if (!info[6].IsUndefined()) counted.count = integer_of(info[6], "count", 0);
+  if (!info[7].IsUndefined()) counted.min_score = static_cast<float>(number_of(info[7], "minScore"));
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
-    LexicalOptions options = parameters;
+    QueryOptions options = counted;
     options.k = k;
     options.cancel = &cancel;
     options.filter_bits = rows_to_search(*holders[0], *filter);

@@ -26,6 +26,35 @@ float float_of(const Napi::Value& value, const std::string& name, float absent, 
   return narrow;
 }
 
+std::vector<MinimumRule> read_minimum(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  if (value.IsNumber()) return {{-1, integer_of(value, "minimumShouldMatch", -kMaxClauses, kMaxClauses), false}};
+  const Napi::Array list = array_of(value, "minimumShouldMatch");
+  std::vector<MinimumRule> rules;
+  for (uint32_t i = 0; i < list.Length(); i++) {
+    const Napi::Object rule = object_of(list.Get(i), "minimumShouldMatch");
+    rules.push_back({integer_of(rule.Get("above"), "above", -kMaxClauses, kMaxClauses),
+                     integer_of(rule.Get("count"), "count", -kMaxClauses, kMaxClauses),
+                     boolean_of(rule.Get("isPercent"), "isPercent")});
+  }
+  return rules;
+}
+
+// As Elasticsearch's Queries.calculateMinShouldMatch: the last rule before the first one that asks for more terms decides.
+int64_t minimum_of(const std::vector<MinimumRule>& rules, int64_t terms) {
+  if (rules.empty()) return 0;
+  int64_t minimum = terms;
+  for (const MinimumRule& rule : rules) {
+    if (terms <= rule.above) break;
+    const float part = static_cast<float>(terms * rule.count) * (1 / 100.0f);
+    const int64_t wanted = rule.is_percent ? static_cast<int64_t>(part) : rule.count;
+    // A negative percentage that rounds to 0 is a number of terms that may be absent, too.
+    const bool may_be_absent = rule.is_percent ? part < 0 : rule.count < 0;
+    minimum = std::max<int64_t>(0, may_be_absent ? terms + wanted : wanted);
+  }
+  return minimum;
+}
+
 void collect_terms(const Query& query, std::set<std::string_view>& terms) {
   if (query.type == QueryType::kTerm) terms.insert(query.term);
   for (const auto* clauses : {&query.must, &query.should, &query.filter, &query.must_not, &query.queries}) {
@@ -35,7 +64,17 @@ void collect_terms(const Query& query, std::set<std::string_view>& terms) {
 
 }  // namespace
 
-LexicalQueries::LexicalQueries(const Napi::Value& list, const std::map<std::string, uint32_t>& fields) : fields_(fields) {
+RowBits LexicalQueries::rows_of(const Napi::Value& value) {
+  auto words = std::make_shared<const std::vector<uint64_t>>(bitmap_of(value, "rows", rows_));
+  uint64_t hash = 0;
+  for (const uint64_t word : *words) hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+  const auto [first, last] = sets_.equal_range(hash);
+  const auto equal = std::find_if(first, last, [&](const auto& set) { return *set.second == *words; });
+  return equal != last ? equal->second : sets_.emplace(hash, std::move(words))->second;
+}
+
+LexicalQueries::LexicalQueries(const Napi::Value& list, const std::map<std::string, uint32_t>& fields, int64_t rows)
+    : fields_(fields), rows_(rows) {
   const Napi::Array queries = array_of(list, "queries");
   const uint32_t count = queries.Length();
   // A long array of holes ends here, before it takes memory.
@@ -97,20 +136,25 @@ void LexicalQueries::read(const Napi::Value& value, Query& query, int depth) {
     query.queries.resize(1);
     count_nodes(value, 1);
     read(object.Get("query"), query.queries[0], depth + 1);
+  } else if (type == "rows") {
+    query.type = QueryType::kRows;
+    query.rows = rows_of(object.Get("rows"));
   } else if (type == "match-all") {
     query.type = QueryType::kMatchAll;
   } else if (type != "match-none") {
     throw bad_argument(object.Get("type"), "type",
-                       "'term', 'match', 'bool', 'dis-max', 'constant-score', 'match-all' or 'match-none'");
+                       "'term', 'match', 'bool', 'dis-max', 'constant-score', 'rows', 'match-all' or 'match-none'");
   }
 }
 
 void LexicalQueries::read_text(const Napi::Object& object, Query& query) {
-  const Napi::Value op = object.Get("operator"), minimum = object.Get("minimumShouldMatch");
+  const Napi::Value op = object.Get("operator"), without_terms = object.Get("withoutTerms");
   const std::string name = op.IsUndefined() ? "or" : string_of(op, "operator");
   if (name != "or" && name != "and") throw bad_argument(op, "operator", "'or' or 'and'");
-  texts_.push_back({&query, field_of(object.Get("field")), string_of(object.Get("text"), "text"), name == "and", {}});
-  if (!minimum.IsUndefined()) texts_.back().minimum = integer_of(minimum, "minimumShouldMatch", -kMaxClauses, kMaxClauses);
+  const std::string empty = without_terms.IsUndefined() ? "none" : string_of(without_terms, "withoutTerms");
+  if (empty != "none" && empty != "all") throw bad_argument(without_terms, "withoutTerms", "'none' or 'all'");
+  texts_.push_back({&query, field_of(object.Get("field")), string_of(object.Get("text"), "text"), name == "and", empty == "all",
+                    read_minimum(object.Get("minimumShouldMatch"))});
 }
 
 void LexicalQueries::read_clauses(const Napi::Value& value, const std::string& name, std::vector<Query>& clauses, int depth) {
@@ -135,15 +179,17 @@ void LexicalQueries::analyse(const std::vector<Analyser>& analysers, const std::
     BagOfWords bag = bag_of_words(analysers[text.field], text.text);
     int64_t count = 0;  // repeated terms included
     for (const WeightedTerm& term : bag) count += static_cast<int64_t>(term.boost);
-    if (count == 0) continue;  // a text without terms matches no row
+    if (count == 0) {
+      if (text.all_rows_without_terms) query.type = QueryType::kMatchAll;
+      continue;
+    }
     if (count == 1) {
       make_term(query, std::move(bag[0].term), query.boost);
       continue;
     }
     query.type = QueryType::kBool;
     // As in Elasticsearch, which counts only the clauses that need not match.
-    const int64_t minimum = text.minimum.value_or(0), optional = text.all_terms ? 0 : count;
-    query.minimum_should_match = std::max<int64_t>(0, minimum < 0 ? optional + minimum : minimum);
+    query.minimum_should_match = minimum_of(text.minimum, text.all_terms ? 0 : count);
     if (!text.all_terms && query.minimum_should_match <= 1) {
       // Repeated terms stay one clause. The rewriting would merge them, but a long text could exceed kMaxQueryNodes before.
       query.should.resize(bag.size());

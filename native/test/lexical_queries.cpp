@@ -4,18 +4,23 @@
 
 namespace lexical_test {
 
-Query random_query(std::mt19937& random, int depth, int words, int fields) {
+Query random_query(std::mt19937& random, int depth, int words, int fields, const std::vector<RowBits>& sets) {
   static const float kBoosts[] = {1, 1, 1, 1, 1, 2, 0.5f, 3.7f, 0, 1.1f};
   const float boost = kBoosts[random() % 10];
   const auto some = [&](int most) {
     std::vector<Query> queries;
-    for (int i = random() % (most + 1); i > 0; i--) queries.push_back(random_query(random, depth - 1, words, fields));
+    for (int i = random() % (most + 1); i > 0; i--) queries.push_back(random_query(random, depth - 1, words, fields, sets));
     return queries;
   };
   const int choice = depth <= 0 ? random() % 4 : random() % 14;
   Query query;
   if (choice < 4) {
     if (random() % 25 == 0) return of_type(random() % 4 == 0 ? QueryType::kMatchNone : QueryType::kMatchAll, boost);
+    if (!sets.empty() && random() % 6 == 0) {
+      query = of_type(QueryType::kRows, boost);
+      query.rows = sets[random() % sets.size()];
+      return query;
+    }
     // One word in 20 does not occur in any text.
     query = term(random() % 20 == 0 ? "absent" : "w" + std::to_string(random() % words), random() % fields);
   } else if (choice < 11) {
@@ -29,7 +34,7 @@ Query random_query(std::mt19937& random, int depth, int words, int fields) {
     static const float kTies[] = {0, 0, 0.3f, 1};
     query = best_of(some(4), kTies[random() % 4]);
   } else {
-    query = constant(random_query(random, depth - 1, words, fields));
+    query = constant(random_query(random, depth - 1, words, fields, sets));
   }
   query.boost = boost;
   return query;

@@ -53,8 +53,8 @@ inline Query of_type(QueryType type, float boost = 1) {
   return query;
 }
 
-// A tree of at most `depth` levels over the words w0 to w<words - 1>.
-Query random_query(std::mt19937& random, int depth, int words, int fields);
+// A tree of at most `depth` levels over the words w0 to w<words - 1> and the sets of rows, if any.
+Query random_query(std::mt19937& random, int depth, int words, int fields, const std::vector<RowBits>& sets = {});
 
 using Fields = std::vector<const LexicalIndex*>;
 

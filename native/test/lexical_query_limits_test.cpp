@@ -20,6 +20,10 @@ TEST("query: trees that break a limit and invalid numbers are refused") {
   CHECK_REFUSED(search(term("a", 0, std::nanf(""))), ErrorCode::kBadArgument, "boost");
   CHECK_REFUSED(search(any_of({term("a")}, -1)), ErrorCode::kBadArgument, "minimum_should_match");
   CHECK_REFUSED(search(best_of({term("a")}, 1.5f)), ErrorCode::kBadArgument, "tie_breaker");
+  CHECK_REFUSED(search(of_type(QueryType::kRows)), ErrorCode::kBadArgument, "set of rows");
+  Query other_rows = of_type(QueryType::kRows);
+  other_rows.rows = std::make_shared<std::vector<uint64_t>>(1000);
+  CHECK_REFUSED(search(other_rows), ErrorCode::kBadArgument, "1000 words");
   CHECK_REFUSED(search(of_type(QueryType::kConstantScore)), ErrorCode::kBadArgument, "constant_score");
   CHECK_REFUSED(search(any_of({any_of({term("a"), term("b")}, 0, 1e30f), term("c")}, 0, 1e30f)), ErrorCode::kBadArgument, "boosts");
   CHECK_REFUSED(search(any_of({term("a", 0, 3e38f), term("a", 0, 3e38f)})), ErrorCode::kBadArgument, "boosts");

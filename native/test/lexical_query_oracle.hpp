@@ -65,6 +65,7 @@ class QueryOracle {
     if (tree.kind == "term") return fields_[tree.field].document_frequencies.count(tree.word) != 0;
     if (tree.kind == "all") return true;
     if (tree.kind == "none") return false;
+    if (tree.kind == "rows") return std::any_of(tree.rows->begin(), tree.rows->end(), [](uint64_t word) { return word != 0; });
     if (tree.kind == "bool") {
       if (!std::all_of(tree.must.begin(), tree.must.end(), has) || !std::all_of(tree.filter.begin(), tree.filter.end(), has)) return false;
       const auto shoulds = std::count_if(tree.should.begin(), tree.should.end(), has);
@@ -77,6 +78,7 @@ class QueryOracle {
     const auto score = [&](const Tree& one) { return score_of(one, row, boost, bm25, inverses); };
     if (tree.kind == "^") return score_of(tree.of[0], row, tree.number * boost, bm25, inverses);
     if (tree.kind == "all") return boost;
+    if (tree.kind == "rows") return ((*tree.rows)[row >> 6] >> (row & 63) & 1) != 0 ? std::optional<float>(boost) : std::nullopt;
     if (tree.kind == "constant") return score(tree.of[0]) ? std::optional<float>(boost) : std::nullopt;
     if (tree.kind == "term") {
       const Counted& field = fields_[tree.field];

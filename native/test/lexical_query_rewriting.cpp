@@ -242,6 +242,11 @@ Tree to_tree(const Query& query) {
       tree.kind = "constant";
       tree.of = each(query.queries);
       break;
+    case QueryType::kRows:
+      tree.kind = "rows";
+      tree.rows = query.rows;
+      tree.word = std::to_string(reinterpret_cast<uintptr_t>(query.rows.get()));
+      break;
     case QueryType::kMatchAll:
       tree.kind = "all";
       break;

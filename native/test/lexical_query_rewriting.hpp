@@ -7,10 +7,11 @@ namespace lexical_test {
 
 // A query tree that owns copies of its parts. A node "^" is Lucene's BoostQuery.
 struct Tree {
-  std::string kind;  // term, bool, max, constant, all, none, ^
+  std::string kind;  // term, bool, max, constant, rows, all, none, ^
   float number = 1;  // boost or tie breaker
   uint32_t field = 0;
   std::string word;
+  trawl::lexical::RowBits rows;  // `word` is then its address
   int64_t minimum = 0;
   std::vector<Tree> must, should, filter, must_not, of;
 

@@ -54,6 +54,60 @@ TEST("query: random trees have the oracle's hits and scores, bit for bit, for an
   }
 }
 
+TEST("query: sets of rows, counts and least scores have the oracle's hits, for any threads, shards, filter and deletions") {
+  std::mt19937 random(11);
+  ThreadPool one(1);
+  ThreadPool three(3);
+  for (int round = 0; round < (check::small() ? 3 : 8); round++) {
+    const int words = round % 2 == 0 ? 12 : 60;
+    const int rows = round % 3 == 2 ? 150 : 9000 + static_cast<int>(random() % 4000);
+    const std::vector<Texts> texts = {random_texts(random, rows, words, 6), random_texts(random, rows, words, 15)};
+    std::vector<bool> is_live(rows, true), may_be_found(rows, true), both(rows);
+    for (int row = 0; row < rows; row++) {
+      if (round % 3 == 1) is_live[row] = random() % 4 != 0;
+      if (round % 2 == 1) may_be_found[row] = random() % 3 == 0;
+      both[row] = is_live[row] && may_be_found[row];
+    }
+    const std::vector<uint64_t> filter = bitmap_of(both);
+    const auto a = build_field(texts[0], 3, is_live, random, one);
+    const auto b = build_field(texts[1], 2, is_live, random, one);
+    const QueryOracle oracle(texts, is_live);
+    std::vector<RowBits> sets;
+    for (const int every : {1, 2, 97, 5000}) {
+      std::vector<bool> members(rows);
+      for (int row = 0; row < rows; row++) members[row] = random() % every == 0;
+      sets.push_back(std::make_shared<std::vector<uint64_t>>(bitmap_of(members)));
+    }
+    sets.push_back(std::make_shared<std::vector<uint64_t>>(sets[0]->size()));
+    for (int i = 0; i < 40; i++) {
+      const Query query = random_query(random, 1 + i % 4, words, 2, sets);
+      QueryOptions options;
+      options.filter_bits = filter.data();
+      options.k = rows;
+      std::vector<Hit> expected = oracle.search(query, options, may_be_found);
+      if (i % 2 == 0 && !expected.empty()) {
+        options.min_score = expected[random() % expected.size()].score;
+        expected.erase(std::find_if(expected.begin(), expected.end(), [&](const Hit& hit) { return hit.score < options.min_score; }),
+                       expected.end());
+      }
+      const auto total = static_cast<int64_t>(expected.size());
+      for (const int64_t k : {3, 20000}) {
+        options.k = k;
+        const std::vector<Hit> best(expected.begin(), expected.begin() + std::min(k, total));
+        for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{100}, total, total + 1}) {
+          options.count = count;
+          for (ThreadPool* pool : {&one, &three}) {
+            const LexicalResult found = lexical_search(Fields{&a->index, &b->index}, {query}, options, *pool);
+            check_equal(found, 0, best);
+            CHECK_EQUAL(found.totals.size(), size_t{count > 0 ? 1u : 0u});
+            if (count > 0) CHECK_EQUAL(found.totals[0], std::min(total, count + 1));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST("query: a single query over many windows and threads has the oracle's hits for a small k") {
   std::mt19937 random(31);
   ThreadPool one(1);

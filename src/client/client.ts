@@ -19,6 +19,15 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+interface RetrieveOptions {
+  readonly topk?: number;
+  /** The question of each query. */
+  readonly questions?: readonly (string | null)[];
+  /** The earlier queries of each query, oldest first. */
+  readonly histories?: readonly (readonly string[] | null)[];
+  readonly template?: SearchRequest['template'];
+}
+
 type EmbedOptions = CallOptions & {
   inputType?: 'query' | 'passage';
   model?: string;
@@ -58,9 +67,9 @@ export class TrawlClient {
   /** Sends Search-R1's request. Returns the documents and scores of each query, best first. */
   async retrieve(
     queries: readonly string[],
-    { topk, questions, signal }: CallOptions & { topk?: number; questions?: readonly (string | null)[] } = {},
+    { topk, questions, histories, template, signal }: CallOptions & RetrieveOptions = {},
   ): Promise<ScoredDocument[][]> {
-    const body = { queries, topk, questions, return_scores: true };
+    const body = { queries, topk, questions, history_queries: histories, template, return_scores: true };
     return ((await this.#requests.json('/retrieve', body, signal)) as { result: ScoredDocument[][] }).result;
   }
 

@@ -6,8 +6,10 @@ import type { IndexesReply, PassageReply } from '../http/routes/native.ts';
 
 type SearchBody = Static<(typeof nativeSearch)['request']>;
 
-/** A text, or a sub-query with the question that it helps to answer. */
-export type Query = string | { readonly query: string; readonly question?: string | null };
+/** A text, or a sub-query with the question that it helps to answer and the agent's earlier queries, oldest first. */
+export type Query =
+  | string
+  | { readonly query: string; readonly question?: string | null; readonly history?: readonly string[] | null };
 
 /** The body of POST /v1/search. All fields except `queries` have defaults (docs/http-api.md). */
 export type SearchRequest = Readonly<Partial<Omit<SearchBody, 'queries' | 'exclude'>>> & {

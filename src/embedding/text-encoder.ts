@@ -1,32 +1,37 @@
 import type { TrawlError } from '../errors.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type QueryTemplate } from '../manifest/model-identity.ts';
 
 /** Decides which prefix and which token limit of the model a text gets. */
 export type InputType = 'query' | 'passage';
 
 /**
- * A text, or an agent's sub-query with the question that it was derived from. The two are kept separate because truncation may
- * shorten either of them.
+ * A text, or an agent's sub-query with the question that it was derived from and the history. They are kept separate because
+ * truncation may shorten each of them.
  */
 export type EncoderInput = string | QuestionAndQuery;
 
 export interface QuestionAndQuery {
+  /** Empty if there is none. */
   readonly question: string;
   readonly query: string;
+  /** The agent's earlier queries, oldest first. */
+  readonly history?: readonly string[];
 }
 
 /**
  * Which part of a text is removed when it has more tokens than the limit. `tail` removes the end, as other retrieval servers do.
- * `question` shortens the question of a `QuestionAndQuery` and keeps the query; for a plain text it means `tail`.
+ * `question` keeps the query of a `QuestionAndQuery`: it removes history queries, oldest first, and then shortens the question; for
+ * a plain text it means `tail`.
  */
 export const TRUNCATE_SIDES = ['tail', 'question'] as const;
 export type TruncateSide = (typeof TRUNCATE_SIDES)[number];
 
 /**
- * What truncation removed from a text. `tail`: the end (in a `QuestionAndQuery` the end of the query). `question`: the end of the
- * question, or all of it. `question-and-tail`: the whole question and the end of the query.
+ * What truncation removed from a text. `tail`: the end (in a `QuestionAndQuery` the end of the query). `history`: the oldest history
+ * queries, or all. `question`: all history, and the end of the question or all of it. `question-and-tail`: everything before the
+ * query, and its end.
  */
-export const TRUNCATIONS = ['nothing', 'tail', 'question', 'question-and-tail'] as const;
+export const TRUNCATIONS = ['nothing', 'tail', 'history', 'question', 'question-and-tail'] as const;
 export type Truncation = (typeof TRUNCATIONS)[number];
 
 /** The result for one text. A failed text has a row of zeros in `vectors`, which must not be searched. */
@@ -45,18 +50,37 @@ export type EncodeOutcome =
     }
   | { readonly ok: false; readonly error: TrawlError };
 
-/** The text that is embedded for an input, before truncation: prefix, question, separator and query. */
-export function composeText(input: EncoderInput, prefix: string, separator: string | null): string {
-  const pair = questionAndQuery(input);
-  if (pair === null) return prefix + (typeof input === 'string' ? input : input.query);
-  return separator === null
-    ? `${prefix}${pair.question} ${pair.query}`
-    : `${prefix}${pair.question} ${separator} ${pair.query}`;
+/** The input with only those parts that the template has. A plain text has only a query. */
+export function applyTemplate(input: EncoderInput, template: QueryTemplate = DEFAULT_QUERY_TEMPLATE): EncoderInput {
+  if (typeof input === 'string') return input;
+  const { query, question, history = [] } = input;
+  return {
+    query,
+    question: template.startsWith('question') ? question : '',
+    ...(template.includes('history') && history.length > 0 ? { history } : {}),
+  };
 }
 
-/** The input if it has a question that is not blank, else null. */
-export function questionAndQuery(input: EncoderInput): QuestionAndQuery | null {
-  return typeof input === 'string' || input.question.trim() === '' ? null : input;
+/**
+ * The text that is embedded for an input, before truncation: the prefix, then question, history and query with the separator and a
+ * space on each side in between (null: one space). A blank question or history query is omitted.
+ */
+export function composeText(input: EncoderInput, prefix: string, separator: string | null): string {
+  const between = separator === null ? ' ' : ` ${separator} `;
+  return prefix + [...contextOf(input), typeof input === 'string' ? input : input.query].join(between);
+}
+
+/** What stands before the query: the question and the history, without blank ones. */
+export function contextOf(input: EncoderInput): readonly string[] {
+  if (typeof input === 'string') return [];
+  return [input.question, ...(input.history ?? [])].filter((part) => part.trim() !== '');
+}
+
+/** Number of characters (UTF-16 units) of all parts. */
+export function lengthOf(input: EncoderInput): number {
+  if (typeof input === 'string') return input.length;
+  const { question, query, history = [] } = input;
+  return history.reduce((sum, { length }) => sum + length, question.length + query.length);
 }
 
 export interface EncodeResult {

@@ -9,6 +9,8 @@ import { ConnectionErrors } from './connections/connection-errors.ts';
 import { IdleConnections } from './connections/idle-connections.ts';
 import { installProtocolChecks, WITHOUT_HOST_CHECK } from './connections/protocol-checks.ts';
 import { disconnectIfStalled } from './connections/stalled-readers.ts';
+import { servesElasticsearch } from './dialects/dispatch.ts';
+import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.ts';
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
 import { installUnknownRoutes } from './errors/unknown-routes.ts';
 import { takeIndexPrefix } from './indexes/index-choice.ts';
@@ -44,6 +46,8 @@ const TLS_OPTIONS = { minVersion: 'TLSv1.2', handshakeTimeout: 20_000 } as const
 export function buildApp(source: Retriever | RetrieverHolder, options: Partial<ServerConfig> = {}): FastifyInstance {
   const metrics = options.metrics ?? new ServerMetrics();
   const config = resolveServerConfig({ ...options, metrics });
+  const hasElasticsearch = servesElasticsearch(config.dialects);
+  const everywhere = hasElasticsearch ? PRODUCT_HEADER : {};
   const holder = source instanceof RetrieverHolder ? source : RetrieverHolder.of(source);
   const app = Fastify({
     ...(config.logger === null ? { logger: false } : { loggerInstance: config.logger }),
@@ -69,7 +73,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     frameworkErrors(_error, request, reply) {
       // Fastify does not run hooks for framework errors.
       request.arrivedAt = performance.now();
-      reply.headers(headersOfEveryResponse(request));
+      reply.headers({ ...headersOfEveryResponse(request), ...everywhere });
       sendError(
         new TrawlError('NOT_FOUND', 'Route not found: the path of the request cannot be decoded.'),
         request,
@@ -87,7 +91,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   app.addHook('preClose', async () => idle.close());
   installClock(app);
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers(headersOfEveryResponse(request));
+    reply.headers({ ...headersOfEveryResponse(request), ...everywhere });
   });
   app.addHook('onSend', async (request, reply) => {
     disconnectIfStalled(request.raw, reply.raw, config.writeStallMs, () => metrics.disconnected('stalled'));
@@ -111,8 +115,9 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);
   registerMcp(app, routes);
+  if (hasElasticsearch) registerElasticsearch(app, routes);
   registerDocs(app);
-  registerPage(app);
+  registerPage(app, { root: !hasElasticsearch });
   return app;
 }
 

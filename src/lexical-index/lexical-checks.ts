@@ -1,6 +1,7 @@
 import type { Bm25Parameters } from './bm25.ts';
+import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
 import type { LexicalRequest } from './lexical-index.ts';
-import { childrenOf, type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES } from './lexical-query.ts';
+import { childrenOf, type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES, type MatchQuery } from './lexical-query.ts';
 
 /** @throws RangeError if k, k1 or b is out of range, or the filter does not cover `rows` rows. */
 export function checkLexicalRequest(
@@ -26,22 +27,26 @@ export function checkRows(explained: readonly number[], rows: number): void {
   if (wrong !== undefined) throw new RangeError(`A row is ${wrong}, but the index has rows 0 to ${rows - 1}.`);
 }
 
+/** The fields and rows that queries may name. */
+type QueriedIndex = Pick<LexicalFields, 'indexes' | 'rows'>;
+
 /** @throws TypeError or RangeError if a query is not a tree over the fields, or breaks a limit. */
-export function checkQueries(queries: readonly LexicalQuery[], fields: ReadonlySet<string>): void {
+export function checkQueries(queries: readonly LexicalQuery[], { indexes, rows }: QueriedIndex): void {
+  const fields = new Set<string>(indexes.keys());
   for (const query of queries) {
     let nodes = 0;
     const check = (node: LexicalQuery, depth: number): void => {
       if (depth > MAX_QUERY_DEPTH)
         throw new RangeError(`A query must be nested at most ${MAX_QUERY_DEPTH} levels deep.`);
       if (++nodes > MAX_QUERY_NODES) throw new RangeError(`A query must have at most ${MAX_QUERY_NODES} nodes.`);
-      checkNode(node, fields);
+      checkNode(node, fields, rows);
       for (const child of childrenOf(node)) check(child, depth + 1);
     };
     check(query, 1);
   }
 }
 
-function checkNode(query: LexicalQuery, fields: ReadonlySet<string>): void {
+function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: number): void {
   checkNumber('boost', query.boost, { least: 0, most: MAX_FLOAT32 });
   switch (query.type) {
     case 'term':
@@ -53,7 +58,9 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>): void {
       checkString('text', query.text);
       if (query.operator !== undefined && query.operator !== 'or' && query.operator !== 'and')
         throw new TypeError(`operator must be 'or' or 'and', not ${JSON.stringify(query.operator)}.`);
-      checkInteger('minimumShouldMatch', query.minimumShouldMatch, -MAX_CLAUSES);
+      checkMinimum(query.minimumShouldMatch);
+      if (query.withoutTerms !== undefined && query.withoutTerms !== 'none' && query.withoutTerms !== 'all')
+        throw new TypeError(`withoutTerms must be 'none' or 'all', not ${JSON.stringify(query.withoutTerms)}.`);
       break;
     case 'bool':
       for (const name of ['must', 'should', 'filter', 'mustNot'] as const) {
@@ -65,12 +72,35 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>): void {
       checkArray('queries', query.queries);
       checkNumber('tieBreaker', query.tieBreaker, { least: 0, most: 1 });
       break;
+    case 'rows':
+      if (query.rows.rows !== rows)
+        throw new RangeError(`A set of rows covers ${query.rows.rows} rows, but the index has ${rows}.`);
+      break;
     case 'constant-score':
     case 'match-all':
     case 'match-none':
       break;
     default:
       throw new TypeError(`A query must have a known type, not ${JSON.stringify((query as { type: unknown }).type)}.`);
+  }
+}
+
+/** @throws RangeError if a search of query trees has a wrong `count` or `minScore`. */
+export function checkCounting({ count, minScore }: Pick<LexicalFieldsRequest, 'count' | 'minScore'>): void {
+  if (count !== undefined && !(Number.isSafeInteger(count) && count >= 0))
+    throw new RangeError(`count must be an integer of at least 0, but is ${count}.`);
+  if (Number.isNaN(minScore)) throw new RangeError('minScore must be a number, but is NaN.');
+}
+
+function checkMinimum(minimum: MatchQuery['minimumShouldMatch']): void {
+  if (minimum === undefined || typeof minimum === 'number') {
+    checkInteger('minimumShouldMatch', minimum, -MAX_CLAUSES);
+    return;
+  }
+  checkArray('minimumShouldMatch', minimum);
+  for (const { above, count } of minimum) {
+    checkInteger('above', above, -MAX_CLAUSES);
+    checkInteger('count', count, -MAX_CLAUSES);
   }
 }
 

@@ -4,6 +4,15 @@ import type { LexicalField } from './lexical-settings.ts';
 
 export interface LexicalFieldsRequest extends Omit<LexicalRequest, 'queries'> {
   readonly queries: readonly LexicalQuery[];
+  /** Counts the matching rows exactly up to this number. The search skips less meanwhile. Default: 0, they are not counted. */
+  readonly count?: number | undefined;
+  /** Rows with a lower score (compared as float32) do not match. Default: none. */
+  readonly minScore?: number | undefined;
+}
+
+export interface LexicalFieldsResult extends LexicalResult {
+  /** Matching rows of each query: exact up to `count` of the request, else `count + 1`. Absent if they were not counted. */
+  readonly totals?: Float64Array | undefined;
 }
 
 /**
@@ -21,10 +30,10 @@ export interface LexicalFields {
    * `terms` of the result counts the distinct terms of a query, those of several fields once.
    *
    * @throws TrawlError CANCELLED; INVALID_REQUEST if the texts of a query have too many terms or its boosts are too large
-   * together; INDEX_FILE_FOREIGN if a file is damaged. TypeError or RangeError if a query is not a tree of this index, or k, k1, b
-   * or the filter is wrong.
+   * together; INDEX_FILE_FOREIGN if a file is damaged. TypeError or RangeError if a query is not a tree of this index, or another
+   * part of the request is wrong.
    */
-  search(request: LexicalFieldsRequest): Promise<LexicalResult>;
+  search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult>;
   /** Waits for running searches, then closes the files. Safe to call twice. */
   close(): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import type { RowBitmap } from '../row-bitmap.ts';
 import type { FieldRanking } from './bm25.ts';
 import type { LexicalField } from './lexical-settings.ts';
 
@@ -11,6 +12,7 @@ export type LexicalQuery =
   | BoolQuery
   | DisMaxQuery
   | ConstantScoreQuery
+  | RowsQuery
   /** All rows; the score is the boost. */
   | (Boosted & { readonly type: 'match-all' })
   | (Boosted & { readonly type: 'match-none' });
@@ -28,7 +30,7 @@ export interface TermQuery extends Boosted {
   readonly term: string;
 }
 
-/** Rows whose field has terms of a text, which the field's analyser splits. A text without terms matches no row. */
+/** Rows whose field has terms of a text, which the field's analyser splits. */
 export interface MatchQuery extends Boosted {
   readonly type: 'match';
   readonly field: LexicalField;
@@ -37,9 +39,22 @@ export interface MatchQuery extends Boosted {
   readonly operator?: 'or' | 'and' | undefined;
   /**
    * With `or`: how many of the terms are needed, repeated ones counted each. A negative number says how many may be absent. A
-   * text of one term ignores it.
+   * text of one term ignores it. Rules choose a number by the length of the text.
    */
-  readonly minimumShouldMatch?: number | undefined;
+  readonly minimumShouldMatch?: number | readonly MinimumRule[] | undefined;
+  /** Which rows a text without terms matches. Default: none. */
+  readonly withoutTerms?: 'none' | 'all' | undefined;
+}
+
+/**
+ * Of a text with more than `above` terms, `count` terms must match, or `count` percent of them (rounded toward zero). Of several
+ * rules in rising order, the last one whose `above` is exceeded holds; if there is none, all terms must match.
+ */
+export interface MinimumRule {
+  readonly above: number;
+  /** A negative number says how many terms, or percent of them, may be absent. */
+  readonly count: number;
+  readonly isPercent: boolean;
 }
 
 /** Rows that match all of `must` and `filter`, none of `mustNot`, and enough of `should`. `must` and `should` make the score. */
@@ -65,6 +80,27 @@ export interface DisMaxQuery extends Boosted {
 export interface ConstantScoreQuery extends Boosted {
   readonly type: 'constant-score';
   readonly query: LexicalQuery;
+}
+
+/** The rows of a set; the score is the boost. */
+export interface RowsQuery extends Boosted {
+  readonly type: 'rows';
+  /** Covers the rows of the index. Must not change until the search has ended. */
+  readonly rows: RowBitmap;
+}
+
+/** The terms of `terms` that must match, at least 0; may be more than there are. */
+export function minimumOf(rules: number | readonly MinimumRule[], terms: number): number {
+  const least = (wanted: number, mayBeAbsent: boolean): number => Math.max(0, mayBeAbsent ? terms + wanted : wanted);
+  if (typeof rules === 'number') return least(rules, rules < 0);
+  let minimum = terms;
+  for (const { above, count, isPercent } of rules) {
+    if (terms <= above) break;
+    // In float32, as in Elasticsearch.
+    const part = Math.fround(Math.fround(terms * count) * Math.fround(1 / 100));
+    minimum = isPercent ? least(Math.trunc(part), part < 0) : least(count, count < 0);
+  }
+  return minimum;
 }
 
 /** The most nodes on the way from the root to a leaf, both included, and the most nodes of a tree. */

@@ -1,11 +1,18 @@
 import { cancelled } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
+import type { NativeLexicalQuery } from '../native/lexical-functions.ts';
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { DEFAULT_BM25 } from './bm25.ts';
-import { checkLexicalRequest, checkQueries } from './lexical-checks.ts';
-import { type LexicalFields, type LexicalFieldsRequest, mappedBytesOf } from './lexical-fields.ts';
-import type { EngineSource, LexicalResult } from './lexical-index.ts';
+import { checkCounting, checkLexicalRequest, checkQueries } from './lexical-checks.ts';
+import {
+  type LexicalFields,
+  type LexicalFieldsRequest,
+  type LexicalFieldsResult,
+  mappedBytesOf,
+} from './lexical-fields.ts';
+import type { EngineSource } from './lexical-index.ts';
+import type { LexicalQuery } from './lexical-query.ts';
 import type { LexicalField } from './lexical-settings.ts';
 import { MappedLexicalIndex } from './native-lexical-index.ts';
 
@@ -36,7 +43,7 @@ export class MappedLexicalFields implements LexicalFields {
     return new MappedLexicalFields(indexes, kernel);
   }
 
-  search(request: LexicalFieldsRequest): Promise<LexicalResult> {
+  search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult> {
     return this.#calls.run(() => this.#search(request));
   }
 
@@ -46,13 +53,19 @@ export class MappedLexicalFields implements LexicalFields {
     });
   }
 
-  async #search(request: LexicalFieldsRequest): Promise<LexicalResult> {
-    const { queries, k, parameters = DEFAULT_BM25, filter, signal } = request;
+  async #search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult> {
+    const { k, parameters = DEFAULT_BM25, filter, signal, count, minScore } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    checkQueries(queries, new Set(this.indexes.keys()));
+    checkCounting(request);
+    checkQueries(request.queries, this);
+    const queries = request.queries.map(withBytes);
     const fields = [...this.indexes].map(([name, { handle }]) => ({ name, index: handle }));
     try {
-      const found = await this.#kernel.searchFields(fields, { queries, k, parameters, filter: filter?.bytes }, signal);
+      const found = await this.#kernel.searchFields(
+        fields,
+        { queries, k, parameters, filter: filter?.bytes, count, minScore },
+        signal,
+      );
       // The engine may finish before it sees the abort. The caller gets CANCELLED all the same.
       if (signal?.aborted === true) throw cancelled();
       return found;
@@ -61,6 +74,25 @@ export class MappedLexicalFields implements LexicalFields {
       if (isRefusal(error)) throw new TrawlError('INVALID_REQUEST', `${error.message}.`, { cause: error });
       throw error;
     }
+  }
+}
+
+/** A query as the engine reads it: sets of rows as their bytes. */
+function withBytes(query: LexicalQuery): NativeLexicalQuery {
+  switch (query.type) {
+    case 'rows':
+      return { ...query, rows: query.rows.bytes } as NativeLexicalQuery;
+    case 'bool': {
+      const { must, should, filter, mustNot } = query;
+      const [a, b, c, d] = [must, should, filter, mustNot].map((clauses) => clauses?.map(withBytes));
+      return { ...query, must: a, should: b, filter: c, mustNot: d } as NativeLexicalQuery;
+    }
+    case 'dis-max':
+      return { ...query, queries: query.queries.map(withBytes) } as NativeLexicalQuery;
+    case 'constant-score':
+      return { ...query, query: withBytes(query.query) } as NativeLexicalQuery;
+    default:
+      return query;
   }
 }
 

@@ -1,7 +1,7 @@
 import { RunningCalls } from '../running-calls.ts';
 import { checkQueries } from './lexical-checks.ts';
-import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
-import type { LexicalIndex, LexicalResult } from './lexical-index.ts';
+import type { LexicalFields, LexicalFieldsRequest, LexicalFieldsResult } from './lexical-fields.ts';
+import type { LexicalIndex } from './lexical-index.ts';
 import type { LexicalQuery } from './lexical-query.ts';
 import type { LexicalField, SnowballAnalyser } from './lexical-settings.ts';
 import { StemmedIndex } from './stemmed-index.ts';
@@ -25,10 +25,10 @@ export class StemmedFields implements LexicalFields {
     this.#engine = engine;
   }
 
-  search(request: LexicalFieldsRequest): Promise<LexicalResult> {
+  search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult> {
     return this.#calls.run(async () => {
       // Before anything walks through the trees: they may be too deep.
-      checkQueries(request.queries, new Set(this.indexes.keys()));
+      checkQueries(request.queries, this);
       const queries = await this.#stemmed(request.queries, request.signal);
       return this.#engine.search({ ...request, queries });
     });

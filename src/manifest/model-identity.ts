@@ -11,6 +11,16 @@ export const PRECISIONS = ['float32', 'float16', 'int8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
 /**
+ * Which of question, history (an agent's earlier queries, oldest first) and query are embedded, in this order and with the model's
+ * separator between them.
+ */
+export const QUERY_TEMPLATES = ['query', 'question-query', 'history-query', 'question-history-query'] as const;
+export type QueryTemplate = (typeof QUERY_TEMPLATES)[number];
+
+/** The template of an index that names none: Agentic-R's form. */
+export const DEFAULT_QUERY_TEMPLATE: QueryTemplate = 'question-query';
+
+/**
  * Everything that determines the vector of a text. An index records it, and a server refuses an index whose model differs
  * from its encoder.
  */
@@ -29,6 +39,8 @@ export interface ModelIdentity {
   /** Limits in tokens, special tokens included. */
   readonly maxTokens: { readonly query: number; readonly passage: number };
   readonly precision: Precision;
+  /** Absent: `DEFAULT_QUERY_TEMPLATE`. */
+  readonly queryTemplate?: QueryTemplate;
   /** Checksum of the imported weights and the tokenizer: equal for all precisions of one model. Absent if unknown. */
   readonly sourceSha256?: string;
   /** Settings that override the model's description, sorted. Absent if there are none. */

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { METRICS } from '../metric.ts';
-import { POOLINGS, PRECISIONS } from './model-identity.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
 
@@ -30,6 +30,7 @@ export const ModelRecord = Type.Object({
   maxTokens: Type.Object({ query: Type.Integer({ minimum: 1 }), passage: Type.Integer({ minimum: 1 }) }),
   precision: Type.Enum([...PRECISIONS]),
   batchInvariant: Type.Boolean(),
+  queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   fullDimension: Type.Optional(Type.Integer({ minimum: 1 })),
   sourceSha256: Type.Optional(Sha256),
   overrides: Type.Optional(Type.Array(Type.String())),

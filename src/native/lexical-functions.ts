@@ -25,7 +25,7 @@ export interface NativeLexicalField {
   readonly index: NativeLexicalIndex;
 }
 
-/** A query tree; the addon checks it. src/lexical-index/lexical-query.ts has its form. */
+/** A query tree; the addon checks it. src/lexical-index/lexical-query.ts has its form, but a set of rows is the bitmap's bytes. */
 export interface NativeLexicalQuery {
   readonly type: string;
 }
@@ -68,6 +68,12 @@ export interface NativeLexicalResult {
   readonly postingsRead: Float64Array;
 }
 
+/** The same of query trees. */
+export interface NativeLexicalFieldsResult extends NativeLexicalResult {
+  /** Matching rows of each query, exact up to `count`, else `count + 1`; absent if they were not counted. */
+  readonly totals?: Float64Array | undefined;
+}
+
 /** The terms of a query that each of several rows has. */
 export interface NativeExplanation {
   /** The terms that any of the rows has, in the order of the query. */
@@ -103,7 +109,9 @@ export interface LexicalFunctions {
     k: number,
     parameters: Bm25Parameters,
     filter: Uint8Array | undefined,
-  ): Promise<NativeLexicalResult>;
+    count: number | undefined,
+    minScore: number | undefined,
+  ): Promise<NativeLexicalFieldsResult>;
   explainLexical(
     id: number,
     index: NativeLexicalIndex,

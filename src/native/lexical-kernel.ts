@@ -6,6 +6,7 @@ import type {
   NativeExplanation,
   NativeLexicalFacts,
   NativeLexicalField,
+  NativeLexicalFieldsResult,
   NativeLexicalIndex,
   NativeLexicalQuery,
   NativeLexicalResult,
@@ -66,11 +67,15 @@ export class LexicalKernel {
       k: number;
       parameters: Bm25Parameters;
       filter: Uint8Array | undefined;
+      count: number | undefined;
+      minScore: number | undefined;
     },
     signal: AbortSignal | undefined,
-  ): Promise<NativeLexicalResult> {
-    const { queries, k, parameters, filter } = request;
-    return this.#calls.run(signal, (id) => this.#addon.searchLexicalFields(id, fields, queries, k, parameters, filter));
+  ): Promise<NativeLexicalFieldsResult> {
+    const { queries, k, parameters, filter, count, minScore } = request;
+    return this.#calls.run(signal, (id) =>
+      this.#addon.searchLexicalFields(id, fields, queries, k, parameters, filter, count, minScore),
+    );
   }
 
   /** For each row the terms of the query that it has, in the order of their first appearance. Stops after `maxTerms` + 1 terms. */

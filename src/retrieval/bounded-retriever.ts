@@ -1,5 +1,6 @@
-import type { EncoderInput } from '../embedding/text-encoder.ts';
+import { lengthOf } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
 import type {
   EmbedCall,
@@ -8,6 +9,7 @@ import type {
   ExplainResult,
   FindCall,
   FindResult,
+  Hit,
   RerankCall,
   RerankResult,
   RetrieveCall,
@@ -16,6 +18,9 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 
 export const DEFAULT_MAX_WAITING_BYTES = 512 * 1024 * 1024;
@@ -55,7 +60,8 @@ export class BoundedRetriever implements Retriever {
     const isNew = !queries.every(isEmbedded);
     if (isNew && this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();
     const result = await this.#hold(bytes, () => this.#inner.retrieve(call));
-    this.#observe(result);
+    const [first] = result.outcomes;
+    if (first?.ok === true) this.#observe(first.hits);
     return result;
   }
 
@@ -65,6 +71,20 @@ export class BoundedRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  async searchTree(call: TreeCall): Promise<TreeResult> {
+    if (this.#isFull) throw this.#refusal();
+    const result = await this.#hold(QUERY_BYTES + Math.min(call.size, this.info.rows) * this.#passageBytes, () =>
+      this.#inner.searchTree(call),
+    );
+    this.#observe(result.hits);
+    return result;
+  }
+
+  async select(call: SelectCall): Promise<RowBitmap> {
+    if (this.#isFull) throw this.#refusal();
+    return this.#hold(this.info.rows / 8, () => this.#inner.select(call));
   }
 
   async embed(call: EmbedCall): Promise<EmbedResult> {
@@ -130,14 +150,9 @@ export class BoundedRetriever implements Retriever {
     return queries.reduce((sum, query) => sum + each + 2 * lengthOf(inputOf(query)), 0);
   }
 
-  #observe({ outcomes }: RetrieveResult): void {
-    const [first] = outcomes;
-    if (first?.ok !== true || first.hits.length === 0) return;
-    const mean = first.hits.reduce((sum, { document }) => sum + 2 * document.length, 0) / first.hits.length;
+  #observe(hits: readonly Hit[]): void {
+    if (hits.length === 0) return;
+    const mean = hits.reduce((sum, { document }) => sum + 2 * document.length, 0) / hits.length;
     this.#passageBytes = Math.round(this.#passageBytes + (mean - this.#passageBytes) * WEIGHT_OF_NEWEST);
   }
-}
-
-function lengthOf(input: EncoderInput): number {
-  return typeof input === 'string' ? input.length : input.question.length + input.query.length;
 }

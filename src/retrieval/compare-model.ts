@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../manifest/model-identity.ts';
 
 /**
  * Refuses an encoder whose vectors would differ from those of the index. The same weights and tokenizer in another precision give
@@ -43,6 +43,7 @@ function differingFields(a: ModelIdentity, b: ModelIdentity): { field: string; i
     precision: model.precision,
     'query prefix': model.prefixes.query,
     'passage prefix': model.prefixes.passage,
+    'query template': model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
     'query tokens': model.maxTokens.query,
     'passage tokens': model.maxTokens.passage,
   });

@@ -5,7 +5,7 @@ import { openEncoder } from '../embedding/open-encoder.ts';
 import type { EncoderPools } from '../embedding/pool/encoder-pools.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
-import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity, type Precision } from '../manifest/model-identity.ts';
 import { requireVectors } from '../manifest/vector-space.ts';
 import { checkSameModel } from './compare-model.ts';
 
@@ -83,6 +83,7 @@ export function recordedOverrides(model: ModelIdentity): ModelOverrides {
   return {
     queryPrefix: model.prefixes.query,
     passagePrefix: model.prefixes.passage,
+    queryTemplate: model.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
     pooling: model.pooling,
     normalize: model.normalize,
     maxQueryTokens: model.maxTokens.query,

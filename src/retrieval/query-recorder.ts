@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, rerank, truncate, outcomes } = search;
+  const { queries, k, mode, rerank, template, truncate, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -144,6 +144,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       k,
       ...(mode === undefined ? {} : { mode }),
       ...(rerank === undefined ? {} : { rerank }),
+      ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),
     };
     if (!outcome.ok) {
@@ -158,5 +159,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
 }
 
 function textsOf(input: EncoderInput): object {
-  return typeof input === 'string' ? { query: input } : { question: input.question, query: input.query };
+  if (typeof input === 'string') return { query: input };
+  const { question, query, history } = input;
+  return { question, query, ...(history === undefined ? {} : { history }) };
 }

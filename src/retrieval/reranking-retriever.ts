@@ -1,9 +1,10 @@
-import { composeText } from '../embedding/text-encoder.ts';
+import { applyTemplate, composeText } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { checkPairBudget } from '../rerank/pair-budget.ts';
 import { rankByScore } from '../rerank/rank-by-score.ts';
 import type { Reranker, RerankList, RerankOptions, RerankScores } from '../rerank/reranker.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { TimeSlice } from '../time-slice.ts';
 import { inputOf } from './embedded-query.ts';
@@ -25,6 +26,9 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { addTimings, Stopwatch } from './timings.ts';
@@ -61,7 +65,7 @@ export class RerankingRetriever implements Retriever {
     const { rerank, ...search } = call;
     this.#checkModel(rerank);
     const found = await this.#inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth) });
-    const lists = await listsOf(call, found.outcomes);
+    const lists = await listsOf(call, found.outcomes, this.info);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);
     let next = 0;
@@ -81,6 +85,14 @@ export class RerankingRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#inner.select(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -168,7 +180,11 @@ export class RerankingRetriever implements Retriever {
 }
 
 /** The texts of the queries that did not fail, with the contents of their hits. */
-async function listsOf(call: RetrieveCall, outcomes: readonly QueryOutcome[]): Promise<RerankList[]> {
+async function listsOf(
+  call: RetrieveCall,
+  outcomes: readonly QueryOutcome[],
+  { model }: RetrieverInfo,
+): Promise<RerankList[]> {
   const slice = new TimeSlice(call.signal);
   const lists: RerankList[] = [];
   for (const [i, outcome] of outcomes.entries()) {
@@ -178,7 +194,8 @@ async function listsOf(call: RetrieveCall, outcomes: readonly QueryOutcome[]): P
       passages.push(documentFields(document).contents);
       if (slice.isOver) await slice.yield();
     }
-    lists.push({ query: composeText(inputOf(call.queries[i]!), '', null), passages });
+    const query = applyTemplate(inputOf(call.queries[i]!), call.template ?? model?.queryTemplate);
+    lists.push({ query: composeText(query, '', null), passages });
   }
   return lists;
 }

@@ -7,13 +7,15 @@ import type {
   Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
-import type { Bm25Ranking } from '../lexical-index/bm25.ts';
+import type { Bm25Parameters, Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
+import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { Bm25Settings, LexicalField } from '../lexical-index/lexical-settings.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { ModelIdentity, QueryTemplate } from '../manifest/model-identity.ts';
 import type { Metric } from '../metric.ts';
 import type { Lookup } from '../passages/schema.ts';
 import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
 import type { StageTimings } from './timings.ts';
 
@@ -135,6 +137,8 @@ export interface RetrieveCall {
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.
    */
   readonly rerank?: RerankSettings;
+  /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
@@ -145,6 +149,36 @@ export interface RetrieveResult {
   /** One per query, in the order of the queries. */
   readonly outcomes: readonly QueryOutcome[];
   readonly timings: StageTimings;
+}
+
+/** A search by a query tree over the fields of the inverted indexes. */
+export interface TreeCall {
+  readonly query: LexicalQuery;
+  readonly parameters: Bm25Parameters;
+  /** Hits to skip, and hits to return after them; both at least 0. */
+  readonly from: number;
+  readonly size: number;
+  /** Counts the matching passages exactly up to this number; 0 does not count them. */
+  readonly count: number;
+  /** Passages with a lower score do not match. Default: none. */
+  readonly minScore?: number | undefined;
+  readonly signal?: AbortSignal;
+}
+
+export interface TreeResult {
+  /** Best first. */
+  readonly hits: readonly Hit[];
+  /** Score of the best match, also if it was skipped; null without a match. */
+  readonly best: number | null;
+  /** Matching passages: exact up to `count`, else `count + 1`. */
+  readonly total: number;
+  readonly timings: StageTimings;
+}
+
+/** Asks for the set of the live rows with one of these ids. */
+export interface SelectCall {
+  readonly ids: readonly string[];
+  readonly signal?: AbortSignal;
 }
 
 /** Asks for the scores of texts that need not be passages of the index. */
@@ -166,6 +200,8 @@ export interface ExplainCall {
   readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
   /** The parameters of the search. Default: k1 and b of the index, without the factor. */
   readonly bm25?: Bm25Ranking;
+  /** That of the search. */
+  readonly template?: QueryTemplate;
   readonly signal?: AbortSignal;
 }
 
@@ -187,6 +223,8 @@ export interface RecordedSearch {
   /** Absent: the default of the index. */
   readonly mode?: SearchMode;
   readonly rerank?: RerankSettings;
+  /** Absent: the template of the index. */
+  readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
@@ -195,6 +233,8 @@ export interface RecordedSearch {
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
   readonly inputType: InputType;
+  /** As in `RetrieveCall`. */
+  readonly template?: QueryTemplate;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
   readonly signal?: AbortSignal;
@@ -332,6 +372,10 @@ export interface Retriever {
   hasAnswers(call: RetrieveCall): boolean;
   /** Rejects with NOT_SUPPORTED if the index has no inverted index, and with K_TOO_LARGE for more than a million terms. */
   explain(call: ExplainCall): Promise<ExplainResult>;
+  /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
+  searchTree(call: TreeCall): Promise<TreeResult>;
+  /** Rejects with NOT_SUPPORTED if the index was built without the look-up by id. */
+  select(call: SelectCall): Promise<RowBitmap>;
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Scores texts with the reranker. Rejects with NOT_SUPPORTED without a reranker, with RERANK_TOO_LARGE for too many tokens. */
   rerank(call: RerankCall): Promise<RerankResult>;

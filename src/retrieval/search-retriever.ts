@@ -1,11 +1,12 @@
 import { throwIfCancelled } from '../abort.ts';
-import { composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
+import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
 import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
+import type { QueryTemplate } from '../manifest/model-identity.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
-import type { RowBitmap } from '../row-bitmap.ts';
+import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
@@ -33,8 +34,12 @@ import type {
   RetrieverInfo,
   RetrieverStatistics,
   SearchMode,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { searchTree } from './search-tree.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
@@ -73,6 +78,14 @@ export class SearchRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#calls.run(() => this.#explain(call));
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#calls.run(() => this.#searchTree(call));
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#calls.run(() => this.#select(call));
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -125,7 +138,7 @@ export class SearchRetriever implements Retriever {
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25, bm25Order, signal } = call;
     const lexical = this.#requireLexical();
-    const texts = call.queries.map(lexicalText);
+    const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const ranking = this.#ranking(bm25);
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () =>
@@ -152,12 +165,29 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  async #explain({ queries, bm25, signal }: ExplainCall): Promise<ExplainResult> {
+  async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const wanted = queries.map(({ query, rows }) => ({ text: lexicalText(query), rows }));
+    const wanted = queries.map(({ query, rows }) => ({ text: this.#lexicalText(query, template), rows }));
     const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
     return { explained, timings: watch.timings };
+  }
+
+  async #searchTree(call: TreeCall): Promise<TreeResult> {
+    throwIfCancelled(call.signal);
+    const watch = new Stopwatch();
+    const lexical = this.#requireLexical();
+    const { load, ...found } = await searchTree(call, { lexical, passages: this.#passages, watch });
+    this.#addLexicalLoad(load);
+    return { ...found, timings: watch.timings };
+  }
+
+  async #select({ ids, signal }: SelectCall): Promise<RowBitmap> {
+    const { rows } = this.info;
+    const selected = new RowBitmap(rows);
+    const found = await this.#passages.find('id', ids, rows, signal);
+    for (const row of found.flat()) if (this.#liveRows?.has(row) !== false) selected.add(row);
+    return selected;
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
@@ -171,11 +201,16 @@ export class SearchRetriever implements Retriever {
 
   /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
   #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
-    const { queries: before, postings: all, postingsRead: read } = this.#lexicalLoad;
+    const texts = queries.filter(isText).length;
+    this.#addLexicalLoad({ queries: texts, postings: sum(postings), postingsRead: sum(postingsRead) });
+  }
+
+  #addLexicalLoad({ queries, postings, postingsRead }: LexicalLoad): void {
+    const before = this.#lexicalLoad;
     this.#lexicalLoad = {
-      queries: before + queries.filter(isText).length,
-      postings: all + sum(postings),
-      postingsRead: read + sum(postingsRead),
+      queries: before.queries + queries,
+      postings: before.postings + postings,
+      postingsRead: before.postingsRead + postingsRead,
     };
   }
 
@@ -200,10 +235,10 @@ export class SearchRetriever implements Retriever {
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
-  async #embedQueries({ queries, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
+  async #embedQueries({ queries, template, truncate, signal }: RetrieveCall, watch: Stopwatch): Promise<QueryVectors> {
     const { index, encoder } = this.#requireDense();
     const { dimension } = index;
-    const inputs = queries.filter(isText);
+    const inputs = queries.filter(isText).map((query) => this.#templated(query, template));
     const encoded =
       inputs.length === 0
         ? { vectors: new Float32Array(0), outcomes: [], waitedMs: 0 }
@@ -231,6 +266,16 @@ export class SearchRetriever implements Retriever {
     return { vectors, outcomes: all };
   }
 
+  /** The parts of a query that the template of the call or of the index has. */
+  #templated(query: EncoderInput, template: QueryTemplate | undefined): EncoderInput {
+    return applyTemplate(query, template ?? this.info.model?.queryTemplate);
+  }
+
+  /** The text whose words BM25 searches: the parts of the query. */
+  #lexicalText(query: RetrieveQuery, template: QueryTemplate | undefined): string {
+    return composeText(this.#templated(inputOf(query), template), '', null);
+  }
+
   #textOf(query: EncoderInput, { separator }: TextEncoder): string {
     return composeText(query, this.info.model?.prefixes.query ?? '', separator);
   }
@@ -240,10 +285,11 @@ export class SearchRetriever implements Retriever {
     return this.#dense;
   }
 
-  async #embed({ inputs, inputType, truncate, signal }: EmbedCall): Promise<EmbedResult> {
+  async #embed({ inputs: given, inputType, template, truncate, signal }: EmbedCall): Promise<EmbedResult> {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const { encoder } = this.#requireDense();
+    const inputs = given.map((input) => this.#templated(input, template));
     const { vectors, outcomes, waitedMs } = await watch.time('embed', () =>
       encoder.encode(inputs, {
         inputType,
@@ -296,11 +342,6 @@ export class SearchRetriever implements Retriever {
     }
     return found;
   }
-}
-
-/** The text whose words BM25 searches: the question, if any, and the query. */
-function lexicalText(query: RetrieveQuery): string {
-  return composeText(inputOf(query), '', null);
 }
 
 /** The vector of a query in BM25 search. */

@@ -1,7 +1,8 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
-import { questionAndQuery } from '../embedding/text-encoder.ts';
+import { applyTemplate, contextOf } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import type {
@@ -21,6 +22,9 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  SelectCall,
+  TreeCall,
+  TreeResult,
 } from './retriever.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 
@@ -48,8 +52,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if their text, their division into question and query, their truncation, mode, parameters, order and
- * reranking are equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order and reranking are
+ * equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -81,7 +85,7 @@ export class SharingRetriever implements Retriever {
       return this.#inner.retrieve(call);
     }
     const outcomes = new Array<QueryOutcome | undefined>(call.queries.length);
-    let unanswered = this.#singleFlight ? distinct(call) : each(call);
+    let unanswered = this.#singleFlight ? distinct(call, this.info) : each(call, this.info);
     this.#coalesced += countTextQueries(call.queries) - countTextQueries(unanswered.map(({ query }) => query));
     const answer = (places: readonly number[], outcome: QueryOutcome): void => {
       const wanted = outcome.ok ? firstHits(outcome, call.k) : outcome;
@@ -129,11 +133,19 @@ export class SharingRetriever implements Retriever {
   }
 
   hasAnswers(call: RetrieveCall): boolean {
-    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call), call.k) === true);
+    return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call, this.info), call.k) === true);
   }
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  searchTree(call: TreeCall): Promise<TreeResult> {
+    return this.#inner.searchTree(call);
+  }
+
+  select(call: SelectCall): Promise<RowBitmap> {
+    return this.#inner.select(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -221,13 +233,13 @@ interface UnansweredQuery {
   readonly places: readonly number[];
 }
 
-function each(call: RetrieveCall): UnansweredQuery[] {
-  return call.queries.map((query, place) => ({ key: keyOf(query, call), query, places: [place] }));
+function each(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
+  return call.queries.map((query, place) => ({ key: keyOf(query, call, info), query, places: [place] }));
 }
 
-function distinct(call: RetrieveCall): UnansweredQuery[] {
+function distinct(call: RetrieveCall, info: RetrieverInfo): UnansweredQuery[] {
   const found = new Map<string, UnansweredQuery & { readonly places: number[] }>();
-  for (const [place, { key, query }] of each(call).entries()) {
+  for (const [place, { key, query }] of each(call, info).entries()) {
     const known = found.get(key);
     if (known === undefined) found.set(key, { key, query, places: [place] });
     else known.places.push(place);
@@ -246,15 +258,22 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { k, mode, bm25, bm25Order = 'row', rerank, truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  { k, mode, bm25, bm25Order = 'row', rerank, template, truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  { model }: RetrieverInfo,
 ): string {
   const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
   const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
-  const { input, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
-  const pair = questionAndQuery(input);
+  const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
+  const input = applyTemplate(whole, template ?? model?.queryTemplate);
+  const context = contextOf(input);
   // Both truncate sides shorten a plain text at its end.
-  if (pair === null) return `${ranking} text ${typeof input === 'string' ? input : input.query}`;
-  return `${ranking} ${truncate} ${pair.question.length} ${pair.question}${pair.query}`;
+  if (typeof input === 'string' || context.length === 0) {
+    return `${ranking} text ${typeof input === 'string' ? input : input.query}`;
+  }
+  // Without a question the first history query takes its place, but truncation treats the two differently.
+  const first = input.question.trim() === '' ? 'history' : 'question';
+  const lengths = context.map(({ length }) => length).join();
+  return `${ranking} ${truncate} ${first} ${lengths} ${context.join('')}${input.query}`;
 }
 
 /** The promise's value, or CANCELLED as soon as the signal aborts. */

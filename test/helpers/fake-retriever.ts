@@ -1,4 +1,4 @@
-import { composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { applyTemplate, composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
@@ -88,7 +88,8 @@ export class FakeRetriever implements Retriever {
     if (call.signal?.aborted === true) throw new TrawlError('CANCELLED', 'The caller disconnected.');
     const outcomes = call.queries.map(
       (query, i): QueryOutcome =>
-        this.#options.outcome?.(inputOf(query), i) ?? reranked(this.#answer(textOf(inputOf(query)), call.k), call),
+        this.#options.outcome?.(inputOf(query), i) ??
+        reranked(this.#answer(textOf(applyTemplate(inputOf(query), call.template)), call.k), call),
     );
     return {
       outcomes,
@@ -107,6 +108,14 @@ export class FakeRetriever implements Retriever {
       return rows.map(() => [{ term, field: 'contents', boost: 1, documentFrequency: 1, score: 1 } as const]);
     });
     return { explained, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0, rerank: 0 } };
+  }
+
+  async searchTree(): Promise<never> {
+    throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
+  }
+
+  async select(): Promise<never> {
+    throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
   }
 
   /** The vector of a text is its length and its first three UTF-16 code units. */

@@ -182,6 +182,28 @@ test('questions are paired with their queries; null and "" leave a query alone',
   assert.deepEqual(retriever.calls[1]?.queries, ['a']);
 });
 
+test('history queries are embedded if the template has them', async (t) => {
+  const retriever = new FakeRetriever();
+  const app = build(t, retriever);
+  const body = { queries: ['a', 'b', 'c'], questions: ['Q', null, 'R'], history_queries: [['x', 'y'], [], null] };
+  await post(app, { ...body, template: 'question-history-query' });
+  await post(app, body);
+  const queries = [{ question: 'Q', query: 'a', history: ['x', 'y'] }, 'b', { question: 'R', query: 'c' }];
+  assert.deepEqual(
+    retriever.calls.map((call) => [call.queries, call.template]),
+    [
+      [queries, 'question-history-query'],
+      [queries, undefined],
+    ],
+  );
+  const { status, json } = await post(app, { queries: ['a'], history_queries: [['x'], ['y']] });
+  assert.equal(status, 422);
+  assert.match(errorOf(json).message, /2 history_queries for 1 queries/);
+  for (const wrong of [{ history_queries: ['x'] }, { history_queries: [[1]] }, { template: 'everything' }]) {
+    assert.equal((await post(app, { queries: ['a'], ...wrong })).status, 422);
+  }
+});
+
 test('another number of questions than queries is refused, with both numbers', async (t) => {
   const { status, json } = await post(build(t), { queries: ['a', 'b', 'c'], questions: ['Q'] });
   assert.equal(status, 422);

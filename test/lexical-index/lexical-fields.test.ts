@@ -84,6 +84,69 @@ for (const [name, open] of Object.entries(ENGINES)) {
     assert.deepEqual(await sorted({ type: 'bool' }), []);
   });
 
+  test(`${name}: rules choose the minimum by the number of terms, and a text without terms matches all rows if it may`, {
+    skip,
+  }, async (t) => {
+    const fields = open(await written(await tempFolder(t), PASSAGES));
+    t.after(() => fields.close());
+    const sorted = async (text: string, rules: readonly (readonly [above: number, count: string])[]) => {
+      const minimumShouldMatch = rules.map(([above, count]) => ({
+        above,
+        count: Number.parseInt(count, 10),
+        isPercent: count.endsWith('%'),
+      }));
+      return rowsOf((await hits(fields, [match('text', text, { minimumShouldMatch })], 10))[0]).sort();
+    };
+    assert.deepEqual(await sorted('vienna river there', [[-1, '67%']]), [2], '2.01 of 3 terms');
+    assert.deepEqual(await sorted('vienna river there', [[-1, '66%']]), [0, 2, 3], '1.98 of 3 terms');
+    assert.deepEqual(await sorted('vienna river there', [[-1, '-40%']]), [2], '1.2 of 3 terms may be absent');
+    assert.deepEqual(await sorted('vienna river there', [[-1, '-10%']]), [2], '0.3 of 3 terms may be absent');
+    assert.deepEqual(await sorted('vienna river x', [[3, '1']]), [], 'all of up to 3 terms');
+    assert.deepEqual(await sorted('vienna river x', [[2, '1']]), [0, 2, 3]);
+    assert.deepEqual(
+      await sorted('vienna river x', [
+        [1, '1'],
+        [2, '-1'],
+        [3, '3'],
+      ]),
+      [2],
+    );
+    assert.deepEqual(
+      rowsOf((await hits(fields, [match('text', '...', { withoutTerms: 'all' })], 10))[0]),
+      [0, 1, 2, 3, 4],
+    );
+  });
+
+  test(`${name}: a set of rows scores its boost, and counts and a least score hold for the rows that match`, {
+    skip,
+  }, async (t) => {
+    const fields = open(await written(await tempFolder(t), PASSAGES));
+    t.after(() => fields.close());
+    const set = new RowBitmap(5);
+    for (const row of [1, 2, 4]) set.add(row);
+    const rows: LexicalQuery = { type: 'rows', rows: set, boost: 2 };
+    const all = await fields.search({ queries: [rows, { type: 'match-all' }], k: 2, count: 3 });
+    assert.deepEqual([...all.rows], [1, 2, 0, 1]);
+    assert.deepEqual([...all.scores], [2, 2, 1, 1]);
+    assert.deepEqual([...all.totals!], [3, 4], 'the second has five rows, which are more than three');
+    assert.equal((await fields.search({ queries: [rows], k: 2 })).totals, undefined);
+    const inTitle: LexicalQuery = {
+      type: 'bool',
+      should: [{ type: 'match-all' }, rows],
+      mustNot: [match('title', 'Vienna')],
+    };
+    const best = await fields.search({ queries: [inTitle], k: 5, count: 9, minScore: 1.5 });
+    assert.deepEqual([[...best.counts], [...best.rows], [...best.totals!]], [[2], [2, 4, -1, -1, -1], [2]]);
+    const wrong: readonly (readonly [object, RegExp])[] = [
+      [{ queries: [{ type: 'rows', rows: new RowBitmap(6) }] }, /covers 6 rows.*has 5/],
+      [{ count: -1 }, /count/],
+      [{ count: 0.5 }, /count/],
+      [{ minScore: Number.NaN }, /minScore/],
+    ];
+    for (const [request, message] of wrong)
+      await assert.rejects(fields.search({ queries: [rows], k: 1, ...request }), message, JSON.stringify(request));
+  });
+
   test(`${name}: best fields scores a row by its best field, and weights and the tie breaker change that`, {
     skip,
   }, async (t) => {
@@ -128,6 +191,8 @@ for (const [name, open] of Object.entries(ENGINES)) {
       [match('text', 'a', { boost: Number.NaN }), /boost.*NaN/],
       [match('text', 'a', { operator: 'xor' }), /operator/],
       [match('text', 'a', { minimumShouldMatch: 1.5 }), /minimumShouldMatch/],
+      [match('text', 'a', { minimumShouldMatch: [{ above: 0.5, count: 1, isPercent: false }] }), /above/],
+      [match('text', 'a', { withoutTerms: 'some' }), /withoutTerms/],
       [match('text', 7 as unknown as string), /text must be a string/],
       [{ type: 'term', field: 'text' }, /term must be a string/],
       [{ type: 'bool', minimumShouldMatch: -1 }, /minimumShouldMatch/],
@@ -176,12 +241,12 @@ function randomWords(random: Random, most: number): string {
   return Array.from({ length: Math.floor(random() * (most + 1)) }, word).join(' ');
 }
 
-function randomTree(random: Random, depth: number): LexicalQuery {
+function randomTree(random: Random, depth: number, sets: readonly RowBitmap[]): LexicalQuery {
   const boost = random() < 0.7 ? undefined : pick(random, [0, 0.25, 1, 2, 3.7, 1e-3]);
   const field = pick(random, ['title', 'text'] as const);
   const clauses = (chance: number, most: number): LexicalQuery[] | undefined =>
     random() < chance
-      ? Array.from({ length: Math.floor(random() * (most + 1)) }, () => randomTree(random, depth - 1))
+      ? Array.from({ length: Math.floor(random() * (most + 1)) }, () => randomTree(random, depth - 1, sets))
       : undefined;
   const type =
     depth === 0 || random() < 0.25 ? 'leaf' : pick(random, ['bool', 'bool', 'or', 'dis-max', 'constant'] as const);
@@ -206,21 +271,27 @@ function randomTree(random: Random, depth: number): LexicalQuery {
     case 'dis-max':
       return { type: 'dis-max', queries: clauses(1, 3)!, tieBreaker: pick(random, [undefined, 0, 0.3, 1]), boost };
     case 'constant':
-      return { type: 'constant-score', query: randomTree(random, depth - 1), boost };
+      return { type: 'constant-score', query: randomTree(random, depth - 1, sets), boost };
     default: {
       const chance = random();
       if (chance < 0.05) return { type: 'match-all', boost };
       if (chance < 0.07) return { type: 'match-none' };
+      if (chance < 0.14) return { type: 'rows', rows: pick(random, sets), boost };
       if (chance < 0.4) return { type: 'term', field, term: pick(random, [...WORDS, 'absent']), boost };
       // Few words, so that some are repeated, and one that no passage has.
       const text = `${randomWords(random, 6)} ${random() < 0.2 ? 'absent' : ''}`;
+      const rules = [
+        { above: 1, count: -40, isPercent: true },
+        { above: 3, count: pick(random, [2, -1]), isPercent: false },
+      ];
       const operator = pick(random, [undefined, undefined, 'or', 'and'] as const);
       return {
         type: 'match',
         field,
         text,
         operator,
-        minimumShouldMatch: pick(random, [undefined, undefined, 0, 1, 2, 3, -1]),
+        minimumShouldMatch: pick(random, [undefined, undefined, 0, 1, 2, 3, -1, rules]),
+        withoutTerms: pick(random, [undefined, 'none', 'all'] as const),
         boost,
       };
     }
@@ -248,12 +319,19 @@ test('both engines have the same hits for random trees, corpora, deletions, filt
     });
     const filter = random() < 0.5 ? undefined : new RowBitmap(rows);
     for (let row = 0; row < rows; row += Math.ceil(random() * 3)) filter?.add(row);
-    const queries = Array.from({ length: 300 }, () => randomTree(random, 4));
+    const sets = [1, 2, 7, rows + 1].map((every) => {
+      const set = new RowBitmap(rows);
+      for (let row = every - 1; row < rows; row += every) set.add(row);
+      return set;
+    });
+    const queries = Array.from({ length: 300 }, () => randomTree(random, 4, sets));
     const request = {
       queries,
       k: pick(random, [1, 5, 40, 200]),
       parameters: pick(random, PROFILES),
       ...(filter === undefined ? {} : { filter }),
+      count: pick(random, [undefined, 0, 1, 30, 1000]),
+      minScore: pick(random, [undefined, 0, 0.3, 2]),
     };
     const [native, reference] = [ENGINES.native(sources), ENGINES.reference(sources)];
     const [ours, expected] = [await native.search(request), await reference.search(request)];
@@ -263,6 +341,7 @@ test('both engines have the same hits for random trees, corpora, deletions, filt
       found += list.length;
     }
     assert.deepEqual(ours.terms, expected.terms);
+    assert.deepEqual(ours.totals, expected.totals);
     await Promise.all([native.close(), reference.close()]);
   }
   assert.ok(found > 5000, `${found} hits`);

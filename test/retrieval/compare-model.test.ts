@@ -18,6 +18,7 @@ const MODEL = modelIdentity({
 test('the same model is accepted, also with another name or other fields that change no vector', () => {
   checkSameModel(MODEL, MODEL);
   checkSameModel(MODEL, { ...MODEL, name: 'a-copy', similarity: 'cosine', batchInvariant: false });
+  checkSameModel(MODEL, { ...MODEL, queryTemplate: 'question-query' });
 });
 
 for (const [field, change, shown] of [
@@ -29,6 +30,7 @@ for (const [field, change, shown] of [
   ['precision', { precision: 'int8' }, '(index "float32", encoder "int8")'],
   ['query prefix', { prefixes: { query: '', passage: 'passage: ' } }, '(index "query: ", encoder "")'],
   ['passage prefix', { prefixes: { query: 'query: ', passage: '' } }, '(index "passage: ", encoder "")'],
+  ['query template', { queryTemplate: 'query' }, '(index "question-query", encoder "query")'],
   ['query tokens', { maxTokens: { query: 32, passage: 256 } }, '(index 64, encoder 32)'],
   ['passage tokens', { maxTokens: { query: 64, passage: 512 } }, '(index 256, encoder 512)'],
 ] as const) {

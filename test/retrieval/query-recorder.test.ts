@@ -22,6 +22,22 @@ function linesOf(path: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
+test('a line has the history of the query and the template of the request', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const query = { question: 'Q?', history: ['first', 'second'], query: 'sub' };
+  recorder.record({}, await answer({ queries: [query], k: 1, template: 'question-history-query' }));
+  recorder.record({}, await answer({ queries: [query], k: 1 }));
+  await recorder.close();
+  assert.deepEqual(
+    linesOf(path).map(({ history, template }) => [history, template]),
+    [
+      [['first', 'second'], 'question-history-query'],
+      [['first', 'second'], undefined],
+    ],
+  );
+});
+
 test('a query becomes a line with the request, the text and its hits', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });

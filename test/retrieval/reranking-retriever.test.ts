@@ -75,6 +75,17 @@ test('the reranker reads the contents of a passage, and the question before the 
   assert.equal(documentFields(documents[0]!).contents, 'passage 0');
 });
 
+test('the reranker reads the parts of a query that the template has', async () => {
+  const { retriever, reranker } = reranking({}, new FakeRetriever());
+  const queries = [{ question: 'Who?', history: ['bridge'], query: 'designer' }];
+  await retriever.retrieve({ queries, k: 1, rerank: { depth: 1 } });
+  await retriever.retrieve({ queries, k: 1, rerank: { depth: 1 }, template: 'question-history-query' });
+  assert.deepEqual(
+    reranker.calls.map(([list]) => list!.query),
+    ['Who? designer', 'Who? bridge designer'],
+  );
+});
+
 test('a call without reranking passes through', async () => {
   const { retriever, reranker } = reranking();
   assert.equal((await hitsOf(retriever, { queries: ['a'], k: 3 }))[0]!.firstStage, undefined);

@@ -106,6 +106,28 @@ test('queries that may be embedded differently are not equal', async () => {
   await Promise.all([...calls, ...same]);
 });
 
+test('queries with other history are equal if the template leaves it out', async () => {
+  const { shared, release, asked } = share({ hold: true });
+  const inputs: EncoderInput[] = [
+    { question: 'a', query: 'c', history: ['b'] },
+    { question: 'a', query: 'c', history: ['b', 'b'] },
+    { question: 'a', query: 'bc' },
+    { question: '', query: 'c', history: ['a', 'b'] },
+    { question: '', query: 'c', history: ['ab'] },
+  ];
+  const ask = (template: 'question-query' | 'question-history-query') =>
+    inputs.map((query) => shared.retrieve({ queries: [query], k: 1, template }));
+  const different = ask('question-history-query');
+  await pendingCallbacks();
+  assert.equal(asked().length, inputs.length);
+  // Without the history these are "a c" twice, "a bc" (in flight), and "c" twice.
+  const withoutHistory = ask('question-query');
+  await pendingCallbacks();
+  assert.equal(asked().length, inputs.length + 2);
+  release();
+  await Promise.all([...different, ...withoutHistory]);
+});
+
 test('an answer in flight for more hits serves for fewer, not for more', async () => {
   const { shared, release, asked } = share({ hold: true });
   const calls = [3, 2, 3, 5, 4].map((k) => shared.retrieve({ queries: ['a'], k }));

@@ -112,6 +112,25 @@ class TestClient(unittest.TestCase):
         cuts = [self.client.search([query], truncate=side).results[0].embedded for side in ("tail", "question")]
         self.assertEqual([cut and cut.cut for cut in cuts], ["tail", "question"])
 
+    def test_the_template_decides_whether_the_history_is_embedded(self) -> None:
+        query = Query("its designer", question=QUESTION, history=["Brooklyn Bridge", "its height"])
+        texts = [
+            result.embedded and result.embedded.text
+            for template in (None, "question-history-query", "history-query", "query")
+            for result in self.client.search([query], template=template)  # type: ignore[arg-type]
+        ]
+        history = "Brooklyn Bridge [SEP] its height [SEP] its designer"
+        self.assertEqual(
+            texts, [f"{QUESTION} [SEP] its designer", f"{QUESTION} [SEP] {history}", history, "its designer"]
+        )
+        lists = [
+            self.client.retrieve(
+                ["its designer"], topk=2, histories=[query.history], questions=[QUESTION], template="question-history-query"
+            ),
+            self.client.retrieve([f"{QUESTION} [SEP] {history}"], topk=2),
+        ]
+        self.assertEqual(lists[0], lists[1])
+
     def test_min_score_leaves_out_hits_below_it(self) -> None:
         hits = self.client.search([BRIDGE], k=5).results[0].hits
         fewer = self.client.search([BRIDGE], k=5, min_score=hits[1].score).results[0].hits

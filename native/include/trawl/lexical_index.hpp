@@ -83,6 +83,7 @@ struct LexicalResult {
   std::vector<int64_t> rows;    // [queries * k] global rows, best first, of equal scores the lower row; -1 past counts
   std::vector<float> scores;    // [queries * k] the same float32 values as Lucene's, larger is better; 0 past counts
   std::vector<LexicalStats> stats;
+  std::vector<int64_t> totals;  // [queries] matching rows, if the search counted them; else empty
 };
 
 // The k best rows of each query among the rows that contain at least one of its terms. The answer to a query has the same bits for

@@ -2,6 +2,8 @@
 // bools further, which changes the last bit of a few scores; this engine does not.
 #pragma once
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,13 @@ enum class QueryType {
   kBool,           // rows that match all of must and filter, none of must_not, and enough of should
   kDisMax,         // rows that match any of `queries`; score: the best score plus tie_breaker times the sum of the others
   kConstantScore,  // rows that match queries[0]; score: the boost
+  kRows,           // the rows of a set; score: the boost
   kMatchAll,       // all rows; score: the boost
   kMatchNone,
 };
+
+// A set of rows: bit (row & 63) of word (row >> 6), with a word for each 64 rows of the index. Bits past the rows are 0.
+using RowBits = std::shared_ptr<const std::vector<uint64_t>>;
 
 // A node of a query tree. Members that belong to other types are ignored.
 struct Query {
@@ -34,6 +40,16 @@ struct Query {
 
   std::vector<Query> queries;  // kDisMax, kConstantScore
   float tie_breaker = 0;       // kDisMax: from 0 to 1
+
+  RowBits rows;  // kRows; queries with the same pointer are equal
+};
+
+struct QueryOptions : LexicalOptions {
+  QueryOptions() = default;
+  QueryOptions(const LexicalOptions& options) : LexicalOptions(options) {}
+
+  int64_t count = 0;  // counts the matching rows exactly up to this number; 0: does not count
+  float min_score = -std::numeric_limits<float>::infinity();  // rows with a lower score do not match
 };
 
 inline constexpr int kMaxQueryDepth = 32;           // most nodes on the way from the root to a leaf, both included
@@ -42,7 +58,8 @@ inline constexpr int64_t kMaxQueryNodes = 1 << 18;  // most nodes of a tree; the
 // The k best rows of each query, best first, of equal scores the lower row first. A hit may have the score 0.
 // All fields must be indexes of the same rows; k1, b and the filter apply to all fields. The answer to a query has the same
 // bits for any batch, threads, shards and pruning. Throws kBadArgument (options, fields, trees), kBadFile, kCancelled.
+// LexicalResult::totals has the matching rows of each query: exact up to options.count, else options.count + 1.
 LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries,
-                             const LexicalOptions& options, ThreadPool& pool);
+                             const QueryOptions& options, ThreadPool& pool);
 
 }  // namespace trawl::lexical

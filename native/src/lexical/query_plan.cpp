@@ -54,6 +54,8 @@ class Planner {
         node.cost = static_cast<double>(fields_[0].index->rows());
         return add(std::move(node));
       }
+      case NodeType::kRows:
+        return plan_rows(*tree_.rows(id), boost, scores);
       case NodeType::kMatchNone:
         break;
     }
@@ -97,6 +99,22 @@ class Planner {
     node.most = node.number;
     node.least = term_score(node.number, 1, field.inverse[field.index->longest_code()]);
     node.last_place = last_place_of(node.least, node.most);
+    return add(std::move(node));
+  }
+
+  std::optional<uint32_t> plan_rows(const std::vector<uint64_t>& words, float boost, bool scores) {
+    const auto expected = static_cast<size_t>(fields_[0].index->rows() + 63) / 64;
+    if (words.size() != expected) {
+      throw Error(ErrorCode::kBadArgument, "a set of rows has " + std::to_string(words.size()) + " words, but the index has " +
+                                               std::to_string(expected));
+    }
+    uint64_t count = 0;
+    for (const uint64_t word : words) count += static_cast<uint64_t>(__builtin_popcountll(word));
+    if (count == 0) return {};
+    PlanNode node = constant(PlanNode::Type::kRows, boost);
+    node.scores = scores;
+    node.rows = words.data();
+    node.cost = static_cast<double>(count);
     return add(std::move(node));
   }
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -15,6 +17,8 @@
 
 namespace trawl::lexical {
 namespace {
+
+constexpr float kNoFloor = -std::numeric_limits<float>::infinity();
 
 void check_fields(const std::vector<const LexicalIndex*>& fields) {
   if (fields.empty()) throw Error(ErrorCode::kBadArgument, "a search needs at least one field");
@@ -69,15 +73,11 @@ bool allow_rows(const LexicalOptions& options, int64_t begin, int64_t end, RowSe
   for (size_t word = 0; word < allowed.size(); word++) {
     const int64_t first = begin + static_cast<int64_t>(word) * 64;
     uint64_t bits = 0;
-    if (first < end) {
+    if (first < end && options.filter_bits != nullptr) {
+      bits = bits_of(options.filter_bits, first, end);
+    } else if (first < end) {
       const int64_t count = std::min<int64_t>(64, end - first);
       bits = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-      if (options.filter_bits != nullptr) {
-        const int64_t shift = first & 63;
-        uint64_t filter = options.filter_bits[first >> 6] >> shift;
-        if (shift != 0 && (first >> 6) < ((end - 1) >> 6)) filter |= options.filter_bits[(first >> 6) + 1] << (64 - shift);
-        bits &= filter;
-      }
     }
     allowed[word] = bits;
     any |= bits;
@@ -85,12 +85,12 @@ bool allow_rows(const LexicalOptions& options, int64_t begin, int64_t end, RowSe
   return any != 0;
 }
 
-// Searches the rows of a task for one query.
+// Searches the rows of a task for one query. `matches` is the count of all tasks of the query.
 class QuerySearch {
  public:
-  QuerySearch(const QueryPlan& plan, const std::vector<ScoredField>& fields, const LexicalOptions& options, BestRows& best,
-              LexicalStats& stats)
-      : plan_(plan), fields_(fields), options_(options), best_(best), stats_(stats) {}
+  QuerySearch(const QueryPlan& plan, const std::vector<ScoredField>& fields, const QueryOptions& options, BestRows& best,
+              std::atomic<int64_t>& matches, LexicalStats& stats)
+      : plan_(plan), fields_(fields), options_(options), best_(best), matches_(matches), stats_(stats) {}
 
   // The fields may have different shards, so the search runs in ranges that end wherever a shard of any field ends.
   void run(int64_t begin, int64_t end) {
@@ -119,16 +119,24 @@ class QuerySearch {
       const int64_t to = std::min<int64_t>(end, from + kQueryWindowRows);
       if (!allow_rows(options_, from, to, allowed_)) continue;
       const float bound = window.move_to(from, to);
+      // Windows are searched in full until enough rows are counted. All tasks together count too few rows only if no task has
+      // skipped a window.
+      const bool counts = options_.count > 0 && matches_.load(std::memory_order_relaxed) <= options_.count;
       // Rows come in rising order, so a row with the same score as the worst kept row ranks after it.
-      const float floor = options_.prune && best_.is_full() ? best_.floor() : -std::numeric_limits<float>::infinity();
+      const bool prunes = options_.prune && !counts && best_.is_full();
+      const float floor = std::max(prunes ? best_.floor() : kNoFloor, std::nextafter(options_.min_score, kNoFloor));
       if (bound < 0 || bound <= floor) continue;
       window.evaluate(allowed_, floor, *matched_);
+      int64_t matches = 0;
       for (size_t word = 0; word < matched_->rows.size(); word++) {
         for (uint64_t bits = matched_->rows[word]; bits != 0; bits &= bits - 1) {
           const size_t at = word * 64 + static_cast<size_t>(__builtin_ctzll(bits));
+          if (matched_->scores[at] < options_.min_score) continue;
+          matches++;
           best_.offer(matched_->scores[at], from + static_cast<int64_t>(at));
         }
       }
+      if (counts) matches_.fetch_add(matches, std::memory_order_relaxed);
     }
     stats_.postings += window.postings();
     stats_.postings_decoded += window.decoded();
@@ -136,8 +144,9 @@ class QuerySearch {
 
   const QueryPlan& plan_;
   const std::vector<ScoredField>& fields_;
-  const LexicalOptions& options_;
+  const QueryOptions& options_;
   BestRows& best_;
+  std::atomic<int64_t>& matches_;
   LexicalStats& stats_;
   QueryMemory memory_;
   RowSet allowed_;
@@ -168,8 +177,10 @@ void search_flat(const std::vector<const LexicalIndex*>& fields, std::vector<Pre
 }  // namespace
 
 LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, const std::vector<Query>& queries,
-                             const LexicalOptions& options, ThreadPool& pool) {
+                             const QueryOptions& options, ThreadPool& pool) {
   check_options(options);
+  if (options.count < 0) throw Error(ErrorCode::kBadArgument, "count must be at least 0, but is " + std::to_string(options.count));
+  if (std::isnan(options.min_score)) throw Error(ErrorCode::kBadArgument, "min_score is not a number");
   check_fields(fields);
   LexicalResult result = empty_result(queries.size(), options.k);
   const int64_t rows = fields[0]->rows();
@@ -182,6 +193,8 @@ LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, con
     if (counts.documents > 0) scored.back().inverse = inverse_norms(bm25, counts);
   }
 
+  // Only the search of trees counts rows and leaves out those with a low score.
+  const bool may_be_flat = options.count == 0 && options.min_score == kNoFloor;
   std::vector<PreparedQuery> prepared(queries.size());
   pool.run(static_cast<int64_t>(queries.size()), [&](int64_t i) {
     const FloatEnvironment environment;
@@ -189,7 +202,7 @@ LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, con
     PreparedQuery& query = prepared[i];
     query.tree = std::make_unique<QueryTree>(queries[i], fields.size());
     const NodeId root = rewrite_query(*query.tree);
-    query.flat = flatten(*query.tree, root);
+    if (may_be_flat) query.flat = flatten(*query.tree, root);
     if (!query.flat) query.plan = plan_query(*query.tree, root, scored, bm25);
   });
   search_flat(fields, prepared, options, pool, result);
@@ -201,13 +214,18 @@ LexicalResult lexical_search(const std::vector<const LexicalIndex*>& fields, con
   std::vector<SearchTask> tasks = cut_into_tasks(rows, composed.size(), pool.threads());
   for (SearchTask& task : tasks) task.query = composed[task.query];
   std::vector<TaskResult> found(tasks.size());
+  std::vector<std::atomic<int64_t>> matches(queries.size());
   pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t i) {
     const FloatEnvironment environment;
     BestRows best(k, tasks[i].begin);
-    QuerySearch(prepared[tasks[i].query].plan, scored, options, best, found[i].stats).run(tasks[i].begin, tasks[i].end);
+    const size_t query = tasks[i].query;
+    QuerySearch(prepared[query].plan, scored, options, best, matches[query], found[i].stats).run(tasks[i].begin, tasks[i].end);
     found[i].best = std::move(best).sorted();
   });
   merge_tasks(tasks, found, k, result);
+  if (options.count > 0) {
+    for (const auto& total : matches) result.totals.push_back(std::min(total.load(), options.count + 1));
+  }
   return result;
 }
 

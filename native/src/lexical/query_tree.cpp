@@ -70,6 +70,11 @@ NodeId QueryTree::copy(const Query& query, size_t fields, int depth) {
       }
       id = make_constant_score(copy(query.queries[0], fields, depth + 1));
       break;
+    case QueryType::kRows:
+      if (query.rows == nullptr) refuse("a query for rows has no set of rows");
+      sets_.push_back(query.rows);
+      id = add({NodeType::kRows, 0, 1, static_cast<uint32_t>(sets_.size() - 1)});
+      break;
     case QueryType::kMatchAll:
       id = add({NodeType::kMatchAll});
       break;
@@ -145,6 +150,9 @@ uint32_t QueryTree::equality_class(NodeId id) {
     case NodeType::kBoost:
       append(key, node.number);
       append(key, equality_class(node.content));
+      break;
+    case NodeType::kRows:
+      append(key, sets_[node.content].get());
       break;
     case NodeType::kMatchAll:
     case NodeType::kMatchNone:

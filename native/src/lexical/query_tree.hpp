@@ -14,7 +14,7 @@ namespace trawl::lexical {
 
 using NodeId = uint32_t;
 
-enum class NodeType : uint8_t { kTerm, kBool, kDisMax, kConstantScore, kBoost, kMatchAll, kMatchNone };
+enum class NodeType : uint8_t { kTerm, kBool, kDisMax, kConstantScore, kRows, kBoost, kMatchAll, kMatchNone };
 
 struct Clauses {
   std::vector<NodeId> must, should, filter, must_not;  // kBool
@@ -38,6 +38,7 @@ class QueryTree {
   NodeId child(NodeId id) const { return nodes_[id].content; }      // kBoost, kConstantScore
   uint32_t field(NodeId id) const { return nodes_[id].field; }      // kTerm
   const std::string& term(NodeId id) const { return terms_[nodes_[id].content]; }
+  const RowBits& rows(NodeId id) const { return sets_[nodes_[id].content]; }        // kRows
   const Clauses& clauses(NodeId id) const { return clauses_[nodes_[id].content]; }  // kBool, kDisMax
 
   // Two queries have the same class if Lucene considers them equal. For bool and dis_max the order of the clauses does not matter,
@@ -58,7 +59,7 @@ class QueryTree {
     NodeType type;
     uint32_t field = 0;
     float number = 1;
-    uint32_t content = 0;  // id of the child, or index of the term or of the clauses
+    uint32_t content = 0;  // id of the child, or index of the term, the clauses or the set
   };
   static constexpr uint32_t kUnknownClass = 0xFFFFFFFF;
 
@@ -69,6 +70,7 @@ class QueryTree {
   std::deque<Node> nodes_;
   std::deque<Clauses> clauses_;
   std::deque<std::string> terms_;
+  std::deque<RowBits> sets_;
   std::vector<uint32_t> classes_;
   std::unordered_map<std::string, uint32_t> class_of_key_;
   int64_t copied_ = 0;

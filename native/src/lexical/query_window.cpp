@@ -95,6 +95,9 @@ float QueryWindow::bound_of(uint32_t id) {
     case PlanNode::Type::kMatchAll:
       bound = node.number;
       break;
+    case PlanNode::Type::kRows:
+      bound = has_rows(node) ? node.number : -1;
+      break;
     case PlanNode::Type::kConstantScore:
       bound = bound_of(node.any[0]) < 0 ? -1 : node.number;
       break;
@@ -121,6 +124,12 @@ float QueryWindow::bound_of(uint32_t id) {
       break;
   }
   return bounds_[id] = bound;
+}
+
+bool QueryWindow::has_rows(const PlanNode& node) const {
+  uint64_t any = 0;
+  for (int64_t first = begin_; first < end_; first += 64) any |= bits_of(node.rows, first, end_);
+  return any != 0;
 }
 
 float QueryWindow::bound_of_bool(const PlanNode& node) {
@@ -161,6 +170,12 @@ void QueryWindow::evaluate(uint32_t id, const RowSet& allowed, float floor, Matc
       return evaluate_term(node, allowed, matched);
     case PlanNode::Type::kMatchAll:
       matched.rows = allowed;
+      matched.scores.fill(node.number);
+      return;
+    case PlanNode::Type::kRows:
+      for (size_t word = 0; word < matched.rows.size(); word++) {
+        matched.rows[word] = allowed[word] & bits_of(node.rows, begin_ + static_cast<int64_t>(word) * 64, end_);
+      }
       matched.scores.fill(node.number);
       return;
     case PlanNode::Type::kConstantScore:

@@ -154,6 +154,7 @@ async function readDescribed(folder: string, { precision, checksums = true }: Mo
       maxTokens: { query: maxTokens.query, passage: maxTokens.passage },
       precision: graph.precision,
       batchInvariant,
+      ...(description.queryTemplate === undefined ? {} : { queryTemplate: description.queryTemplate }),
     },
     graphPath,
     graphOutput: graph.output ?? null,

@@ -1,10 +1,19 @@
 import { TrawlError } from '../../errors.ts';
-import { type ModelIdentity, POOLINGS, type Pooling } from '../../manifest/model-identity.ts';
+import {
+  DEFAULT_QUERY_TEMPLATE,
+  type ModelIdentity,
+  POOLINGS,
+  type Pooling,
+  QUERY_TEMPLATES,
+  type QueryTemplate,
+} from '../../manifest/model-identity.ts';
 
 /** Settings that replace those of a model's description. They change the vectors, so the identity records them. */
 export interface ModelOverrides {
   readonly queryPrefix?: string | undefined;
   readonly passagePrefix?: string | undefined;
+  /** Which of question, history and query are embedded. */
+  readonly queryTemplate?: QueryTemplate | undefined;
   readonly pooling?: Pooling | undefined;
   readonly normalize?: boolean | undefined;
   /** Token limit, prefix and special tokens included; from 3 to the model's positions. */
@@ -17,6 +26,7 @@ export interface ModelOverrides {
 const KNOWN = [
   'queryPrefix',
   'passagePrefix',
+  'queryTemplate',
   'pooling',
   'normalize',
   'maxQueryTokens',
@@ -43,6 +53,7 @@ export function applyOverrides(
   const own: Required<{ [name in (typeof KNOWN)[number]]: unknown }> = {
     queryPrefix: identity.prefixes.query,
     passagePrefix: identity.prefixes.passage,
+    queryTemplate: identity.queryTemplate ?? DEFAULT_QUERY_TEMPLATE,
     pooling: identity.pooling,
     normalize: identity.normalize,
     maxQueryTokens: identity.maxTokens.query,
@@ -54,9 +65,12 @@ export function applyOverrides(
   if (!POOLINGS.includes(pooling)) {
     throw new TrawlError('CONFIG_INVALID', `Unknown pooling "${pooling}". Expected one of ${POOLINGS.join(', ')}.`);
   }
+  const { queryTemplate: ownTemplate, ...rest } = identity;
+  const template = checkTemplate(overrides.queryTemplate ?? ownTemplate ?? DEFAULT_QUERY_TEMPLATE);
   const dimension = checkDimension(overrides.dimension ?? identity.dimension, identity.dimension);
   return Object.freeze({
-    ...identity,
+    ...rest,
+    ...(template === DEFAULT_QUERY_TEMPLATE ? {} : { queryTemplate: template }),
     dimension,
     pooling,
     normalize: overrides.normalize ?? identity.normalize,
@@ -71,6 +85,14 @@ export function applyOverrides(
     ...(dimension === identity.dimension ? {} : { fullDimension: identity.dimension }),
     ...(differing.length === 0 ? {} : { overrides: differing }),
   });
+}
+
+function checkTemplate(template: QueryTemplate): QueryTemplate {
+  if (QUERY_TEMPLATES.includes(template)) return template;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `Unknown query template "${template}". Expected one of ${QUERY_TEMPLATES.join(', ')}.`,
+  );
 }
 
 function checkLimit(name: string, value: number, maxPositions: number | null): number {

@@ -2,7 +2,7 @@ import { isAbsolute, join, normalize, sep } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check, Errors } from 'typebox/schema';
 import { TrawlError } from '../../errors.ts';
-import { POOLINGS, PRECISIONS } from '../../manifest/model-identity.ts';
+import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { METRICS } from '../../metric.ts';
 import { type JsonObject, readJsonFile } from './json-file.ts';
 
@@ -57,6 +57,8 @@ const trawlModelSchema = Type.Object({
   similarity: Type.Enum([...METRICS]),
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
   maxTokens: Type.Object({ query: tokenLimit, passage: tokenLimit }),
+  /** Default: `question-query`. */
+  queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   /** Default: `encoder`. */
   kind: Type.Optional(Type.Enum([...MODEL_KINDS])),
   /** The default graph. */

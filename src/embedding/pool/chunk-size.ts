@@ -1,3 +1,4 @@
+import { lengthOf } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 
 /**
@@ -37,7 +38,9 @@ export class ChunkSizer {
     const length =
       typeof input === 'string'
         ? input.length
-        : input.query.length + ('question' in input ? input.question : input.passage).length;
+        : 'question' in input
+          ? lengthOf(input)
+          : input.query.length + input.passage.length;
     return CHARACTERS_PER_TEXT + Math.min(length, maxTokens * CHARACTERS_PER_TOKEN);
   }
 

@@ -1,4 +1,5 @@
 import { MAX_GROUPED_TOKENS, MIN_GROUPED_TOKENS } from '../inference/length-groups.ts';
+import { lengthOf } from '../text-encoder.ts';
 import type { WorkInput } from '../tokenizer/text-pair.ts';
 
 /** Bucket of the texts that run alone: those whose tokens are not counted, or whose token count is outside the grouped range. */
@@ -93,6 +94,6 @@ export class LengthBuckets {
 
 function isShort(input: WorkInput): boolean {
   if (typeof input === 'string') return input.length <= MAX_CHARACTERS;
-  const other = 'question' in input ? input.question : input.passage;
-  return other.length + input.query.length <= MAX_CHARACTERS;
+  const length = 'question' in input ? lengthOf(input) : input.query.length + input.passage.length;
+  return length <= MAX_CHARACTERS;
 }

@@ -1,8 +1,8 @@
 import {
   composeText,
+  contextOf,
   type EncoderInput,
   type QuestionAndQuery,
-  questionAndQuery,
   type TruncateSide,
   type Truncation,
 } from '../text-encoder.ts';
@@ -33,34 +33,54 @@ export interface TokenizedText {
 
 /**
  * Composes the text of an input, tokenises and truncates it. A question with its query becomes
- * `{prefix}{question} [SEP] {query}` with one space on each side of the separator; a blank question is omitted.
+ * `{prefix}{question} [SEP] {query}` with one space on each side of the separator, and history queries stand between the two; blank
+ * ones are omitted.
  *
- * Only the first 200,000 characters of a text or a question are read; a longer one counts as truncated.
+ * Only the first 200,000 characters of a text, a question or a history are read (with truncation `question`, the last history
+ * queries); a longer one counts as truncated.
  *
  * Truncation `tail` keeps the first tokens and the final special tokens, as other retrieval servers do. `question` keeps the prefix
- * and the whole query, and shortens the question from its end. If no token of the question would remain, the separator is removed
- * too; if the query alone is too long, its end is removed.
+ * and the whole query. It removes whole history queries, oldest first, and if none is left it shortens the question from its end. If
+ * no token of the question would remain, the separator is removed too; if the query alone is too long, its end is removed.
  */
 export function tokenizeInput(tokenizer: TextTokenizer, whole: EncoderInput, options: TokenizeOptions): TokenizedText {
   const { prefix, truncate } = options;
-  const input = headOfInput(whole);
+  const input = headOfInput(whole, truncate);
   const room = Math.max(0, options.maxTokens - tokenizer.framingTokens);
   const text = composeText(input, prefix, tokenizer.separator?.text ?? null);
   const ids = tokenizer.contentIds(text, room);
   if (ids.length <= room) return { ids: tokenizer.frame(ids), cut: input === whole ? 'nothing' : 'tail' };
 
-  const pair = truncate === 'question' ? questionAndQuery(input) : null;
-  if (pair === null) return { ids: tokenizer.frame(ids.slice(0, room)), cut: 'tail' };
-  const { ids: kept, cut } = shortenQuestion(tokenizer, pair, prefix, room);
+  if (truncate === 'tail' || typeof input === 'string' || contextOf(input).length === 0) {
+    return { ids: tokenizer.frame(ids.slice(0, room)), cut: 'tail' };
+  }
+  const { ids: kept, cut } = shortenContext(tokenizer, input, prefix, room);
   return { ids: tokenizer.frame(kept), cut };
 }
 
 /** The input with each part shortened to `MAX_CHARACTERS`; the same object if nothing was shortened. */
-function headOfInput(input: EncoderInput): EncoderInput {
+function headOfInput(input: EncoderInput, truncate: TruncateSide): EncoderInput {
   if (typeof input === 'string') return headOf(input);
   const question = headOf(input.question);
   const query = headOf(input.query);
-  return question === input.question && query === input.query ? input : { question, query };
+  const given = input.history ?? [];
+  const history = readHistory(given, truncate);
+  const isWhole = question === input.question && query === input.query && history === given;
+  return isWhole ? input : { question, query, history };
+}
+
+/** The history queries that are read: the first ones, or with truncation `question` the last ones. */
+function readHistory(history: readonly string[], truncate: TruncateSide): readonly string[] {
+  const inOrder = truncate === 'question' ? history.toReversed() : history;
+  let characters = 0;
+  const longest = inOrder.findIndex((query) => {
+    characters += query.length;
+    return characters > MAX_CHARACTERS;
+  });
+  if (longest === -1) return history;
+  // A first query that is longer than everything that is read is read in part.
+  const kept = longest === 0 ? [headOf(inOrder[0]!)] : inOrder.slice(0, longest);
+  return truncate === 'question' ? kept.toReversed() : kept;
 }
 
 /** The first `MAX_CHARACTERS` characters. */
@@ -71,7 +91,36 @@ export function headOf(text: string): string {
   return text.slice(0, endsInHighSurrogate ? MAX_CHARACTERS - 1 : MAX_CHARACTERS);
 }
 
-/** Shortens the question of a composed text, which has more than `room` ids, so that at most `room` ids remain. */
+/** Shortens what stands before the query of a composed text, which has more than `room` ids, so that at most `room` ids remain. */
+function shortenContext(
+  tokenizer: TextTokenizer,
+  input: QuestionAndQuery,
+  prefix: string,
+  room: number,
+): { ids: number[]; cut: Truncation } {
+  const { question, query, history = [] } = input;
+  const idsWithout = (removed: number): number[] =>
+    tokenizer.contentIds(
+      composeText({ question, query, history: history.slice(removed) }, prefix, tokenizer.separator?.text ?? null),
+      room,
+    );
+  // The fewest removed history queries with which the text fits lie in (tooFew, enough].
+  let tooFew = 0;
+  let enough = history.length;
+  while (enough - tooFew > 1) {
+    const middle = (tooFew + enough) >>> 1;
+    if (idsWithout(middle).length <= room) enough = middle;
+    else tooFew = middle;
+  }
+  if (history.length > 0) {
+    const ids = idsWithout(enough);
+    if (ids.length <= room) return { ids, cut: 'history' };
+  }
+  if (question.trim() !== '') return shortenQuestion(tokenizer, { question, query }, prefix, room);
+  return { ids: tokenizer.contentIds(prefix + query, room).slice(0, room), cut: 'question-and-tail' };
+}
+
+/** Shortens the question of a composed text without history, which has more than `room` ids, so that at most `room` ids remain. */
 function shortenQuestion(
   tokenizer: TextTokenizer,
   input: QuestionAndQuery,

@@ -13,7 +13,7 @@ interface KnownKey {
 const LINE = /^([a-z]+):([\x21-\x7e]+)$/;
 /** Shorter keys can be guessed. */
 const MIN_KEY_CHARACTERS = 16;
-const BEARER = /^bearer +([\x21-\x7e]+) *$/i;
+const AUTHORIZATION = /^(bearer|basic|apikey) +([\x21-\x7e]+) *$/i;
 
 /** The API keys that a server accepts. Only their hashes are kept in memory. */
 export class AccessKeys {
@@ -57,15 +57,29 @@ export class AccessKeys {
     this.#keys = others.#keys;
   }
 
-  /** The scope of the key in an Authorization header; null for a wrong or missing key. A key with both scopes has `admin`. */
+  /**
+   * The scope of the key in an Authorization header; null for a wrong or missing key. A key with both scopes has `admin`. The
+   * header is `Bearer KEY`, or what clients of Elasticsearch send: `Basic` with the key as the password of any user, `ApiKey` with
+   * the key itself or with the base64 text of `id:key`.
+   */
   scopeOf(authorization: string | undefined): Scope | null {
-    const given = BEARER.exec(authorization ?? '')?.[1];
-    if (given === undefined) return null;
-    const hash = sha256(given);
     // Compares every key, each in constant time, so that the time reveals nothing about the keys.
-    const scopes = this.#keys.map(({ scope, sha256: known }) => (timingSafeEqual(known, hash) ? scope : null));
+    const scopes = givenKeys(authorization).flatMap((given) => {
+      const hash = sha256(given);
+      return this.#keys.map(({ scope, sha256: known }) => (timingSafeEqual(known, hash) ? scope : null));
+    });
     return scopes.includes('admin') ? 'admin' : scopes.includes('read') ? 'read' : null;
   }
+}
+
+/** The texts of an Authorization header that may be a key. */
+function givenKeys(authorization: string | undefined): readonly string[] {
+  const [, scheme = '', credentials] = AUTHORIZATION.exec(authorization ?? '') ?? [];
+  if (credentials === undefined) return [];
+  if (scheme.toLowerCase() === 'bearer') return [credentials];
+  const [, secret] = /^[^:]*:(.*)$/s.exec(Buffer.from(credentials, 'base64').toString()) ?? [];
+  const own = scheme.toLowerCase() === 'apikey' ? [credentials] : [];
+  return secret === undefined ? own : [...own, secret];
 }
 
 function isScope(text: string): text is Scope {

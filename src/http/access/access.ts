@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { TrawlError } from '../../errors.ts';
-import type { Dialect } from '../dialects/dialect.ts';
+import type { ErrorFormat } from '../dialects/dialect.ts';
+import { isElasticsearch } from '../elasticsearch/error-format.ts';
 import type { AccessKeys } from './access-keys.ts';
 
 /** Who may call a route if the server has keys: everyone, clients with a key, or clients with an admin key. */
@@ -9,11 +10,14 @@ export type Access = 'open' | 'read' | 'admin';
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Default: read. */
-    access?: Access;
+    access?: Access | ((request: FastifyRequest) => Access);
     /** The only dialect of the route, which decides the format of errors; null if the body decides. */
-    onlyDialect?: Dialect | null;
+    onlyDialect?: ErrorFormat | null;
   }
 }
+
+/** What clients of Elasticsearch send, beside Bearer. */
+const ELASTICSEARCH_SCHEMES = ['Basic realm="security", charset="UTF-8"', 'ApiKey'];
 
 /** Headers that browsers and proxies add. A request with one of them may come from another machine or another site. */
 const BROWSER_OR_PROXY_HEADERS = [
@@ -31,7 +35,8 @@ const BROWSER_OR_PROXY_HEADERS = [
  */
 export function installAccess(app: FastifyInstance, keys: AccessKeys | null): void {
   app.addHook('onRequest', async (request, reply) => {
-    const { access = 'read', onlyDialect = null } = request.routeOptions.config;
+    const { access: configured = 'read', onlyDialect = null } = request.routeOptions.config;
+    const access = typeof configured === 'function' ? configured(request) : configured;
     if (access === 'open') return;
     request.dialect = onlyDialect;
     if (keys === null) {
@@ -67,7 +72,8 @@ function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: Fastify
   const scope = keys.scopeOf(authorization);
   if (scope === null) {
     const problem = authorization === undefined ? '' : ', error="invalid_token"';
-    reply.header('www-authenticate', `Bearer realm="trawl"${problem}`);
+    const bearer = `Bearer realm="trawl"${problem}`;
+    reply.header('www-authenticate', isElasticsearch(request) ? [...ELASTICSEARCH_SCHEMES, bearer] : bearer);
     throw new TrawlError(
       'UNAUTHORIZED',
       authorization === undefined

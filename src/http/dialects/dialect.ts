@@ -38,12 +38,22 @@ export interface Answer {
   readonly pieces: Iterable<string>;
 }
 
+/** How errors are written for a family of clients. */
+export interface ErrorFormat {
+  readonly name: string;
+  /** Statuses that differ from the table in error-status.ts, because its clients expect them. */
+  readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>;
+  /** The status of a single error; undefined for that of its code. */
+  statusOf?(error: TrawlError): number | undefined;
+  /** The JSON text of an error; undefined for the usual format. */
+  errorBody?(error: TrawlError, status: number): string | undefined;
+}
+
 /**
  * The request and reply format of a family of clients. Dialects that share a path are recognised by the body, in the order of the
  * list in `dispatch.ts`.
  */
-export interface Dialect {
-  readonly name: string;
+export interface Dialect extends ErrorFormat {
   /** Method of its route. The fields of a GET request are the parameters of its URL. */
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -59,10 +69,6 @@ export interface Dialect {
   claims(body: unknown, named: boolean): boolean;
   /** @throws RequestError for a body that the original server refuses, or that is over the limits. */
   parse(body: unknown, limits: RequestLimits): Plan;
-  /** Statuses that differ from the table in error-status.ts, because its clients expect them. */
-  readonly statuses: Readonly<Partial<Record<ErrorCode, number>>>;
-  /** The JSON text of an error; undefined for the usual format. */
-  errorBody?(error: TrawlError, status: number): string | undefined;
 }
 
 type DialectParts<Request extends TSchema, Reply extends TSchema> = Pick<

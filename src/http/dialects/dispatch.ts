@@ -68,10 +68,21 @@ export const DIALECT_PATHS: readonly string[] = [
   ...new Set(DIALECTS.filter(({ method }) => method === 'POST').map(({ path }) => path)),
 ];
 
-/** Dialects that can be preferred: those that share a path. */
-export const NAMEABLE_DIALECTS: readonly string[] = DIALECTS.filter(
-  (dialect) => sharesPath(dialect) && !PLANNED.includes(dialect),
-).map(({ name }) => name);
+/** Dialects that can be named: those that share a path, and the interface of Elasticsearch, which has many paths. */
+export const NAMEABLE_DIALECTS: readonly string[] = [
+  ...DIALECTS.filter((dialect) => sharesPath(dialect) && !PLANNED.includes(dialect)),
+  elasticsearch,
+].map(({ name }) => name);
+
+/** Whether a server with these named dialects has the interface of Elasticsearch. */
+export function servesElasticsearch(names: readonly string[]): boolean {
+  return names.includes(elasticsearch.name);
+}
+
+/** The paths of the dialects of a server. */
+export function dialectPaths(names: readonly string[]): readonly string[] {
+  return servesElasticsearch(names) ? DIALECT_PATHS.filter((path) => path !== elasticsearch.path) : DIALECT_PATHS;
+}
 
 function sharesPath({ method, path, name }: Dialect): boolean {
   return DIALECTS.some((other) => other.method === method && other.path === path && other.name !== name);

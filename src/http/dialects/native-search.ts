@@ -77,6 +77,7 @@ export const nativeSearch = defineDialect({
         const explained = request.explain
           ? await explainHits(retriever, found, {
               queries: call.queries,
+              ...(call.template === undefined ? {} : { template: call.template }),
               signal,
               ...(bm25 === undefined ? {} : { bm25 }),
             })

@@ -32,14 +32,18 @@ export const rerank = planned({
 export const elasticsearch = planned({
   name: 'elasticsearch',
   path: '/:index/_search',
-  summary: 'Elasticsearch queries (ArtSearch): not supported yet',
-  reason: '_search is a BM25 query to Elasticsearch',
+  summary: 'Elasticsearch queries (ArtSearch): only on servers started with --dialect elasticsearch',
+  problem:
+    "This address does not serve Elasticsearch's interface. Start the server with --dialect elasticsearch, or with " +
+    '--listen 9200=elasticsearch for an address of its own.',
 });
 
 function planned({
   reason,
+  problem = `${reason}, which this server does not support yet. To search, use POST /retrieve.`,
   ...parts
-}: Pick<Dialect, 'name' | 'path' | 'summary'> & Partial<Pick<Dialect, 'claims'>> & { reason: string }): Dialect {
+}: Pick<Dialect, 'name' | 'path' | 'summary'> &
+  Partial<Pick<Dialect, 'claims'>> & { readonly reason?: string; readonly problem?: string }): Dialect {
   return defineDialect({
     ...parts,
     request: Type.Object({}),
@@ -47,10 +51,7 @@ function planned({
     example: {},
     statuses: { NOT_SUPPORTED: 501 },
     check() {
-      throw new TrawlError(
-        'NOT_SUPPORTED',
-        `${reason}, which this server does not support yet. To search, use POST /retrieve.`,
-      );
+      throw new TrawlError('NOT_SUPPORTED', problem);
     },
     plan() {
       throw new Error('unreachable');

@@ -1,5 +1,6 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
+import type { QueryTemplate } from '../../manifest/model-identity.ts';
 import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
@@ -14,11 +15,13 @@ export interface SearchPart {
   readonly limits: RequestLimits;
   /** Only for queries that may have a question; others are always truncated at the end. */
   readonly truncate?: TruncateSide;
+  /** Only for queries that may have a question or history. */
+  readonly template?: QueryTemplate | null;
 }
 
 /** The plan of most dialects: one search, and a reply from its result. */
 export function searchPlan(
-  { queries, k, kField, limits, truncate }: SearchPart,
+  { queries, k, kField, limits, truncate, template = null }: SearchPart,
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
@@ -27,6 +30,7 @@ export function searchPlan(
     queries,
     k,
     ...(truncate === undefined ? {} : { truncate }),
+    ...(template === null ? {} : { template }),
     ...(limits.mode === null ? {} : { mode: limits.mode }),
     ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
     ...(limits.rerank === null ? {} : { rerank: limits.rerank }),

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { searchR1Rerank } from './planned.ts';
-import { Questions, Truncate, withQuestions } from './questions.ts';
+import { HistoryQueries, Questions, Template, Truncate, withContext } from './questions.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
 import { skyrl } from './skyrl.ts';
@@ -21,17 +21,20 @@ export const searchR1 = defineDialect({
     topk: Topk,
     return_scores: ReturnScores,
     questions: Questions,
+    history_queries: HistoryQueries,
+    template: Template,
     truncate: Truncate,
   }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge', 'capital of Finland'], topk: 3, return_scores: true },
   claims: (body, named) => !named || !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
-  plan({ queries, topk, return_scores, questions, truncate }, limits) {
+  plan({ queries, topk, return_scores, questions, history_queries, template, truncate }, limits) {
     const search = {
-      queries: withQuestions(queries, questions),
+      queries: withContext(queries, questions, history_queries),
       k: topk || limits.topk,
       kField: 'topk',
       limits,
+      template,
       truncate: truncate ?? limits.truncate,
     };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredHit : bareHit));

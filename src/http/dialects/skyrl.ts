@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import { nullable, Query, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
-import { Questions, refuse, Truncate, withQuestions } from './questions.ts';
+import { HistoryQueries, Questions, refuse, Template, Truncate, withContext } from './questions.ts';
 import { field, isJsonObject } from './read-request.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
@@ -11,7 +11,7 @@ import { searchPlan } from './search-plan.ts';
  * SkyRL (skyrl-gym): one query, answered with an outer list of length 1, on Search-R1's path. A body with a string `query` is
  * SkyRL's even if it also has `queries`, which SkyRL's server ignores.
  *
- * `question` (or `questions` with one entry) is an addition of Trawl, like `questions` for batches.
+ * `question` (or `questions` with one entry) and `history_queries` with one entry are additions of Trawl.
  */
 export const skyrl = defineDialect({
   name: 'skyrl',
@@ -23,6 +23,8 @@ export const skyrl = defineDialect({
     return_scores: ReturnScores,
     question: nullable(Type.String(), 'The question that the query helps to answer.'),
     questions: Questions,
+    history_queries: HistoryQueries,
+    template: Template,
     truncate: Truncate,
   }),
   reply: ResultLists,
@@ -32,12 +34,13 @@ export const skyrl = defineDialect({
     const query = field(body, 'query');
     return typeof query === 'string' || (query !== undefined && field(body, 'queries') === undefined);
   },
-  plan({ query, topk, return_scores, question, questions, truncate }, limits) {
+  plan({ query, topk, return_scores, question, questions, history_queries, template, truncate }, limits) {
     const search = {
-      queries: withQuestion(query, question, questions),
+      queries: withQuestion(query, question, questions, history_queries),
       k: topk || limits.topk,
       kField: 'topk',
       limits,
+      template,
       truncate: truncate ?? limits.truncate,
     };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredHit : bareHit));
@@ -48,8 +51,9 @@ function withQuestion(
   query: string,
   question: string | null,
   questions: readonly (string | null)[] | null,
+  histories: readonly (readonly string[] | null)[] | null,
 ): readonly EncoderInput[] {
-  if (question === null) return withQuestions([query], questions);
+  if (question === null) return withContext([query], questions, histories);
   if (questions !== null) refuse(['question'], 'Expected question or questions, not both');
-  return withQuestions([query], [question]);
+  return withContext([query], [question], histories);
 }

@@ -33,7 +33,7 @@ export function sendError(
   config: Pick<ServerConfig, 'retryAfterS' | 'metrics'>,
 ): void {
   const dialect = request.dialect ?? null;
-  const status = dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
+  const status = dialect?.statusOf?.(error) ?? dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
   config.metrics?.refused(error.code);
   if (status === 503) reply.header('retry-after', retryAfterS(error, config));

@@ -25,6 +25,9 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
     },
     hasAnswers: (call) => retriever.hasAnswers(call),
     explain: (call) => retriever.explain(call),
+    // A search of words has no queue.
+    searchTree: (call) => retriever.searchTree(call),
+    select: (call) => retriever.select(call),
     async embed(call) {
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);

@@ -10,6 +10,7 @@ import type {
   Retriever,
   SearchMode,
 } from '../../retrieval/retriever.ts';
+import { inputWith } from '../dialects/questions.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
@@ -87,6 +88,9 @@ export const TOOLS: readonly Tool[] = [
       {
         query: Type.String({ description: 'What to search for.' }),
         question: Type.Optional(Type.String({ description: 'The question that this query helps to answer, if any.' })),
+        history: Type.Optional(
+          Type.Array(Type.String(), { description: 'The earlier queries for this question, oldest first.' }),
+        ),
         k: Type.Optional(
           Type.Integer({
             minimum: 1,
@@ -101,10 +105,10 @@ export const TOOLS: readonly Tool[] = [
     output: Type.Object({ results: Type.Array(Result) }),
     async run(
       retriever,
-      { query, question, k = DEFAULT_HITS },
+      { query, question, history, k = DEFAULT_HITS },
       { signal, truncate, mode, bm25Order = 'row', rerank, onSearch },
     ) {
-      const input = question === undefined ? query : { question, query };
+      const input = inputWith(query, question, history);
       const call = {
         queries: [input],
         k,

@@ -10,7 +10,7 @@ import { HitFields } from './hit.ts';
 
 const Cut = Type.String({
   description:
-    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), question, or question-and-tail.',
+    'The part that truncation to the token limit shortened: nothing, tail (the end of the query), history (its oldest queries or all), question (all history too), or question-and-tail.',
 });
 
 const Failed = Type.Object({

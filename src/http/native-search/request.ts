@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { nullable } from '../dialects/common-fields.ts';
-import { Truncate } from '../dialects/questions.ts';
+import { Template, Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
 import { RerankField } from './rerank-field.ts';
@@ -13,11 +13,15 @@ export const SearchRequest = Type.Object(
       Type.Union([
         Type.String(),
         Type.Object(
-          { question: nullable(Type.String(), 'The question that the query helps to answer.'), query: Type.String() },
+          {
+            question: nullable(Type.String(), 'The question that the query helps to answer.'),
+            history: nullable(Type.Array(Type.String()), "The agent's earlier queries, oldest first."),
+            query: Type.String(),
+          },
           { additionalProperties: false },
         ),
       ]),
-      { description: 'Texts, or sub-queries with their question.' },
+      { description: 'Texts, or sub-queries with their question and history.' },
     ),
     index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
     k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
@@ -57,6 +61,7 @@ export const SearchRequest = Type.Object(
       default: false,
       description: 'Whether each hit has the terms of its score. Only with mode bm25.',
     }),
+    template: Template,
     truncate: Truncate,
   },
   { additionalProperties: false },

@@ -1,6 +1,7 @@
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
+import { inputWith } from '../dialects/questions.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import type { SearchRequest } from './request.ts';
 import { rerankOf } from './rerank-field.ts';
@@ -17,8 +18,9 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
   const bm25Order = request.bm25?.order ?? limits.bm25Order;
   return {
     queries: request.queries.map((query) =>
-      typeof query === 'string' ? query : { question: query.question ?? '', query: query.query },
+      typeof query === 'string' ? query : inputWith(query.query, query.question, query.history),
     ),
+    ...(request.template === null ? {} : { template: request.template }),
     truncate: request.truncate ?? limits.truncate,
     mode,
     ...(bm25 === undefined ? {} : { bm25 }),

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
-import type { Answer, Dialect, Plan } from '../dialects/dialect.ts';
-import { checkDialectNames, DIALECT_PATHS, DIALECTS, PathDialects } from '../dialects/dispatch.ts';
+import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
+import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
@@ -25,7 +25,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set as soon as the path or the body determines it; errors have its format. */
-    dialect: Dialect | null;
+    dialect: ErrorFormat | null;
   }
 }
 
@@ -50,7 +50,7 @@ export function registerDialects(app: FastifyInstance, routes: SearchRoutes): vo
     holder.slot(chosenIndex(request));
     replies.refuseIfFull();
   };
-  for (const path of DIALECT_PATHS) {
+  for (const path of dialectPaths(config.dialects)) {
     const dialects = new PathDialects(path, config.dialects);
     app.route({
       method: 'POST',

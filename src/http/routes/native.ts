@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
+import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { withContents } from '../../passages/contents.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever.ts';
 import type { Operation } from '../api-docs/openapi.ts';
@@ -47,6 +48,9 @@ const IndexFacts = Type.Object({
         sha256: Type.String(),
         prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
         maxTokens: Type.Object({ query: Type.Integer(), passage: Type.Integer() }),
+        queryTemplate: Type.Enum([...QUERY_TEMPLATES], {
+          description: 'Which of question, history and query are embedded, unless the request names another template.',
+        }),
       }),
       Type.Null(),
     ],
@@ -97,8 +101,9 @@ function modelFacts({
   sha256,
   prefixes,
   maxTokens,
+  queryTemplate = DEFAULT_QUERY_TEMPLATE,
 }: NonNullable<RetrieverInfo['model']>): Static<typeof IndexFacts>['model'] {
-  return { name, sha256, prefixes, maxTokens };
+  return { name, sha256, prefixes, maxTokens, queryTemplate };
 }
 
 function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25']>): Static<typeof IndexFacts>['bm25'] {

@@ -2,9 +2,14 @@ import { RunningCalls } from '../../running-calls.ts';
 import { TopK } from '../../top-k.ts';
 import { analyser } from '../analysis/analysers.ts';
 import { DEFAULT_BM25 } from '../bm25.ts';
-import { checkLexicalRequest, checkQueries } from '../lexical-checks.ts';
-import { type LexicalFields, type LexicalFieldsRequest, mappedBytesOf } from '../lexical-fields.ts';
-import type { EngineSource, LexicalResult } from '../lexical-index.ts';
+import { checkCounting, checkLexicalRequest, checkQueries } from '../lexical-checks.ts';
+import {
+  type LexicalFields,
+  type LexicalFieldsRequest,
+  type LexicalFieldsResult,
+  mappedBytesOf,
+} from '../lexical-fields.ts';
+import type { EngineSource } from '../lexical-index.ts';
 import type { LexicalField } from '../lexical-settings.ts';
 import { rewriteQuery } from './composed-rewrite.ts';
 import { composedScores, type ScoredIndex } from './composed-scores.ts';
@@ -37,7 +42,7 @@ export class ReferenceLexicalFields implements LexicalFields {
     this.mappedBytes = mappedBytesOf(indexes);
   }
 
-  search(request: LexicalFieldsRequest): Promise<LexicalResult> {
+  search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult> {
     return this.#calls.run(() => this.#search(request));
   }
 
@@ -47,19 +52,23 @@ export class ReferenceLexicalFields implements LexicalFields {
     });
   }
 
-  async #search(request: LexicalFieldsRequest): Promise<LexicalResult> {
-    const { queries, k, parameters = DEFAULT_BM25, signal } = request;
+  async #search(request: LexicalFieldsRequest): Promise<LexicalFieldsResult> {
+    const { queries, k, parameters = DEFAULT_BM25, signal, count = 0, minScore = Number.NEGATIVE_INFINITY } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    checkQueries(queries, new Set(this.indexes.keys()));
-    const count = queries.length;
+    checkCounting(request);
+    checkQueries(queries, this);
+    const { length } = queries;
+    const totals = new Float64Array(length);
     const result = {
-      counts: new Uint32Array(count),
-      rows: new Float64Array(count * k).fill(-1),
-      scores: new Float32Array(count * k),
-      terms: new Uint32Array(count),
-      postings: new Float64Array(count),
-      postingsRead: new Float64Array(count),
+      counts: new Uint32Array(length),
+      rows: new Float64Array(length * k).fill(-1),
+      scores: new Float32Array(length * k),
+      terms: new Uint32Array(length),
+      postings: new Float64Array(length),
+      postingsRead: new Float64Array(length),
+      ...(count === 0 ? {} : { totals }),
     };
+    const leastScore = Math.fround(minScore);
     const scored = { ...this.#rowsToSearch(request), indexes: this.indexes, parameters, signal };
     for (const [q, query] of queries.entries()) {
       const terms = new Set<string>();
@@ -73,7 +82,9 @@ export class ReferenceLexicalFields implements LexicalFields {
       };
       const best = new TopK(k);
       for (const [row, score] of await composedScores(rewriteQuery(root), { ...scored, onPostings })) {
+        if (score < leastScore) continue;
         best.offer(row, score);
+        totals[q] = Math.min(totals[q]! + 1, count + 1);
       }
       const found = best.sorted();
       result.counts[q] = found.rows.length;

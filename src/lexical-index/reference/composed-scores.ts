@@ -54,6 +54,11 @@ class Evaluation {
       }
       case 'boost':
         return this.evaluate(node.child, fround(node.boost * boost), scores);
+      case 'rows': {
+        // Without rows there is no scorer, as for a term that no row has.
+        const rows = [...node.rows];
+        return rows.length === 0 ? undefined : constant(rows.filter(this.#index.isAllowed), boost);
+      }
       case 'match-all':
         return constant(this.#index.allowed(), boost);
       case 'match-none':

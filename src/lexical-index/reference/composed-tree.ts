@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import { type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES } from '../lexical-query.ts';
+import type { RowBitmap } from '../../row-bitmap.ts';
+import { type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES, minimumOf } from '../lexical-query.ts';
 import type { LexicalField } from '../lexical-settings.ts';
 
 /** A query as Lucene represents it: immutable nodes, where a boost is a node too. See native/src/lexical/query_tree.hpp. */
@@ -8,6 +9,7 @@ export type Node =
   | ({ readonly type: 'bool' } & Clauses)
   | { readonly type: 'dis-max'; readonly queries: readonly Node[]; readonly tieBreaker: number }
   | { readonly type: 'constant-score'; readonly child: Node }
+  | { readonly type: 'rows'; readonly rows: RowBitmap }
   | { readonly type: 'boost'; readonly child: Node; readonly boost: number }
   | { readonly type: 'match-all' }
   | { readonly type: 'match-none' };
@@ -75,10 +77,9 @@ export function nodesOf(query: LexicalQuery, analyse: AnalyseField, onTerm: (ter
         return termOf(node.field, Buffer.from(node.term).toString());
       case 'match': {
         const terms = analyse(node.field, node.text);
-        if (terms.length <= 1) return terms[0] === undefined ? MATCH_NONE : termOf(node.field, terms[0]);
-        const { minimumShouldMatch: wanted = 0 } = node;
-        const optional = node.operator === 'and' ? 0 : terms.length;
-        const minimum = Math.max(0, wanted < 0 ? optional + wanted : wanted);
+        if (terms[0] === undefined) return node.withoutTerms === 'all' ? { type: 'match-all' } : MATCH_NONE;
+        if (terms.length === 1) return termOf(node.field, terms[0]);
+        const minimum = minimumOf(node.minimumShouldMatch ?? 0, node.operator === 'and' ? 0 : terms.length);
         const clause = (term: string, times = 1): Node => {
           count(depth + 1);
           const of = termOf(node.field, term);
@@ -103,6 +104,8 @@ export function nodesOf(query: LexicalQuery, analyse: AnalyseField, onTerm: (ter
         return { type: 'dis-max', queries: copyAll(node.queries), tieBreaker: Math.fround(node.tieBreaker ?? 0) };
       case 'constant-score':
         return { type: 'constant-score', child: copy(node.query, depth + 1) };
+      case 'rows':
+        return { type: 'rows', rows: node.rows };
       case 'match-all':
         return { type: 'match-all' };
       case 'match-none':
@@ -148,6 +151,8 @@ export class EqualityClasses {
         return JSON.stringify([node.type, node.tieBreaker, this.#all(node.queries)]);
       case 'constant-score':
         return JSON.stringify([node.type, this.of(node.child)]);
+      case 'rows':
+        return JSON.stringify([node.type, Buffer.from(node.rows.bytes).toString('base64')]);
       case 'boost':
         return JSON.stringify([node.type, node.boost, this.of(node.child)]);
       default:

@@ -13,6 +13,7 @@ interface Manifest {
     readonly prefixes: object;
     readonly maxTokens: { readonly query: number; readonly passage: number };
     readonly overrides?: readonly string[];
+    readonly queryTemplate?: string;
     readonly fullDimension?: number;
   };
   readonly modelLocation?: string;
@@ -48,6 +49,32 @@ test('model options of a build are kept in the manifest, and searches use them',
   const found = await runTrawl(['search', 'ix', 'a query that has more than seven tokens', '--json'], { cwd });
   const { tokens, truncated } = jsonOf<{ tokens: number; truncated: boolean }>(found);
   assert.deepEqual([tokens, truncated], [7, true]);
+});
+
+test('a query template of a build is kept in the manifest, and searches compose their queries by it', async (t) => {
+  const cwd = await tempFolder(t);
+  const made = await runTrawl(['index', SAMPLE_PASSAGES, '--out', 'ix', '--query-template', 'question-history-query'], {
+    cwd,
+  });
+  assert.equal(made.code, 0, made.stderr);
+  const { model } = manifestOf(join(cwd, 'ix'));
+  assert.deepEqual([model.queryTemplate, model.overrides], ['question-history-query', ['queryTemplate']]);
+  const search = async (query: string, ...args: string[]) => {
+    const { hits, tokens } = jsonOf<{ hits: object[]; tokens: number }>(
+      await runTrawl(['search', 'ix', query, '--json', ...args], { cwd }),
+    );
+    return { hits, tokens };
+  };
+  const parts = ['--question', 'Which river?', '--history', 'Vienna', '--history', 'Danube'];
+  assert.deepEqual(
+    await search('its length', ...parts),
+    await search('Which river? [SEP] Vienna [SEP] Danube [SEP] its length'),
+  );
+  assert.deepEqual(
+    await search('its length', ...parts, '--query-template', 'history-query'),
+    await search('Vienna [SEP] Danube [SEP] its length'),
+  );
+  assert.match((await runTrawl(['inspect', 'ix'], { cwd })).stdout, /template +question-history-query/);
 });
 
 test('model options that the model does not support are usage errors', async (t) => {

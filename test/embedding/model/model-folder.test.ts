@@ -50,6 +50,20 @@ test('folders with the same graph and tokenizer have the same checksum, recorded
   assert.notEqual(recorded.identity.sha256, other.identity.sha256);
 });
 
+test('the query template of the description is in the identity, unless an override replaces it', async (t) => {
+  const folder = await toyModel(t, { change: (d) => (d.queryTemplate = 'question-history-query') });
+  assert.equal((await readModelFolder(folder)).identity.queryTemplate, 'question-history-query');
+  const { identity } = await readModelFolder(folder, { queryTemplate: 'question-query' });
+  assert.deepEqual([identity.queryTemplate, identity.overrides], [undefined, ['queryTemplate']]);
+  const unknown = 'question' as 'query';
+  await assert.rejects(
+    readModelFolder(folder, { queryTemplate: unknown }),
+    hasCode('CONFIG_INVALID', /"question"\. Expected one of query, /),
+  );
+  const wrong = await toyModel(t, { change: (d) => ((d as { queryTemplate: string }).queryTemplate = 'all') });
+  await assert.rejects(readModelFolder(wrong), hasCode('MODEL_INVALID', /queryTemplate/));
+});
+
 test('overrides change the identity', async (t) => {
   const folder = await toyModel(t);
   const { identity } = await readModelFolder(folder, {

@@ -85,6 +85,95 @@ test('separators inside question and query do not change where the question is t
   }
 });
 
+test('question, history and query become one text, joined by the separator as in the reference', () => {
+  const input = { question: 'who is a', history: ['b', 'c d'], query: 'e' };
+  const reference = [input.question, ...input.history, input.query].join(' [SEP] ');
+  assert.deepEqual(tokenize(input, 32, 'tail', 'query: '), {
+    ids: [CLS, ...ids(`query: ${reference}`), SEP],
+    cut: 'nothing',
+  });
+  assert.deepEqual(tokenize({ ...input, question: '' }, 32).ids, tokenize('b [SEP] c d [SEP] e', 32).ids);
+  assert.deepEqual(tokenize({ ...input, history: [' ', 'b'] }, 32).ids, tokenize('who is a [SEP] b [SEP] e', 32).ids);
+});
+
+test('question truncation removes the oldest history queries, then shortens the question, and keeps the query', () => {
+  const input = { question: 'a b c', history: ['d e', 'f g', 'h'], query: 'x y' };
+  const cases: [number, string, string][] = [
+    [14, 'a b c [SEP] d e [SEP] f g [SEP] h [SEP] x y', 'nothing'],
+    [13, 'a b c [SEP] f g [SEP] h [SEP] x y', 'history'],
+    [11, 'a b c [SEP] f g [SEP] h [SEP] x y', 'history'],
+    [10, 'a b c [SEP] h [SEP] x y', 'history'],
+    [7, 'a b c [SEP] x y', 'history'],
+    [5, 'a b [SEP] x y', 'question'],
+    [3, 'x y', 'question'],
+    [1, 'x', 'question-and-tail'],
+  ];
+  for (const each of [tokenizer, readsWhole]) {
+    for (const [room, text, cut] of cases) {
+      const options = { prefix: 'q ', maxTokens: room + 3, truncate: 'question' } as const;
+      assert.deepEqual(tokenizeInput(each, input, options), { ids: [CLS, ...ids(`q ${text}`), SEP], cut }, `${room}`);
+    }
+  }
+});
+
+test('without a question, question truncation removes history queries and then the end of the query', () => {
+  const input = { question: '', history: ['a b', 'c'], query: 'x y z' };
+  const result = (maxTokens: number) => tokenize(input, maxTokens, 'question');
+  assert.deepEqual(result(7), { ids: [CLS, ...ids('c [SEP] x y z'), SEP], cut: 'history' });
+  assert.deepEqual(result(6), { ids: [CLS, ...ids('x y z'), SEP], cut: 'history' });
+  assert.deepEqual(result(4), { ids: [CLS, ...ids('x y'), SEP], cut: 'question-and-tail' });
+});
+
+test('tail truncation of a query with history keeps the first tokens of the composed text', () => {
+  const words = fc.array(fc.constantFrom('a', 'bc', 'the', '.', 'def', '漢'), { minLength: 1, maxLength: 8 });
+  const texts = words.map((each) => each.join(' '));
+  fc.assert(
+    fc.property(
+      texts,
+      fc.array(texts, { maxLength: 5 }),
+      texts,
+      fc.integer({ min: 3, max: 40 }),
+      (question, history, query, most) => {
+        const composed = ids([question, ...history, query].join(' [SEP] ')).slice(0, most - 2);
+        assert.deepEqual(tokenize({ question, history, query }, most).ids, [CLS, ...composed, SEP]);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('question truncation removes no more history queries than it must', () => {
+  const words = fc.array(fc.constantFrom('a', 'bc', 'the', '.', 'def', '漢'), { minLength: 1, maxLength: 6 });
+  const texts = words.map((each) => each.join(' '));
+  fc.assert(
+    fc.property(
+      texts,
+      fc.array(texts, { maxLength: 6 }),
+      texts,
+      fc.integer({ min: 3, max: 40 }),
+      (question, history, query, most) => {
+        const wholes = [...history.keys(), history.length].map((removed) =>
+          ids([question, ...history.slice(removed), query].join(' [SEP] ')),
+        );
+        const naive = wholes.find(({ length }) => length <= most - 2);
+        const expected = naive ?? tokenize({ question, query }, most, 'question').ids.slice(1, -1);
+        assert.deepEqual(tokenize({ question, history, query }, most, 'question').ids, [CLS, ...expected, SEP]);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('only the first 200,000 characters of a history are read, with question truncation the last ones', () => {
+  const history = Array.from({ length: 3_000 }, (_, i) => `${i} ${' '.repeat(400)}`);
+  const input = { question: '', history, query: 'x' };
+  const last = tokenize(input, 16, 'question');
+  assert.deepEqual(last.ids.slice(-4), ids('2999 [SEP] x').concat(SEP).slice(-4));
+  assert.equal(last.cut, 'history');
+  assert.deepEqual(tokenize(input, 8).ids.slice(1, -1), ids('0 [SEP] 1 [SEP] 2 [SEP] 3').slice(0, 6));
+  assert.equal(tokenize({ ...input, history: ['a'.repeat(3e6)] }, 8).cut, 'tail');
+});
+
 test('reading only the head of a text gives the same result as reading the whole text', () => {
   const words = fc
     .array(fc.constantFrom('a', 'bc', 'the', '[SEP]', '.', ' ', 'def', '漢'), { maxLength: 30 })

@@ -24,6 +24,7 @@ from ._types import (
     InputType,
     Passage,
     PassageId,
+    QueryTemplate,
     Readiness,
     RerankParameters,
     SearchMode,
@@ -72,6 +73,7 @@ class AsyncTrawlClient:
         candidates: int | None = None,
         max_chars: int | None = None,
         documents: bool = False,
+        template: QueryTemplate | None = None,
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
         bm25: Bm25Parameters | None = None,
@@ -99,6 +101,7 @@ class AsyncTrawlClient:
             candidates=candidates,
             max_chars=max_chars,
             documents=documents,
+            template=template,
             truncate=truncate,
             mode=mode,
             bm25=bm25,
@@ -108,10 +111,16 @@ class AsyncTrawlClient:
         return await self._result(Call("/v1/search", _protocol.search_response, body))
 
     async def retrieve(
-        self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        topk: int | None = None,
+        questions: Sequence[str | None] | None = None,
+        histories: Sequence[Sequence[str] | None] | None = None,
+        template: QueryTemplate | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Sends Search-R1's request. Returns a list of ``{"document", "score"}`` for each query, best first."""
-        body = _protocol.retrieve_body(queries, topk, questions)
+        body = _protocol.retrieve_body(queries, topk, questions, histories, template)
         return await self._result(Call("/retrieve", _protocol.result_lists, body))
 
     async def passage(self, passage_id: PassageId) -> Passage:

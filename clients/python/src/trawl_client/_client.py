@@ -23,6 +23,7 @@ from ._types import (
     InputType,
     Passage,
     PassageId,
+    QueryTemplate,
     Readiness,
     RerankParameters,
     SearchMode,
@@ -71,20 +72,22 @@ class TrawlClient:
         candidates: int | None = None,
         max_chars: int | None = None,
         documents: bool = False,
+        template: QueryTemplate | None = None,
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
         bm25: Bm25Parameters | None = None,
         explain: bool = False,
         rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
-        """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
+        """Searches for several queries at once. A query is a text, or a ``Query`` with its question and history.
 
         ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
         the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
         mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
-        ``allowFailure``; False switches off the server's. A query that fails does not fail the others: its result has
+        ``allowFailure``; False switches off the server's.
+        ``template`` names the parts of a ``Query`` to embed. A query that fails does not fail the others: its result has
         the error. docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
@@ -98,6 +101,7 @@ class TrawlClient:
             candidates=candidates,
             max_chars=max_chars,
             documents=documents,
+            template=template,
             truncate=truncate,
             mode=mode,
             bm25=bm25,
@@ -107,10 +111,16 @@ class TrawlClient:
         return self._result(Call("/v1/search", _protocol.search_response, body))
 
     def retrieve(
-        self, queries: Sequence[str], *, topk: int | None = None, questions: Sequence[str | None] | None = None
+        self,
+        queries: Sequence[str],
+        *,
+        topk: int | None = None,
+        questions: Sequence[str | None] | None = None,
+        histories: Sequence[Sequence[str] | None] | None = None,
+        template: QueryTemplate | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Sends Search-R1's request. Returns a list of ``{"document", "score"}`` for each query, best first."""
-        body = _protocol.retrieve_body(queries, topk, questions)
+        body = _protocol.retrieve_body(queries, topk, questions, histories, template)
         return self._result(Call("/retrieve", _protocol.result_lists, body))
 
     def passage(self, passage_id: PassageId) -> Passage:

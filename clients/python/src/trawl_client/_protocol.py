@@ -30,6 +30,7 @@ from ._types import (
     PassageId,
     Query,
     QueryResult,
+    QueryTemplate,
     Readiness,
     Reranked,
     RerankParameters,
@@ -41,7 +42,7 @@ from ._types import (
 )
 
 Json = dict[str, Any]
-QueryLike = str | Query | Mapping[str, str | None]
+QueryLike = str | Query | Mapping[str, str | Sequence[str] | None]
 # The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
 # Larger ids are sent as text, because JSON readers may round them.
@@ -60,6 +61,7 @@ def search_body(
     candidates: int | None,
     max_chars: int | None,
     documents: bool,
+    template: QueryTemplate | None,
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
@@ -79,6 +81,7 @@ def search_body(
         "deduplicate": deduplicate,
         "candidates": candidates,
         "maxChars": max_chars,
+        "template": template,
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
@@ -101,7 +104,8 @@ def _query(query: QueryLike) -> str | Json:
     if isinstance(query, str):
         return query
     if isinstance(query, Query):
-        return {"query": query.query, "question": query.question}
+        body: Json = {"query": query.query, "question": query.question}
+        return body | ({"history": list(query.history)} if query.history else {})
     if isinstance(query, Mapping):
         return dict(query)
     expected = "a string, a Query or a mapping with query and question"
@@ -192,7 +196,13 @@ def _fused_hit(hit: Json) -> FusedHit:
     )
 
 
-def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[str | None] | None) -> Json:
+def retrieve_body(
+    queries: Sequence[str],
+    topk: int | None,
+    questions: Sequence[str | None] | None,
+    histories: Sequence[Sequence[str] | None] | None = None,
+    template: QueryTemplate | None = None,
+) -> Json:
     """The body of POST /retrieve as Search-R1's clients send it, with scores requested."""
     if isinstance(queries, str):
         raise TypeError("queries is a single string; pass a list of strings.")
@@ -201,6 +211,10 @@ def retrieve_body(queries: Sequence[str], topk: int | None, questions: Sequence[
         body["topk"] = topk
     if questions is not None:
         body["questions"] = list(questions)
+    if histories is not None:
+        body["history_queries"] = [None if history is None else list(history) for history in histories]
+    if template is not None:
+        body["template"] = template
     return body
 
 

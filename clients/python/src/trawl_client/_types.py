@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -15,16 +15,21 @@ Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
+QueryTemplate: TypeAlias = Literal["query", "question-query", "history-query", "question-history-query"]
 InputType: TypeAlias = Literal["query", "passage"]
-Truncation: TypeAlias = Literal["nothing", "tail", "question", "question-and-tail"]
+Truncation: TypeAlias = Literal["nothing", "tail", "history", "question", "question-and-tail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A sub-query and the question that it helps to answer, embedded as ``{question} [SEP] {query}``."""
+    """A sub-query and the question that it helps to answer, embedded as ``{question} [SEP] {query}``.
+
+    ``history``: the agent's earlier queries, oldest first. They stand between the two if the template has the history.
+    """
 
     query: str
     question: str | None = None
+    history: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+import type { Hit, RecordedSearch } from '../../retrieval/retriever.ts';
+import { RequestError } from '../errors/request-error.ts';
+import { chosenIndex } from '../indexes/index-choice.ts';
+import { recordSearch } from '../metrics/query-record.ts';
+import { elapsedMs } from '../metrics/server-timing.ts';
+import type { ServerConfig } from '../server-config.ts';
+import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
+import { ELASTICSEARCH_ERRORS } from './error-format.ts';
+import { indexesOf, withIndexes } from './leased-indexes.ts';
+import { runSearch, type SearchResult } from './run-search.ts';
+import { searchReply } from './search-reply.ts';
+import { parseSearch, type SearchRequest } from './search-request.ts';
+
+export const SEARCH_ROUTES: readonly ElasticsearchRoute[] = ['/_search', '/:index/_search'].map((url) => ({
+  method: ['GET', 'POST'],
+  url,
+  handle: search,
+}));
+
+async function search(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
+  const { request, body, parameters } = asked;
+  const parsed = parseSearch(body, parameters, request.url.split('?')[0]!);
+  const result = await searchIndexes(asked, parsed, {
+    names: requestedIndexes(asked),
+    ignoreUnavailable: parameters.ignore_unavailable === 'true',
+  });
+  const took = Math.round(elapsedMs(request));
+  return { pieces: searchReply(result, parsed, { took }), searches: { count: 1, timings: result.timings } };
+}
+
+/** The indexes that a request names in its path, or elsewhere as on the other routes. */
+export function requestedIndexes({ request, path }: ElasticsearchRequest): string | undefined {
+  return path.index ?? chosenIndex(request);
+}
+
+export function searchIndexes(
+  { request, signal, routes }: Pick<ElasticsearchRequest, 'request' | 'signal' | 'routes'>,
+  parsed: SearchRequest,
+  names: Parameters<typeof indexesOf>[1],
+): Promise<SearchResult> {
+  const indexes = indexesOf(routes.holder, names);
+  refuseTooMany(parsed, routes.config);
+  return withIndexes(routes.holder, indexes, async (retrievers) => {
+    const result = await runSearch(retrievers, parsed, signal);
+    const { name: dialect } = ELASTICSEARCH_ERRORS;
+    for (const { info } of retrievers) {
+      const hits = result.hits.filter(({ index }) => index === info.index);
+      recordSearch(recorded(parsed, hits), { requestId: request.id, dialect }, info, routes);
+    }
+    return result;
+  });
+}
+
+/** A search as the recording has it: the words of a `match` or `multi_match`, else the query as JSON. */
+function recorded({ query, size }: SearchRequest, hits: readonly Hit[]): RecordedSearch {
+  const text = query.type === 'match' || query.type === 'multi-match' ? query.text : JSON.stringify(query);
+  const outcome = {
+    ok: true,
+    hits,
+    tokens: 0,
+    truncated: false,
+    text,
+    cut: 'nothing',
+    vector: null,
+    certificate: { exact: true, rescored: null },
+  } as const;
+  return { queries: [text], k: size, mode: 'bm25', outcomes: [outcome] };
+}
+
+/** @throws RequestError K_TOO_LARGE */
+function refuseTooMany({ size }: SearchRequest, { maxK }: Pick<ServerConfig, 'maxK'>): void {
+  if (size <= maxK) return;
+  const msg = `size is ${size}; the limit of this server is ${maxK} passages per query (--max-k)`;
+  throw new RequestError('K_TOO_LARGE', `${msg}. Lower size.`, [
+    { type: 'less_than_equal', loc: ['body', 'size'], msg },
+  ]);
+}

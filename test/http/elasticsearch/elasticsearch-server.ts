@@ -1,0 +1,92 @@
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { FastifyInstance, InjectOptions } from 'fastify';
+import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
+import type { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
+import type { ServerConfig } from '../../../src/http/server-config.ts';
+import { type Kernel, loadKernel } from '../../../src/native/kernel.ts';
+import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../../src/retrieval/retriever.ts';
+import { tempFolder } from '../../helpers/temp-folder.ts';
+import { build as buildIndex, writeCorpus } from '../../indexer/build.ts';
+import { build } from '../build.ts';
+
+const loaded = loadKernel();
+/** Why tests of an index of words are skipped: only the native engine can write one. */
+export const withoutWords = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
+
+export interface Article {
+  readonly id?: string | number;
+  readonly title?: string;
+  readonly text: string;
+  readonly [column: string]: unknown;
+}
+
+/** An index without vectors, with title and text as two fields, as ArtSearch's articles need it. A text is a row's JSON. */
+export async function articleIndex(
+  t: TestContext,
+  articles: readonly (Article | string)[],
+  {
+    name = 'wiki_en',
+    fields = ['title', 'text'] as const,
+  }: { name?: string; fields?: readonly ('title' | 'text' | 'contents')[] } = {},
+): Promise<Retriever> {
+  const { kernel } = loaded as { kernel: Kernel };
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  const lines = articles.map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`).join('');
+  const bm25 = bm25Settings({ analyser: 'standard', k1: 0.9, b: 0.4, fields });
+  await buildIndex({ corpus: writeCorpus(folder, { 'c.jsonl': lines }), out, kernel, bm25, encoder: undefined });
+  const retriever = await openRetriever(out, { modes: ['bm25'], name });
+  t.after(() => retriever.close());
+  return retriever;
+}
+
+/** A server with the interface of Elasticsearch. */
+export function elasticsearch(
+  t: TestContext,
+  source: Retriever | RetrieverHolder,
+  config: Partial<ServerConfig> = {},
+): FastifyInstance {
+  return build(t, source, { dialects: ['elasticsearch'], ...config });
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  /** Parsed JSON, if the reply is JSON. */
+  // The replies of each route differ, and tests read members of them.
+  readonly json: Json;
+}
+
+/** A JSON value whose members a test reads without declaring them. */
+export interface Json {
+  readonly [member: string]: Json;
+  readonly [item: number]: Json;
+}
+
+export async function ask(
+  app: FastifyInstance,
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE',
+  url: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  const payload =
+    body === undefined ? undefined : typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const options: InjectOptions = {
+    method,
+    url,
+    headers: { ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(payload === undefined ? {} : { payload }),
+  };
+  const response = await app.inject(options);
+  const isJson = /json/.test(String(response.headers['content-type']));
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text: response.payload,
+    json: (isJson && response.payload !== '' ? JSON.parse(response.payload) : undefined) as Json,
+  };
+}

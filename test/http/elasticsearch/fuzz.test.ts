@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type Article, articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
+
+const SEED = 20_261_122;
+const NAMES = [
+  'match',
+  'multi_match',
+  'term',
+  'terms',
+  'ids',
+  'exists',
+  'bool',
+  'dis_max',
+  'constant_score',
+  'match_all',
+  'foo',
+];
+const PARAMETERS = [
+  'query',
+  'fields',
+  'must',
+  'should',
+  'filter',
+  'must_not',
+  'queries',
+  'values',
+  'field',
+  'boost',
+  'text',
+  'title',
+  '_id',
+  'minimum_should_match',
+  'operator',
+  'type',
+  'tie_breaker',
+  '__proto__',
+  'constructor',
+];
+const BODY = [
+  'query',
+  'size',
+  'from',
+  '_source',
+  'track_total_hits',
+  'min_score',
+  'sort',
+  'aggs',
+  'highlight',
+  'knn',
+  '__proto__',
+];
+
+/** Values that look like those of queries, nested in any order. */
+const value = fc.letrec((tie) => ({
+  leaf: fc.oneof(
+    fc.constantFrom<unknown>(
+      'river',
+      'title',
+      'text',
+      '*',
+      'ti*^2',
+      'most_fields',
+      '1<-50%',
+      '-1',
+      '',
+      0,
+      1,
+      -1,
+      2.5,
+      1e300,
+      true,
+      null,
+    ),
+    fc.string({ unit: 'binary', maxLength: 6 }),
+    fc.integer(),
+  ),
+  clause: fc.dictionary(fc.constantFrom(...NAMES), tie('value'), { maxKeys: 2 }),
+  parameters: fc.dictionary(fc.constantFrom(...PARAMETERS), tie('value'), { maxKeys: 4 }),
+  value: fc.oneof(
+    { maxDepth: 5, withCrossShrink: true },
+    tie('leaf'),
+    fc.array(tie('value'), { maxLength: 3 }),
+    tie('clause'),
+    tie('parameters'),
+  ),
+})).value;
+const body = fc.oneof(
+  fc.dictionary(fc.constantFrom(...BODY), value, { maxKeys: 3 }).map((search) => JSON.stringify(search)),
+  fc.dictionary(fc.constantFrom(...NAMES), value, { minKeys: 1, maxKeys: 1 }).map((query) => JSON.stringify({ query })),
+  fc.json(),
+  fc.string({ unit: 'binary' }),
+  fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+);
+const ARTICLES: readonly Article[] = [
+  { id: '1', title: 'River', text: 'a river' },
+  { id: 2, title: 'Vienna', text: 'text', meta: { a: [1, { b: 2 }] } },
+];
+
+test('no body makes a route of Elasticsearch fail: every reply is a 200, or a 4xx in its format', {
+  skip: withoutWords,
+}, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const url = fc.constantFrom(
+    '/wiki_en/_search',
+    '/_search',
+    '/wiki_en/_count',
+    '/_msearch',
+    '/wiki_en/_msearch',
+    '/_mget',
+    '/wiki_en/_mget',
+    '/none/_search',
+  );
+  const tried = { answered: 0, refused: 0 };
+  await fc.assert(
+    fc.asyncProperty(url, body, async (path, payload) => {
+      const { status, json, text } = await ask(app, 'POST', path, payload);
+      if (status === 200) {
+        tried.answered++;
+        assert.doesNotMatch(text, /"status":5/);
+        return;
+      }
+      tried.refused++;
+      assert.ok(status >= 400 && status < 500, `${status} ${text}`);
+      assert.equal(json.status, status);
+      assert.ok(String(json.error!.type).length > 0 && String(json.error!.reason).length > 0, text);
+    }),
+    { numRuns: 3_000, seed: SEED },
+  );
+  assert.ok(tried.answered > 100 && tried.refused > 500, JSON.stringify(tried));
+});
+
+test('parameters of the URL are read or refused', { skip: withoutWords }, async (t) => {
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const name = fc.constantFrom(
+    'size',
+    'from',
+    '_source',
+    '_source_includes',
+    'track_total_hits',
+    'rest_total_hits_as_int',
+    'pretty',
+    'q',
+    'index',
+  );
+  const parameter = fc.tuple(
+    name,
+    fc.oneof(fc.constantFrom('1', 'true', 'false', '', '-1', 'a,b'), fc.string({ maxLength: 5 })),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(parameter, { maxLength: 3 }), async (parameters) => {
+      const { status, text } = await ask(app, 'GET', `/wiki_en/_search?${new URLSearchParams(parameters)}`);
+      assert.ok(status === 200 || (status >= 400 && status < 500), `${status} ${text}`);
+    }),
+    { numRuns: 300, seed: SEED },
+  );
+});
