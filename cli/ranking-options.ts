@@ -1,7 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
-import { BM25_PROFILES, DEFAULT_BM25, type FieldRanking } from '../src/lexical-index/bm25.ts';
-import type { LexicalField } from '../src/lexical-index/lexical-settings.ts';
+import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../src/lexical-index/bm25.ts';
+import type { Bm25Settings, LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
+import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
 import {
   BM25_ORDERS,
   type RetrieveCall,
@@ -9,13 +10,16 @@ import {
   SEARCH_MODES,
   type SearchMode,
 } from '../src/retrieval/retriever.ts';
+import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
+import { namedNumbers } from './named-numbers.ts';
 import { numberFrom } from './number-from.ts';
+import { type RerankOptions, rerankCall } from './rerank-options.ts';
 
 /** How passages are ranked. */
 export const MODE_OPTION = {
   type: 'choice',
   choices: SEARCH_MODES,
-  help: 'How passages are ranked: dense (by their vectors) or bm25 (by their words; needs an index made with --bm25, and no encoder). Default: dense where the index has vectors.',
+  help: 'How passages are ranked: dense (by their vectors), bm25 (by their words; needs an index made with --bm25, and no encoder) or hybrid (by both lists, fused; needs both). Default: dense where the index has vectors.',
 } as const;
 
 /** The options of search commands that set how passages are ranked. */
@@ -24,17 +28,17 @@ export const RANKING_OPTIONS = {
   k1: {
     type: 'string',
     value: 'NUMBER',
-    help: 'With --mode bm25: k1, 0 or larger. Default: the k1 of the index.',
+    help: 'With --mode bm25 or hybrid: k1, 0 or larger. Default: the k1 of the index.',
   },
   b: {
     type: 'string',
     value: 'NUMBER',
-    help: 'With --mode bm25: b, from 0 to 1. Default: the b of the index.',
+    help: 'With --mode bm25 or hybrid: b, from 0 to 1. Default: the b of the index.',
   },
   'bm25-profile': {
     type: 'choice',
     choices: Object.keys(BM25_PROFILES) as (keyof typeof BM25_PROFILES)[],
-    help: "With --mode bm25: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
+    help: "With --mode bm25 or hybrid: use the parameters of another system. lucene: Lucene's formula with the defaults of Anserini and Pyserini, k1 0.9 and b 0.4 (Lucene's own are 1.2 and 0.75); elasticsearch: k1 1.2, b 0.75 and Elasticsearch's factor k1 + 1.",
   },
   'bm25-order': {
     type: 'choice',
@@ -44,71 +48,74 @@ export const RANKING_OPTIONS = {
   'bm25-weights': {
     type: 'string',
     value: 'FIELD=N,…',
-    help: 'With --mode bm25 on an index made with --bm25-fields title,text: the weights of the fields, such as title=2,text=1. The best field of a passage gives its score. 0: the field is not searched. Default: 1.',
+    help: 'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the weights of the fields, such as title=2,text=1. The best field of a passage gives its score. 0: the field is not searched. Default: 1.',
   },
   'tie-breaker': {
     type: 'string',
     value: 'NUMBER',
-    help: 'With --mode bm25 on an index made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores.',
+    help: 'With --mode bm25 or hybrid on an index made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores.',
   },
+  ...HYBRID_OPTIONS,
 } as const satisfies OptionTable;
 
 type Values = OptionValues<typeof RANKING_OPTIONS>;
 
+/** Options that only some modes use. */
+const USED_BY: readonly { readonly modes: readonly SearchMode[]; readonly names: readonly (keyof Values)[] }[] = [
+  { modes: ['bm25', 'hybrid'], names: ['k1', 'b', 'bm25-profile', 'bm25-weights', 'tie-breaker'] },
+  { modes: ['bm25'], names: ['bm25-order'] },
+  { modes: ['hybrid'], names: Object.keys(HYBRID_OPTIONS) as (keyof typeof HYBRID_OPTIONS)[] },
+];
+
 /** Returns the modes to open; undefined: all modes of the index. @throws TrawlError USAGE. */
 export function modesOption({ mode }: Values, given: ReadonlySet<string>): readonly SearchMode[] | undefined {
-  const useless = ['k1', 'b', 'bm25-profile', 'bm25-weights', 'tie-breaker', 'bm25-order'].find((name) =>
-    given.has(name),
-  );
-  if (useless !== undefined && mode !== 'bm25')
-    throw new TrawlError('USAGE', `--${useless} has no effect without --mode bm25.`);
+  for (const { modes, names } of USED_BY) {
+    const useless = names.find((name) => given.has(name));
+    if (useless === undefined || (mode !== undefined && modes.includes(mode))) continue;
+    throw new TrawlError('USAGE', `--${useless} has no effect without --mode ${modes.join(' or ')}.`);
+  }
   return mode === undefined ? undefined : [mode];
 }
 
 /** The fields that can be searched apart, and so have weights. */
 const WEIGHTED_FIELDS: readonly LexicalField[] = ['title', 'text'];
-const MAX_WEIGHT = 1_000_000;
+const WEIGHTS = { names: WEIGHTED_FIELDS, max: 1_000_000, example: 'title=2,text=1' };
 
 /** @throws TrawlError USAGE. */
 export function fieldRanking(options: Pick<Values, 'bm25-weights' | 'tie-breaker'>): FieldRanking {
   const { 'bm25-weights': weights, 'tie-breaker': tieBreaker } = options;
   return {
-    ...(weights === undefined ? {} : { weights: parseWeights(weights) }),
+    ...(weights === undefined ? {} : { weights: namedNumbers('bm25-weights', weights, WEIGHTS) }),
     ...(tieBreaker === undefined ? {} : { tieBreaker: numberFrom('tie-breaker', tieBreaker, { max: 1 }) }),
   };
 }
 
-function parseWeights(text: string): NonNullable<FieldRanking['weights']> {
-  const weights: Partial<Record<LexicalField, number>> = {};
-  for (const part of text.split(',')) {
-    const [name, number = '', ...more] = part.split('=').map((side) => side.trim());
-    const field = WEIGHTED_FIELDS.find((known) => known === name);
-    if (field === undefined || field in weights || more.length > 0) {
-      throw new TrawlError(
-        'USAGE',
-        `--bm25-weights is ${JSON.stringify(text)}; expected each field once, as in title=2,text=1.`,
-      );
-    }
-    weights[field] = numberFrom('bm25-weights', number, { max: MAX_WEIGHT });
-  }
-  return weights;
-}
-
-/** Returns the mode, and the parameters and the order of BM25, for searches. @throws TrawlError USAGE. */
-export function rankingOf(options: Values, { bm25 }: RetrieverInfo): Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order'> {
-  const { mode, k1, b } = options;
-  if (mode !== 'bm25') return mode === undefined ? {} : { mode };
-  const profile = options['bm25-profile'];
+/** Returns the mode with its settings, and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
+export function rankingOf(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k: number): Ranking {
+  const { mode } = options;
+  const rerank = rerankCall(options);
+  if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };
   const bm25Order = options['bm25-order'];
-  const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: bm25!.k1, b: bm25!.b } : BM25_PROFILES[profile];
   return {
     mode,
-    bm25: {
-      ...defaults,
-      ...(k1 === undefined ? {} : { k1: numberFrom('k1', k1, { max: 1_000_000 }) }),
-      ...(b === undefined ? {} : { b: numberFrom('b', b, { max: 1 }) }),
-      ...fieldRanking(options),
-    },
+    bm25: bm25Of(options, bm25!),
     ...(bm25Order === undefined ? {} : { bm25Order }),
+    ...(mode === 'hybrid'
+      ? { hybrid: hybridSettings(hybridOptions(options), Math.max(k, rerank.rerank?.depth ?? 0)) }
+      : {}),
+    ...rerank,
+  };
+}
+
+export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
+
+function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking {
+  const { k1, b, 'bm25-profile': profile } = options;
+  const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: ofIndex.k1, b: ofIndex.b } : BM25_PROFILES[profile];
+  return {
+    ...defaults,
+    ...(k1 === undefined ? {} : { k1: numberFrom('k1', k1, { max: 1_000_000 }) }),
+    ...(b === undefined ? {} : { b: numberFrom('b', b, { max: 1 }) }),
+    ...fieldRanking(options),
   };
 }

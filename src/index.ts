@@ -23,6 +23,8 @@ export type {
 } from './rerank/reranker.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
 export type { ServingOptions } from './retrieval/assemble-retriever.ts';
+export type { HybridPlace, HybridPlaces } from './retrieval/hybrid-fusion.ts';
+export { type HybridOptions, type HybridSettings, hybridSettings } from './retrieval/hybrid-settings.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   EmbedCall,

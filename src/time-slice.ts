@@ -1,7 +1,7 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { throwIfCancelled } from './abort.ts';
 
-/** How long a request may occupy the event loop before it yields, in milliseconds. */
+/** How long one piece of work may occupy the event loop before it yields, in milliseconds. */
 const SLICE_MS = 2;
 
 /** Divides long work into time slices, between which the event loop serves other requests. */

@@ -10,8 +10,8 @@ import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
+import { modesOption, RANKING_OPTIONS, type Ranking, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 
 /** Queries searched at once. */
@@ -50,6 +50,7 @@ export const evalCommand = defineCommand({
   examples: [
     'trawl eval indexes/sample --queries corpus/sample/questions.jsonl',
     'trawl eval indexes/wiki18 --queries questions.jsonl --mode bm25 --k1 1.2 --b 0.75',
+    'trawl eval indexes/wiki18 --queries questions.jsonl --mode hybrid --hybrid-weights dense=0.4,bm25=0.6',
     'trawl eval indexes/sample --queries corpus/sample/sub-queries.jsonl --query-form question-and-query --json',
   ],
   async run({ options, positionals, given, signal, out, note }) {
@@ -76,8 +77,7 @@ export const evalCommand = defineCommand({
         form: options['query-form'],
         k: Math.max(...cutoffs),
         ranking: {
-          ...rankingOf(options, retriever.info),
-          ...rerankCall(options),
+          ...rankingOf(options, retriever.info, Math.max(...cutoffs)),
           ...templateOf(options['query-template']),
         },
         forRun,
@@ -122,7 +122,7 @@ async function searchAll(
   }: {
     form: QueryForm;
     k: number;
-    ranking: Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'rerank' | 'template'>;
+    ranking: Ranking & Pick<RetrieveCall, 'template'>;
     forRun: boolean;
     signal: AbortSignal;
   },

@@ -1,6 +1,7 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
@@ -12,11 +13,17 @@ export const mcpCommand = defineCommand({
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question and k) and fetch (id). docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k and mode) and fetch (id). docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
-  options: { truncate: SERVE_OPTIONS.truncate, mode: MODE_OPTION, ...RERANK_OPTIONS, ...RETRIEVER_OPTIONS },
+  options: {
+    truncate: SERVE_OPTIONS.truncate,
+    mode: MODE_OPTION,
+    ...HYBRID_OPTIONS,
+    ...RERANK_OPTIONS,
+    ...RETRIEVER_OPTIONS,
+  },
   examples: ['trawl mcp indexes/sample'],
   async run({ options, positionals, given, signal, note }) {
     checkRerankOptions(options, given);
@@ -36,8 +43,12 @@ export const mcpCommand = defineCommand({
         {
           retriever: async () => (await opening).retriever,
           truncate: options.truncate,
-          mode: options.mode ?? null,
-          rerank: rerankCall(options).rerank ?? null,
+          ranking: {
+            mode: options.mode ?? null,
+            bm25Order: 'row',
+            hybrid: hybridOptions(options),
+            rerank: rerankCall(options).rerank ?? null,
+          },
           maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },

@@ -1,6 +1,7 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { HybridPlace } from '../../src/retrieval/hybrid-fusion.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { formatDuration } from '../format.ts';
@@ -9,7 +10,7 @@ import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
-import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { wrapParagraph } from '../wrap.ts';
 
@@ -52,9 +53,9 @@ export const searchCommand = defineCommand({
   summary: 'search an index from the terminal, with one query or a file of queries',
   description:
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
-    '--mode bm25 it ranks by words instead. With --rerank a cross-encoder orders the passages that were found.\n\n' +
+    '--mode bm25 it ranks by words instead, with --mode hybrid by both. With --rerank a cross-encoder orders the passages that were found.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --explain each hit also has "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
+    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -108,18 +109,18 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const input: EncoderInput =
     question === undefined && history.length === 0 ? query : { question: question ?? '', query, history };
   const ranking = {
-    ...rankingOf(options, retriever.info),
-    ...rerankCall(options),
+    ...rankingOf(options, retriever.info, options.k),
     ...templateOf(options['query-template']),
   };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
   const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
   const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
   if (options.json) {
-    const results = hits.map(({ row, score, firstStage, document }, i) => {
+    const results = hits.map(({ row, score, firstStage, places, document }, i) => {
+      const lists = places === undefined ? '' : `,${JSON.stringify(places).slice(1, -1)}`;
       const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
       const first = firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(firstStage)}`;
-      return `{"row":${row},"score":${JSON.stringify(score)}${first}${terms},"document":${document}}`;
+      return `{"row":${row},"score":${JSON.stringify(score)}${first}${lists}${terms},"document":${document}}`;
     });
     out(
       `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
@@ -132,7 +133,7 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     const passage = text.trim().replaceAll(/\s+/g, ' ');
     const { firstStage: first } = hit;
     const before = first === undefined ? '' : `, found as ${first.rank} with ${first.score.toFixed(4)}`;
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before})`);
+    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before}${placesText(hit)})`);
     // In a pipe, every passage is one line.
     const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
     if (explained !== undefined) out(termTable(explained[i]!));
@@ -143,6 +144,13 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
   const reranking = ranking.rerank === undefined ? '' : `, rerank ${formatDuration(rerank)}`;
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}${reranking}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
+}
+
+/** Where the lists of a hybrid search have the passage. */
+function placesText({ places }: Hit): string {
+  if (places === undefined) return '';
+  const rank = (place: HybridPlace | null): string => (place === null ? '–' : String(place.rank));
+  return `; dense ${rank(places.dense)}, bm25 ${rank(places.bm25)}`;
 }
 
 async function explainHits(
@@ -198,8 +206,7 @@ async function* hitLines(
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
   const ranking = {
-    ...rankingOf(options, retriever.info),
-    ...rerankCall(options),
+    ...rankingOf(options, retriever.info, options.k),
     ...templateOf(options['query-template']),
   };
   for (let start = 0; start < questions.length; start += BATCH_QUERIES) {

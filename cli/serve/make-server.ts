@@ -8,8 +8,10 @@ import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import { mergedHybrid } from '../../src/retrieval/hybrid-settings.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { CommandContext } from '../command.ts';
+import { hybridOptions } from '../hybrid-options.ts';
 import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
 import { MIB } from './serve-options.ts';
@@ -70,11 +72,14 @@ function openerFor(
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ) {
   // Do not load an encoder that no address uses.
-  const onlyBm25 = options.mode === 'bm25' && extraListeners.every(({ settings }) => settings.mode !== 'dense');
+  const onlyBm25 =
+    options.mode === 'bm25' && extraListeners.every(({ settings: { mode = 'bm25' } }) => mode === 'bm25');
   const retrieving = {
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
     fieldRanking,
+    // An index that lacks a list is refused now, not with each request.
+    ...(options.mode === 'hybrid' ? { modes: ['hybrid'] as const } : {}),
     trialAtStart: true,
     // Shared by all indexes. Each opened index has its own entries, so that a reloaded index never returns old answers.
     answerCache: options['cache-bytes'] === 0 ? undefined : new AnswerCache(options['cache-bytes']),
@@ -97,6 +102,7 @@ function listenersFor(
     truncate: options.truncate,
     mode: options.mode ?? null,
     bm25Order: options['bm25-order'],
+    hybrid: hybridOptions(options),
     rerank: rerankDefault(options, options['rerank-depth']),
     maxK: options['max-k'],
     maxQueries: options['max-queries'],
@@ -119,7 +125,8 @@ function listenersFor(
       const dialects = preferredFor(address.dialect, options.dialect);
       const { rerankDepth = options['rerank-depth'], ...own } = address.settings;
       const rerank = rerankDefault(options, rerankDepth);
-      return { app: buildApp(holder, { ...config, ...own, rerank, dialects }), address };
+      const hybrid = mergedHybrid(own.hybrid ?? {}, config.hybrid);
+      return { app: buildApp(holder, { ...config, ...own, hybrid, rerank, dialects }), address };
     }),
   ];
 }

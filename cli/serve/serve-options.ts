@@ -4,6 +4,7 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { HYBRID_OPTIONS } from '../hybrid-options.ts';
 import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
@@ -72,8 +73,9 @@ export const SERVE_OPTIONS = {
   mode: {
     type: 'choice',
     choices: SEARCH_MODES,
-    help: 'How passages are ranked: dense (by their vectors) or bm25 (by their words; needs an index with --bm25). Requests can set it themselves. With bm25 no encoder is loaded, unless a --listen address has mode=dense. Default: dense if the index has vectors.',
+    help: 'How passages are ranked: dense (by their vectors), bm25 (by their words; needs an index with --bm25) or hybrid (by both lists, fused; needs both). Requests can set it themselves. With bm25 no encoder is loaded, unless a --listen address has another mode. Default: dense if the index has vectors.',
   },
+  ...HYBRID_OPTIONS,
   'bm25-order': {
     type: 'choice',
     choices: BM25_ORDERS,

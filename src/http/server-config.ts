@@ -2,6 +2,7 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import {
   BM25_ORDERS,
   type Bm25Order,
@@ -23,6 +24,8 @@ export interface ServerConfig {
   readonly mode: SearchMode | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
+  /** How hybrid search fuses its lists, unless the request sets it. Settings that are absent have their defaults. */
+  readonly hybrid: HybridOptions;
   /** How hits are reranked, unless the request sets it; needs retrievers with a reranker. Null: only if the request asks for it. */
   readonly rerank: Pick<RerankSettings, 'depth' | 'allowFailure'> | null;
   /** Largest request body in bytes. A low limit refuses large batches; a high limit lets a request use that much memory. */
@@ -105,6 +108,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   truncate: 'tail',
   mode: null,
   bm25Order: 'row',
+  hybrid: Object.freeze({}),
   rerank: null,
   maxBodyBytes: 16 * 1024 * 1024,
   maxQueries: 20_000,
@@ -136,6 +140,7 @@ const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
   'bm25Order',
+  'hybrid',
   'rerank',
   'logger',
   'dialects',
@@ -195,6 +200,8 @@ export function resolveServerConfig(options: Partial<ServerConfig> = {}): Server
       `bm25Order is ${JSON.stringify(config.bm25Order)}; expected ${BM25_ORDERS.join(' or ')}.`,
     );
   }
+  const fault = hybridFault(config.hybrid);
+  if (fault !== undefined) throw new TrawlError('CONFIG_INVALID', fault);
   const { rerank, maxK } = config;
   if (rerank !== null && !(Number.isSafeInteger(rerank.depth) && rerank.depth >= 1 && rerank.depth <= maxK)) {
     throw new TrawlError(

@@ -2,6 +2,7 @@ import { lengthOf } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
+import { hybridBytes } from './hybrid-search.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -55,7 +56,7 @@ export class BoundedRetriever implements Retriever {
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { queries } = call;
     const hits = queries.length * Math.min(Math.max(call.k, call.rerank?.depth ?? 0), this.info.rows);
-    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes;
+    const bytes = this.#queriesBytes(queries) + hits * this.#passageBytes + hybridBytes(call);
     // Queries with vectors continue an accepted request.
     const isNew = !queries.every(isEmbedded);
     if (isNew && this.#isFull && !this.#inner.hasAnswers(call)) throw this.#refusal();

@@ -77,5 +77,5 @@ function failedDeeper(error: TrawlError, first: number, k: number): QueryOutcome
 }
 
 function sumOf({ certificate: a }: QueryAnswer, { certificate: b }: QueryAnswer): QueryCertificate {
-  return { exact: true, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
+  return { ...a, rescored: a.rescored === null || b.rescored === null ? null : a.rescored + b.rescored };
 }

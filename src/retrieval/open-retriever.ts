@@ -7,15 +7,18 @@ import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
+import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
-import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
+import { type Retriever, type RetrieverInfo, SEARCH_MODES, type SearchMode } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
-import { modeMissing } from './search-retriever.ts';
 import { checkFieldRanking } from './search-words.ts';
 
 export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOptions {
-  /** The modes to open, the default mode first. Calls in other modes are refused. Default: all modes of the index. */
+  /**
+   * The modes to open, the default mode first. `hybrid` opens dense and bm25 too. Calls in modes that are not open are refused. Default:
+   * all modes of the index.
+   */
   readonly modes?: readonly SearchMode[];
   /** Weights of the fields and tie breaker of the BM25 searches that set none, for an index with title and text apart. */
   readonly fieldRanking?: FieldRanking | undefined;
@@ -103,16 +106,25 @@ function openWords(
   return { directory, modes, lexical: openLexicalFields(directory.lexical, engine) };
 }
 
-/** The modes of an index, the default first. */
-function modesOf({ source, lexical }: IndexDirectory): SearchMode[] {
-  return [...(source === undefined ? [] : (['dense'] as const)), ...(lexical.size > 0 ? (['bm25'] as const) : [])];
-}
-
-/** @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode. */
-function modesToOpen(directory: IndexDirectory, wanted: readonly SearchMode[] | undefined): readonly SearchMode[] {
-  const modes = modesOf(directory);
-  for (const mode of wanted ?? []) if (!modes.includes(mode)) throw modeMissing(basename(directory.folder), mode);
-  return wanted ?? modes;
+/**
+ * The modes to open, the wanted ones first, with those that need no more than they do: an index opened for hybrid search can be
+ * searched in each mode.
+ *
+ * @throws TrawlError NOT_SUPPORTED if the index lacks a wanted mode.
+ */
+function modesToOpen(
+  { folder, source, lexical }: IndexDirectory,
+  wanted: readonly SearchMode[] | undefined,
+): readonly SearchMode[] {
+  const has = { vectors: source !== undefined, words: lexical.size > 0 };
+  const missing = wanted?.flatMap((mode) => missingPart(mode, has, basename(folder)) ?? [])[0];
+  if (missing !== undefined) throw missing;
+  const opened =
+    wanted === undefined
+      ? has
+      : { vectors: wanted.some((mode) => mode !== 'bm25'), words: wanted.some((mode) => mode !== 'dense') };
+  const possible = SEARCH_MODES.filter((mode) => missingPart(mode, opened, '') === undefined);
+  return [...new Set([...(wanted ?? []), ...possible])];
 }
 
 /** Returns a missing folder unchanged; opening it reports the error. */

@@ -1,8 +1,7 @@
-import { setImmediate } from 'node:timers/promises';
-import { throwIfCancelled } from '../abort.ts';
 import { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { documentFields } from '../passages/document-fields.ts';
+import { TimeSlice } from '../time-slice.ts';
 import type { HitsRequest, LexicalHits, SearchTexts } from './lexical-hits.ts';
 import { comparePyserini, pyseriniScores, type Ranked } from './pyserini-order.ts';
 import type { Hit } from './retriever.ts';
@@ -15,8 +14,6 @@ const DEPTH_FACTOR = 4;
 const MAX_TIED = 100_000;
 /** Documents read at once of a long tie, so that they are never all in memory. */
 const DOCUMENTS_AT_ONCE = 1_024;
-/** How long the event loop may be occupied, in milliseconds. */
-const SLICE_MS = 2;
 
 /**
  * Searches as Pyserini does: equal scores in the order of ids, also at the cut, so that all rows with the score of the k-th hit are
@@ -111,16 +108,13 @@ async function rankedHits(
   start: number,
   signal: AbortSignal | undefined,
 ): Promise<RankedHit[]> {
-  let sliceStart = performance.now();
+  const slice = new TimeSlice(signal);
   const ranked: RankedHit[] = [];
   for (const [i, hit] of hits.entries()) {
     const { row, score } = hit;
     const isTied = score === scores[start + i - 1] || score === scores[start + i + 1];
     ranked.push({ row, score, id: isTied ? documentFields(hit.document).id : undefined, hit });
-    if (performance.now() - sliceStart < SLICE_MS) continue;
-    await setImmediate();
-    throwIfCancelled(signal);
-    sliceStart = performance.now();
+    if (slice.isOver) await slice.yield();
   }
   return ranked;
 }

@@ -17,10 +17,12 @@ import type { Lookup } from '../passages/schema.ts';
 import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
+import type { HybridPlaces } from './hybrid-fusion.ts';
+import type { HybridSettings } from './hybrid-settings.ts';
 import type { StageTimings } from './timings.ts';
 
-/** How passages are ranked: by the similarity of their vectors, or by BM25 over their words. */
-export const SEARCH_MODES = ['dense', 'bm25'] as const;
+/** How passages are ranked: by the similarity of their vectors, by BM25 over their words, or by both lists (`hybrid-settings.ts`). */
+export const SEARCH_MODES = ['dense', 'bm25', 'hybrid'] as const;
 export type SearchMode = (typeof SEARCH_MODES)[number];
 
 /**
@@ -33,12 +35,14 @@ export type Bm25Order = (typeof BM25_ORDERS)[number];
 
 export interface Hit {
   readonly row: number;
-  /** Larger is nearer, for all metrics. Rounded to float32. Of a reranked hit: the score of the reranker. */
+  /** Larger is nearer, for all metrics and modes. Rounded to float32. Of a reranked hit: the score of the reranker. */
   readonly score: number;
   /** Rank (from 1) and score of a reranked hit in the search that found it; absent if the hit is not reranked. */
   readonly firstStage?: { readonly rank: number; readonly score: number };
   /** The corpus row as JSON text, verbatim. */
   readonly document: string;
+  /** Hybrid: where the dense and the BM25 list have the row. Absent in other modes. */
+  readonly places?: HybridPlaces;
 }
 
 /** How a query was embedded or analysed. */
@@ -80,7 +84,10 @@ export type Reranking =
 /** A query fails without failing its call. A dialect without errors per query fails the whole request. */
 export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: TrawlError };
 
-/** States that no other passage belongs among the hits, and the cost of the proof. */
+/**
+ * States that no other passage belongs among the hits, and the cost of the proof. For hybrid search: that the hits are the best of the
+ * fusion of two lists, which are the exact first `depth` passages of dense and of BM25 search.
+ */
 export interface QueryCertificate {
   readonly exact: true;
   /**
@@ -88,6 +95,8 @@ export interface QueryCertificate {
    * batch. Null if the engine scores every row.
    */
   readonly rescored: number | null;
+  /** Hybrid: the length of the two lists, at most the rows of the index. Absent in other modes. */
+  readonly depth?: number;
 }
 
 /**
@@ -130,8 +139,10 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
-  /** Has no effect on dense search. Default: `row`. */
+  /** Has no effect on dense and hybrid search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
+  /** How hybrid search fuses its lists; no effect in other modes. Default: `hybridSettings({}, 1)`. */
+  readonly hybrid?: HybridSettings;
   /**
    * Orders the hits by the scores of the reranker, equal scores by their rank in the search. Rejects with NOT_SUPPORTED without a
    * reranker, with RERANK_TOO_LARGE for too many tokens. Default: no reranking.

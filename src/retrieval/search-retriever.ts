@@ -12,9 +12,12 @@ import type { SearchResult } from '../vector-index/vector-index.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
 import { explainWords } from './explain-words.ts';
 import { hitRows } from './hit-rows.ts';
-import { type LexicalHits, searchByRow } from './lexical-hits.ts';
+import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
+import { searchByRow } from './lexical-hits.ts';
+import { missingPart } from './mode-parts.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
+import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -24,7 +27,6 @@ import type {
   FindResult,
   Hit,
   LexicalLoad,
-  QueryEmbedding,
   QueryOutcome,
   RerankResult,
   RetrieveCall,
@@ -45,8 +47,8 @@ import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
 /**
- * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts;
- * then it fetches the passages.
+ * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts, in
+ * hybrid mode it does both and fuses the lists; then it fetches the passages.
  */
 export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
@@ -132,18 +134,17 @@ export class SearchRetriever implements Retriever {
     if (call.rerank !== undefined) throw rerankerMissing();
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
-    return mode === 'bm25' ? this.#retrieveLexical({ ...call, k }, watch) : this.#retrieveDense({ ...call, k }, watch);
+    this.#requireParts(mode!);
+    const limited = { ...call, k };
+    if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
+    return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
 
   async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
-    const { k, bm25, bm25Order, signal } = call;
-    const lexical = this.#requireLexical();
+    const { k, bm25Order, signal } = call;
     const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
-    const ranking = this.#ranking(bm25);
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
-      watch.time('search', () =>
-        searchWords(lexical, { index: this.info.index, texts: some, k: depth, ranking, signal }),
-      );
+      watch.time('search', () => this.#searchTexts(call, some, depth));
     const { rows } = this.info;
     const request = { texts, k, rows, passages: this.#passages, longTies: this.#longTies, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
@@ -163,6 +164,11 @@ export class SearchRetriever implements Retriever {
       };
     });
     return { outcomes, timings: watch.timings };
+  }
+
+  #searchTexts({ bm25, signal }: RetrieveCall, texts: readonly string[], k: number): Promise<LexicalResult> {
+    const ranking = this.#ranking(bm25);
+    return searchWords(this.#requireLexical(), { index: this.info.index, texts, k, ranking, signal });
   }
 
   async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
@@ -194,13 +200,23 @@ export class SearchRetriever implements Retriever {
     return { ...DEFAULT_BM25, ...parametersOf(this.info), ...this.#fieldRanking, ...bm25 };
   }
 
-  #requireLexical(): LexicalFields {
-    if (this.#lexical === undefined) throw modeMissing(this.info.index, 'bm25');
-    return this.#lexical;
+  /** @throws TrawlError NOT_SUPPORTED if the mode needs a part that is not open. */
+  #requireParts(mode: SearchMode): void {
+    const open = { vectors: this.#dense !== undefined, words: this.#lexical !== undefined };
+    const missing = missingPart(mode, open, this.info.index);
+    if (missing !== undefined) throw missing;
+  }
+
+  #requireLexical(mode: SearchMode = 'bm25'): LexicalFields {
+    this.#requireParts(mode);
+    return this.#lexical!;
   }
 
   /** Counts a query once, also if later calls continue its search; the postings of each search are work and are added. */
-  #countLexical({ queries }: RetrieveCall, { postings, postingsRead }: LexicalHits): void {
+  #countLexical(
+    { queries }: RetrieveCall,
+    { postings, postingsRead }: Pick<LexicalResult, 'postings' | 'postingsRead'>,
+  ): void {
     const texts = queries.filter(isText).length;
     this.#addLexicalLoad({ queries: texts, postings: sum(postings), postingsRead: sum(postingsRead) });
   }
@@ -216,22 +232,52 @@ export class SearchRetriever implements Retriever {
 
   async #retrieveDense(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, signal } = call;
-    const { index } = this.#requireDense();
     const embedded = await this.#embedQueries(call, watch);
-    const usable = usableQueries(embedded, index.dimension);
-    const found = await watch.time('search', () =>
-      index.search({
-        queries: usable.vectors,
-        count: usable.count,
-        k,
-        ...(signal === undefined ? {} : { signal }),
-      }),
-    );
+    const found = await watch.time('search', () => this.#searchVectors(call, embedded, k));
     watch.waited('search', found.waitedMs);
-    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
     const rows = hitRows(found, k);
     const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
-    return { outcomes: denseOutcomes(embedded, index.dimension, found, k, documents), timings: watch.timings };
+    const { dimension } = this.#requireDense().index;
+    return { outcomes: denseOutcomes(embedded, dimension, found, k, documents), timings: watch.timings };
+  }
+
+  /** Searches the vectors of the embedded queries; the result does not count the failed ones. */
+  async #searchVectors({ signal }: RetrieveCall, embedded: QueryVectors, k: number): Promise<SearchResult> {
+    const { index } = this.#requireDense();
+    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const found = await index.search({ queries: vectors, count, k, ...(signal === undefined ? {} : { signal }) });
+    if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
+    return found;
+  }
+
+  /**
+   * Hybrid search, in groups of queries that limit the memory of their lists. The words of a group are searched while its queries are
+   * embedded and their vectors searched.
+   */
+  async #retrieveHybrid(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+    const settings = checkedSettings(call.hybrid);
+    const { signal } = call;
+    const depth = Math.min(settings.depth, Math.max(1, this.info.rows));
+    const outcomes: QueryOutcome[] = [];
+    for (const queries of groupsOf(call.queries, depth)) {
+      const group = { ...call, queries };
+      const texts = queries.map((query) => this.#lexicalText(query, call.template));
+      const searching = this.#searchTexts(group, texts, depth);
+      // The encoder's error, if any, rejects the call; this one must not be unhandled then.
+      searching.catch(() => undefined);
+      const embedded = await this.#embedQueries(group, watch);
+      const [near, words] = await watch.time('search', () =>
+        Promise.all([this.#searchVectors(group, embedded, depth), searching]),
+      );
+      watch.waited('search', near.waitedMs);
+      this.#countLexical(group, words);
+      const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
+      const rows = fused.flatMap((list) => list.map(({ row }) => row));
+      const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
+      const { dimension } = this.#requireDense().index;
+      outcomes.push(...hybridOutcomes({ fused, embedded, near, depth, dimension }, documents));
+    }
+    return { outcomes, timings: watch.timings };
   }
 
   /** Embeds the queries that have no vector yet, and returns the vectors of all queries. */
@@ -281,8 +327,8 @@ export class SearchRetriever implements Retriever {
   }
 
   #requireDense(): NonNullable<RetrieverParts['dense']> {
-    if (this.#dense === undefined) throw modeMissing(this.info.index, 'dense');
-    return this.#dense;
+    this.#requireParts('dense');
+    return this.#dense!;
   }
 
   async #embed({ inputs: given, inputType, template, truncate, signal }: EmbedCall): Promise<EmbedResult> {
@@ -355,54 +401,12 @@ function sum(values: Float64Array): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** The error for a search in a mode that the index lacks or that was not opened. */
-export function modeMissing(index: string, mode: SearchMode): TrawlError {
-  return new TrawlError(
-    'NOT_SUPPORTED',
-    mode === 'bm25'
-      ? `The index ${index} has no inverted index or was opened without it, so it cannot be searched by BM25. If it has none, make one with trawl optimize INDEX --bm25.`
-      : `The index ${index} has no vectors or was opened without its encoder, so it can be searched by BM25 only.`,
-    { details: { mode } },
-  );
-}
-
 /** The error for reranking without a reranker. */
 function rerankerMissing(): TrawlError {
   return new TrawlError(
     'NOT_SUPPORTED',
     'There is no reranker, so hits cannot be reranked. Start with --rerank MODEL, or leave out reranking.',
   );
-}
-
-type EmbedOutcome = ({ readonly ok: true } & QueryEmbedding) | { readonly ok: false; readonly error: TrawlError };
-
-interface QueryVectors {
-  /** Row-major, queries × dimension; zeros for a query that could not be embedded. */
-  readonly vectors: Float32Array;
-  readonly outcomes: readonly EmbedOutcome[];
-}
-
-function rowOf(vectors: Float32Array, row: number, dimension: number): Float32Array {
-  return vectors.subarray(row * dimension, (row + 1) * dimension);
-}
-
-function wrongDimension(found: number, expected: number): TrawlError {
-  return new TrawlError(
-    'DIMENSION_MISMATCH',
-    `A query vector has ${found} values, but the index has ${expected} dimensions. Embed the query with this index's encoder.`,
-  );
-}
-
-/** The vectors of the embedded queries, packed without the failed ones. */
-function usableQueries(
-  { vectors, outcomes }: QueryVectors,
-  dimension: number,
-): { vectors: Float32Array; count: number } {
-  const usable = outcomes.flatMap((outcome, i) => (outcome.ok ? [i] : []));
-  if (usable.length === outcomes.length) return { vectors, count: usable.length };
-  const packed = new Float32Array(usable.length * dimension);
-  for (const [at, i] of usable.entries()) packed.set(rowOf(vectors, i, dimension), at * dimension);
-  return { vectors: packed, count: usable.length };
 }
 
 function denseOutcomes(

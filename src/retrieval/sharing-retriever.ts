@@ -5,6 +5,7 @@ import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
+import { hybridKey } from './hybrid-settings.ts';
 import type {
   EmbedCall,
   EmbedResult,
@@ -258,10 +259,11 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { k, mode, bm25, bm25Order = 'row', rerank, template, truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  { k, mode, bm25, bm25Order = 'row', hybrid, rerank, template, truncate: truncateOfCall = 'tail' }: RetrieveCall,
   { model }: RetrieverInfo,
 ): string {
-  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order}`;
+  const lists = hybrid === undefined ? '' : hybridKey(hybrid);
+  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order} ${lists}`;
   const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
   const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);

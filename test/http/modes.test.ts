@@ -4,11 +4,11 @@ import { before, test } from 'node:test';
 import { indexOpener } from '../../cli/serve/served-indexes.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import type { ServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
+import { type Answer, served } from './served-index.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -26,33 +26,6 @@ before(async () => {
 });
 
 const VIENNA = 'Which river flows through Vienna?';
-
-interface Answer {
-  readonly status: number;
-  readonly body: {
-    readonly mode?: string;
-    readonly results: { embedded: object; certificate: object; hits: { id: string; score: number }[] }[];
-    readonly result: { document: { id: string }; score: number }[][];
-  };
-}
-
-/** Requests to a server over an index, each with its config. */
-async function served<T>(
-  index: string,
-  use: (post: (path: string, body: object, config?: Partial<ServerConfig>) => Promise<Answer>) => Promise<T>,
-  options: OpenRetrieverOptions = {},
-): Promise<T> {
-  const retriever = await openRetriever(index, options);
-  try {
-    return await use(async (url, payload, config = {}) => {
-      const app = buildApp(retriever, config);
-      const response = await app.inject({ method: 'POST', url, payload });
-      return { status: response.statusCode, body: response.json() };
-    });
-  } finally {
-    await retriever.close();
-  }
-}
 
 const scoresOf = ({ body }: Answer): number[] => body.results[0]!.hits.map(({ score }) => score);
 

@@ -8,7 +8,7 @@ import { type JsonObject, readRequest } from './read-request.ts';
 /** The part of the server's configuration that a dialect needs to parse a request. */
 export type RequestLimits = Pick<
   ServerConfig,
-  'topk' | 'truncate' | 'mode' | 'bm25Order' | 'rerank' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'
+  'topk' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid' | 'rerank' | 'maxQueries' | 'maxQueryChars' | 'maxK' | 'maxHits'
 >;
 
 /** A parsed request: how to run it and how to write its reply. */

@@ -5,6 +5,7 @@ import { TimeSlice } from '../../time-slice.ts';
 import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
 import { type Selected, select } from '../native-search/fusion.ts';
 import { maxDepth, selectedOutcomes } from '../native-search/selection.ts';
+import { rankingFor } from '../ranking.ts';
 import type { Plan } from './dialect.ts';
 import { hitsOf, refuseTooLargeK, type SearchPart } from './search-plan.ts';
 
@@ -35,11 +36,8 @@ export function documentPlan(
   refuseTooLargeK(k, kField, 1, limits);
   const selection = { k, minScore: null, excluded: new Set<string>(), deduplicate: 'document' } as const;
   const maxK = maxDepth(1, k, limits);
-  const call = {
-    queries: [query!],
-    ...(limits.mode === null ? {} : { mode: limits.mode }),
-    ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
-  };
+  const firstK = Math.min(maxK, Math.max(10, 2 * k));
+  const call = { queries: [query!], ...rankingFor({ ...limits, rerank: null }, firstK) };
   return {
     queries: 1,
     k,
@@ -56,7 +54,7 @@ export function documentPlan(
       let lists: readonly Selected[] = [];
       const { outcomes, timings: searchTimings } = await retrieveDeepening(
         retriever,
-        { ...call, k: Math.min(maxK, Math.max(10, 2 * k)), signal },
+        { ...call, k: firstK, signal },
         {
           maxK,
           async needMore(found) {

@@ -5,6 +5,7 @@ import { wordsOf } from '../excerpt.ts';
 import { explainHits, explainNeedsBm25, type FoundHit, refuseTooManyExplained } from '../native-search/explain.ts';
 import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
 import { hitJson } from '../native-search/hit.ts';
+import { refuseTooDeep } from '../native-search/hybrid-field.ts';
 import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
 import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
@@ -40,6 +41,7 @@ export const nativeSearch = defineDialect({
     const selection = selectionOf(request, limits);
     const { k } = selection;
     refuseTooLargeK(k, 'k', queries.length, limits);
+    refuseTooDeep(request.hybrid, limits);
     refuseTooDeepReranking(request.rerank, queries.length, limits);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     return {
@@ -48,18 +50,19 @@ export const nativeSearch = defineDialect({
       index: request.index,
       async run(retriever, signal) {
         const slice = new TimeSlice(signal);
-        const call = searchCall(request, limits, retriever.info);
+        const wanted = wantedHits(selection, request);
+        const maxK = maxDepth(queries.length, k, limits);
+        const considered = Math.min(wanted + selection.excluded.size, maxK);
+        const call = searchCall(request, limits, retriever.info, considered);
+        // All hits that are reranked are asked for: leaving some out then rarely needs another search.
+        const firstK = Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
         const { mode, bm25 } = call;
         if (request.explain && mode !== 'bm25') throw explainNeedsBm25(mode);
-        const wanted = wantedHits(selection, request);
         const separate = request.fuse === 'none';
-        const maxK = maxDepth(queries.length, k, limits);
-        // All hits that are reranked are asked for: leaving some out then rarely needs another search.
-        const depth = Math.min(Math.max(wanted + selection.excluded.size, call.rerank?.depth ?? 0), maxK);
         let lists: readonly Selected[] = [];
         const { outcomes, timings: searchTimings } = await retrieveDeepening(
           retriever,
-          { ...call, k: depth, signal },
+          { ...call, k: firstK, signal },
           {
             maxK,
             // A list is short when exclusion and deduplication left too few hits.

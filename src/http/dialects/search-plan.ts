@@ -4,6 +4,7 @@ import type { QueryTemplate } from '../../manifest/model-identity.ts';
 import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
+import { rankingFor } from '../ranking.ts';
 import type { Plan, RequestLimits } from './dialect.ts';
 
 export interface SearchPart {
@@ -31,9 +32,7 @@ export function searchPlan(
     k,
     ...(truncate === undefined ? {} : { truncate }),
     ...(template === null ? {} : { template }),
-    ...(limits.mode === null ? {} : { mode: limits.mode }),
-    ...(limits.bm25Order === 'row' ? {} : { bm25Order: limits.bm25Order }),
-    ...(limits.rerank === null ? {} : { rerank: limits.rerank }),
+    ...rankingFor(limits, k),
   };
   return {
     queries: queries.length,

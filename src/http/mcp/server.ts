@@ -6,8 +6,9 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
-import type { Bm25Order, RecordedSearch, RerankSettings, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import type { RecordedSearch, Retriever } from '../../retrieval/retriever.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
+import type { RankingConfig } from '../ranking.ts';
 import { TOOLS } from './tools.ts';
 
 export interface McpOptions {
@@ -19,12 +20,8 @@ export interface McpOptions {
   onFailure(tool: string, error: TrawlError): void;
   /** What to shorten if a question and its query together exceed the model's token limit. */
   readonly truncate: TruncateSide;
-  /** How passages are ranked. Null: the default of the index. */
-  readonly mode: SearchMode | null;
-  /** How BM25 hits with equal scores are ordered. Default: by row. */
-  readonly bm25Order?: Bm25Order;
-  /** How hits are reranked. Default: not at all. */
-  readonly rerank?: RerankSettings | null;
+  /** How passages are ranked, unless the tool call sets the mode. */
+  readonly ranking: RankingConfig;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
 }
@@ -65,16 +62,7 @@ async function callTool(
   name: string,
   args: unknown,
   signal: AbortSignal,
-  {
-    retriever,
-    onSearch = () => undefined,
-    onFailure,
-    truncate,
-    mode,
-    bm25Order = 'row',
-    rerank = null,
-    maxChars,
-  }: McpOptions,
+  { retriever, onSearch = () => undefined, onFailure, truncate, ranking, maxChars }: McpOptions,
 ): Promise<CallToolResult> {
   const tool = TOOLS.find((each) => each.name === name);
   if (tool === undefined) {
@@ -82,15 +70,7 @@ async function callTool(
     return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
   try {
-    const result = await tool.call(await retriever(), args, {
-      signal,
-      truncate,
-      mode,
-      bm25Order,
-      rerank,
-      maxChars,
-      onSearch,
-    });
+    const result = await tool.call(await retriever(), args, { signal, truncate, ranking, maxChars, onSearch });
     return {
       content: [{ type: 'text', text: JSON.stringify(result) }],
       structuredContent: result as Record<string, unknown>,

@@ -2,14 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import type {
-  Bm25Order,
-  FoundPassage,
-  RecordedSearch,
-  RerankSettings,
-  Retriever,
-  SearchMode,
-} from '../../retrieval/retriever.ts';
+import { type FoundPassage, type RecordedSearch, type Retriever, SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { inputWith } from '../dialects/questions.ts';
 import { readRequest } from '../dialects/read-request.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
@@ -18,6 +11,7 @@ import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
+import { type RankingConfig, rankingFor } from '../ranking.ts';
 
 /** A tool for assistants. */
 export interface Tool {
@@ -34,12 +28,8 @@ interface ToolCallOptions {
   readonly signal: AbortSignal;
   /** What to shorten if a question and its query together exceed the model's token limit. */
   readonly truncate: TruncateSide;
-  /** How passages are ranked. Null: the default of the index. */
-  readonly mode: SearchMode | null;
-  /** How BM25 hits with equal scores are ordered. Default: by row. */
-  readonly bm25Order?: Bm25Order;
-  /** How hits are reranked. Null: not at all. */
-  readonly rerank: RerankSettings | null;
+  /** How passages are ranked, unless the arguments set the mode. */
+  readonly ranking: RankingConfig;
   /** Longest text of an argument, in UTF-16 units. */
   readonly maxChars: number;
   /** Called once for each search. */
@@ -75,7 +65,7 @@ const Fetched = Type.Object({
 
 /**
  * `search` and `fetch` with the names, arguments and results that OpenAI's connectors and deep research require of an MCP server
- * (platform.openai.com/docs/mcp). `question` and `k` are additions of Trawl.
+ * (platform.openai.com/docs/mcp). `question`, `k` and `mode` are additions of Trawl.
  */
 export const TOOLS: readonly Tool[] = [
   defineTool({
@@ -99,24 +89,23 @@ export const TOOLS: readonly Tool[] = [
             description: `Number of passages, at most ${MAX_HITS}.`,
           }),
         ),
+        mode: Type.Optional(
+          Type.Enum([...SEARCH_MODES], {
+            description:
+              'How passages are ranked: dense (by meaning), bm25 (by words; good for names and rare terms) or hybrid (both). An index may lack some.',
+          }),
+        ),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({ results: Type.Array(Result) }),
     async run(
       retriever,
-      { query, question, history, k = DEFAULT_HITS },
-      { signal, truncate, mode, bm25Order = 'row', rerank, onSearch },
+      { query, question, history, k = DEFAULT_HITS, mode },
+      { signal, truncate, ranking, onSearch },
     ) {
       const input = inputWith(query, question, history);
-      const call = {
-        queries: [input],
-        k,
-        truncate,
-        ...(mode === null ? {} : { mode }),
-        bm25Order,
-        ...(rerank === null ? {} : { rerank }),
-      };
+      const call = { queries: [input], k, truncate, ...rankingFor(ranking, k, { mode }) };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;

@@ -4,6 +4,7 @@ import { Contents, Document, Score } from '../dialects/common-fields.ts';
 import { excerpt } from '../excerpt.ts';
 import { HitTerm } from './explain.ts';
 import type { Candidate } from './fusion.ts';
+import { HybridHitFields } from './hybrid-field.ts';
 
 /** The fields of a hit in a reply. */
 export const HitFields = {
@@ -11,6 +12,7 @@ export const HitFields = {
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   title: Type.Optional(Type.String()),
   score: Score,
+  ...HybridHitFields,
   firstStage: Type.Optional(
     Type.Object(
       { rank: Type.Integer({ description: 'From 1.' }), score: Score },
@@ -52,8 +54,10 @@ export function hitJson(
       : excerpt(fields.contents, words, maxChars);
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
+  const places = hit.places === undefined ? '' : `,${JSON.stringify(hit.places).slice(1, -1)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
   const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
-  const rest = `,"score":${JSON.stringify(hit.score)}${first}${parts},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const score = `"score":${JSON.stringify(hit.score)}${first}${places}${parts}`;
+  const rest = `,${score},"text":${JSON.stringify(text)},"whole":${whole}`;
   return `{"row":${hit.row}${id}${title}${rest}${documents ? `,"document":${hit.document}` : ''}`;
 }

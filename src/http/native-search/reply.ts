@@ -42,6 +42,12 @@ const QueryResult = Type.Object({
       description:
         'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
     }),
+    depth: Type.Optional(
+      Type.Integer({
+        description:
+          'With mode hybrid: the hits are the best of the fusion of two lists, which are proved to be the best passages of dense and of bm25 search to this depth.',
+      }),
+    ),
   }),
   rerank: Type.Optional(
     Type.Union([Reranked, Failed], {

@@ -4,6 +4,7 @@ import { nullable } from '../dialects/common-fields.ts';
 import { Template, Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
+import { HybridField } from './hybrid-field.ts';
 import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
@@ -27,13 +28,14 @@ export const SearchRequest = Type.Object(
     k: nullable(Type.Integer({ minimum: 1 }), "Hits per list. Absent: the server's default."),
     mode: nullable(
       Type.Enum([...SEARCH_MODES]),
-      'How passages are ranked: dense (by their vectors) or bm25 (by their words). Absent: the default of the server, or else of the index.',
+      'How passages are ranked: dense (by their vectors), bm25 (by their words) or hybrid (by both lists, fused). Absent: the default of the server, or else of the index.',
     ),
-    bm25: nullable(Bm25Field, 'Parameters of bm25. Absent: the parameters of the index.'),
+    bm25: nullable(Bm25Field, 'Parameters of bm25, also in hybrid. Absent: the parameters of the index.'),
+    hybrid: nullable(HybridField, 'How hybrid fuses the two lists. Absent: the settings of the server.'),
     rerank: RerankField,
     minScore: nullable(
       Type.Number(),
-      'Leaves out hits with a lower score. With reranking, it is the score of the reranker.',
+      'Leaves out hits with a lower score: with hybrid the fused score, with reranking that of the reranker.',
     ),
     exclude: Type.Array(Type.Union([Type.String(), Type.Integer()]), {
       default: [],

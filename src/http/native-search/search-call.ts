@@ -2,6 +2,7 @@ import type { EncoderInput } from '../../embedding/text-encoder.ts';
 import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { inputWith } from '../dialects/questions.ts';
+import { rankingFor } from '../ranking.ts';
 import { bm25Ranking } from './bm25-field.ts';
 import type { SearchRequest } from './request.ts';
 import { rerankOf } from './rerank-field.ts';
@@ -12,19 +13,23 @@ export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
   readonly mode: SearchMode;
 }
 
-export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo): SearchCall {
+/** `k`: hits per query that the search begins with. */
+export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo, k: number): SearchCall {
   const mode = request.mode ?? limits.mode ?? info.modes[0]!;
-  const bm25 = mode === 'bm25' ? bm25Ranking(request.bm25, info) : undefined;
-  const bm25Order = request.bm25?.order ?? limits.bm25Order;
+  const bm25 = mode === 'dense' ? undefined : bm25Ranking(request.bm25, info);
+  const config = {
+    ...limits,
+    bm25Order: request.bm25?.order ?? limits.bm25Order,
+    rerank: rerankOf(request.rerank, limits).rerank ?? null,
+  };
   return {
     queries: request.queries.map((query) =>
       typeof query === 'string' ? query : inputWith(query.query, query.question, query.history),
     ),
     ...(request.template === null ? {} : { template: request.template }),
     truncate: request.truncate ?? limits.truncate,
+    ...rankingFor(config, k, { mode, hybrid: request.hybrid }),
     mode,
     ...(bm25 === undefined ? {} : { bm25 }),
-    ...(bm25Order === 'row' ? {} : { bm25Order }),
-    ...rerankOf(request.rerank, limits),
   };
 }

@@ -58,9 +58,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             onSearch: (search) =>
               recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
             truncate: config.truncate,
-            mode: config.mode,
-            bm25Order: config.bm25Order,
-            rerank: config.rerank,
+            ranking: config,
             maxChars: config.maxQueryChars,
             onFailure(tool, error) {
               // Messages of refused calls may repeat arguments, which must not be logged.

@@ -20,6 +20,7 @@ from ._types import (
     Bm25Parameters,
     Deduplication,
     Fusion,
+    HybridSettings,
     IndexInfo,
     InputType,
     Passage,
@@ -77,6 +78,7 @@ class AsyncTrawlClient:
         truncate: TruncateSide | None = None,
         mode: SearchMode | None = None,
         bm25: Bm25Parameters | None = None,
+        hybrid: HybridSettings | None = None,
         explain: bool = False,
         rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
@@ -84,9 +86,10 @@ class AsyncTrawlClient:
 
         ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
-        the query's words. ``mode`` ranks by vectors (``"dense"``) or by words (``"bm25"``, with ``bm25`` for ``k1``,
-        ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``). ``explain`` adds the terms of each score, with
-        mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
+        the query's words. ``mode`` ranks by vectors (``"dense"``), by words (``"bm25"``, with ``bm25`` for ``k1``,
+        ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``) or by both (``"hybrid"``, with ``hybrid`` for
+        ``fusion``, ``rrfK``, ``denseWeight``, ``bm25Weight`` or ``depth``). ``explain`` adds the terms of each score,
+        with mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
         ``allowFailure``; False switches off the server's. A query that fails does not fail the others: its result has
         the error. docs/http-api.md of the server describes every field.
         """
@@ -105,6 +108,7 @@ class AsyncTrawlClient:
             truncate=truncate,
             mode=mode,
             bm25=bm25,
+            hybrid=hybrid,
             explain=explain,
             rerank=rerank,
         )

@@ -23,11 +23,13 @@ from ._types import (
     FusedHit,
     Fusion,
     Hit,
+    HybridSettings,
     IndexInfo,
     InputType,
     ModelInfo,
     Passage,
     PassageId,
+    Place,
     Query,
     QueryResult,
     QueryTemplate,
@@ -65,6 +67,7 @@ def search_body(
     truncate: TruncateSide | None,
     mode: SearchMode | None,
     bm25: Bm25Parameters | None,
+    hybrid: HybridSettings | None,
     explain: bool,
     rerank: bool | RerankParameters | None,
 ) -> Json:
@@ -85,6 +88,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "hybrid": None if hybrid is None else dict(hybrid),
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
@@ -143,7 +147,7 @@ def _result(result: Json) -> QueryResult:
     return QueryResult(
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
-        certificate=Certificate(certificate["exact"], certificate["rescored"]),
+        certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
         reranked=None
         if reranked is None
         else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
@@ -162,6 +166,8 @@ def _hit(hit: Json) -> Hit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
     )
 
 
@@ -180,6 +186,10 @@ def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
     )
 
 
+def _place(place: Json | None) -> Place | None:
+    return None if place is None else Place(place["rank"], place["score"])
+
+
 def _fused_hit(hit: Json) -> FusedHit:
     return FusedHit(
         hit["row"],
@@ -191,6 +201,8 @@ def _fused_hit(hit: Json) -> FusedHit:
         hit.get("document"),
         _terms(hit),
         _first_stage(hit),
+        _place(hit.get("dense")),
+        _place(hit.get("bm25")),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )

@@ -10,8 +10,9 @@ from ._errors import TrawlQueryError
 
 PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
-SearchMode: TypeAlias = Literal["dense", "bm25"]
+SearchMode: TypeAlias = Literal["dense", "bm25", "hybrid"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
+HybridSettings: TypeAlias = Mapping[str, float | str]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
@@ -65,11 +66,20 @@ class FirstStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A passage's rank (from 1) and score in one of the two lists of a hybrid search."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A found passage. A larger ``score`` is nearer, for all metrics. ``whole`` is False for a shortened text.
 
     ``terms``: the terms of its score, with ``explain``; else None. ``first_stage``: of a reranked passage, whose
-    ``score`` is the reranker's; else None.
+    ``score`` is the reranker's; else None. ``dense`` and ``bm25``: its places in the two lists of a hybrid search; None
+    where it is not among their first passages, and in other modes.
     """
 
     row: int
@@ -81,6 +91,8 @@ class Hit:
     document: dict[str, Any] | None = None
     terms: tuple[ExplainedTerm, ...] | None = None
     first_stage: FirstStage | None = None
+    dense: Place | None = None
+    bm25: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +114,14 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row."""
+    """``exact``: no other passage belongs among the hits. ``rescored``: rows scored exactly; None: every row.
+
+    ``depth``: in a hybrid search, the length of the two exact lists whose fusion has the hits; else None.
+    """
 
     exact: bool
     rescored: int | None
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
