@@ -10,6 +10,7 @@ import {
   SEARCH_MODES,
   type SearchMode,
 } from '../src/retrieval/retriever.ts';
+import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers } from './named-numbers.ts';
 import { numberFrom } from './number-from.ts';
@@ -25,6 +26,7 @@ export const MODE_OPTION = {
 /** The options of search commands that set how passages are ranked. */
 export const RANKING_OPTIONS = {
   mode: MODE_OPTION,
+  filter: FILTER_OPTION,
   k1: {
     type: 'string',
     value: 'NUMBER',
@@ -90,8 +92,14 @@ export function fieldRanking(options: Pick<Values, 'bm25-weights' | 'tie-breaker
   };
 }
 
-/** Returns the mode with its settings, and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
-export function rankingOf(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k: number): Ranking {
+/** Returns the mode with its settings, the filter and the reranking, for searches with `k` hits. @throws TrawlError USAGE. */
+export function rankingOf(options: Values & RerankOptions, info: RetrieverInfo, k: number): Ranking {
+  const filter = filterOption(options.filter);
+  checkFilter(filter, info);
+  return { ...(filter === undefined ? {} : { filter }), ...modeRanking(options, info, k) };
+}
+
+function modeRanking(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k: number): Ranking {
   const { mode } = options;
   const rerank = rerankCall(options);
   if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };
@@ -107,7 +115,7 @@ export function rankingOf(options: Values & RerankOptions, { bm25 }: RetrieverIn
   };
 }
 
-export type Ranking = Pick<RetrieveCall, 'mode' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
+export type Ranking = Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
 
 function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking {
   const { k1, b, 'bm25-profile': profile } = options;

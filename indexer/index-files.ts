@@ -14,6 +14,12 @@ export const EARLIER_PREFILTER_FILE = 'screen.i8';
 export function lexicalFiles(field: LexicalField): readonly [string, string] {
   return [`${field}.bm25`, `${field}.2.bm25`];
 }
+/** The file of a column, by a number that is free in its shard. */
+export function columnFile(number: number): string {
+  return `column-${number}.bin`;
+}
+/** Matches the names of column files, and those of files that a killed process left. */
+export const COLUMN_FILE = /^column-\d+\.bin(?:\.tmp)?$/;
 export const PASSAGES_FILE = 'passages.sqlite';
 
 /** The record of a shard's file for its manifest: size and checksum. */

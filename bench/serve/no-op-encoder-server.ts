@@ -23,6 +23,7 @@ const retriever = assembleRetriever(
     deletedRows: 0,
     modes: ['dense'],
     bm25: null,
+    columns: [],
     reranker: null,
     dimension,
     metric,

@@ -61,6 +61,7 @@ export function requestedUpdate(
     'shard',
     'from-embeddings',
     'bm25',
+    'column',
   ].find((name) => given.has(name));
   if (other === undefined) return type;
   throw new TrawlError('USAGE', `--${type} changes an existing index and cannot be combined with --${other}.`);

@@ -6,6 +6,7 @@ import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
@@ -58,6 +59,7 @@ export const evalCommand = defineCommand({
       throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
     }
     const cutoffs = parseCutoffs(options.cutoffs);
+    filterOption(options.filter);
     const questions = await readQuestions(options.queries);
     const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
     const forRun = options.run !== undefined;

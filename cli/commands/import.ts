@@ -4,8 +4,10 @@ import type { ModelOverrides } from '../../src/embedding/model/model-overrides.t
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { parseColumns } from '../../src/filter/column.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS } from '../building/build-options.ts';
+import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
@@ -62,6 +64,7 @@ export const importCommand = defineCommand({
       help: 'Encoder threads of --check-model. Default: the cores available to this process.',
     },
     ...BM25_OPTIONS,
+    ...COLUMN_OPTIONS,
     ...BUILD_OPTIONS,
   },
   examples: [
@@ -83,6 +86,7 @@ export const importCommand = defineCommand({
     const shard = shardOf(options.shard, given);
     const { precision, workers } = options;
     const bm25 = givenBm25(options, given);
+    const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(openEncoder(model, { workers, precision, overrides: { ...overrides, ...changed } }));
@@ -101,6 +105,7 @@ export const importCommand = defineCommand({
             reopen: open,
           }),
           bm25,
+          columns,
           modelFolder: folderOfPath(model),
           out: folder,
           overwrite: options.overwrite,

@@ -8,10 +8,12 @@ import type { ModelOverrides } from '../../src/embedding/model/model-overrides.t
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { parseColumns } from '../../src/filter/column.ts';
 import { INDEX_MANIFEST_FILE } from '../../src/manifest/index-manifest.ts';
 import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { BUILD_OPTIONS, requestedUpdate, UPDATE_OPTIONS } from '../building/build-options.ts';
 import { jsonFacts } from '../building/build-summary.ts';
+import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { runUpdate } from '../building/update-index.ts';
@@ -90,6 +92,7 @@ export const indexCommand = defineCommand({
       ...BM25_OPTIONS.bm25,
       help: `${BM25_OPTIONS.bm25.help} Without --model and --from-embeddings the index has no vectors, and no encoder is needed.`,
     },
+    ...COLUMN_OPTIONS,
     ...VECTOR_FILE_OPTIONS,
     ...UPDATE_OPTIONS,
     ...BUILD_OPTIONS,
@@ -100,6 +103,7 @@ export const indexCommand = defineCommand({
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --out indexes/wiki18 --shard 3/8',
     'trawl index wiki-18.jsonl.gz --bm25 --out indexes/wiki18-words',
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out indexes/wiki18',
+    'trawl index news.jsonl --column source:string --column meta.date:date --out indexes/news',
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
   ],
   resumable: true,
@@ -116,6 +120,7 @@ export const indexCommand = defineCommand({
     parseTemplate(options['passage-template']);
     const shard = shardOf(options.shard, given);
     const bm25 = givenBm25(options, given);
+    const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(
@@ -151,6 +156,7 @@ export const indexCommand = defineCommand({
             model: encoder?.identity ?? null,
             passageTemplate: options['passage-template'],
             bm25,
+            columns,
           });
           if (current !== undefined) {
             if (options.json) out(JSON.stringify({ built: false, folder: resolve(folder), ...jsonFacts(current) }));
@@ -165,6 +171,7 @@ export const indexCommand = defineCommand({
           encoder,
           vectors,
           bm25,
+          columns,
           modelFolder: bm25Only ? undefined : folderOfPath(options.model),
           out: folder,
           overwrite: options.overwrite || options['if-changed'],

@@ -35,6 +35,8 @@ export const inspectCommand = defineCommand({
         ),
         ...(manifest.bm25?.deleted ?? []).map(({ bytes }) => bytes),
       ]),
+      /** Columns for filters. */
+      columnBytes: sum(directory.columns.flatMap(({ paths }) => paths.map((path) => statSync(path).size))),
       passageBytes: sum(
         directory.shards.map((shard) => statSync(within(shard.folder, shard.manifest.passages.path)).size),
       ),
@@ -52,6 +54,7 @@ export const inspectCommand = defineCommand({
         `  generation    ${manifest.generation}`,
         ...(model === null ? [] : vectorLines(manifest, directory.shards, sizes)),
         ...wordLines(manifest, sizes.wordBytes),
+        ...columnLines(manifest, sizes.columnBytes),
         `  passages      ${formatBytes(sizes.passageBytes)} on disk`,
         ...(model === null ? [] : modelLines(model)),
         `  corpus        template ${JSON.stringify(corpus.passageTemplate)}`,
@@ -79,6 +82,12 @@ interface Sizes {
   readonly vectorBytes: number;
   readonly residentBytes: number;
   readonly touchedBytes: number;
+}
+
+function columnLines({ columns = [] }: IndexManifest, bytes: number): string[] {
+  if (columns.length === 0) return [];
+  const names = columns.map(({ name, type }) => `${name} (${type})`).join(', ');
+  return [`  columns       ${formatBytes(bytes)} on disk: ${names}`];
 }
 
 function vectorLines(manifest: IndexManifest, shards: readonly OpenedShard[], sizes: Sizes): string[] {

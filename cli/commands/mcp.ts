@@ -1,6 +1,8 @@
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
@@ -13,13 +15,14 @@ export const mcpCommand = defineCommand({
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question, k and mode) and fetch (id). docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k, mode and filter) and fetch (id). docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     truncate: SERVE_OPTIONS.truncate,
     mode: MODE_OPTION,
+    filter: SERVE_OPTIONS.filter,
     ...HYBRID_OPTIONS,
     ...RERANK_OPTIONS,
     ...RETRIEVER_OPTIONS,
@@ -28,7 +31,9 @@ export const mcpCommand = defineCommand({
   async run({ options, positionals, given, signal, note }) {
     checkRerankOptions(options, given);
     // A wrong path must end the command instead of failing each search.
-    openIndexDirectory(positionals[0]!);
+    const { columns, folder } = openIndexDirectory(positionals[0]!);
+    const filter = filterOption(options.filter);
+    checkFilter(filter, { columns, index: folder });
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
     const opening = openReranked(positionals[0]!, options, {
@@ -41,7 +46,7 @@ export const mcpCommand = defineCommand({
     try {
       await serveStdio(
         {
-          retriever: async () => (await opening).retriever,
+          retriever: async () => narrowedRetriever((await opening).retriever, filter ?? null),
           truncate: options.truncate,
           ranking: {
             mode: options.mode ?? null,

@@ -1,21 +1,23 @@
 import { optimizeIndex } from '../../indexer/optimize/optimize-index.ts';
 import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { parseColumns } from '../../src/filter/column.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
+import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatNumberOf } from '../format.ts';
 
 export const optimizeCommand = defineCommand({
   name: 'optimize',
   summary:
-    'make an index faster or smaller, or add BM25: search codes, prefilter, float16, compaction, inverted indexes',
+    'make an index faster or smaller, or add BM25 or columns: search codes, prefilter, float16, compaction, inverted indexes',
   description:
     'Writes int8 search codes for shards without them (for example if the native engine was missing at the build), and a ' +
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
     '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
-    '--bm25 adds or repairs inverted indexes; alone, it also works without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
+    '--bm25 adds or repairs inverted indexes, and --column columns for filters; without other options both also work without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
     'A server that has the index open keeps the old version until it reloads.\n\n' +
     'The same command resumes a stopped one at the shard that it was stopped at; SIGTERM stops it with exit code 75, Ctrl-C ' +
     'with 130. A compaction starts from the beginning, and both stop it with 130.',
@@ -27,6 +29,12 @@ export const optimizeCommand = defineCommand({
       help: 'First rewrite shards that have deleted rows, without these rows. Vectors are copied; row numbers and the generation change. The old shards stay on disk until the index is changed or compacted again.',
     },
     float16: { type: 'flag', help: 'Store the vectors of a shard as float16 if all its values are exact in float16.' },
+    ...COLUMN_OPTIONS,
+    'drop-column': {
+      type: 'list',
+      value: 'NAME',
+      help: 'Remove a column for filters. With --column of the same name, it is made again with another type. Repeat it for several columns.',
+    },
     ...CHANGED_BM25_OPTIONS,
   },
   examples: [
@@ -34,25 +42,32 @@ export const optimizeCommand = defineCommand({
     'trawl optimize indexes/wiki18 --float16',
     'trawl optimize indexes/wiki18 --compact',
     'trawl optimize indexes/wiki18 --bm25',
+    'trawl optimize indexes/news --column source:string --column meta.date:date',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     const current = options.bm25 ? readIndexManifest(positionals[0]!).bm25?.made : undefined;
     const bm25 = givenBm25(options, given, current);
+    const changes = { add: parseColumns(options.column), drop: options['drop-column'] };
+    const columns = changes.add.length + changes.drop.length === 0 ? undefined : changes;
+    const needsEngine = bm25 === undefined && columns === undefined;
     const loaded = loadKernel();
-    if (!loaded.ok && (bm25 === undefined || options.compact || options.float16)) {
+    if (!loaded.ok && (needsEngine || options.compact || options.float16)) {
       throw new TrawlError(
         'ENGINE_MISSING',
-        `trawl optimize without --bm25, or with --compact or --float16, needs the native engine, which is missing: ${loaded.reason}. ` +
+        `trawl optimize without --bm25 and --column, or with --compact or --float16, needs the native engine, which is missing: ${loaded.reason}. ` +
           'Install a C++ compiler and run npm run setup.',
       );
     }
     const kernel = loaded.ok ? loaded.kernel : undefined;
     if (!loaded.ok)
-      note(`The native engine is missing (${loaded.reason}), so only inverted indexes are made, in TypeScript.`);
+      note(
+        `The native engine is missing (${loaded.reason}), so only inverted indexes and columns are made, in TypeScript.`,
+      );
     const compacted = options.compact ? await compactIndex(positionals[0]!, kernel, { onStep: note, signal }) : null;
     const summary = await optimizeIndex(positionals[0]!, kernel, {
       float16: options.float16,
       bm25,
+      columns,
       onStep: note,
       signal,
     });
@@ -60,7 +75,15 @@ export const optimizeCommand = defineCommand({
       const { compacted: shards = 0, dropped = 0 } = compacted ?? {};
       out(JSON.stringify({ ...(compacted === null ? {} : { compacted: shards, dropped }), ...summary }));
     } else {
-      const { codesMade, prefiltersMade, prefiltersNotWorthwhile, rewritten, notRepresentable, lexicalMade } = summary;
+      const {
+        codesMade,
+        prefiltersMade,
+        prefiltersNotWorthwhile,
+        rewritten,
+        notRepresentable,
+        lexicalMade,
+        columnsMade,
+      } = summary;
       const shards = (count: number): string => formatNumberOf(count, 'shard');
       const done = [
         ...(compacted === null
@@ -70,6 +93,7 @@ export const optimizeCommand = defineCommand({
         `prefilters made for ${prefiltersMade}${prefiltersNotWorthwhile > 0 ? ` (not worthwhile for ${prefiltersNotWorthwhile})` : ''}`,
         ...(options.float16 ? [`${shards(rewritten)} rewritten as float16`] : []),
         ...(bm25 === undefined ? [] : [`inverted indexes made for ${shards(lexicalMade)}`]),
+        ...(columns === undefined ? [] : [`columns made for ${shards(columnsMade)}`]),
         ...(notRepresentable > 0
           ? [`${shards(notRepresentable)} kept as float32: a value is not exact in float16`]
           : []),

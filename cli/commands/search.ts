@@ -4,6 +4,7 @@ import { TrawlError } from '../../src/errors.ts';
 import type { HybridPlace } from '../../src/retrieval/hybrid-fusion.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';
 import { hitFields } from '../hit-fields.ts';
 import { openReranked } from '../open-reranked.ts';
@@ -66,6 +67,7 @@ export const searchCommand = defineCommand({
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
     'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25 --explain',
+    'trawl search indexes/news "flood in Vienna" --filter "source = \'orf\' and date >= 2020-01-01"',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
   ],
@@ -84,6 +86,7 @@ export const searchCommand = defineCommand({
     if (context.options.explain && query === undefined) {
       throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
     }
+    filterOption(context.options.filter);
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);

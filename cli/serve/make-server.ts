@@ -11,6 +11,7 @@ import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { mergedHybrid } from '../../src/retrieval/hybrid-settings.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { CommandContext } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
 import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
@@ -88,7 +89,7 @@ function openerFor(
     maxRerankTokens: options['rerank-max-tokens'],
     onWarning: note,
   };
-  return indexOpener(retrieving, { warm: options.warm, reranker, signal });
+  return indexOpener(retrieving, { warm: options.warm, filter: filterOption(options.filter), reranker, signal });
 }
 
 /** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation and mode. */
@@ -101,6 +102,7 @@ function listenersFor(
     topk: options.topk,
     truncate: options.truncate,
     mode: options.mode ?? null,
+    filter: filterOption(options.filter) ?? null,
     bm25Order: options['bm25-order'],
     hybrid: hybridOptions(options),
     rerank: rerankDefault(options, options['rerank-depth']),

@@ -4,6 +4,7 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { FILTER_OPTION } from '../filter-option.ts';
 import { HYBRID_OPTIONS } from '../hybrid-options.ts';
 import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
@@ -74,6 +75,10 @@ export const SERVE_OPTIONS = {
     type: 'choice',
     choices: SEARCH_MODES,
     help: 'How passages are ranked: dense (by their vectors), bm25 (by their words; needs an index with --bm25) or hybrid (by both lists, fused; needs both). Requests can set it themselves. With bm25 no encoder is loaded, unless a --listen address has another mode. Default: dense if the index has vectors.',
+  },
+  filter: {
+    ...FILTER_OPTION,
+    help: `${FILTER_OPTION.help} Requests of /v1/search and of assistants can narrow it by filters of their own, but not leave it. Passages are still returned by id.`,
   },
   ...HYBRID_OPTIONS,
   'bm25-order': {

@@ -1,11 +1,13 @@
 import { basename, resolve } from 'node:path';
 import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Filter } from '../../src/filter/filter.ts';
 import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { checkFilter } from '../filter-option.ts';
 import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
@@ -38,18 +40,25 @@ export function parseServedIndexes(texts: readonly string[]): ServedIndex[] {
 
 /**
  * Returns a function that opens an index with its encoder; with `warm`, it first reads the files into the page cache. Indexes with
- * the same model share encoder threads and weights.
+ * the same model share encoder threads and weights. An index that lacks a column of `filter` is not opened.
  */
 export function indexOpener(
   options: Omit<OpenRetrieverOptions, 'name' | 'onProgress'>,
   {
     warm,
+    filter,
     reranker,
     signal,
-  }: { readonly warm: boolean; readonly reranker?: SharedReranker | undefined; readonly signal: AbortSignal },
+  }: {
+    readonly warm: boolean;
+    readonly filter?: Filter | undefined;
+    readonly reranker?: SharedReranker | undefined;
+    readonly signal: AbortSignal;
+  },
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   return async (name, { folder, model }, report): Promise<Retriever> => {
+    if (filter !== undefined) checkFilter(filter, { ...openIndexDirectory(folder), index: name });
     if (warm) {
       await readAhead(openIndexDirectory(folder), {
         signal,

@@ -1,5 +1,6 @@
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import type { Metric } from '../../src/metric.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
@@ -23,6 +24,8 @@ export interface WorkOptions {
   readonly kernel?: Kernel | undefined;
   /** Settings of the inverted indexes for BM25, which need the native engine. Absent: none are made. */
   readonly bm25?: Bm25Settings | undefined;
+  /** Columns of the corpus for filters. Default: none. */
+  readonly columns?: readonly Column[] | undefined;
   /** Folder of the index. */
   readonly out: string;
 

@@ -78,7 +78,7 @@ export class BuildRun {
     scan: CorpusScan | undefined,
     only?: { has(position: number): boolean },
   ): Promise<readonly CorpusFileRecord[]> {
-    const { corpus, corpusOptions, onProgress, signal } = this.#options;
+    const { corpus, corpusOptions, columns = [], onProgress, signal } = this.#options;
     this.clock.start('read');
     onProgress({ stage: 'read', passages: 0, readShare: 0 });
     const read = await storePassages(places, this.#template, {
@@ -86,6 +86,7 @@ export class BuildRun {
       corpusOptions,
       scan,
       only,
+      columns,
       onProgress,
       signal,
     });
@@ -145,10 +146,11 @@ export class BuildRun {
   }
 
   #context(corpusFiles: readonly CorpusFileRecord[]): ShardContext {
-    const { kernel, bm25, passageTemplate, checkpointMs, onNote, signal } = this.#options;
+    const { kernel, bm25, columns = [], passageTemplate, checkpointMs, onNote, signal } = this.#options;
     return {
       kernel,
       bm25,
+      columns,
       template: this.#template,
       passageTemplate,
       corpusFiles,

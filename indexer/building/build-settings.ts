@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import {
   BUILD_FILE,
@@ -12,7 +13,7 @@ import {
   UpdateRecord,
 } from '../../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
-import type { Bm25Record } from '../../src/manifest/schemas.ts';
+import type { Bm25Record, ColumnRecord } from '../../src/manifest/schemas.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { type PrecomputedVectors, vectorsRecord } from '../vectors/precomputed-vectors.ts';
 import type { WorkFolder } from './keep-on-failure.ts';
@@ -26,6 +27,7 @@ export interface BuildSettings {
   /** Undefined for a pipe. */
   readonly scan: CorpusScan | undefined;
   readonly bm25?: Bm25Settings | undefined;
+  readonly columns?: readonly Column[] | undefined;
   readonly vectors?: PrecomputedVectors | undefined;
 }
 
@@ -40,6 +42,7 @@ export function buildRecord({
   shards,
   scan,
   bm25,
+  columns = [],
   vectors,
 }: BuildSettings): BuildRecord {
   return {
@@ -51,6 +54,7 @@ export function buildRecord({
     shards,
     corpus: scan === undefined ? null : corpusFiles(scan),
     ...(bm25 === undefined ? {} : { bm25: bm25Record(bm25) }),
+    ...(columns.length === 0 ? {} : { columns: columnRecords(columns) }),
     ...(vectors === undefined ? {} : { vectors: vectorsRecord(vectors) }),
   };
 }
@@ -58,6 +62,11 @@ export function buildRecord({
 /** The settings in the form of the manifests. */
 export function bm25Record(settings: Bm25Settings): Bm25Record {
   return { ...settings, fields: [...settings.fields] };
+}
+
+/** The columns in the form of the manifests. */
+export function columnRecords(columns: readonly Column[]): ColumnRecord[] {
+  return columns.map(({ name, type }) => ({ name, type }));
 }
 
 export function readingRecord(options: CorpusOptions): ReadingRecord {
@@ -94,6 +103,7 @@ function settingsDiffer(begun: BuildRecord, wanted: BuildRecord): string[] {
     ...valuesDiffer('number of shards', begun.shards, wanted.shards),
     ...corpusDiffers(begun.corpus, wanted.corpus),
     ...bm25Differs(begun.bm25, wanted.bm25),
+    ...columnsDiffer(begun.columns, wanted.columns),
     ...vectorsDiffer(begun.vectors, wanted.vectors),
   ];
 }
@@ -122,6 +132,17 @@ export function bm25Differs(
     return begun === wanted ? [] : [`BM25: ${contrast(words(begun), words(wanted))}`];
   }
   return fieldsDiffer('BM25', begun, wanted, contrast);
+}
+
+/** Compares the columns of two build records or of two shard manifests. Their order is that of their files. */
+export function columnsDiffer(
+  begun: readonly Column[] = [],
+  wanted: readonly Column[] = [],
+  contrast: Contrast = thenAndNow,
+): string[] {
+  const words = (columns: readonly Column[]): string =>
+    columns.map(({ name, type }) => `${name}:${type}`).join(', ') || 'none';
+  return words(begun) === words(wanted) ? [] : [`columns: ${contrast(words(begun), words(wanted))}`];
 }
 
 /** Compares the vectors of two build records, or of two shards' manifests. */

@@ -17,6 +17,7 @@ import {
   buildDiffers,
   buildRecord,
   claimFolder,
+  columnsDiffer,
   corpusDiffers,
   fieldsDiffer,
   modelDiffers,
@@ -156,7 +157,7 @@ function partOf(vectors: PrecomputedVectors, { first, end }: PlannedShard): Prec
 /** @throws TrawlError BUILD_DIFFERS if the complete shard was built with other settings. */
 function checkSameShard(
   shard: ShardManifest,
-  { encoder, bm25, passageTemplate, corpusOptions, vectors }: BuildOptions,
+  { encoder, bm25, columns, passageTemplate, corpusOptions, vectors }: BuildOptions,
   scan: CorpusScan,
   { first, end, folder }: PlannedShard,
   shards: number,
@@ -166,6 +167,7 @@ function checkSameShard(
   const differences = [
     ...modelDiffers(shard.model, encoder?.identity ?? null),
     ...bm25Differs(shard.bm25?.made, bm25),
+    ...columnsDiffer(shard.columns, columns),
     ...valuesDiffer('passage template', shard.corpus.passageTemplate, passageTemplate),
     ...fieldsDiffer('option', reading, readingRecord(corpusOptions)),
     ...vectorsDiffer(usedVectors, vectors && vectorsInput(vectors)),

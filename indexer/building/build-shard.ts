@@ -3,6 +3,7 @@ import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { bug } from '../../src/errors.ts';
+import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../../src/manifest/build-records.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
@@ -10,6 +11,7 @@ import type { Metric } from '../../src/metric.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
+import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { checkFinite } from '../vectors/check-finite.ts';
@@ -35,6 +37,8 @@ export interface ShardContext {
   readonly kernel: Kernel | undefined;
   /** Settings of the inverted indexes. Undefined: none are made. */
   readonly bm25: Bm25Settings | undefined;
+  /** The columns for filters. */
+  readonly columns: readonly Column[];
   readonly template: PassageTemplate;
   readonly passageTemplate: string;
   readonly corpusFiles: readonly CorpusFileRecord[];
@@ -138,6 +142,7 @@ export async function buildShard(
       stored,
       truncatedPassages,
       lexical,
+      columns: await makeColumns(folder, join(folder, PASSAGES_FILE), context.columns, { signal }),
       input,
       context,
     });

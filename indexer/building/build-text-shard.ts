@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { bug } from '../../src/errors.ts';
 import type { ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import { makeColumns } from '../columns/make-columns.ts';
+import { PASSAGES_FILE } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import type { BuiltShard, ShardContext, ShardProgress } from './build-shard.ts';
 import { storedPassages } from './planned-shard.ts';
@@ -25,6 +28,7 @@ export async function buildTextShard(
     stored,
     truncatedPassages: 0,
     lexical,
+    columns: await makeColumns(folder, join(folder, PASSAGES_FILE), context.columns, context),
     input,
     context,
   });

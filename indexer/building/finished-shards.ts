@@ -7,6 +7,7 @@ import { shardFolderName } from '../index-files.ts';
 import {
   bm25Differs,
   type Contrast,
+  columnsDiffer,
   corpusDiffers,
   fieldsDiffer,
   modelDiffers,
@@ -66,6 +67,7 @@ function checkSettings(folder: string, first: FinishedShard, other: FinishedShar
     ...valuesDiffer('passage template', a.corpus.passageTemplate, b.corpus.passageTemplate, contrast),
     ...fieldsDiffer('option', a.input!.reading, b.input!.reading, contrast),
     ...bm25Differs(a.bm25?.made, b.bm25?.made, contrast),
+    ...columnsDiffer(a.columns, b.columns, contrast),
     ...vectorsDiffer(a.input!.vectors, b.input!.vectors, contrast),
     ...valuesDiffer('number of shards', a.input!.shards, b.input!.shards, contrast),
     ...corpusDiffers(a.corpus.files, b.corpus.files, contrast),

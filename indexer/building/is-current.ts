@@ -3,13 +3,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { listCorpusFiles } from '../../corpus/list-corpus-files.ts';
 import { type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
-import { readingRecord } from './build-settings.ts';
+import { columnsDiffer, readingRecord } from './build-settings.ts';
 
 export interface WantedIndex {
   readonly corpus: readonly string[];
@@ -19,6 +20,7 @@ export interface WantedIndex {
   readonly model: ModelIdentity | null;
   readonly passageTemplate: string;
   readonly bm25?: Bm25Settings | undefined;
+  readonly columns?: readonly Column[] | undefined;
 }
 
 /** Returns the manifest of the index in `folder` if a build of `wanted` would produce the same index, else undefined. */
@@ -38,6 +40,7 @@ async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promis
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
   if (!isDeepStrictEqual(recorded.model, wanted.model)) return false;
   if (!isDeepStrictEqual(recorded.bm25?.made, wanted.bm25)) return false;
+  if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
   // The build would fail with an error message.
   if (recorded.corpus.skippedLines > 0 && wanted.corpusOptions.skipBadLines !== true) return false;
   if (recorded.corpus.duplicateIds > 0 && wanted.uniqueIds) return false;

@@ -10,6 +10,7 @@ import { PassageFile } from '../../src/passages/passage-file.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { removeLockFiles } from './build-lock.ts';
+import { columnRecords } from './build-settings.ts';
 import { type FinishedShard, finishedShards } from './finished-shards.ts';
 import { removeBuildRecords } from './shard-manifest.ts';
 
@@ -70,7 +71,7 @@ function indexManifest(
   duplicates: number,
   modelLocation = shards[0]!.manifest.input?.modelLocation,
 ): IndexManifest {
-  const { dimension, metric, model, bm25 } = shards[0]!.manifest;
+  const { dimension, metric, model, bm25, columns } = shards[0]!.manifest;
   let rows = 0;
   const entries = shards.map(({ name, manifest }) => {
     const entry = { path: name, firstRow: rows, rows: manifest.rows, generation: manifest.generation };
@@ -93,6 +94,7 @@ function indexManifest(
     shards: entries,
     tombstones: null,
     ...(bm25 === undefined ? {} : { bm25: { made: bm25.made, deleted: null } }),
+    ...(columns === undefined ? {} : { columns: columnRecords(columns) }),
     writer: `trawl ${packageVersion}`,
   };
 }

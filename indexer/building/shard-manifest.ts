@@ -8,6 +8,7 @@ import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, type ShardManifest } from
 import type { VectorSpace } from '../../src/manifest/vector-space.ts';
 import { duplicateIds } from '../../src/passages/duplicate-ids.ts';
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
+import type { WrittenColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE } from '../index-files.ts';
 import type { WrittenLexical } from '../lexical/make-lexical.ts';
 import type { WrittenShardVectors } from './shard-vectors.ts';
@@ -19,6 +20,7 @@ export interface FinishedFiles {
   readonly stored: PassagesRecord;
   readonly truncatedPassages: number;
   readonly lexical: WrittenLexical | undefined;
+  readonly columns: WrittenColumns;
   readonly input: ShardManifest['input'];
   readonly context: {
     readonly corpusFiles: readonly Readonly<{ name: string; bytes: number; sha256: string }>[];
@@ -61,7 +63,7 @@ const NO_SPACE = { model: null, metric: null, dimension: 0 } as const;
 const NO_VECTORS: WrittenShardVectors = { vectors: [], codes: null, files: [], sha256: '' };
 
 function manifestOf(folder: string, files: FinishedFiles): ShardManifest {
-  const { rows, vectors, lexical, input } = files;
+  const { rows, vectors, lexical, columns, input } = files;
   const { model, metric, dimension } = vectors?.space ?? NO_SPACE;
   const written = vectors?.written ?? NO_VECTORS;
   const corpus = corpusRecord(folder, files);
@@ -79,8 +81,9 @@ function manifestOf(folder: string, files: FinishedFiles): ShardManifest {
     codes: written.codes,
     ...(written.prefilter === undefined ? {} : { prefilter: written.prefilter }),
     ...(lexical === undefined ? {} : { bm25: lexical.bm25 }),
+    ...(columns.columns.length === 0 ? {} : { columns: columns.columns }),
     passages: { path: PASSAGES_FILE, sha256: passagesSha256 },
-    files: [...written.files, ...(lexical?.files ?? [])],
+    files: [...written.files, ...(lexical?.files ?? []), ...columns.files],
     ...(input === undefined ? {} : { input }),
   };
 }

@@ -3,10 +3,13 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MAX_EXAMPLES } from '../../corpus/corpus-report.ts';
 import { type Corpus, type CorpusOptions, openCorpus } from '../../corpus/open-corpus.ts';
+import { formatLocation, type PassageLocation } from '../../corpus/passage.ts';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
+import { columnValues } from '../../src/columns/column-values.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Column } from '../../src/filter/column.ts';
 import { PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/manifest/build-records.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
@@ -24,6 +27,8 @@ export interface StoreOptions {
   readonly scan: CorpusScan | undefined;
   /** Input positions to store. Default: all. */
   readonly only?: { has(position: number): boolean } | undefined;
+  /** Columns for filters, whose values are checked now. */
+  readonly columns: readonly Column[];
   readonly onProgress: OnProgress;
   readonly signal: AbortSignal | undefined;
 }
@@ -60,6 +65,7 @@ export async function storePassages(
       if (options.only?.has(position) === false) continue;
       // Report a missing column now: the texts are embedded much later.
       template(row, location);
+      checkColumns(document, location, options.columns);
       const passage = { id, line: location.line, document };
       // Only the first passage of a shard needs the await.
       if (!filler.append(position, fileIndex, passage)) {
@@ -79,6 +85,21 @@ export async function storePassages(
   const rows = shards.reduce((sum, { folder }) => sum + storedPassages(folder)!.rows, 0);
   onProgress({ stage: 'read', passages: rows, totalPassages: rows, readShare: 1 });
   return corpus;
+}
+
+/** @throws TrawlError CORPUS_BAD_LINE for a value of another type than its column's. */
+function checkColumns(document: string, location: PassageLocation, columns: readonly Column[]): void {
+  if (columns.length === 0) return;
+  const row: unknown = JSON.parse(document);
+  for (const column of columns) {
+    const values = columnValues(row, column);
+    if (!('wrong' in values)) continue;
+    throw new TrawlError(
+      'CORPUS_BAD_LINE',
+      `${formatLocation(location)}: the column ${values.wrong}. Correct the value, or declare another type with --column.`,
+      { details: { ...location, column: column.name } },
+    );
+  }
 }
 
 /** Fills one shard after another, with passages in the order of their positions. */

@@ -18,8 +18,10 @@ import {
 import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
+import { type ColumnChanges, changeColumns } from '../columns/change-columns.ts';
 import {
   CODES_FILE,
+  COLUMN_FILE,
   EARLIER_PREFILTER_FILE,
   fileRecord,
   lexicalFiles,
@@ -44,6 +46,8 @@ export interface OptimizeOptions {
   readonly float16: boolean;
   /** Settings of the inverted indexes to make or replace; damaged ones are made again. Absent: they stay as they are. */
   readonly bm25?: Bm25Settings | undefined;
+  /** Columns for filters to add, and the names of those to remove. Absent: they stay as they are. */
+  readonly columns?: Pick<ColumnChanges, 'add' | 'drop'> | undefined;
   /** Called with a description of each step. */
   readonly onStep: (step: string) => void;
   readonly onRows?: (rows: number, total: number) => void;
@@ -64,14 +68,16 @@ export interface OptimizeSummary {
   readonly notRepresentable: number;
   /** Shards that got inverted indexes. */
   readonly lexicalMade: number;
+  /** Shards that got columns. */
+  readonly columnsMade: number;
 }
 
 /**
- * Adds missing codes and prefilters to an index, and inverted indexes if asked. Row numbers, scores and generation do not
+ * Adds missing codes and prefilters to an index, and inverted indexes and columns if asked. Row numbers, scores and generation do not
  * change. A server that has the index open keeps working: new files are written beside the old ones, then the manifest is
  * replaced by rename, and only then are the unused files removed.
  *
- * @param kernel without it, only inverted indexes are made.
+ * @param kernel without it, only inverted indexes and columns are made.
  * @throws TrawlError INDEX_NOT_FOUND, BUILD_LOCKED while another process changes the index, DISK_FULL, OUTPUT_NOT_WRITABLE,
  * CANCELLED, errors of the index's files.
  */
@@ -84,15 +90,14 @@ export async function optimizeIndex(
   // Only for its lock. An unfinished update in it stays.
   const output = await OutputFolder.prepareChange(folder);
   try {
-    const open = (): IndexDirectory => openIndexDirectory(output.final, { checkLexical: options.bm25 === undefined });
+    const { bm25, columns, onStep, signal } = options;
+    const open = (): IndexDirectory => openIndexDirectory(output.final, { checkLexical: bm25 === undefined });
     const summary = kernel === undefined ? UNCHANGED : await optimizeShards(open(), kernel, options);
-    if (options.bm25 === undefined) return { ...summary, lexicalMade: 0 };
-    const lexicalMade = await addLexical(open(), options.bm25, kernel, {
-      onStep: options.onStep,
-      signal: options.signal,
-    });
+    if (bm25 === undefined && columns === undefined) return { ...summary, lexicalMade: 0, columnsMade: 0 };
+    const lexicalMade = bm25 === undefined ? 0 : await addLexical(open(), bm25, kernel, { onStep, signal });
+    const columnsMade = columns === undefined ? 0 : await changeColumns(open(), { ...columns, onStep, signal });
     await removeAllUnnamed(output.final);
-    return { ...summary, lexicalMade };
+    return { ...summary, lexicalMade, columnsMade };
   } catch (error) {
     // The call has failed already, so what this throws does not matter.
     await removeAllUnnamed(output.final).catch(() => undefined);
@@ -102,7 +107,7 @@ export async function optimizeIndex(
   }
 }
 
-type ShardsSummary = Omit<OptimizeSummary, 'lexicalMade'>;
+type ShardsSummary = Omit<OptimizeSummary, 'lexicalMade' | 'columnsMade'>;
 
 const UNCHANGED: ShardsSummary = {
   codesMade: 0,
@@ -245,7 +250,8 @@ async function removeUnnamed({ folder }: OpenedShard, { files, vectors }: ShardM
   ]);
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
-    if (ours.has(name.replace(TEMPORARY_END, '')) && !named.has(path)) await rm(path, { force: true });
+    const isOurs = ours.has(name.replace(TEMPORARY_END, '')) || COLUMN_FILE.test(name);
+    if (isOurs && !named.has(path)) await rm(path, { force: true });
   }
 }
 

@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { generationOf } from '../../src/manifest/generation.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
@@ -20,6 +21,7 @@ import { syncFolder, writeJsonDurably } from '../../src/system/durable-file.ts';
 import { writeFailure } from '../../src/system/write-failure.ts';
 import { OutputFolder } from '../building/output-folder.ts';
 import { ShardVectors } from '../building/shard-vectors.ts';
+import { makeColumns } from '../columns/make-columns.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
@@ -93,6 +95,7 @@ export async function compactIndex(
         live,
         rows,
         bm25: before.bm25?.made,
+        columns: before.columns ?? [],
         kernel,
         signal,
       });
@@ -118,19 +121,22 @@ interface Copying {
   readonly rows: number;
   /** Settings of the inverted indexes; undefined: the index has none. */
   readonly bm25: Bm25Settings | undefined;
+  /** The columns for filters. */
+  readonly columns: readonly Column[];
   readonly kernel: Kernel | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
 async function copyShard(from: OpenedShard, folder: string, copying: Copying): Promise<ShardManifest> {
   const { rows, signal } = copying;
-  const { input: _, ...old } = from.manifest;
+  const { input: _, columns: _columns, ...old } = from.manifest;
   const { dimension, metric, model } = old;
   await mkdir(folder);
   const passages = copyPassages(from, join(folder, PASSAGES_FILE), copying);
   const space = vectorSpace(old);
   const written = space === undefined ? undefined : await copyVectors(from, folder, space, copying);
   const lexical = await makeLexicalIfWanted(folder, copying);
+  const columns = await makeColumns(folder, join(folder, PASSAGES_FILE), copying.columns, copying);
   const { passageTemplate } = old.corpus;
   const manifest: ShardManifest = {
     ...old,
@@ -143,8 +149,9 @@ async function copyShard(from: OpenedShard, folder: string, copying: Copying): P
     },
     vectors: written?.vectors ?? [],
     codes: written?.codes ?? null,
+    ...(columns.columns.length === 0 ? {} : { columns: columns.columns }),
     passages: { path: PASSAGES_FILE, sha256: passages.sha256 },
-    files: [...(written?.files ?? []), ...(lexical?.files ?? [])],
+    files: [...(written?.files ?? []), ...(lexical?.files ?? []), ...columns.files],
   };
   delete manifest.bm25;
   delete manifest.nextBm25;

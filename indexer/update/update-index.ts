@@ -27,11 +27,11 @@ import { encoderOfIndex } from './update-encoder.ts';
 import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts';
 
 /**
- * The options of a build, but `out` is an existing index. Its manifest determines metric, template and BM25 settings. An update
- * does not read vector files.
+ * The options of a build, but `out` is an existing index. Its manifest determines metric, template, BM25 settings and
+ * columns. An update does not read vector files.
  */
 export interface UpdateOptions
-  extends Omit<WorkOptions, 'passageTemplate' | 'metric' | 'bm25' | 'vectors' | 'modelFolder'> {
+  extends Omit<WorkOptions, 'passageTemplate' | 'metric' | 'bm25' | 'columns' | 'vectors' | 'modelFolder'> {
   readonly type: UpdateType;
 }
 
@@ -120,13 +120,17 @@ export async function updateIndex(options: UpdateOptions): Promise<UpdateSummary
  *
  * @throws TrawlError MODEL_MISMATCH.
  */
-export function updateBuild(options: UpdateOptions, { model, metric, corpus, bm25 }: IndexManifest): WorkOptions {
+export function updateBuild(
+  options: UpdateOptions,
+  { model, metric, corpus, bm25, columns }: IndexManifest,
+): WorkOptions {
   return {
     ...options,
 
     encoder: encoderOfIndex(model, options.encoder),
     metric: metric ?? undefined,
     bm25: bm25?.made,
+    columns,
     passageTemplate: corpus.passageTemplate,
   };
 }

@@ -12,7 +12,8 @@ import type { BuiltShard, ShardProgress, VectorContext } from '../building/build
 import { storedPassages } from '../building/planned-shard.ts';
 import { writeShardManifest } from '../building/shard-manifest.ts';
 import type { WrittenShardVectors } from '../building/shard-vectors.ts';
-import { CODES_FILE, fileRecord } from '../index-files.ts';
+import { makeColumns } from '../columns/make-columns.ts';
+import { CODES_FILE, fileRecord, PASSAGES_FILE } from '../index-files.ts';
 import { makeLexicalIfWanted } from '../lexical/make-lexical.ts';
 import { makePrefilter } from '../optimize/make-prefilter.ts';
 import { checkFinite } from './check-finite.ts';
@@ -75,6 +76,7 @@ export async function adoptShard(
     stored,
     truncatedPassages: 0,
     lexical,
+    columns: await makeColumns(folder, join(folder, PASSAGES_FILE), context.columns, context),
     input,
     context,
   });

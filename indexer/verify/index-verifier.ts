@@ -13,6 +13,7 @@ import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
 import { findNonFinite } from '../vectors/check-finite.ts';
 import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
+import { columnProblems } from './verify-columns.ts';
 import { lexicalOfShard, type NamedLexical } from './verify-lexical.ts';
 import { passageProblems } from './verify-passages.ts';
 import { problem, problemOf, type VerifyProblem } from './verify-problem.ts';
@@ -54,6 +55,10 @@ export class IndexVerifier {
       await this.#codes(shard);
     }
     for (const { path } of lexicalOfShard(folder, manifest)) await this.verifyLexical(path);
+    if (manifest.columns !== undefined) {
+      this.#begin(`columns of ${folder}`);
+      this.problems.push(...(await columnProblems(shard)));
+    }
     this.#begin(`passages of ${folder}`);
     const onBytes = (bytes: number): void => this.#add(bytes);
     this.problems.push(...(await passageProblems(shard, { onBytes, signal: this.#options.signal })));

@@ -91,6 +91,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add<finish_lexical>(exports, "finishLexical");
   add<close_lexical_writer>(exports, "closeLexicalWriter");
   add<verify_lexical>(exports, "verifyLexical");
+  add<open_column>(exports, "openColumn");
+  add<close_column>(exports, "closeColumn");
+  add<filter_rows>(exports, "filterRows");
   add<first_not_half>(exports, "firstNotHalf");
   add<to_halves>(exports, "toHalves");
   return exports;

@@ -69,6 +69,14 @@ Napi::Value close_lexical_writer(const Napi::CallbackInfo& info);
 // verifyLexical(id, path) -> Promise<message of the first problem, or ''>
 Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 
+// openColumn([path]) -> handle; maps the files of a column, one for each shard
+Napi::Value open_column(const Napi::CallbackInfo& info);
+// closeColumn(handle): frees the column after the evaluations that use it
+Napi::Value close_column(const Napi::CallbackInfo& info);
+// filterRows(id, [handle], test, rows) -> Promise<bitmap of the rows that pass>. The test is a RowTest of
+// src/filter/bind-filter.ts; `rows` are those of the index
+Napi::Value filter_rows(const Napi::CallbackInfo& info);
+
 // firstNotHalf(values) -> index of the first value that float16 cannot represent exactly, or the length
 Napi::Value first_not_half(const Napi::CallbackInfo& info);
 // toHalves(values) -> Uint16Array of float16; every value must be exact in float16

@@ -9,6 +9,7 @@
 #include "arguments.hpp"
 #include "jobs.hpp"
 #include "trawl/codes_file.hpp"
+#include "trawl/columns.hpp"
 #include "trawl/index.hpp"
 #include "trawl/lexical_builder.hpp"
 #include "trawl/lexical_index.hpp"
@@ -46,6 +47,8 @@ struct LexicalWriter {
 };
 using LexicalWriterPointer = std::shared_ptr<LexicalWriter>;
 
+using ColumnPointer = std::shared_ptr<const trawl::Column>;
+
 // A JavaScript external value that holds a pointer. The object is freed once no job uses it and JavaScript has closed the
 // handle or no longer refers to it.
 template <typename T>
@@ -56,6 +59,7 @@ struct Handle {
 constexpr napi_type_tag kIndexTag = {0x7472617769647831, 1};
 constexpr napi_type_tag kWriterTag = {0x7472617777727431, 1};
 constexpr napi_type_tag kLexicalTag = {0x747261776c657831, 1};
+constexpr napi_type_tag kColumnTag = {0x74726177636f6c31, 1};
 constexpr napi_type_tag kLexicalWriterTag = {0x747261776c777231, 1};
 
 template <typename T>

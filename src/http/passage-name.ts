@@ -1,3 +1,4 @@
+import { wellFormed } from '../filter/well-formed.ts';
 import type { DocumentFields } from '../passages/document-fields.ts';
 
 /** How replies name a passage to an agent. */
@@ -31,9 +32,4 @@ export function idInUrl(text: string, index: string): string {
 
 function urlOfIndex(index: string): string {
   return `trawl://${encodeURIComponent(index)}/`;
-}
-
-/** Replaces lone surrogates, which a corpus may contain as JSON escapes and which encodeURIComponent does not accept. */
-function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }

@@ -2,6 +2,7 @@ import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
+import type { Filter } from '../filter/filter.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import {
   BM25_ORDERS,
@@ -22,6 +23,8 @@ export interface ServerConfig {
   readonly truncate: TruncateSide;
   /** How passages are ranked, unless the request sets it. Null: the default of each index. */
   readonly mode: SearchMode | null;
+  /** The passages that searches may find, in addition to the filter of a request. Null: all. */
+  readonly filter: Filter | null;
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
   /** How hybrid search fuses its lists, unless the request sets it. Settings that are absent have their defaults. */
@@ -107,6 +110,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   topk: 3,
   truncate: 'tail',
   mode: null,
+  filter: null,
   bm25Order: 'row',
   hybrid: Object.freeze({}),
   rerank: null,
@@ -139,6 +143,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
 const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
+  'filter',
   'bm25Order',
   'hybrid',
   'rerank',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { isNodeError } from '../errors.ts';
-import { Bm25Record, Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+import { Bm25Record, ColumnRecord, Count, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
 
 /**
  * Records that make a build resumable. Each is beside the files it describes, is written by rename once those files are on the
@@ -37,6 +37,8 @@ export const BuildRecord = Type.Object({
   corpus: Type.Union([ScannedCorpus, Type.Null()]),
   /** Absent if no inverted indexes are made. */
   bm25: Type.Optional(Bm25Record),
+  /** Absent if no columns are made. */
+  columns: Type.Optional(Type.Array(ColumnRecord)),
   /** Vector files used instead of embedding. */
   vectors: Type.Optional(
     Type.Object({

@@ -1,7 +1,16 @@
 import Type from 'typebox';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
-import { Bm25Record, CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord } from './schemas.ts';
+import {
+  Bm25Record,
+  ColumnRecord,
+  CorpusRecord,
+  Count,
+  FileRecord,
+  Generation,
+  MetricName,
+  ModelRecord,
+} from './schemas.ts';
 
 export const INDEX_MANIFEST_FILE = 'manifest.json';
 
@@ -60,6 +69,8 @@ export const IndexManifest = Type.Object({
       ]),
     }),
   ),
+  /** The columns for filters. Every shard has a file for each. Absent if there are none. */
+  columns: Type.Optional(Type.Array(ColumnRecord)),
   /** The last change after the build. */
   lastUpdate: Type.Optional(
     Type.Object({

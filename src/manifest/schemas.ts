@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { COLUMN_TYPES } from '../filter/column.ts';
 import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { METRICS } from '../metric.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
@@ -57,6 +58,14 @@ export const CorpusRecord = Type.Object({
   passageTemplate: Type.String(),
 });
 export type CorpusRecord = Type.Static<typeof CorpusRecord>;
+
+/** A column of the corpus that filters can name. */
+export const ColumnRecord = Type.Object({
+  /** Its key in a corpus row, or a path of keys with dots. */
+  name: Type.String({ minLength: 1 }),
+  type: Type.Enum([...COLUMN_TYPES]),
+});
+export type ColumnRecord = Type.Static<typeof ColumnRecord>;
 
 /** Settings of the inverted indexes. Searches without k1 and b of their own use those here. */
 export const Bm25Record = Type.Object({

@@ -1,7 +1,17 @@
 import Type from 'typebox';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { ReadingRecord } from './build-records.ts';
-import { Bm25Record, CorpusRecord, Count, FileRecord, Generation, MetricName, ModelRecord, Sha256 } from './schemas.ts';
+import {
+  Bm25Record,
+  ColumnRecord,
+  CorpusRecord,
+  Count,
+  FileRecord,
+  Generation,
+  MetricName,
+  ModelRecord,
+  Sha256,
+} from './schemas.ts';
 
 export const SHARD_MANIFEST_FILE = 'shard.json';
 
@@ -28,6 +38,19 @@ export const ShardLexical = Type.Object({
   ),
 });
 export type ShardLexical = Type.Static<typeof ShardLexical>;
+
+/** A column of a shard. */
+export const ShardColumn = Type.Intersect([
+  ColumnRecord,
+  Type.Object({
+    path: Type.String({ minLength: 1 }),
+    /** Values of all rows. */
+    values: Count,
+    /** Different values of a column of strings; 0 for other types. */
+    distinct: Count,
+  }),
+]);
+export type ShardColumn = Type.Static<typeof ShardColumn>;
 
 /**
  * Describes a shard: consecutive rows of an index, built by one process. A shard is immutable once this file exists. Its rows
@@ -79,6 +102,10 @@ export const ShardManifest = Type.Object({
    * shard may have both until all shards have the new ones.
    */
   nextBm25: Type.Optional(ShardLexical),
+  /**
+   * The columns for filters. The index manifest decides which are read: while columns are added or removed, a shard may have more.
+   */
+  columns: Type.Optional(Type.Array(ShardColumn)),
   /**
    * The passage file. `sha256` is its content hash, which the file contains, too. The bytes of the file, unlike its content,
    * depend on whether the build was resumed.

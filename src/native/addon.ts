@@ -1,4 +1,5 @@
 import type { Metric } from '../metric.ts';
+import type { ColumnFunctions } from './column-functions.ts';
 import type { LexicalFunctions } from './lexical-functions.ts';
 
 declare const handleBrand: unique symbol;
@@ -77,7 +78,7 @@ export interface MadePrefilter {
  * The addon's functions (native/addon/entries.hpp). `id` identifies a call for `cancel`; running calls must have different
  * ids. Throws the errors of native-error.ts.
  */
-export interface Addon extends LexicalFunctions {
+export interface Addon extends LexicalFunctions, ColumnFunctions {
   isas(): InstructionSet[];
   selectIsa(name: string): string;
   threads(): number;

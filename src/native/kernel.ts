@@ -16,6 +16,7 @@ import type {
   NativeRows,
   NativeSearchResult,
 } from './addon.ts';
+import type { NativeColumn, NativeRowTest } from './column-functions.ts';
 import { LexicalKernel } from './lexical-kernel.ts';
 import { NativeCalls, translate } from './native-calls.ts';
 
@@ -79,6 +80,26 @@ export class Kernel {
   ): Promise<NativeSearchResult> {
     const { queries, count, k, filter } = request;
     return this.#calls.run(signal, (id) => this.#addon.search(id, index, queries, count, k, this.isa, filter));
+  }
+
+  /** Maps the files of a column, one for each shard. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
+  openColumn(paths: readonly string[]): NativeColumn {
+    return translate(() => this.#addon.openColumn(paths));
+  }
+
+  /** Running evaluations keep the column until they end. */
+  closeColumn(column: NativeColumn): void {
+    this.#addon.closeColumn(column);
+  }
+
+  /** The bitmap of the rows that pass, as in RowBitmap. `rows`: those of the index, and of each column. */
+  filterRows(
+    columns: readonly NativeColumn[],
+    test: NativeRowTest,
+    rows: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array> {
+    return this.#calls.run(signal, (id) => this.#addon.filterRows(id, columns, test, rows));
   }
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */

@@ -41,7 +41,7 @@ export function assembleRetriever(
     encoder: dense.encoder,
     index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
   };
-  const direct = new SearchRetriever(info, { ...parts, dense: queued });
+  const direct = new SearchRetriever(info, { dense: queued, ...parts });
   const ranked = reranker === undefined ? direct : new RerankingRetriever(direct, reranker, maxRerankTokens);
   // The limit is outermost because a coalesced call also holds its own queries and its own copy of the answer.
   return new BoundedRetriever(new SharingRetriever(ranked, { answerCache, singleFlight }), maxWaitingBytes);

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
+import type { ColumnSource } from '../columns/row-filters.ts';
 import { TrawlError } from '../errors.ts';
 import type { LexicalSource } from '../lexical-index/lexical-index.ts';
 import type { LexicalField } from '../lexical-index/lexical-settings.ts';
@@ -33,6 +34,8 @@ export interface IndexDirectory {
   readonly source: IndexSource | undefined;
   /** The inverted indexes by field; empty if there are none. */
   readonly lexical: ReadonlyMap<LexicalField, LexicalSource>;
+  /** The columns for filters; empty if there are none. */
+  readonly columns: readonly ColumnSource[];
   readonly passages: readonly PassageShard[];
 }
 
@@ -83,12 +86,27 @@ function openFolder(folder: string, { checkLexical = true }: IndexDirectoryOptio
       ...(liveRows === undefined ? {} : { liveRows }),
     },
     lexical: lexicalSources({ folder, manifest, shards, liveRows }, checkLexical),
+    columns: columnSources(manifest, shards),
     passages: shards.map((shard) => ({
       path: within(shard.folder, shard.manifest.passages.path),
       firstRow: shard.firstRow,
       rows: shard.manifest.rows,
     })),
   };
+}
+
+/** `checkBelongs` made sure that every shard has the columns. */
+function columnSources(manifest: IndexManifest, shards: readonly OpenedShard[]): ColumnSource[] {
+  return (manifest.columns ?? []).map(({ name, type }) => ({
+    name,
+    type,
+    paths: shards.map((shard) =>
+      within(
+        shard.folder,
+        shard.manifest.columns!.find((column) => column.name === name && column.type === type)!.path,
+      ),
+    ),
+  }));
 }
 
 function lexicalSources(

@@ -1,5 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
+import { FilterCache } from '../columns/filter-cache.ts';
+import { openRowFilters } from '../columns/open-row-filters.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
@@ -59,6 +61,9 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       opened.push(index);
       dense = { encoder, index };
     }
+    const { columns } = directory;
+    const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
+    if (filters !== undefined) opened.push(filters);
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
@@ -72,6 +77,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       model: manifest.model,
       modes,
       bm25: manifest.bm25?.made ?? null,
+      columns: columns.map(({ name, type }) => ({ name, type })),
       reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
@@ -82,7 +88,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     };
     return assembleRetriever(
       info,
-      { dense, lexical, fieldRanking: options.fieldRanking, passages, liveRows: directory.liveRows },
+      { dense, lexical, fieldRanking: options.fieldRanking, filters, passages, liveRows: directory.liveRows },
       options,
     );
   } catch (error) {

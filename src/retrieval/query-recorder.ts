@@ -133,7 +133,7 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, rerank, template, truncate, outcomes } = search;
+  const { queries, k, mode, rerank, template, truncate, filter, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -146,6 +146,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       ...(rerank === undefined ? {} : { rerank }),
       ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),
+      ...(filter === undefined ? {} : { filter }),
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;

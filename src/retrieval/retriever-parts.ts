@@ -1,3 +1,4 @@
+import type { FilterCache } from '../columns/filter-cache.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
@@ -13,6 +14,8 @@ export interface RetrieverParts {
   readonly lexical?: LexicalFields | undefined;
   /** Weights of the fields and tie breaker of the BM25 searches that set none. */
   readonly fieldRanking?: FieldRanking | undefined;
+  /** Absent if the index has no columns. */
+  readonly filters?: FilterCache | undefined;
   readonly passages: PassageStore;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap | undefined;

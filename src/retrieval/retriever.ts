@@ -7,6 +7,8 @@ import type {
   Truncation,
 } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import type { Column } from '../filter/column.ts';
+import type { Filter } from '../filter/filter.ts';
 import type { Bm25Parameters, Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { TermScore } from '../lexical-index/lexical-index.ts';
 import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
@@ -139,6 +141,11 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
+  /**
+   * The rows that may be found, by the columns of the corpus. The search is exact among them. A column that the index does not have,
+   * or a value of another type, rejects the call with INVALID_REQUEST. Default: all rows.
+   */
+  readonly filter?: Filter;
   /** Has no effect on dense and hybrid search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
   /** How hybrid search fuses its lists; no effect in other modes. Default: `hybridSettings({}, 1)`. */
@@ -166,6 +173,8 @@ export interface RetrieveResult {
 export interface TreeCall {
   readonly query: LexicalQuery;
   readonly parameters: Bm25Parameters;
+  /** As in `RetrieveCall`; other passages neither match nor count. */
+  readonly filter?: Filter;
   /** Hits to skip, and hits to return after them; both at least 0. */
   readonly from: number;
   readonly size: number;
@@ -237,6 +246,7 @@ export interface RecordedSearch {
   /** Absent: the template of the index. */
   readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
+  readonly filter?: Filter;
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
 }
@@ -290,6 +300,8 @@ export interface RetrieverInfo {
   readonly modes: readonly SearchMode[];
   /** Settings of its inverted indexes; null if it has none. */
   readonly bm25: Bm25Settings | null;
+  /** The columns that filters can name. */
+  readonly columns: readonly Column[];
   /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
   /** Null for an index without vectors, as is `model`. */

@@ -1,6 +1,8 @@
 import { throwIfCancelled } from '../abort.ts';
 import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
+import { bindFilter } from '../filter/bind-filter.ts';
+import type { Filter } from '../filter/filter.ts';
 import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
@@ -46,6 +48,9 @@ import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
 
+/** A call, and the rows that pass its filter. */
+type FilteredCall = RetrieveCall & { readonly rows: RowBitmap | undefined };
+
 /**
  * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts, in
  * hybrid mode it does both and fuses the lists; then it fetches the passages.
@@ -56,16 +61,18 @@ export class SearchRetriever implements Retriever {
   readonly #lexical: LexicalFields | undefined;
   readonly #fieldRanking: FieldRanking;
   readonly #passages: PassageStore;
+  readonly #filters: RetrieverParts['filters'];
   readonly #liveRows: RowBitmap | undefined;
   readonly #longTies = new OneAtATime();
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, filters, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
     this.#fieldRanking = fieldRanking;
+    this.#filters = filters;
     this.#passages = passages;
     this.#liveRows = liveRows;
   }
@@ -123,7 +130,7 @@ export class SearchRetriever implements Retriever {
 
   async #close(): Promise<void> {
     const { encoder, index } = this.#dense ?? {};
-    await Promise.all([encoder, index, this.#lexical, this.#passages].map((part) => part?.close()));
+    await Promise.all([encoder, index, this.#lexical, this.#filters, this.#passages].map((part) => part?.close()));
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -135,12 +142,20 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
-    const limited = { ...call, k };
+    const limited = { ...call, k, rows: await this.#rowsOf(call.filter, watch) };
     if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
     return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
 
-  async #retrieveLexical(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  /** The rows that pass a filter, deleted ones included; undefined without a filter. */
+  async #rowsOf(filter: Filter | undefined, watch: Stopwatch): Promise<RowBitmap | undefined> {
+    if (filter === undefined) return undefined;
+    const bound = bindFilter(filter, this.info.columns, this.info.index);
+    if (this.#filters === undefined) throw bug('a filter was bound to an index without columns');
+    return watch.time('search', () => this.#filters!.rows(bound));
+  }
+
+  async #retrieveLexical(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, bm25Order, signal } = call;
     const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
@@ -166,9 +181,10 @@ export class SearchRetriever implements Retriever {
     return { outcomes, timings: watch.timings };
   }
 
-  #searchTexts({ bm25, signal }: RetrieveCall, texts: readonly string[], k: number): Promise<LexicalResult> {
+  #searchTexts(call: FilteredCall, texts: readonly string[], k: number): Promise<LexicalResult> {
+    const { bm25, rows: filter, signal } = call;
     const ranking = this.#ranking(bm25);
-    return searchWords(this.#requireLexical(), { index: this.info.index, texts, k, ranking, signal });
+    return searchWords(this.#requireLexical(), { index: this.info.index, texts, k, ranking, filter, signal });
   }
 
   async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
@@ -183,7 +199,8 @@ export class SearchRetriever implements Retriever {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const { load, ...found } = await searchTree(call, { lexical, passages: this.#passages, watch });
+    const filter = await this.#rowsOf(call.filter, watch);
+    const { load, ...found } = await searchTree(call, { lexical, filter, passages: this.#passages, watch });
     this.#addLexicalLoad(load);
     return { ...found, timings: watch.timings };
   }
@@ -230,7 +247,7 @@ export class SearchRetriever implements Retriever {
     };
   }
 
-  async #retrieveDense(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  async #retrieveDense(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
     const { k, signal } = call;
     const embedded = await this.#embedQueries(call, watch);
     const found = await watch.time('search', () => this.#searchVectors(call, embedded, k));
@@ -242,10 +259,17 @@ export class SearchRetriever implements Retriever {
   }
 
   /** Searches the vectors of the embedded queries; the result does not count the failed ones. */
-  async #searchVectors({ signal }: RetrieveCall, embedded: QueryVectors, k: number): Promise<SearchResult> {
+  async #searchVectors(call: FilteredCall, embedded: QueryVectors, k: number): Promise<SearchResult> {
+    const { rows: filter, signal } = call;
     const { index } = this.#requireDense();
     const { vectors, count } = usableQueries(embedded, index.dimension);
-    const found = await index.search({ queries: vectors, count, k, ...(signal === undefined ? {} : { signal }) });
+    const found = await index.search({
+      queries: vectors,
+      count,
+      k,
+      ...(filter === undefined ? {} : { filter }),
+      ...(signal === undefined ? {} : { signal }),
+    });
     if (!found.exact) throw bug('the engine returned an answer without proof of exactness');
     return found;
   }
@@ -254,7 +278,7 @@ export class SearchRetriever implements Retriever {
    * Hybrid search, in groups of queries that limit the memory of their lists. The words of a group are searched while its queries are
    * embedded and their vectors searched.
    */
-  async #retrieveHybrid(call: RetrieveCall, watch: Stopwatch): Promise<RetrieveResult> {
+  async #retrieveHybrid(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
     const settings = checkedSettings(call.hybrid);
     const { signal } = call;
     const depth = Math.min(settings.depth, Math.max(1, this.info.rows));

@@ -1,11 +1,14 @@
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 import type { LexicalLoad, TreeCall, TreeResult } from './retriever.ts';
 import type { Stopwatch } from './timings.ts';
 
 export interface TreeParts {
   readonly lexical: LexicalFields;
+  /** The rows that may be found; undefined: all. */
+  readonly filter: RowBitmap | undefined;
   readonly passages: PassageStore;
   readonly watch: Stopwatch;
 }
@@ -13,7 +16,7 @@ export interface TreeParts {
 /** Searches for a query tree and fetches the passages of the hits after the first `from`. */
 export async function searchTree(
   { query, parameters, from, size, count, minScore, signal }: TreeCall,
-  { lexical, passages, watch }: TreeParts,
+  { lexical, filter, passages, watch }: TreeParts,
 ): Promise<Omit<TreeResult, 'timings'> & { readonly load: LexicalLoad }> {
   // The engine allocates memory for k hits.
   const k = Math.max(1, Math.min(from + size, lexical.rows));
@@ -24,6 +27,7 @@ export async function searchTree(
       parameters,
       count,
       minScore,
+      ...(filter === undefined ? {} : { filter }),
       ...(signal === undefined ? {} : { signal }),
     }),
   );

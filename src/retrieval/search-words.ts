@@ -4,6 +4,7 @@ import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { bestFields } from '../lexical-index/lexical-query.ts';
 import type { LexicalField } from '../lexical-index/lexical-settings.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
 
 export interface WordSearch {
   /** Name of the index, for messages. */
@@ -11,6 +12,8 @@ export interface WordSearch {
   readonly texts: readonly string[];
   readonly k: number;
   readonly ranking: Bm25Ranking;
+  /** The rows that may be found. Default: all. */
+  readonly filter?: RowBitmap | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -21,10 +24,15 @@ export interface WordSearch {
  * @throws TrawlError as `checkFieldRanking`.
  */
 export function searchWords(lexical: LexicalFields, search: WordSearch): Promise<LexicalResult> {
-  const { texts, k, ranking, signal } = search;
+  const { texts, k, ranking, filter, signal } = search;
   checkFieldRanking(search.index, ranking, [...lexical.indexes.keys()]);
   const { weights: _, tieBreaker: __, ...parameters } = ranking;
-  const request = { k, parameters, ...(signal === undefined ? {} : { signal }) };
+  const request = {
+    k,
+    parameters,
+    ...(filter === undefined ? {} : { filter }),
+    ...(signal === undefined ? {} : { signal }),
+  };
   const contents = lexical.indexes.get('contents');
   if (contents !== undefined) return contents.search({ ...request, queries: texts });
   const fields = [...lexical.indexes.keys()];

@@ -34,6 +34,9 @@ export function checkBelongs(
     index.bm25 === undefined || shardLexical(shard, index) !== undefined
       ? ''
       : 'the settings of its inverted indexes differ from those of the index',
+    ...(index.columns ?? [])
+      .filter(({ name, type }) => !shard.columns?.some((column) => column.name === name && column.type === type))
+      .map(({ name, type }) => `it does not have the column ${name} (${type})`),
   ].filter((difference) => difference !== '');
   if (differences.length > 0) {
     throw new TrawlError(

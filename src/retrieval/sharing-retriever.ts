@@ -1,6 +1,7 @@
 import { cancelled, throwIfCancelled } from '../abort.ts';
 import { applyTemplate, contextOf } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
+import { filterKey } from '../filter/filter.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
@@ -53,8 +54,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order and reranking are
- * equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter and
+ * reranking are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -259,11 +260,22 @@ function countTextQueries(queries: readonly RetrieveQuery[]): number {
 /** Equal keys have equal hits, given the retriever's index, encoder, prefix and analyser. */
 function keyOf(
   query: RetrieveQuery,
-  { k, mode, bm25, bm25Order = 'row', hybrid, rerank, template, truncate: truncateOfCall = 'tail' }: RetrieveCall,
+  {
+    k,
+    mode,
+    bm25,
+    bm25Order = 'row',
+    filter,
+    hybrid,
+    rerank,
+    template,
+    truncate: truncateOfCall = 'tail',
+  }: RetrieveCall,
   { model }: RetrieverInfo,
 ): string {
+  const passing = filter === undefined ? '' : filterKey(filter);
   const lists = hybrid === undefined ? '' : hybridKey(hybrid);
-  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : rankingKey(bm25)} ${bm25Order} ${lists}`;
+  const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
   const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
   const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);
@@ -300,7 +312,7 @@ function rerankKey({ depth, model, allowFailure = false }: RerankSettings, k: nu
 }
 
 /** Tells absent weights and an absent tie breaker from neutral ones, which an index without title and text apart refuses. */
-function rankingKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
+function parametersKey({ k1, b, k1Factor, weights, tieBreaker }: NonNullable<RetrieveCall['bm25']>): string {
   const fields = weights === undefined ? [] : LEXICAL_FIELDS.map((field) => weights[field] ?? '');
   return [k1, b, k1Factor, tieBreaker ?? '', ...fields].join();
 }

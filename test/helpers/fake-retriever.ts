@@ -67,6 +67,7 @@ export class FakeRetriever implements Retriever {
       deletedRows: 0,
       modes: ['dense'],
       bm25: null,
+      columns: [],
       reranker: { name: 'fake-reranker', maxTokens: 512 },
       memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
       dimension: 4,

@@ -58,6 +58,7 @@ test('an index without codes gets them, and search results do not change', { ski
     rewritten: 0,
     notRepresentable: 0,
     lexicalMade: 0,
+    columnsMade: 0,
   });
   assert.equal(shardManifest(folder).codes?.path, 'codes.i8');
   assert.deepEqual(await search(folder), before);
@@ -77,6 +78,7 @@ test('a second run finds nothing to do and touches no file', { skip }, async (t)
     rewritten: 0,
     notRepresentable: 0,
     lexicalMade: 0,
+    columnsMade: 0,
   });
   assert.equal(readFileSync(join(folder, SHARD, 'shard.json'), 'utf8'), before);
 });
@@ -94,6 +96,7 @@ test('float16 rows take half the space, the float32 file is removed, and every s
     rewritten: 1,
     notRepresentable: 0,
     lexicalMade: 0,
+    columnsMade: 0,
   });
   const { vectors, files } = shardManifest(folder);
   assert.deepEqual(
@@ -134,6 +137,7 @@ test('a value that is not a float16 keeps its shard in float32, and the summary 
     rewritten: 0,
     notRepresentable: 1,
     lexicalMade: 0,
+    columnsMade: 0,
   });
   assert.equal(shardManifest(folder).vectors[0]!.dtype, 'float32');
   assert.deepEqual(readdirSync(join(folder, SHARD)).sort(), [

@@ -65,6 +65,7 @@ export async function openHybrid(t: TestContext, folder: string, options: OpenOp
     modes: ['dense', 'bm25', 'hybrid'] as const,
     reranker: null,
     bm25: manifest.bm25!.made,
+    columns: [],
     memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
   };
   const parts = {

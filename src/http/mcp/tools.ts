@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
+import { parseFilterExpression } from '../../filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
 import { type FoundPassage, type RecordedSearch, type Retriever, SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { inputWith } from '../dialects/questions.ts';
@@ -89,6 +90,12 @@ export const TOOLS: readonly Tool[] = [
             description: `Number of passages, at most ${MAX_HITS}.`,
           }),
         ),
+        filter: Type.Optional(
+          Type.String({
+            description:
+              "The passages that may be found, by columns of the corpus: source = 'wiki' and date >= 2020-01-01. Operators: =, !=, <, <=, >, >=, in ('a', 'b'), exists, and, or, not. The error for an unknown column lists the columns.",
+          }),
+        ),
         mode: Type.Optional(
           Type.Enum([...SEARCH_MODES], {
             description:
@@ -101,11 +108,18 @@ export const TOOLS: readonly Tool[] = [
     output: Type.Object({ results: Type.Array(Result) }),
     async run(
       retriever,
-      { query, question, history, k = DEFAULT_HITS, mode },
+      { query, question, history, k = DEFAULT_HITS, mode, filter: expression },
       { signal, truncate, ranking, onSearch },
     ) {
       const input = inputWith(query, question, history);
-      const call = { queries: [input], k, truncate, ...rankingFor(ranking, k, { mode }) };
+      const filter = expression === undefined ? undefined : parseFilterExpression(expression);
+      const call = {
+        queries: [input],
+        k,
+        truncate,
+        ...rankingFor(ranking, k, { mode }),
+        ...(filter === undefined ? {} : { filter }),
+      };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
       onSearch({ ...call, outcomes });
       const outcome = outcomes[0]!;

@@ -3,6 +3,7 @@ import { SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import { Template, Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
+import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
 import { HybridField } from './hybrid-field.ts';
 import { RerankField } from './rerank-field.ts';
@@ -31,6 +32,10 @@ export const SearchRequest = Type.Object(
       'How passages are ranked: dense (by their vectors), bm25 (by their words) or hybrid (by both lists, fused). Absent: the default of the server, or else of the index.',
     ),
     bm25: nullable(Bm25Field, 'Parameters of bm25, also in hybrid. Absent: the parameters of the index.'),
+    filter: nullable(
+      FilterField,
+      'The passages that may be found, by the columns of the corpus: an expression such as "source = \'wiki\' and date >= 2020-01-01", or its JSON form (docs/filters.md). The search is exact among them. Absent: all passages.',
+    ),
     hybrid: nullable(HybridField, 'How hybrid fuses the two lists. Absent: the settings of the server.'),
     rerank: RerankField,
     minScore: nullable(

@@ -4,6 +4,7 @@ import type { RequestLimits } from '../dialects/dialect.ts';
 import { inputWith } from '../dialects/questions.ts';
 import { rankingFor } from '../ranking.ts';
 import { bm25Ranking } from './bm25-field.ts';
+import { requestFilter } from './filter-field.ts';
 import type { SearchRequest } from './request.ts';
 import { rerankOf } from './rerank-field.ts';
 
@@ -16,6 +17,7 @@ export interface SearchCall extends Omit<RetrieveCall, 'k' | 'signal'> {
 /** `k`: hits per query that the search begins with. */
 export function searchCall(request: SearchRequest, limits: RequestLimits, info: RetrieverInfo, k: number): SearchCall {
   const mode = request.mode ?? limits.mode ?? info.modes[0]!;
+  const filter = requestFilter(request.filter);
   const bm25 = mode === 'dense' ? undefined : bm25Ranking(request.bm25, info);
   const config = {
     ...limits,
@@ -30,6 +32,7 @@ export function searchCall(request: SearchRequest, limits: RequestLimits, info: 
     truncate: request.truncate ?? limits.truncate,
     ...rankingFor(config, k, { mode, hybrid: request.hybrid }),
     mode,
+    ...(filter === undefined ? {} : { filter }),
     ...(bm25 === undefined ? {} : { bm25 }),
   };
 }

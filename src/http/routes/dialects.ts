@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
@@ -139,7 +140,7 @@ async function answer(
   const lease = holder.lease(index);
   try {
     const { info } = lease.retriever;
-    const result = await plan.run(shedding(lease.retriever, config), signal);
+    const result = await plan.run(shedding(narrowedRetriever(lease.retriever, config.filter), config), signal);
     if (result.search !== null) {
       recordSearch(result.search, { requestId: request.id, dialect: dialect.name }, info, routes);
     }

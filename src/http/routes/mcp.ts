@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import { isLoopback } from '../access/access.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
@@ -54,7 +55,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         let answer: Response;
         try {
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => shedding(retriever, config),
+            retriever: () => shedding(narrowedRetriever(retriever, config.filter), config),
             onSearch: (search) =>
               recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
             truncate: config.truncate,

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
+import { COLUMN_TYPES } from '../../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { withContents } from '../../passages/contents.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever.ts';
@@ -40,6 +41,9 @@ const IndexFacts = Type.Object({
     ],
     { description: 'The inverted indexes for mode bm25; null if there are none.' },
   ),
+  columns: Type.Array(Type.Object({ name: Type.String(), type: Type.Enum([...COLUMN_TYPES]) }), {
+    description: 'The columns that filters can name; empty if there are none.',
+  }),
   generation: Type.String({ description: 'Hash that identifies the content of the index.' }),
   model: Type.Union(
     [
@@ -116,7 +120,8 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, reranker } = retriever.info;
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, reranker } =
+        retriever.info;
       const facts = {
         rows,
         deletedRows,
@@ -126,6 +131,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
         generation,
         modes: [...modes],
         bm25: bm25 && bm25Facts(bm25),
+        columns: columns.map(({ name, type }) => ({ name, type })),
         model: model && modelFacts(model),
         reranker: reranker && { name: reranker.name, maxTokens: reranker.maxTokens },
       };

@@ -18,6 +18,7 @@ from ._servers import Servers
 from ._types import (
     Bm25Parameters,
     Deduplication,
+    Filter,
     Fusion,
     HybridSettings,
     IndexInfo,
@@ -79,6 +80,7 @@ class TrawlClient:
         bm25: Bm25Parameters | None = None,
         hybrid: HybridSettings | None = None,
         explain: bool = False,
+        filter: Filter | None = None,
         rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question and history.
@@ -88,10 +90,11 @@ class TrawlClient:
         the query's words. ``mode`` ranks by vectors (``"dense"``), by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``) or by both (``"hybrid"``, with ``hybrid`` for
         ``fusion``, ``rrfK``, ``denseWeight``, ``bm25Weight`` or ``depth``). ``explain`` adds the terms of each score,
-        with mode ``"bm25"`` only. ``rerank`` orders the passages by a reranker: True, or ``depth``, ``model`` and
-        ``allowFailure``; False switches off the server's.
-        ``template`` names the parts of a ``Query`` to embed. A query that fails does not fail the others: its result has
-        the error. docs/http-api.md of the server describes every field.
+        with mode ``"bm25"`` only. ``filter`` limits the search to passages by their columns: an expression such as
+        ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
+        True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. ``template`` names the
+        parts of a ``Query`` to embed. A query that fails does not fail the others: its result has the error.
+        docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
             queries,
@@ -110,6 +113,7 @@ class TrawlClient:
             bm25=bm25,
             hybrid=hybrid,
             explain=explain,
+            filter=filter,
             rerank=rerank,
         )
         return self._result(Call("/v1/search", _protocol.search_response, body))

@@ -18,6 +18,7 @@ from ._types import (
     Deduplication,
     Embedded,
     ExplainedTerm,
+    Filter,
     FirstStage,
     Found,
     FusedHit,
@@ -70,6 +71,7 @@ def search_body(
     hybrid: HybridSettings | None,
     explain: bool,
     rerank: bool | RerankParameters | None,
+    filter: Filter | None = None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -88,6 +90,7 @@ def search_body(
         "truncate": truncate,
         "mode": mode,
         "bm25": None if bm25 is None else dict(bm25),
+        "filter": dict(filter) if isinstance(filter, Mapping) else filter,
         "hybrid": None if hybrid is None else dict(hybrid),
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
@@ -257,6 +260,7 @@ def indexes(body: Json) -> list[IndexInfo]:
             generation=index["generation"],
             model=_model(index["model"]),
             modes=tuple(index.get("modes", ("dense",))),
+            columns={column["name"]: column["type"] for column in index.get("columns", ())},
         )
         for index in body["indexes"]
     ]

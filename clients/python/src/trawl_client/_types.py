@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from ._errors import TrawlQueryError
@@ -12,6 +13,9 @@ PassageId: TypeAlias = str | int
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
 SearchMode: TypeAlias = Literal["dense", "bm25", "hybrid"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
+# An expression, or its JSON form: docs/filters.md of the server.
+Filter: TypeAlias = str | Mapping[str, Any]
+ColumnType: TypeAlias = Literal["string", "number", "boolean", "date"]
 HybridSettings: TypeAlias = Mapping[str, float | str]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
@@ -211,7 +215,8 @@ class ModelInfo:
 class IndexInfo:
     """An index of the server. ``generation`` changes whenever the index is rebuilt.
 
-    ``modes`` are the ways to search it, the default first. ``model`` and ``metric`` are None without vectors.
+    ``modes`` are the ways to search it, the default first. ``columns`` are the names and types that filters can use.
+    ``model`` and ``metric`` are None without vectors.
     """
 
     name: str
@@ -221,6 +226,7 @@ class IndexInfo:
     generation: str
     model: ModelInfo | None
     modes: tuple[SearchMode, ...] = ("dense",)
+    columns: Mapping[str, ColumnType] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+// Opens columns, and finds the rows that pass a filter.
+#include <cmath>
+#include <cstring>
+
+#include "entries.hpp"
+#include "environment.hpp"
+#include "trawl/columns.hpp"
+
+namespace trawl_addon {
+
+namespace {
+
+constexpr int kMaxDepth = 200;
+
+trawl::FilterValue value_of(const Napi::Value& value) {
+  trawl::FilterValue result;
+  if (value.IsString()) {
+    result.text = string_of(value, "value");
+  } else {
+    result.number = number_of(value, "value");
+  }
+  return result;
+}
+
+trawl::FilterBound bound_of(const Napi::Value& value) {
+  trawl::FilterBound bound;
+  if (value.IsUndefined()) return bound;
+  const Napi::Object spec = object_of(value, "bound");
+  bound.given = true;
+  bound.value = value_of(spec.Get("value"));
+  bound.open = boolean_of(spec.Get("open"), "open");
+  return bound;
+}
+
+trawl::RowTest test_of(const Napi::Value& value, int depth) {
+  using Type = trawl::RowTest::Type;
+  if (depth > kMaxDepth) throw bad_argument(value, "a test", "nested less deep");
+  const Napi::Object spec = object_of(value, "test");
+  const std::string type = string_of(spec.Get("type"), "type");
+  trawl::RowTest test;
+  if (type == "and" || type == "or") {
+    test.type = type == "and" ? Type::kAnd : Type::kOr;
+    const Napi::Array tests = array_of(spec.Get("tests"), "tests");
+    for (uint32_t i = 0; i < tests.Length(); ++i) test.tests.push_back(test_of(tests.Get(i), depth + 1));
+    return test;
+  }
+  if (type == "not") {
+    test.type = Type::kNot;
+    test.tests.push_back(test_of(spec.Get("test"), depth + 1));
+    return test;
+  }
+  test.column = static_cast<size_t>(integer_of(spec.Get("column"), "column"));
+  if (type == "exists") {
+    test.type = Type::kExists;
+  } else if (type == "in") {
+    test.type = Type::kIn;
+    const Napi::Array values = array_of(spec.Get("values"), "values");
+    for (uint32_t i = 0; i < values.Length(); ++i) test.values.push_back(value_of(values.Get(i)));
+  } else if (type == "range") {
+    test.type = Type::kRange;
+    test.least = bound_of(spec.Get("least"));
+    test.most = bound_of(spec.Get("most"));
+  } else {
+    throw bad_argument(spec.Get("type"), "type", "'and', 'or', 'not', 'exists', 'in' or 'range'");
+  }
+  return test;
+}
+
+}  // namespace
+
+Napi::Value open_column(const Napi::CallbackInfo& info) {
+  const Napi::Array paths = array_of(info[0], "paths");
+  auto column = std::make_shared<trawl::Column>();
+  for (uint32_t i = 0; i < paths.Length(); ++i) column->push_back(trawl::ColumnFile::open(string_of(paths.Get(i), "path")));
+  return make_handle<ColumnPointer>(info.Env(), std::move(column), kColumnTag);
+}
+
+Napi::Value close_column(const Napi::CallbackInfo& info) {
+  handle_of<ColumnPointer>(info[0], kColumnTag).object.reset();
+  return info.Env().Undefined();
+}
+
+Napi::Value filter_rows(const Napi::CallbackInfo& info) {
+  const int64_t id = integer_of(info[0], "id");
+  const Napi::Array handles = array_of(info[1], "columns");
+  std::vector<ColumnPointer> columns;
+  for (uint32_t i = 0; i < handles.Length(); ++i) columns.push_back(handle_of<ColumnPointer>(handles.Get(i), kColumnTag).object);
+  auto test = std::make_shared<trawl::RowTest>(test_of(info[2], 0));
+  const int64_t rows = integer_of(info[3], "rows");
+  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+    std::vector<const trawl::Column*> given;
+    for (const ColumnPointer& column : columns) given.push_back(column.get());
+    auto words = std::make_shared<std::vector<uint64_t>>(trawl::rows_that_pass(given, *test, rows, &cancel, pool()));
+    return [words, rows](Napi::Env env) -> Napi::Value {
+      // Whole words, so that searches can read the bitmap without a copy.
+      Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, words->size() * sizeof(uint64_t));
+      if (!words->empty()) std::memcpy(buffer.Data(), words->data(), words->size() * sizeof(uint64_t));
+      return Napi::Uint8Array::New(env, static_cast<size_t>((rows + 7) / 8), buffer, 0);
+    };
+  });
+}
+
+}  // namespace trawl_addon

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+
+export const COMPARISONS = ['=', '!=', '<', '<=', '>', '>='] as const;
+export type Comparison = (typeof COMPARISONS)[number];
+
+/** A date is a string. */
+export type FilterValue = string | number | boolean;
+
+/**
+ * Which rows a search may return, by the columns of the corpus. This is also the form of filters in JSON. A column has any number
+ * of values in a row (docs/filters.md):
+ * - `=`, `<`, `<=`, `>`, `>=` and `in` hold if they hold for at least one of the values; so they do not hold for a row without one.
+ * - `exists` holds if the row has a value.
+ * - `!=` is the negation of `=`, and `not` of its filter: a row without a value passes `!=`.
+ */
+export type Filter =
+  | { readonly and: readonly Filter[] }
+  | { readonly or: readonly Filter[] }
+  | { readonly not: Filter }
+  | { readonly column: string; readonly op: Comparison; readonly value: FilterValue }
+  | { readonly column: string; readonly op: 'in'; readonly values: readonly FilterValue[] }
+  | { readonly column: string; readonly op: 'exists' };
+
+/** Limits that keep a filter from a request small. */
+export const MAX_FILTER_DEPTH = 32;
+export const MAX_FILTER_NODES = 1_000;
+export const MAX_FILTER_VALUES = 10_000;
+
+/**
+ * The filter as text. Filters that differ only in the order or the repetition of their parts have the same text; filters with the
+ * same text let the same rows pass.
+ */
+export function canonicalFilter(filter: Filter): string {
+  if ('and' in filter) return joined('and', filter.and);
+  if ('or' in filter) return joined('or', filter.or);
+  if ('not' in filter) return negated(canonicalFilter(filter.not));
+  const column = JSON.stringify(filter.column);
+  if (filter.op === 'exists') return `exists[${column}]`;
+  if (filter.op === 'in') {
+    const values = [...new Set(filter.values.map((value) => JSON.stringify(value)))].sort();
+    return `in[${column},${values.join(',')}]`;
+  }
+  const value = JSON.stringify(filter.value);
+  if (filter.op === '=') return `in[${column},${value}]`;
+  if (filter.op === '!=') return negated(`in[${column},${value}]`);
+  return `${filter.op}[${column},${value}]`;
+}
+
+const keys = new WeakMap<Filter, string>();
+
+/** A short text for the keys of caches, computed once for each object. Filters with the same key let the same rows pass. */
+export function filterKey(filter: Filter): string {
+  const known = keys.get(filter);
+  if (known !== undefined) return known;
+  const key = createHash('sha256').update(canonicalFilter(filter)).digest('base64url');
+  keys.set(filter, key);
+  return key;
+}
+
+/** The rows that pass both filters; a missing one lets all rows pass. */
+export function bothFilters(one: Filter | undefined, other: Filter | undefined): Filter | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return { and: [one, other] };
+}
+
+function joined(operator: 'and' | 'or', filters: readonly Filter[]): string {
+  const flat = filters.flatMap((each): readonly Filter[] => partsOf(operator, each));
+  const texts = [...new Set(flat.map(canonicalFilter))].sort();
+  return texts.length === 1 ? texts[0]! : `${operator}[${texts.join(',')}]`;
+}
+
+function partsOf(operator: 'and' | 'or', filter: Filter): readonly Filter[] {
+  const parts = operator === 'and' ? 'and' in filter && filter.and : 'or' in filter && filter.or;
+  return parts === false ? [filter] : parts.flatMap((part) => partsOf(operator, part));
+}
+
+function negated(text: string): string {
+  return text.startsWith('not[') ? text.slice('not['.length, -1) : `not[${text}]`;
+}
