@@ -123,6 +123,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/abort.ts',
     'src/package-root.ts',
     'src/time-slice.ts',
+    'src/rerank/rank-by-score.ts',
+    'src/rerank/reranker.ts',
     'src/retrieval/retriever.ts',
     'src/retrieval/timings.ts',
     'src/retrieval/deepening.ts',

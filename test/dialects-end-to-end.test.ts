@@ -17,6 +17,7 @@ import { documentFields } from '../src/passages/document-fields.ts';
 import { openRetriever } from '../src/retrieval/open-retriever.ts';
 import type { Hit, Retriever } from '../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE } from './cli/run-trawl.ts';
+import { FakeReranker } from './helpers/fake-reranker.ts';
 import { buildSampleIndex } from './helpers/sample-index.ts';
 import { postTo } from './http/build.ts';
 
@@ -25,7 +26,9 @@ const servers = new Map<string, { app: ReturnType<typeof buildApp>; url: Promise
 let retriever: Retriever;
 
 before(async () => {
-  retriever = await openRetriever(await buildSampleIndex(folder));
+  // All scores are equal, so that the order stays that of the search.
+  const reranker = new FakeReranker({ score: () => 1 });
+  retriever = await openRetriever(await buildSampleIndex(folder), { reranker });
 });
 
 after(async () => {
@@ -75,6 +78,24 @@ const ASKED: readonly {
     path: '/retrieve',
     body: (query) => ({ queries: [query, query], topk: 4 }),
     reply: (hits) => ({ result: [hits.map(parsed), hits.map(parsed)] }),
+  },
+  {
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk_retrieval: 4, topk_rerank: 4, return_scores: true }),
+    reply: (hits) => ({ result: [hits.map((hit) => ({ document: parsed(hit), score: 1 }))] }),
+  },
+  {
+    dialect: 'search-r1-rerank-text',
+    path: '/retrieve',
+    body: (query) => ({ queries: [query], topk_retrieval: 4, topk_rerank: 4 }),
+    reply: (hits) => ({ result: [hits.map(({ document }) => documentFields(document).contents)] }),
+  },
+  {
+    path: '/retrieve/rerank',
+    body: (query) => ({ queries: [query], topk: 4, topk_retrieval: 4 }),
+    reply: (hits) => ({
+      result: [hits.map(({ document }) => ({ document: documentFields(document).contents, score: 1 }))],
+    }),
   },
   {
     dialect: 'stepsearch',
@@ -348,11 +369,16 @@ function curlLines(page: string): { line: string; dialect: string; section: stri
   });
 }
 
-for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
+/** Least number of curl lines of pages with few of them. */
+const LEAST_LINES: Readonly<Record<string, number>> = { 'agents.md': 2, 'rerank.md': 2 };
+
+for (const page of ['dialects.md', 'http-api.md', 'agents.md', 'rerank.md']) {
   test(`every curl line of docs/${page} gets a reply that matches the schema of its dialect`, async () => {
     const lines = curlLines(page);
-    assert.ok(lines.length >= (page === 'agents.md' ? 2 : 6), `${lines.length} lines`);
+    assert.ok(lines.length >= (LEAST_LINES[page] ?? 6), `${lines.length} lines`);
     for (const { line, dialect, section } of lines) {
+      // Elasticsearch's interface has an address of its own.
+      if (!line.includes('http://127.0.0.1:8000')) continue;
       const url = await serverOf(dialect);
       const command = `${line.replace('http://127.0.0.1:8000', url)} -w '\\n%{http_code}'`;
       const { stdout } = await promisify(execFile)('bash', ['-c', command]);
@@ -373,11 +399,13 @@ for (const page of ['dialects.md', 'http-api.md', 'agents.md']) {
   });
 }
 
-/** Sections of dialects with two paths. */
+/** Sections of dialects with several paths. */
 const SECTIONS: Readonly<Record<string, string>> = {
   'research-batch': 'research',
   'foldagent-open': 'foldagent',
   'openresearcher-content': 'openresearcher',
+  'search-r1-rerank-text': 'search-r1-rerank',
+  'rerank-v2': 'rerank',
 };
 
 test('every dialect has a section with a curl line and a row in the table', () => {

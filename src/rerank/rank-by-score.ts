@@ -1,4 +1,12 @@
-/** Positions of the scores, largest first; equal scores in their order. */
-export function rankByScore(scores: ArrayLike<number>): number[] {
-  return Array.from(scores, (_, i) => i).sort((a, b) => scores[b]! - scores[a]! || a - b);
+export interface RankedPassage {
+  /** Position of the passage in its list, from 0. */
+  readonly index: number;
+  readonly score: number;
+}
+
+/** Passages by score, largest first; equal scores in their order. */
+export function rankByScore(scores: ArrayLike<number>): RankedPassage[] {
+  return Array.from(scores, (score, index) => ({ index, score })).sort(
+    (a, b) => b.score - a.score || a.index - b.index,
+  );
 }

@@ -167,9 +167,9 @@ export class RerankingRetriever implements Retriever {
   ): QueryAnswer {
     const hits = rankByScore(scores)
       .slice(0, k)
-      .map((place) => {
-        const hit = outcome.hits[place]!;
-        return { ...hit, score: scores[place]!, firstStage: { rank: place + 1, score: hit.score } };
+      .map(({ index, score }) => {
+        const hit = outcome.hits[index]!;
+        return { ...hit, score, firstStage: { rank: index + 1, score: hit.score } };
       });
     return {
       ...outcome,

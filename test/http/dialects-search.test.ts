@@ -78,7 +78,7 @@ const PAIRS: readonly Pair[] = [
         scores: [SCORES],
         passages: [CONTENTS.map((text, i) => ({ passage_id: i, text, source: 'fake-sample' }))],
       },
-      timings_ms: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25 },
+      timings_ms: { queue: 2, embed: 1.25, search: 0.5, fetch: 0.25, rerank: 0 },
     },
     k: 10,
   },

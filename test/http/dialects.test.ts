@@ -18,20 +18,6 @@ test('every example belongs to its dialect and gets a reply that matches the sch
   }
 });
 
-test('a request that is not supported yet gets a 501', async (t) => {
-  const app = build(t);
-  for (const [path, body] of [
-    ['/retrieve', { queries: ['a'], topk_retrieval: 10, topk_rerank: 3 }],
-    ['/retrieve', { queries: ['a'], topk_rerank: null }],
-    ['/retrieve/rerank', { queries: ['a'] }],
-    ['/rerank', { queries: ['a'], documents: [[]] }],
-  ] as const) {
-    const { status, json } = await postTo(app, path, body);
-    assert.deepEqual([status, errorOf(json).code], [501, 'NOT_SUPPORTED'], path);
-    assert.match(errorOf(json).message, /rerank/);
-  }
-});
-
 test('each dialect reports wrong values with the message and status that its clients expect', async (t) => {
   const app = build(t, new FakeRetriever(), { maxK: 100, maxQueries: 3, dialects: ['rllm-legacy'] });
   const cases: readonly [path: string, body: unknown, status: number, code: string, loc?: unknown[]][] = [
@@ -52,6 +38,16 @@ test('each dialect reports wrong values with the message and status that its cli
     ['/access', { urls: 'a' }, 422, 'INVALID_REQUEST', ['body', 'urls']],
     ['/access', { urls: [null] }, 422, 'INVALID_REQUEST', ['body', 'urls', 0]],
     ['/access', { urls: ['a', 'b', 'c', 'd'] }, 413, 'TOO_MANY_QUERIES'],
+    ['/retrieve/rerank', { queries: 'a' }, 422, 'INVALID_REQUEST', ['body', 'queries']],
+    ['/rerank', {}, 422, 'INVALID_REQUEST', ['body', 'query']],
+    ['/rerank', { queries: ['a'] }, 422, 'INVALID_REQUEST', ['body', 'documents']],
+    ['/rerank', { queries: ['a'], documents: [] }, 422, 'INVALID_REQUEST', ['body', 'documents']],
+    ['/rerank', { queries: ['a'], documents: [[{}]] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0', '0']],
+    ['/rerank', { query: 'a', documents: [3] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0']],
+    ['/rerank', { query: 'a', documents: [{ text: 3 }] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0', 'text']],
+    ['/v1/rerank', { query: 'a', documents: ['b'], top_n: -1 }, 422, 'INVALID_REQUEST', ['body', 'top_n']],
+    ['/v2/rerank', { documents: ['b'] }, 422, 'INVALID_REQUEST', ['body', 'query']],
+    ['/v2/rerank', { query: 'a', documents: ['a', 'b', 'c', 'd'] }, 413, 'TOO_MANY_QUERIES'],
     ['/embed_and_retrieve', { prompts: ['a'] }, 422, 'INVALID_REQUEST', ['body', 'top_k']],
     ['/embed_and_retrieve', { prompts: ['a'], top_k: 'x' }, 422, 'INVALID_REQUEST', ['body', 'top_k']],
   ];
@@ -80,7 +76,7 @@ test('on every path: another method is a 405, another content type a 415, a trai
 });
 
 test('a preferred dialect that is unknown, alone on its path or given twice is refused', (t) => {
-  for (const dialects of [['zero'], ['r1-searcher'], ['search-r1-rerank'], ['']]) {
+  for (const dialects of [['zero'], ['r1-searcher'], ['stepsearch-rerank'], ['']]) {
     assert.throws(() => build(t, new FakeRetriever(), { dialects }), {
       code: 'CONFIG_INVALID',
       message: new RegExp(`Expected one of ${NAMEABLE_DIALECTS.join(', ')}\\.`),
@@ -97,15 +93,23 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     'ds-serve',
     'elasticsearch',
     'foldagent',
+    'infinity-rerank',
     'massive-serve',
     'openresearcher',
+    'rerank',
+    'rerank-v1',
     'research',
     'rllm',
     'rllm-legacy',
     'search-r1',
+    'search-r1-rerank',
+    'search-r1-rerank-text',
+    'search-r1-reranker',
     'serper',
+    'sglang-rerank',
     'skyrl',
     'stepsearch',
+    'tei-rerank',
     'ultrarag',
     'zerosearch',
   ]);

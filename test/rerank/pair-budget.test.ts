@@ -24,12 +24,12 @@ test('positions are ranked by score, larger first, equal scores in their order',
     fc.property(fc.array(fc.integer({ min: -2, max: 2 })), (scores) => {
       const ranked = rankByScore(scores);
       assert.deepEqual(
-        [...ranked].sort((a, b) => a - b),
-        scores.map((_, i) => i),
+        [...ranked].sort((a, b) => a.index - b.index),
+        scores.map((score, index) => ({ index, score })),
       );
-      for (const [i, place] of ranked.slice(1).entries()) {
+      for (const [i, after] of ranked.slice(1).entries()) {
         const before = ranked[i]!;
-        assert.ok(scores[before]! > scores[place]! || (scores[before] === scores[place] && before < place));
+        assert.ok(before.score > after.score || (before.score === after.score && before.index < after.index));
       }
     }),
   );

@@ -62,6 +62,10 @@ class TestWords(unittest.TestCase):
         with self.assertRaisesRegex(TrawlResponseError, "no vectors"):
             self.client.search([BRIDGE], mode="dense")
 
+    def test_a_hybrid_search_is_refused_with_the_way_to_get_it(self) -> None:
+        with self.assertRaisesRegex(TrawlResponseError, "needs vectors and an inverted index"):
+            self.client.search([BRIDGE], mode="hybrid", hybrid={"fusion": "rrf", "depth": 20})
+
 
 class TestClient(unittest.TestCase):
     """The client for threads."""

@@ -6,25 +6,30 @@ import { browseCompPlus } from './browsecomp-plus.ts';
 import { deepResearchGym } from './deep-research-gym.ts';
 import type { Dialect } from './dialect.ts';
 import { foldAgent, foldAgentOpen } from './foldagent.ts';
+import { infinityRerank } from './infinity-rerank.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
-import { elasticsearch, rerank, searchR1Rerank, stepSearchRerank } from './planned.ts';
+
 import { r1Searcher } from './r1-searcher.ts';
+import { rerank, rerankV1, rerankV2 } from './rerank-documents.ts';
 import { research, researchBatch } from './research.ts';
 import { rllm } from './rllm.ts';
 import { rllmLegacy } from './rllm-legacy.ts';
 import { searchAgentX } from './search-agent-x.ts';
 import { searchR1 } from './search-r1.ts';
+import { searchR1Rerank, searchR1RerankText } from './search-r1-rerank.ts';
+import { searchR1Reranker } from './search-r1-reranker.ts';
 import { serper } from './serper.ts';
+import { sglangRerank } from './sglang-rerank.ts';
 import { skyrl } from './skyrl.ts';
 import { stepSearch } from './step-search.ts';
+import { stepSearchRerank } from './step-search-rerank.ts';
+import { teiRerank } from './tei-rerank.ts';
 import { ultraRag } from './ultrarag.ts';
+import { elasticsearch } from './unserved-elasticsearch.ts';
 import { zeroSearch } from './zero-search.ts';
-
-/** Dialects whose requests are refused with 501. */
-const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, elasticsearch];
 
 /**
  * The dialects in the order in which they are tried. On a shared path, the first dialect that claims a body parses it, so each must
@@ -33,6 +38,7 @@ const PLANNED: readonly Dialect[] = [searchR1Rerank, stepSearchRerank, rerank, e
  */
 export const DIALECTS: readonly Dialect[] = [
   searchR1Rerank,
+  searchR1RerankText,
   rllm,
   skyrl,
   stepSearch,
@@ -59,7 +65,13 @@ export const DIALECTS: readonly Dialect[] = [
   openaiEmbeddings,
   nativeSearch,
   stepSearchRerank,
+  searchR1Reranker,
+  teiRerank,
+  infinityRerank,
   rerank,
+  sglangRerank,
+  rerankV1,
+  rerankV2,
   elasticsearch,
 ];
 
@@ -69,10 +81,9 @@ export const DIALECT_PATHS: readonly string[] = [
 ];
 
 /** Dialects that can be named: those that share a path, and the interface of Elasticsearch, which has many paths. */
-export const NAMEABLE_DIALECTS: readonly string[] = [
-  ...DIALECTS.filter((dialect) => sharesPath(dialect) && !PLANNED.includes(dialect)),
-  elasticsearch,
-].map(({ name }) => name);
+export const NAMEABLE_DIALECTS: readonly string[] = [...DIALECTS.filter(sharesPath), elasticsearch].map(
+  ({ name }) => name,
+);
 
 /** Whether a server with these named dialects has the interface of Elasticsearch. */
 export function servesElasticsearch(names: readonly string[]): boolean {
@@ -90,7 +101,7 @@ function sharesPath({ method, path, name }: Dialect): boolean {
 
 /** The preferred dialects of a listener for clients of one dialect: that dialect first, unless it is alone on its path. */
 export function preferredFor(name: string | undefined, others: readonly string[]): readonly string[] {
-  const dialect = DIALECTS.find((each) => each.name === name && !PLANNED.includes(each));
+  const dialect = DIALECTS.find((each) => each.name === name && each !== elasticsearch);
   const alone = dialect !== undefined && !sharesPath(dialect);
   if (name === undefined || alone) return others;
   return [name, ...others.filter((each) => each !== name)];

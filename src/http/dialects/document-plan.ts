@@ -36,8 +36,8 @@ export function documentPlan(
   refuseTooLargeK(k, kField, 1, limits);
   const selection = { k, minScore: null, excluded: new Set<string>(), deduplicate: 'document' } as const;
   const maxK = maxDepth(1, k, limits);
-  const firstK = Math.min(maxK, Math.max(10, 2 * k));
-  const call = { queries: [query!], ...rankingFor({ ...limits, rerank: null }, firstK) };
+  const firstK = Math.min(maxK, Math.max(10, 2 * k, limits.rerank?.depth ?? 0));
+  const call = { queries: [query!], ...rankingFor(limits, firstK) };
   return {
     queries: 1,
     k,

@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { Type } from 'typebox';
+import { nullable, Query } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { firstOf } from './rerank-documents.ts';
+import { rerankPlan } from './rerank-plan.ts';
+import { separated } from './search-plan.ts';
+import { sigmoid } from './tei-rerank.ts';
+
+/** Infinity: requests as of Cohere, but documents of the reply are texts, and scores the sigmoid of the model's output. */
+export const infinityRerank = defineDialect({
+  name: 'infinity-rerank',
+  path: '/rerank',
+  summary: 'Reranking of documents (Infinity)',
+  onlyIfNamed: true,
+  request: Type.Object({
+    model: nullable(Type.String(), "Any name: the reranker is the server's."),
+    query: Query,
+    documents: Type.Array(Type.String()),
+    top_n: nullable(Type.Integer({ minimum: 1 }), 'Number of results. Absent or null: all.'),
+    return_documents: Type.Boolean({ default: false }),
+    raw_scores: Type.Boolean({
+      default: false,
+      description: "Whether scores are the model's output without the sigmoid.",
+    }),
+  }),
+  reply: Type.Object({
+    object: Type.String(),
+    results: Type.Array(
+      Type.Object({ relevance_score: Type.Number(), index: Type.Integer(), document: Type.Optional(Type.String()) }),
+    ),
+    model: Type.String(),
+    usage: Type.Object({ prompt_tokens: Type.Integer(), total_tokens: Type.Integer() }),
+    id: Type.String(),
+    created: Type.Integer({ description: 'Seconds since 1970.' }),
+  }),
+  example: {
+    query: 'who designed the Brooklyn Bridge',
+    documents: ['John A. Roebling designed it.', 'Helsinki is a city.'],
+  },
+  plan({ query, documents, top_n, return_documents, raw_scores }) {
+    return rerankPlan({ lists: [{ query, passages: documents }], raw: true }, function* ({ ranked, tokens, model }) {
+      yield '{"object":"rerank","results":[';
+      yield* separated(firstOf(ranked[0]!, top_n), ({ index, score }) =>
+        JSON.stringify({
+          relevance_score: raw_scores ? score : sigmoid(score),
+          index,
+          ...(return_documents ? { document: documents[index] } : {}),
+        }),
+      );
+      const usage = { prompt_tokens: tokens, total_tokens: tokens };
+      const rest = { model, usage, id: randomUUID(), created: Math.floor(Date.now() / 1000) };
+      yield `],${JSON.stringify(rest).slice(1)}`;
+    });
+  },
+});

@@ -1,0 +1,78 @@
+import { type Static, Type } from 'typebox';
+import { nullable, Queries, ReturnScores, Score } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { refuse } from './questions.ts';
+import { field, isJsonObject } from './read-request.ts';
+import { rerankPlan } from './rerank-plan.ts';
+import { separated } from './search-plan.ts';
+
+const TOPK = 3;
+
+const Contents = Type.Optional(Type.String({ description: 'Title, newline, text.' }));
+
+/** A document, or a hit with its document: both forms of the entries in Search-R1's replies. */
+const Passage = Type.Object(
+  { contents: Contents, document: Type.Optional(Type.Object({ contents: Contents }, { additionalProperties: true })) },
+  { additionalProperties: true },
+);
+
+/**
+ * Search-R1's reranker (`rerank_server.py`). Each query is scored with its own documents: the original scores it with those of all
+ * queries, and drops queries without documents.
+ */
+export const searchR1Reranker = defineDialect({
+  name: 'search-r1-reranker',
+  path: '/rerank',
+  summary: 'Reranking of the documents of several queries (Search-R1)',
+  request: Type.Object({
+    queries: Queries,
+    documents: Type.Array(Type.Array(Passage), { description: 'One list per query.' }),
+    rerank_topk: nullable(Type.Integer({ minimum: 0 }), `Documents per query. Absent, null or 0: ${TOPK}.`),
+    return_scores: ReturnScores,
+  }),
+  reply: Type.Object({
+    result: Type.Array(
+      Type.Array(Type.Union([Type.String(), Type.Object({ document: Type.String(), score: Score })])),
+      {
+        description: 'One list per query, best first. Without return_scores the entries are texts.',
+      },
+    ),
+  }),
+  example: {
+    queries: ['who designed the Brooklyn Bridge'],
+    documents: [
+      [{ contents: '"Brooklyn Bridge"\nIt was designed by John A. Roebling.' }, { contents: 'Helsinki\nA city.' }],
+    ],
+    return_scores: true,
+  },
+  claims: (body) => isJsonObject(body) && field(body, 'queries') !== undefined,
+  plan({ queries, documents, rerank_topk, return_scores }) {
+    if (documents.length !== queries.length) {
+      refuse(['documents'], `Expected one list per query, got ${documents.length} lists for ${queries.length} queries`);
+    }
+    const lists = queries.map((query, i) => ({
+      query,
+      passages: documents[i]!.map((passage, j) => textOf(passage, i, j)),
+    }));
+    return rerankPlan({ lists }, function* ({ ranked }) {
+      yield '{"result":[';
+      yield* separated(ranked, (passages, i) => {
+        const texts = passages.slice(0, rerank_topk || TOPK).map(({ index, score }) => {
+          const text = lists[i]!.passages[index]!;
+          return return_scores ? { document: text, score } : text;
+        });
+        return JSON.stringify(texts);
+      });
+      yield ']}';
+    });
+  },
+});
+
+/** The text as the original scores and returns it: `(Title: …) …`, with the first line as title. */
+function textOf({ contents, document }: Static<typeof Passage>, query: number, place: number): string {
+  const whole = contents ?? document?.contents;
+  if (whole === undefined)
+    refuse(['documents', `${query}`, `${place}`], 'Expected contents, or document with contents');
+  const [title, ...text] = whole.split('\n');
+  return `(Title: ${title}) ${text.join('\n')}`;
+}
