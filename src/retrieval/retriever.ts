@@ -425,7 +425,7 @@ export interface Retriever {
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
   /** Whether the cache has the answers of all queries. Such a call does not wait and is not refused under load. */
   hasAnswers(call: RetrieveCall): boolean;
-  /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
+  /** Rejects with NOT_SUPPORTED if the index has no inverted index, and with K_TOO_LARGE for more than a million terms. */
   explain(call: ExplainCall): Promise<ExplainResult>;
   score(call: ScoreCall): Promise<ScoreResult>;
   /** Rejects with NOT_SUPPORTED if the index has no inverted index. */

@@ -3,7 +3,7 @@ import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from 
 import { bug, TrawlError } from '../errors.ts';
 import { bindFilter } from '../filter/bind-filter.ts';
 import type { Filter } from '../filter/filter.ts';
-import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
@@ -17,13 +17,13 @@ import { hitRows } from './hit-rows.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 import { searchByRow } from './lexical-hits.ts';
 import { missingPart } from './mode-parts.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 import type {
   EmbedCall,
   EmbedResult,
   ExplainCall,
-  ExplainedTerm,
   ExplainResult,
   FindCall,
   FindResult,
@@ -63,16 +63,19 @@ export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
   readonly #lexical: LexicalFields | undefined;
+  readonly #fieldRanking: FieldRanking;
   readonly #passages: PassageStore;
   readonly #filters: RetrieverParts['filters'];
   readonly #liveRows: RowBitmap | undefined;
+  readonly #longTies = new OneAtATime();
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, filters, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, filters, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
+    this.#fieldRanking = fieldRanking;
     this.#filters = filters;
     this.#passages = passages;
     this.#liveRows = liveRows;
@@ -165,7 +168,8 @@ export class SearchRetriever implements Retriever {
     const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () => this.#searchTexts(call, some, depth));
-    const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
+    const { rows } = this.info;
+    const request = { texts, k, rows, passages: this.#passages, longTies: this.#longTies, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
     const outcomes = texts.map((text, q): QueryOutcome => {
@@ -194,12 +198,8 @@ export class SearchRetriever implements Retriever {
   async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const ranking = this.#ranking(bm25);
-    const explained: ExplainedTerm[][][] = [];
-    for (const { query, rows } of queries) {
-      const request = { text: this.#lexicalText(query, template), rows, ranking, signal };
-      explained.push(await watch.time('search', () => explainWords(lexical, request)));
-    }
+    const wanted = queries.map(({ query, rows }) => ({ text: this.#lexicalText(query, template), rows }));
+    const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
     return { explained, timings: watch.timings };
   }
 
@@ -278,7 +278,7 @@ export class SearchRetriever implements Retriever {
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
-    return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
+    return { ...DEFAULT_BM25, ...parametersOf(this.info), ...this.#fieldRanking, ...bm25 };
   }
 
   /** @throws TrawlError NOT_SUPPORTED if the mode needs a part that is not open. */
