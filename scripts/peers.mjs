@@ -1,4 +1,4 @@
-// `npm run test:peers`: runs the tests that compare Trawl with Python programs and Lucene. First it makes the Python environments
+// `npm run test:peers`: runs the tests that compare Trawl with Python programs, Lucene and Elasticsearch. First it makes the Python environments
 // in the user's cache folder, once for each version of the requirements: one for the peers, a small one for other projects'
 // clients, and the one of `trawl bench embed`, which has torch. `-- --without-torch` does not make the last one. Lucene's jars
 // go into the same folder.
@@ -18,6 +18,15 @@ environment(peers.clientFolder(), peers.clientMarker(), "other projects' clients
   pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
 });
 await installLuceneIfPossible();
+await installElasticsearchIfPossible();
+const clients = await import('../dist/test/peers/elasticsearch-clients.js');
+for (const version of clients.PYTHON_CLIENTS) {
+  const folder = clients.pythonClientFolder(version);
+  environment(folder, join(folder, '.complete'), `elasticsearch-py ${version}`, (python) => {
+    pip(python, [`elasticsearch==${version}`]);
+  });
+}
+for (const version of clients.NODE_CLIENTS) nodeClient(clients.nodeClientFolder(version), version);
 const torchMissing = !process.argv.includes('--without-torch') && withoutTorch() !== false && !installTorch();
 const files = filesBelow(join(root, 'dist', 'test'), '.peer.test.js').sort();
 const tests = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...files], {
@@ -35,6 +44,25 @@ async function installLuceneIfPossible() {
   } catch (error) {
     process.stderr.write(`${error.message} The tests that compare with Lucene are skipped.\n`);
   }
+}
+
+/** A node of Elasticsearch needs a JDK and Maven, too. */
+async function installElasticsearchIfPossible() {
+  const { installElasticsearch } = await import('../dist/test/peers/elasticsearch-node.js');
+  try {
+    installElasticsearch((text) => process.stderr.write(`${text}\n`));
+  } catch (error) {
+    process.stderr.write(`${error.message} The tests that compare with Elasticsearch are skipped.\n`);
+  }
+}
+
+function nodeClient(folder, version) {
+  if (existsSync(join(folder, '.complete'))) return;
+  process.stderr.write(`Installing @elastic/elasticsearch ${version} into ${folder} (once)\n`);
+  mkdirSync(folder, { recursive: true });
+  const args = ['install', '--silent', '--no-audit', '--no-fund', '--prefix', folder];
+  run('npm', [...args, `@elastic/elasticsearch@${version}`], 'npm could not install a client of Elasticsearch.');
+  writeFileSync(join(folder, '.complete'), '');
 }
 
 /** Whether torch could be installed. Otherwise the other tests run, but the exit code is 1. */

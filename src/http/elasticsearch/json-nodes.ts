@@ -2,10 +2,14 @@ import { ElasticsearchError, type Location, parsingException } from './elasticse
 
 /**
  * A value of a JSON body with its place, because Elasticsearch names the line and column of a fault. Numbers keep their text: ids
- * may exceed 2^53.
+ * may exceed 2^53. `names` has the places of an object's names.
  */
 export type JsonNode = { readonly at: number } & (
-  | { readonly type: 'object'; readonly members: ReadonlyMap<string, JsonNode> }
+  | {
+      readonly type: 'object';
+      readonly members: ReadonlyMap<string, JsonNode>;
+      readonly names: ReadonlyMap<string, number>;
+    }
   | { readonly type: 'array'; readonly items: readonly JsonNode[] }
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number; readonly text: string }
@@ -76,7 +80,7 @@ class Reader {
     if (depth > MAX_DEPTH) throw this.#fault(`a value is nested deeper than ${MAX_DEPTH} levels`);
     if (++this.#values > MAX_VALUES) throw this.#fault(`a body may have at most ${MAX_VALUES} values`);
     const character = this.#text[at];
-    if (character === '{') return { type: 'object', at, members: this.#members(depth) };
+    if (character === '{') return { type: 'object', at, ...this.#members(depth) };
     if (character === '[') return { type: 'array', at, items: this.#items(depth) };
     if (character === '"') return { type: 'string', at, value: this.#string() };
     for (const [word, value] of LITERALS) {
@@ -91,8 +95,9 @@ class Reader {
     return { type: 'number', at, value: Number(text), text };
   }
 
-  #members(depth: number): Map<string, JsonNode> {
+  #members(depth: number): Pick<ObjectNode, 'members' | 'names'> {
     const members = new Map<string, JsonNode>();
+    const names = new Map<string, number>();
     this.#at++;
     for (this.#skipSpace(); this.#text[this.#at] !== '}'; this.#skipSpace()) {
       if (members.size > 0) this.#take(',');
@@ -105,10 +110,11 @@ class Reader {
       }
       this.#skipSpace();
       this.#take(':');
+      names.set(name, at);
       members.set(name, this.#value(depth + 1));
     }
     this.#at++;
-    return members;
+    return { members, names };
   }
 
   #items(depth: number): JsonNode[] {

@@ -10,7 +10,9 @@ export function* searchReply(
   { size, source, trackTotal, totalAsInteger }: SearchRequest,
   { took, more = '' }: { readonly took: number; readonly more?: string },
 ): Generator<string> {
-  yield `{"took":${took},"timed_out":false,"_shards":${shardsJson(indexes)},"hits":{`;
+  // Elasticsearch says so only where it counts everything and returns nothing.
+  const early = size === 0 && trackTotal === Number.POSITIVE_INFINITY ? ',"terminated_early":false' : '';
+  yield `{"took":${took},"timed_out":false${early},"_shards":${shardsJson(indexes)},"hits":{`;
   if (trackTotal !== false) yield `"total":${totalJson(total, trackTotal, totalAsInteger)},`;
   else if (totalAsInteger) yield '"total":-1,';
   yield `"max_score":${best === null || size === 0 ? 'null' : floatText(best)},"hits":[`;

@@ -172,7 +172,7 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
       /unknown query \[match_phrase\].*positions|no start_object/,
     ],
     [{ query: { match_phrase: { text: { query: 'a' } } } }, 'parsing_exception', /no positions/],
-    [{ query: { bool: { must: [{ fuzzy: {} }] } } }, 'parsing_exception', /unknown query \[fuzzy\]/],
+    [{ query: { bool: { foo: 1 } } }, 'x_content_parse_exception', /^\[1:19\] \[bool\] unknown field \[foo\]$/],
     [{ query: {} }, 'illegal_argument_exception', /empty clause found at \[1:10\]/],
     [{ query: [] }, 'parsing_exception', /must start with start_object/],
     [{ query: { match: 'x' } }, 'parsing_exception', /\[match\] query malformed, no start_object/],
@@ -205,7 +205,7 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
       'illegal_argument_exception',
       /cross_fields.*not supported/,
     ],
-    [{ query: { multi_match: { query: 'a', type: 'x' } } }, 'illegal_argument_exception', /unknown type/],
+    [{ query: { multi_match: { query: 'a', type: 'x' } } }, 'parse_exception', /unknown type/],
     [{ query: { multi_match: { query: 'a', fields: ['title^x'] } } }, 'illegal_argument_exception', /"x"/],
     [{ query: { term: { text: ['a'] } } }, 'parsing_exception', /array/],
     [{ query: { terms: { text: 'a' } } }, 'parsing_exception', /VALUE_STRING/],
@@ -227,7 +227,7 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
   ];
   for (const [body, type, reason] of cases) {
     const { status, json, headers } = await ask(app, 'POST', '/wiki_en/_search', body);
-    const shown = JSON.stringify(body);
+    const shown = String(body instanceof Buffer ? body : JSON.stringify(body));
     assert.deepEqual([status, json.status], [400, 400], shown);
     assert.equal(json.error!.type, type, shown);
     assert.match(String(json.error!.reason), reason, shown);
@@ -250,7 +250,9 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
     assert.match(String(json.error!.root_cause![0]!.reason), reason);
   }
   const unknown = await ask(app, 'POST', '/wiki_en/_search', '{\n "query": {"bool": {"must": [\n  {"foo": {}}]}}}');
-  assert.deepEqual([unknown.json.error!.line, unknown.json.error!.col], [3, 11]);
+  const { type, reason, line, col } = unknown.json.error!.root_cause![0]!;
+  assert.deepEqual([type, reason, line, col], ['parsing_exception', 'unknown query [foo]', 3, 11]);
+  assert.equal(unknown.json.error!.reason, '[3:11] [bool] failed to parse field [must]');
   const parameter = await ask(app, 'POST', '/wiki_en/_search?scroll=1m', {});
   assert.match(
     String(parameter.json.error!.reason),

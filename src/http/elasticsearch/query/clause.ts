@@ -1,4 +1,4 @@
-import { type ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
+import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
 import type { JsonBody, JsonNode, ObjectNode } from '../json-nodes.ts';
 import { numberOf } from '../json-values.ts';
 import type { DslQuery } from './dsl-query.ts';
@@ -36,10 +36,23 @@ export function readParameters(
   };
   for (const [parameter, value] of node.members) {
     const read = Object.hasOwn(all, parameter) ? all[parameter] : undefined;
-    if (read === undefined) throw body.fault(value, `[${name}] query does not support [${parameter.slice(0, 100)}]`);
+    if (read === undefined) throw unknownParameter({ body, name }, node, parameter);
     if (value.type !== 'null') read(value);
   }
   return boost;
+}
+
+function unknownParameter(
+  { body, name }: Pick<Clause, 'body' | 'name'>,
+  { names, members }: ObjectNode,
+  parameter: string,
+): ElasticsearchError {
+  const shown = parameter.slice(0, 100);
+  if (name !== 'bool') return body.fault(members.get(parameter)!, `[${name}] query does not support [${shown}]`);
+  // Elasticsearch parses a bool in another way than the other queries.
+  const { line, col } = body.locate(names.get(parameter)!);
+  const reason = `[${line}:${col}] [bool] unknown field [${shown}]`;
+  return new ElasticsearchError(400, { type: 'x_content_parse_exception', reason });
 }
 
 /** Refuses a parameter that Elasticsearch has and this server does not, unless its value changes nothing. */

@@ -1,3 +1,4 @@
+import { ElasticsearchError } from '../elasticsearch-error.ts';
 import type { JsonNode } from '../json-nodes.ts';
 import { booleanOf, itemsOf, numberOf, textOf, tokenOf } from '../json-values.ts';
 import { type Clause, readParameters } from './clause.ts';
@@ -14,16 +15,20 @@ export function parseBool(clause: Clause): DslQuery {
   let minimumShouldMatch: string | undefined;
   let adjustPureNegative = true;
   const queries =
-    (occur: keyof typeof clauses) =>
+    (occur: keyof typeof clauses, field: string) =>
     (value: JsonNode): void => {
-      clauses[occur] = itemsOf(value).map(parse);
+      try {
+        clauses[occur] = itemsOf(value).map(parse);
+      } catch (error) {
+        throw error instanceof ElasticsearchError ? withinBool(clause, field, value, error) : error;
+      }
     };
   const boost = readParameters(clause, node, {
-    must: queries('must'),
-    should: queries('should'),
-    filter: queries('filter'),
-    must_not: queries('mustNot'),
-    mustNot: queries('mustNot'),
+    must: queries('must', 'must'),
+    should: queries('should', 'should'),
+    filter: queries('filter', 'filter'),
+    must_not: queries('mustNot', 'must_not'),
+    mustNot: queries('mustNot', 'must_not'),
     minimum_should_match(value) {
       minimumShouldMatch = textOf(body, value, '[minimum_should_match]');
     },
@@ -32,6 +37,18 @@ export function parseBool(clause: Clause): DslQuery {
     },
   });
   return { type: 'bool', ...clauses, minimumShouldMatch, adjustPureNegative, boost };
+}
+
+/** Elasticsearch reports a fault within a bool as its cause, and as the root cause. */
+function withinBool(
+  { body, name }: Clause,
+  field: string,
+  at: JsonNode,
+  { failure, root }: ElasticsearchError,
+): ElasticsearchError {
+  const { line, col } = 'line' in failure ? failure : body.locate(at.at);
+  const reason = `[${line}:${col}] [${name}] failed to parse field [${field}]`;
+  return new ElasticsearchError(400, { type: 'x_content_parse_exception', reason, caused_by: failure }, root);
 }
 
 export function parseDisMax(clause: Clause): DslQuery {

@@ -80,15 +80,16 @@ class TreeMaker {
     const required = must.length + filter.length;
     if (required + should.length + mustNot.length === 0) return { type: 'match-all', boost };
     const filters = await this.#all(filter);
-    // A bool that only excludes finds all other passages.
-    if (adjustPureNegative && required + should.length === 0) filters.push({ type: 'match-all' });
+    // A bool that only excludes finds all other passages, whatever its minimum is.
+    const isNegative = adjustPureNegative && required + should.length === 0;
+    if (isNegative) filters.push({ type: 'match-all' });
     return {
       type: 'bool',
       must: await this.#all(must),
       should: await this.#all(should),
       filter: filters,
       mustNot: await this.#all(mustNot),
-      minimumShouldMatch: minimumOf(this.#minimum(minimumShouldMatch) ?? 0, should.length),
+      minimumShouldMatch: isNegative ? 0 : minimumOf(this.#minimum(minimumShouldMatch) ?? 0, should.length),
       boost,
     };
   }
@@ -126,7 +127,7 @@ class TreeMaker {
   #exists(name: string, boost: number): LexicalQuery {
     // Every passage has an id and a text, and contents; a title may be absent.
     if (name === '_id' || name === '_index' || (this.#fields as readonly string[]).includes(name)) {
-      if (name !== 'title') return { type: 'match-all', boost };
+      if (name !== 'title') return { type: 'constant-score', query: { type: 'match-all' }, boost };
       throw illegalArgument('[exists] is not supported by this server for [title]');
     }
     return NOTHING;

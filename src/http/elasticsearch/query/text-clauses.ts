@@ -1,4 +1,4 @@
-import { type ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
+import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
 import type { JsonNode } from '../json-nodes.ts';
 import { booleanOf, itemsOf, numberOf, textOf } from '../json-values.ts';
 import { type Clause, negativeBoost, onlyField, onlyNeutral, readParameters } from './clause.ts';
@@ -57,7 +57,8 @@ export function parseMultiMatch(clause: Clause): DslQuery {
 
 function unknownType(type: string): ElasticsearchError {
   if (!OTHER_TYPES.includes(type)) {
-    return illegalArgument(`failed to parse [multi_match] query type [${type.slice(0, 100)}]. unknown type.`);
+    const reason = `failed to parse [multi_match] query type [${type.slice(0, 100)}]. unknown type.`;
+    return new ElasticsearchError(400, { type: 'parse_exception', reason });
   }
   return illegalArgument(
     `[multi_match] type [${type}] is not supported by this server. Use ${[...TIE_BREAKERS.keys()].join(' or ')}.`,

@@ -1,0 +1,105 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { TestContext } from 'node:test';
+import { packageRoot } from '../../src/package-root.ts';
+import { peerCache } from '../helpers/peers.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+const VERSION = '8.17.1';
+const PROGRAM = join(packageRoot, 'test', 'peers', 'ElasticsearchNode.java');
+const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies';
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>trawl</groupId><artifactId>elasticsearch-node</artifactId><version>1</version><dependencies>
+<dependency><groupId>org.elasticsearch</groupId><artifactId>elasticsearch</artifactId><version>${VERSION}</version></dependency>
+<dependency><groupId>org.elasticsearch.plugin</groupId><artifactId>transport-netty4</artifactId><version>${VERSION}</version></dependency>
+</dependencies></project>
+`;
+
+/** Elasticsearch finds its transport among the modules of its home folder, by this file. */
+const DESCRIPTOR = `description=Netty 4 based transport implementation
+version=${VERSION}
+name=transport-netty4
+java.version=17
+elasticsearch.version=${VERSION}
+classname=org.elasticsearch.transport.netty4.Netty4Plugin
+`;
+
+/** The folder of the jars, from Maven Central, and of the home of the nodes. */
+function nodeFolder(): string {
+  return join(peerCache(), `elasticsearch-${VERSION}`);
+}
+
+/** For the `skip` option of a test: false if the jars are installed, else the reason. */
+export function withoutElasticsearch(): string | false {
+  return existsSync(join(nodeFolder(), '.complete'))
+    ? false
+    : `Elasticsearch ${VERSION} is not installed: run npm run test:peers (needs a JDK of version 17 or newer, and Maven)`;
+}
+
+/** Installs the jars of Elasticsearch with Maven, unless they are in the cache. */
+export function installElasticsearch(note: (text: string) => void): void {
+  if (withoutElasticsearch() === false) return;
+  if (spawnSync('javac', ['-version']).status !== 0)
+    throw new Error('Elasticsearch needs a JDK of version 17 or newer.');
+  const folder = nodeFolder();
+  const [all, modules] = [join(folder, 'all'), join(folder, 'home', 'modules', 'transport-netty4')];
+  note(`Installing Elasticsearch ${VERSION} into ${folder} (once)`);
+  rmSync(folder, { recursive: true, force: true });
+  for (const each of [all, modules, join(folder, 'core'), join(folder, 'home', 'config')])
+    mkdirSync(each, { recursive: true });
+  writeFileSync(join(folder, 'pom.xml'), POM);
+  execFileSync('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${all}`], { cwd: folder });
+  writeFileSync(join(modules, 'plugin-descriptor.properties'), DESCRIPTOR);
+  for (const jar of readdirSync(all)) {
+    copyFileSync(join(all, jar), join(jar.includes('netty') ? modules : join(folder, 'core'), jar));
+  }
+  rmSync(all, { recursive: true });
+  writeFileSync(join(folder, '.complete'), '');
+}
+
+/** Starts a node, which ends with the test. Resolves to its URL. */
+export async function startElasticsearch(t: TestContext): Promise<string> {
+  const [http, transport] = [await freePort(), await freePort()];
+  const folder = nodeFolder();
+  const modules = ['--module-path', join(folder, 'core'), '--add-modules', 'ALL-MODULE-PATH,jdk.net'];
+  const data = await tempFolder(t);
+  const child = spawn(
+    'java',
+    ['-Xmx512m', ...modules, PROGRAM, join(folder, 'home'), data, String(http), String(transport)],
+    { stdio: ['pipe', 'pipe', 'pipe'] },
+  );
+  const ended = new Promise<void>((resolve) => {
+    child.on('close', () => resolve());
+  });
+  t.after(async () => {
+    child.stdin.end();
+    await ended;
+  });
+  let tail = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    tail = `${tail}${chunk}`.slice(-2_000);
+  });
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line === 'ready') resolve();
+    });
+    void ended.then(() => reject(new Error(`Elasticsearch ended: ${tail}`)));
+  });
+  return `http://127.0.0.1:${http}`;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
