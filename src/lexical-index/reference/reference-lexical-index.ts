@@ -84,14 +84,22 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     rows,
     parameters = DEFAULT_BM25,
     weight = 1,
+    maxTerms = Number.MAX_SAFE_INTEGER,
     signal,
   }: ExplainRequest): Promise<TermScore[][]> {
     checkParameters(parameters);
     checkRows(rows, this.rows);
     const explained = new Map(rows.map((row) => [row, [] as TermScore[]]));
+    const times = new Map<number, number>();
+    for (const row of rows) times.set(row, (times.get(row) ?? 0) + 1);
+    let left = maxTerms;
     for (const { boost, ...rest } of await this.#terms(query, signal)) {
+      if (left < 0) break;
       const term = { ...rest, boost: Math.fround(Math.fround(weight) * boost) };
-      await this.score(term, parameters, signal, (row, score) => explained.get(row)?.push({ ...term, score }));
+      await this.score(term, parameters, signal, (row, score) => {
+        explained.get(row)?.push({ ...term, score });
+        left -= times.get(row) ?? 0;
+      });
     }
     return rows.map((row) => explained.get(row)!);
   }
