@@ -37,12 +37,16 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
   SearchMode,
   SelectCall,
   TreeCall,
   TreeResult,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { scoreRows } from './score-rows.ts';
 import { searchTree } from './search-tree.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
@@ -87,6 +91,10 @@ export class SearchRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#calls.run(() => this.#explain(call));
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#calls.run(() => this.#score(call));
   }
 
   searchTree(call: TreeCall): Promise<TreeResult> {
@@ -142,7 +150,9 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
-    const limited = { ...call, k, rows: await this.#rowsOf(call.filter, watch) };
+    // A call without a filter joins the encoder's queue at once, where load shedding sees it.
+    const rows = call.filter === undefined ? undefined : await this.#rowsOf(call.filter, watch);
+    const limited = { ...call, k, rows };
     if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
     return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
@@ -193,6 +203,62 @@ export class SearchRetriever implements Retriever {
     const wanted = queries.map(({ query, rows }) => ({ text: this.#lexicalText(query, template), rows }));
     const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
     return { explained, timings: watch.timings };
+  }
+
+  async #score(call: ScoreCall): Promise<ScoreResult> {
+    const { queries, mode, maxRank, truncate, bm25, signal } = call;
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    const inputs = queries.map(({ query }) => query);
+    const wanted = { rows: queries.map(({ rows }) => rows), indexRows: Math.max(1, this.info.rows), maxRank };
+    if (mode === 'bm25') {
+      const lexical = this.#requireLexical();
+      const search = {
+        index: this.info.index,
+        texts: inputs.map((input) => this.#lexicalText(input, undefined)),
+        ranking: this.#ranking(bm25),
+        signal,
+      };
+      const scores = await scoreRows(
+        (k, filter) => watch.time('search', () => searchWords(lexical, { ...search, k, filter })),
+        wanted,
+      );
+      return { outcomes: scores.map((each) => ({ ok: true, scores: each })), timings: watch.timings };
+    }
+    const { index } = this.#requireDense();
+    const embedded = await this.#embedQueries(
+      {
+        queries: inputs,
+        k: 1,
+        ...(truncate === undefined ? {} : { truncate }),
+        ...(signal === undefined ? {} : { signal }),
+      },
+      watch,
+    );
+    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const usable = wanted.rows.filter((_, i) => embedded.outcomes[i]!.ok);
+    const scores = await scoreRows(
+      async (k, filter) => {
+        const found = await watch.time('search', () =>
+          index.search({
+            queries: vectors,
+            count,
+            k,
+            ...(filter === undefined ? {} : { filter }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        );
+        watch.waited('search', found.waitedMs);
+        return found;
+      },
+      { ...wanted, rows: usable },
+    );
+    let next = 0;
+    const outcomes = embedded.outcomes.map(
+      (outcome): ScoreOutcome =>
+        outcome.ok ? { ok: true, scores: scores[next++]! } : { ok: false, error: outcome.error },
+    );
+    return { outcomes, timings: watch.timings };
   }
 
   async #searchTree(call: TreeCall): Promise<TreeResult> {

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
+from ._score_protocol import exact_id
 from ._types import (
     Bm25Parameters,
     Certificate,
@@ -48,8 +49,6 @@ Json = dict[str, Any]
 QueryLike = str | Query | Mapping[str, str | Sequence[str] | None]
 # The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
-# Larger ids are sent as text, because JSON readers may round them.
-_LARGEST_SAFE = 2**53 - 1
 
 
 def search_body(
@@ -95,7 +94,7 @@ def search_body(
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
-    excluded = [_exact_id(passage) for passage in exclude]
+    excluded = [exact_id(passage) for passage in exclude]
     if excluded:
         body["exclude"] = excluded
     if fuse != "none":
@@ -119,10 +118,6 @@ def _query(query: QueryLike) -> str | Json:
     raise TypeError(f"A query must be {expected}, not {type(query).__name__}.")
 
 
-def _exact_id(passage: PassageId) -> PassageId:
-    return str(passage) if isinstance(passage, int) and abs(passage) > _LARGEST_SAFE else passage
-
-
 def search_response(body: Json) -> SearchResponse:
     """The reply of POST /v1/search."""
     timings = body["timings"]
@@ -132,9 +127,7 @@ def search_response(body: Json) -> SearchResponse:
         generation=body["index"]["generation"],
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
-        timings=Timings(
-            timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)
-        ),
+        timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)),
         mode=cast(SearchMode, body.get("mode", "dense")),
     )
 
@@ -151,9 +144,7 @@ def _result(result: Json) -> QueryResult:
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
         certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
-        reranked=None
-        if reranked is None
-        else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
+        reranked=None if reranked is None else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
         rerank_error=None if failed is None else TrawlQueryError(failed["code"], failed["message"]),
     )
 
