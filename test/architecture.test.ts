@@ -144,6 +144,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/http/',
     'src/retrieval/retriever.ts',
+    'src/retrieval/narrowed-retriever.ts',
     'src/retrieval/timings.ts',
     'src/lexical-index/bm25.ts',
     'src/lexical-index/lexical-query.ts',

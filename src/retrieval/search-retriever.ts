@@ -150,7 +150,9 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
-    const limited = { ...call, k, rows: await this.#rowsOf(call.filter, watch) };
+    // A call without a filter joins the encoder's queue at once, where load shedding sees it.
+    const rows = call.filter === undefined ? undefined : await this.#rowsOf(call.filter, watch);
+    const limited = { ...call, k, rows };
     if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
     return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }

@@ -130,7 +130,11 @@ class TestClient(unittest.TestCase):
         )
         lists = [
             self.client.retrieve(
-                ["its designer"], topk=2, histories=[query.history], questions=[QUESTION], template="question-history-query"
+                ["its designer"],
+                topk=2,
+                histories=[query.history],
+                questions=[QUESTION],
+                template="question-history-query",
             ),
             self.client.retrieve([f"{QUESTION} [SEP] {history}"], topk=2),
         ]

@@ -127,9 +127,7 @@ def search_response(body: Json) -> SearchResponse:
         generation=body["index"]["generation"],
         results=tuple(_result(result) for result in body["results"]),
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
-        timings=Timings(
-            timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)
-        ),
+        timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)),
         mode=cast(SearchMode, body.get("mode", "dense")),
     )
 
@@ -146,9 +144,7 @@ def _result(result: Json) -> QueryResult:
         hits=tuple(_hit(hit) for hit in result.get("hits", ())),
         embedded=Embedded(embedded["text"], embedded["tokens"], cast(Truncation, embedded["cut"])),
         certificate=Certificate(certificate["exact"], certificate["rescored"], certificate.get("depth")),
-        reranked=None
-        if reranked is None
-        else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
+        reranked=None if reranked is None else Reranked(reranked["model"], reranked["passages"], reranked["truncated"]),
         rerank_error=None if failed is None else TrawlQueryError(failed["code"], failed["message"]),
     )
 

@@ -131,7 +131,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Reranked:
-    """What the reranker ``model`` did: ``passages`` that it scored, of which ``truncated`` were over its token limit."""
+    """What the reranker ``model`` did: ``passages`` it scored, of which ``truncated`` were over its token limit."""
 
     model: str
     passages: int
