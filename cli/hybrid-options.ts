@@ -9,12 +9,12 @@ export const HYBRID_OPTIONS = {
   'hybrid-fusion': {
     type: 'choice',
     choices: HYBRID_FUSIONS,
-    help: 'With mode hybrid: how the dense list and the list of bm25 are fused. rrf: reciprocal rank fusion; weighted: by the scores, scaled to 0 … 1 in each list. Default: rrf.',
+    help: 'With mode hybrid: how the dense list and the list of bm25 are fused. rrf: reciprocal rank fusion; weighted: by the scores, scaled to 0 … 1 in each list. Default: weighted.',
   },
   'hybrid-weights': {
     type: 'string',
     value: 'LIST=N,…',
-    help: 'With mode hybrid: the weights of the two lists, such as dense=0.4,bm25=0.6. Default: 1 each for rrf, 0.5 each for weighted.',
+    help: 'With mode hybrid: the weights of the two lists, such as dense=0.4,bm25=0.6. Default: 1 each for rrf; dense=0.4,bm25=0.6 for weighted.',
   },
   'hybrid-rrf-k': {
     type: 'string',

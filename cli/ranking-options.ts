@@ -83,7 +83,8 @@ export function modesOption({ mode }: Values, given: ReadonlySet<string>): reado
 const WEIGHTED_FIELDS: readonly LexicalField[] = ['title', 'text'];
 const WEIGHTS = { names: WEIGHTED_FIELDS, max: 1_000_000, example: 'title=2,text=1' };
 
-function fieldRanking(options: Values): FieldRanking {
+/** @throws TrawlError USAGE. */
+export function fieldRanking(options: Pick<Values, 'bm25-weights' | 'tie-breaker'>): FieldRanking {
   const { 'bm25-weights': weights, 'tie-breaker': tieBreaker } = options;
   return {
     ...(weights === undefined ? {} : { weights: namedNumbers('bm25-weights', weights, WEIGHTS) }),

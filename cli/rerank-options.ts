@@ -1,8 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { TrawlError } from '../src/errors.ts';
 import { DEFAULT_SERVER_CONFIG } from '../src/http/server-config.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
+import { environmentVariable } from '../src/options/resolve-options.ts';
+import { HttpReranker } from '../src/rerank/http-reranker.ts';
 import { ModelReranker } from '../src/rerank/model-reranker.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../src/rerank/pair-budget.ts';
+import { RERANK_APIS } from '../src/rerank/rerank-api.ts';
 import type { Reranker } from '../src/rerank/reranker.ts';
 import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../src/retrieval/retriever.ts';
 
@@ -10,8 +14,8 @@ import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../src/retrieval/retrie
 export const RERANK_OPTIONS = {
   rerank: {
     type: 'string',
-    value: 'NAME|DIR',
-    help: 'Order the passages that a search finds by the scores of this cross-encoder, which reads query and passage together: a name in models/ or the path of a model folder (docs/rerank.md). It runs on --device.',
+    value: 'NAME|DIR|URL',
+    help: 'Order the passages that a search finds by the scores of this cross-encoder, which reads query and passage together: a name in models/ or the path of a model folder (docs/rerank.md), which runs on --device. Or the URL of a rerank server: text-embeddings-inference, vLLM, Cohere or Jina.',
   },
   'rerank-depth': {
     type: 'integer',
@@ -32,7 +36,33 @@ export const RERANK_OPTIONS = {
     max: 1024,
     help: 'With --rerank: threads of the reranker. Default: the cores available to this process.',
   },
+  'rerank-api': {
+    type: 'choice',
+    choices: RERANK_APIS,
+    help: 'With a URL as --rerank: the request format of the server, tei (text-embeddings-inference) or cohere (also Jina and vLLM). Default: found out by a trial request.',
+  },
+  'rerank-model': {
+    type: 'string',
+    value: 'NAME',
+    help: 'With a URL as --rerank: the model in the requests, which Cohere, Jina and vLLM require.',
+  },
+  'rerank-key-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'With a URL as --rerank: file with the API key of the server. Default: the environment variable TRAWL_RERANK_API_KEY.',
+  },
+  'rerank-timeout-ms': {
+    type: 'integer',
+    min: 1,
+    max: 999_999_999,
+    default: 60_000,
+    help: 'With a URL as --rerank: time limit of one request to the server in milliseconds. It is repeated up to four times after 429, 503 or no answer.',
+  },
 } as const satisfies OptionTable;
+
+/** Options of a rerank server. */
+const URL_OPTIONS = ['rerank-api', 'rerank-model', 'rerank-key-file', 'rerank-timeout-ms'] as const;
+const KEY_VARIABLE = 'TRAWL_RERANK_API_KEY';
 
 export type RerankOptions = OptionValues<typeof RERANK_OPTIONS> & { readonly device: string };
 
@@ -42,14 +72,42 @@ export function checkRerankOptions({ rerank }: RerankOptions, given: ReadonlySet
   if (rerank === undefined && useless !== undefined) {
     throw new TrawlError('USAGE', `--${useless} has no effect without --rerank MODEL.`);
   }
+  const ofServer = URL_OPTIONS.find((name) => given.has(name));
+  if (rerank !== undefined && ofServer !== undefined && !isUrl(rerank)) {
+    throw new TrawlError('USAGE', `--${ofServer} has no effect unless --rerank is a URL.`);
+  }
 }
 
-/** Opens the reranker; undefined without --rerank. Errors: those of `openCrossEncoder`. */
+function isUrl(reranker: string): boolean {
+  return /^https?:/.test(reranker);
+}
+
+/** @throws TrawlError CONFIG_INVALID. */
+function readApiKey(file: string | undefined): string | undefined {
+  if (file === undefined) return environmentVariable(KEY_VARIABLE) || undefined;
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined;
+  } catch (cause) {
+    throw new TrawlError('CONFIG_INVALID', `--rerank-key-file ${file} cannot be read: ${(cause as Error).message}.`, {
+      cause,
+    });
+  }
+}
+
+/** Opens the reranker; undefined without --rerank. Errors: those of `openCrossEncoder` or `HttpReranker.open`. */
 export async function openReranker(
   options: RerankOptions,
   { trialAtStart = false } = {},
 ): Promise<Reranker | undefined> {
   if (options.rerank === undefined) return undefined;
+  if (isUrl(options.rerank)) {
+    return HttpReranker.open(options.rerank, {
+      api: options['rerank-api'],
+      model: options['rerank-model'],
+      apiKey: readApiKey(options['rerank-key-file']),
+      timeoutMs: options['rerank-timeout-ms'],
+    });
+  }
   return ModelReranker.open(options.rerank, {
     device: options.device,
     trialAtStart,

@@ -98,7 +98,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/inference/',
   ],
   'src/passages/': ['src/errors.ts', 'src/abort.ts'],
-  'src/rerank/': ['src/errors.ts', 'src/embedding/'],
+  'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/embedding/'],
   'src/retrieval/': [
     'src/errors.ts',
     'src/metric.ts',
@@ -138,12 +138,14 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/manifest/model-identity.ts',
     'src/passages/contents.ts',
     'src/passages/document-fields.ts',
+    'evaluation/answer-match.ts',
   ],
   // Its queries become query trees, and `_source` keeps the notation of numbers.
   'src/http/elasticsearch/': [
     'src/errors.ts',
     'src/http/',
     'src/retrieval/retriever.ts',
+    'src/retrieval/narrowed-retriever.ts',
     'src/retrieval/timings.ts',
     'src/lexical-index/bm25.ts',
     'src/lexical-index/lexical-query.ts',
@@ -152,7 +154,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/exact-numbers.ts',
   ],
   // Types only: see the test of the client below.
-  'src/client/': ['src/http/dialects/native-search.ts', 'src/http/routes/native.ts'],
+  'src/client/': [
+    'src/http/dialects/native-search.ts',
+    'src/http/dialects/native-passages.ts',
+    'src/http/dialects/native-score.ts',
+    'src/http/routes/native.ts',
+  ],
   'src/index.ts': ['src/'],
   'model-import/': [
     'src/errors.ts',

@@ -2,6 +2,8 @@ import { baselinePython } from '../../bench/baselines.ts';
 import { benchEmbed } from '../../bench/embed/bench-embed.ts';
 import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
 import { embedReport } from '../../bench/embed/embed-report.ts';
+import { benchFilter } from '../../bench/filter/bench-filter.ts';
+import { filterReport } from '../../bench/filter/filter-report.ts';
 import { benchFlat } from '../../bench/flat/bench-flat.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { flatReport } from '../../bench/flat/flat-report.ts';
@@ -44,6 +46,7 @@ const OPTIONS_OF = {
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
+  filter: ['rows', 'runs'],
   bm25: ['runs', 'corpus', 'rows', 'index', 'query-texts', 'calls', 'seconds'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
@@ -159,6 +162,11 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
       against: parseNames('--against', options.against, SERVE_BASELINES, { none: true }),
     });
     return { result, records: result.records, text: () => serveReport(result) };
+  },
+
+  async filter({ rows }, common) {
+    const result = await benchFilter({ ...common, rows });
+    return { result, records: result.records, text: () => filterReport(result.records, result.environment) };
   },
 
   async bm25(options, common) {

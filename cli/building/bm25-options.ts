@@ -46,6 +46,23 @@ export const BM25_OPTIONS = {
   },
 } as const satisfies OptionTable;
 
+/** The same options for an index that may have inverted indexes: what is not given stays as it is. */
+export const CHANGED_BM25_OPTIONS = {
+  bm25: {
+    type: 'flag',
+    help: "Build inverted indexes of the passages' words, for --mode bm25, or replace those with other settings. With the settings that the index has, missing and damaged ones are made again.",
+  },
+  analyser: keptByDefault(BM25_OPTIONS.analyser),
+  'bm25-fields': keptByDefault(BM25_OPTIONS['bm25-fields']),
+  k1: keptByDefault(BM25_OPTIONS.k1),
+  b: keptByDefault(BM25_OPTIONS.b),
+} as const satisfies OptionTable;
+
+function keptByDefault<T extends { readonly help: string; readonly default: string }>(option: T): Omit<T, 'default'> {
+  const { default: value, ...rest } = option;
+  return { ...rest, help: `${option.help} Default: that of the index, or ${value} if it has no inverted indexes.` };
+}
+
 /**
  * Returns the settings of the inverted indexes; undefined without --bm25.
  *
@@ -53,7 +70,7 @@ export const BM25_OPTIONS = {
  * @throws TrawlError USAGE if a value is out of range or an option has no effect.
  */
 export function givenBm25(
-  options: OptionValues<typeof BM25_OPTIONS>,
+  options: OptionValues<typeof BM25_OPTIONS> | OptionValues<typeof CHANGED_BM25_OPTIONS>,
   given: ReadonlySet<string>,
   current?: Bm25Settings,
 ): Bm25Settings | undefined {
@@ -63,10 +80,10 @@ export function givenBm25(
     return undefined;
   }
   const wanted = {
-    analyser: options.analyser,
-    k1: numberFrom('k1', options.k1, { max: 1_000_000 }),
-    b: numberFrom('b', options.b, { max: 1 }),
-    fields: options['bm25-fields'].split(',') as LexicalField[],
+    analyser: options.analyser ?? BM25_OPTIONS.analyser.default,
+    k1: numberFrom('k1', options.k1 ?? BM25_OPTIONS.k1.default, { max: 1_000_000 }),
+    b: numberFrom('b', options.b ?? BM25_OPTIONS.b.default, { max: 1 }),
+    fields: (options['bm25-fields'] ?? BM25_OPTIONS['bm25-fields'].default).split(',') as LexicalField[],
   };
   if (current === undefined) return bm25Settings(wanted);
   return bm25Settings({

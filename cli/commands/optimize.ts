@@ -4,7 +4,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { parseColumns } from '../../src/filter/column.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
-import { BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
+import { CHANGED_BM25_OPTIONS, givenBm25 } from '../building/bm25-options.ts';
 import { COLUMN_OPTIONS } from '../building/column-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { formatNumberOf } from '../format.ts';
@@ -17,7 +17,7 @@ export const optimizeCommand = defineCommand({
     'Writes int8 search codes for shards without them (for example if the native engine was missing at the build), and a ' +
     'prefilter for shards where it makes searches faster: a search then reads half the bytes or less. Answers do not change.\n\n' +
     '--float16 halves the vectors of shards whose values are all exact in float16, such as those of float16 encoders. ' +
-    '--bm25 adds inverted indexes, and --column columns for filters; without other options both also work without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
+    '--bm25 adds or repairs inverted indexes, and --column columns for filters; without other options both also work without the native engine. --compact drops deleted rows. Only --compact changes row numbers and the generation. ' +
     'A server that has the index open keeps the old version until it reloads.\n\n' +
     'The same command resumes a stopped one at the shard that it was stopped at; SIGTERM stops it with exit code 75, Ctrl-C ' +
     'with 130. A compaction starts from the beginning, and both stop it with 130.',
@@ -35,11 +35,7 @@ export const optimizeCommand = defineCommand({
       value: 'NAME',
       help: 'Remove a column for filters. With --column of the same name, it is made again with another type. Repeat it for several columns.',
     },
-    ...BM25_OPTIONS,
-    bm25: {
-      type: 'flag',
-      help: "Build inverted indexes of the passages' words, for --mode bm25. Indexes with other settings are replaced. Options that are not given keep the settings that the index has; the defaults are for an index without inverted indexes.",
-    },
+    ...CHANGED_BM25_OPTIONS,
   },
   examples: [
     'trawl optimize indexes/wiki18',

@@ -68,7 +68,7 @@ function sharedReranker(options: ServeOptions): SharedReranker | undefined {
 }
 
 function openerFor(
-  { options, extraListeners }: ServeSettings,
+  { options, extraListeners, fieldRanking }: ServeSettings,
   reranker: SharedReranker | undefined,
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ) {
@@ -78,6 +78,7 @@ function openerFor(
   const retrieving = {
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
+    fieldRanking,
     // An index that lacks a list is refused now, not with each request.
     ...(options.mode === 'hybrid' ? { modes: ['hybrid'] as const } : {}),
     trialAtStart: true,

@@ -6,6 +6,7 @@ import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
 import { FILTER_OPTION } from '../filter-option.ts';
 import { HYBRID_OPTIONS } from '../hybrid-options.ts';
+import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 
@@ -90,6 +91,14 @@ export const SERVE_OPTIONS = {
     choices: BM25_ORDERS,
     default: DEFAULT_SERVER_CONFIG.bm25Order,
     help: "How hits of BM25 with equal scores are ordered. row: by row, with exact scores; pyserini: by id as text, with Pyserini's rounded scores. Requests of /v1/search can set it themselves.",
+  },
+  'bm25-weights': {
+    ...RANKING_OPTIONS['bm25-weights'],
+    help: 'For indexes made with --bm25-fields title,text: the weights of the fields, such as title=2,text=1. The best field of a passage gives its score. 0: the field is not searched. Default: 1. Requests of /v1/search can set it themselves.',
+  },
+  'tie-breaker': {
+    ...RANKING_OPTIONS['tie-breaker'],
+    help: 'For indexes made with --bm25-fields title,text: the share of the score in the other field that is added, from 0 to 1. Default: 0; 1 adds both scores. Requests of /v1/search can set it themselves.',
   },
   ...RERANK_OPTIONS,
   'rerank-depth': {

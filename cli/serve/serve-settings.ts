@@ -1,8 +1,10 @@
 import { TrawlError } from '../../src/errors.ts';
 import type { AccessKeys } from '../../src/http/access/access-keys.ts';
 import type { TlsPem } from '../../src/http/server-config.ts';
+import type { FieldRanking } from '../../src/lexical-index/bm25.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { CommandContext } from '../command.ts';
+import { fieldRanking } from '../ranking-options.ts';
 import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import type { SERVE_OPTIONS } from './serve-options.ts';
@@ -19,6 +21,8 @@ export interface ServeSettings {
   /** Names of several indexes that requests can search as one. */
   readonly groups: ReadonlyMap<string, readonly string[]>;
   readonly extraListeners: readonly ExtraListener[];
+  /** Weights of the fields and tie breaker of requests that set none. */
+  readonly fieldRanking: FieldRanking;
   readonly keys: AccessKeys | null;
   readonly tls: TlsPem | null;
   /** An existing, writable folder. */
@@ -50,5 +54,14 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
     throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
-  return { options, indexes, groups: parseGroups(options.group), extraListeners, keys, tls, addressFolder };
+  return {
+    options,
+    indexes,
+    groups: parseGroups(options.group),
+    extraListeners,
+    fieldRanking: fieldRanking(options),
+    keys,
+    tls,
+    addressFolder,
+  };
 }

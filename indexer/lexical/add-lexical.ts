@@ -1,16 +1,19 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { shardLexical } from '../../src/manifest/shard-lexical.ts';
-import { SHARD_MANIFEST_FILE, type ShardLexical, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
+import type { ShardLexical, ShardManifest } from '../../src/manifest/shard-manifest.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
 import { type IndexDirectory, type OpenedShard, within } from '../../src/retrieval/index-directory.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { bm25Record } from '../building/build-settings.ts';
 import { lacksTitles, noTitles } from './check-titles.ts';
+import { areIntact, filesOfOtherPassages, isIntact } from './damaged-lexical.ts';
 import { writeDeletedTexts } from './deleted-texts.ts';
+import { hasFilesOf, pathsOf, withLexical, writeShard } from './lexical-records.ts';
 import { type MakeLexicalOptions, makeLexical } from './make-lexical.ts';
 
 export interface AddLexicalOptions extends MakeLexicalOptions {
@@ -18,11 +21,14 @@ export interface AddLexicalOptions extends MakeLexicalOptions {
   readonly onStep: (doing: string) => void;
 }
 
+type Shard = Pick<OpenedShard, 'folder' | 'manifest'>;
+
 /**
- * Adds inverted indexes to an index, or replaces those made with other settings. Rows, vectors and generation do not change.
- * Until every shard has the new ones, the index keeps those it has: a shard names both, and the index manifest, which is
- * replaced last, decides. The same call resumes a stopped or killed one at the shard that it stopped at.
+ * Adds inverted indexes to an index, replaces those made with other settings, and makes missing and damaged ones again. Rows,
+ * vectors and generation do not change. Until every shard has the new ones, the index keeps those it has: a shard names both, and
+ * the index manifest, which is replaced last, decides. The same call resumes a stopped or killed one at the shard that it stopped at.
  *
+ * @param directory may lack files of inverted indexes.
  * @throws TrawlError CONFIG_INVALID if titles are wanted and no passage has one; DISK_FULL, OUTPUT_NOT_WRITABLE, CANCELLED, errors
  * of the index's files.
  * @returns the number of shards that got inverted indexes.
@@ -33,30 +39,28 @@ export async function addLexical(
   kernel: Kernel | undefined,
   options: AddLexicalOptions,
 ): Promise<number> {
-  const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
+  const { signal } = options;
   const isSwitched = isDeepStrictEqual(manifest.bm25?.made, made);
-  const ready: OpenedShard[] = [];
   const passageFiles = shards.map((shard) => within(shard.folder, shard.manifest.passages.path));
-  if (!isSwitched && lacksTitles(made, passageFiles, options.signal)) throw noTitles();
+  if (!isSwitched && lacksTitles(made, passageFiles, signal)) throw noTitles();
+  const foreign = isSwitched ? await filesOfOtherPassages(manifest, shards, kernel, signal) : new Set<string>();
+  const isUsable = async (shard: Shard, lexical: ShardLexical): Promise<boolean> =>
+    !pathsOf(lexical).some((path) => foreign.has(within(shard.folder, path))) && isIntact(shard, lexical, signal);
+  const next: IndexManifest = { ...manifest, bm25: { made: bm25Record(made), deleted: null } };
+  const ready: OpenedShard[] = [];
   let count = 0;
   for (const shard of shards) {
-    if (isSwitched || shardLexical(shard.manifest, next) !== undefined) {
-      ready.push(shard);
-      continue;
-    }
-    options.onStep(`inverted indexes of ${shard.folder}`);
     const current = shardLexical(shard.manifest, manifest);
-    const same = [current, shard.manifest.nextBm25, shard.manifest.bm25].find((found) => hasFilesOf(found, made));
-    const changed =
-      same === undefined
-        ? await withNext(shard, current, made, kernel, options)
-        : withLexical(shard.manifest, current, { ...same, made: bm25Record(made) });
-    await writeShard(shard.folder, changed);
+    const { changed, isMade } = await withWanted(shard, made, { current, isSwitched, kernel, isUsable, options });
+    if (!isDeepStrictEqual(changed, shard.manifest)) await writeShard(shard.folder, changed);
     ready.push({ ...shard, manifest: changed });
-    if (same === undefined) count++;
+    if (isMade) count++;
   }
-  if (!isSwitched) {
-    if (liveRows !== undefined) await writeDeletedTexts(folder, next, liveRows.complement(), options.signal);
+  const { deleted } = manifest.bm25 ?? {};
+  const hasDeletedTexts =
+    liveRows === undefined || (deleted?.length === made.fields.length && (await areIntact(folder, deleted, signal)));
+  if (!isSwitched || !hasDeletedTexts) {
+    if (liveRows !== undefined) await writeDeletedTexts(folder, next, liveRows.complement(), signal);
     await writeJsonDurably(join(folder, INDEX_MANIFEST_FILE), withChecksum(next));
   }
   for (const shard of ready) {
@@ -67,45 +71,71 @@ export async function addLexical(
   return count;
 }
 
-async function writeShard(folder: string, manifest: ShardManifest): Promise<void> {
-  await writeJsonDurably(join(folder, SHARD_MANIFEST_FILE), withChecksum(manifest));
+/**
+ * Gives a complete shard that no index names yet the inverted indexes that its index has now, in place of those it has. Does
+ * nothing if it has them.
+ *
+ * @throws TrawlError as `addLexical`.
+ */
+export async function replaceLexical(
+  shard: Shard,
+  made: Bm25Settings,
+  kernel: Kernel | undefined,
+  options: MakeLexicalOptions,
+): Promise<ShardManifest> {
+  const { folder, manifest } = shard;
+  if (isDeepStrictEqual(manifest.bm25?.made, made)) return manifest;
+  const isUsable = (lexical: Shard, found: ShardLexical): Promise<boolean> => isIntact(lexical, found, options.signal);
+  const making = { current: undefined, isSwitched: true, kernel, isUsable, options };
+  const { changed } = await withWanted(shard, made, making);
+  await writeShard(folder, changed);
+  const kept = new Set(pathsOf(changed.bm25));
+  for (const path of pathsOf(manifest.bm25)) if (!kept.has(path)) await rm(within(folder, path), { force: true });
+  return changed;
 }
 
-/** Whether the inverted indexes match the wanted settings. k1 and b do not affect the files. */
-function hasFilesOf(lexical: ShardLexical | undefined, { k1, b, ...files }: Bm25Settings): lexical is ShardLexical {
-  if (lexical === undefined) return false;
-  const { k1: _k1, b: _b, ...made } = lexical.made;
-  return isDeepStrictEqual(made, files);
+interface Making {
+  /** The inverted indexes of the shard that its index reads until its manifest is replaced. */
+  readonly current: ShardLexical | undefined;
+  /** Whether the manifest of the index names the wanted settings already, so that the shard may drop the current ones. */
+  readonly isSwitched: boolean;
+  readonly kernel: Kernel | undefined;
+  /** Whether inverted indexes that a shard names can be used, and are not damaged. */
+  readonly isUsable: (shard: Shard, lexical: ShardLexical) => Promise<boolean>;
+  readonly options: MakeLexicalOptions & Partial<Pick<AddLexicalOptions, 'onStep'>>;
 }
 
-/** Makes inverted indexes beside the current ones of a shard. */
-async function withNext(
-  { folder, manifest }: OpenedShard,
+/** The manifest of a shard with the wanted inverted indexes, which are made unless the shard has them. */
+async function withWanted(
+  shard: Shard,
+  made: Bm25Settings,
+  { current, isSwitched, kernel, isUsable, options }: Making,
+): Promise<{ changed: ShardManifest; isMade: boolean }> {
+  const kept = isSwitched ? undefined : current;
+  const { bm25, nextBm25 } = shard.manifest;
+  for (const found of new Set([current, nextBm25, bm25])) {
+    if (!hasFilesOf(found, made) || !(await isUsable(shard, found))) continue;
+    const wanted = { ...found, made: bm25Record(made) };
+    return { changed: withLexical(shard.manifest, kept, wanted), isMade: false };
+  }
+  options.onStep?.(`inverted indexes of ${shard.folder}`);
+  const { beside, bm25: wanted } = await makeBeside(shard, current, made, kernel, options);
+  return { changed: withLexical(beside, kept, wanted), isMade: true };
+}
+
+/** Makes inverted indexes beside the current ones of a shard. Returns its manifest with the records of both files. */
+async function makeBeside(
+  { folder, manifest }: Shard,
   current: ShardLexical | undefined,
   made: Bm25Settings,
   kernel: Kernel | undefined,
-  options: AddLexicalOptions,
-): Promise<ShardManifest> {
-  const without = withLexical(manifest, current);
+  options: MakeLexicalOptions,
+): Promise<{ beside: ShardManifest; bm25: ShardLexical }> {
   // The manifest must not name files that are being replaced: those of an earlier call with yet other settings.
+  const without = withLexical(manifest, current);
   if (!isDeepStrictEqual(without, manifest)) await writeShard(folder, without);
   const inUse = new Set(without.files.map(({ path }) => path));
   const passages = within(folder, manifest.passages.path);
   const { bm25, files } = await makeLexical(folder, passages, made, kernel, { ...options, inUse });
-  return withLexical({ ...without, files: [...without.files, ...files] }, current, bm25);
-}
-
-/** The manifest with these inverted indexes, the first of them as the current ones, and the records of their files alone. */
-function withLexical(manifest: ShardManifest, ...found: readonly (ShardLexical | undefined)[]): ShardManifest {
-  const { bm25, nextBm25, ...rest } = manifest;
-  const [first, second] = found.filter((lexical) => lexical !== undefined);
-  const pathsOf = (lexical: ShardLexical | undefined): string[] => lexical?.indexes.map(({ path }) => path) ?? [];
-  const kept = new Set([...pathsOf(first), ...pathsOf(second)]);
-  const dropped = new Set([...pathsOf(bm25), ...pathsOf(nextBm25)].filter((path) => !kept.has(path)));
-  return {
-    ...rest,
-    ...(first === undefined ? {} : { bm25: first }),
-    ...(second === undefined ? {} : { nextBm25: second }),
-    files: rest.files.filter(({ path }) => !dropped.has(path)),
-  };
+  return { beside: { ...without, files: [...without.files, ...files] }, bm25 };
 }

@@ -29,6 +29,7 @@ import {
   VECTORS_FILE,
 } from '../index-files.ts';
 import { addLexical } from '../lexical/add-lexical.ts';
+import { isUnusedDeletedTexts } from '../lexical/deleted-texts.ts';
 import { readCheckedRows } from '../vectors/checked-rows.ts';
 import { nativeRows, shardSegments } from '../vectors/shard-segments.ts';
 import { makeCodes } from './make-codes.ts';
@@ -43,7 +44,7 @@ const TEMPORARY_END = /\.tmp(?:\.run-\d+)?$/;
 export interface OptimizeOptions {
   /** Store vectors as float16 if that is lossless. */
   readonly float16: boolean;
-  /** Settings of the inverted indexes to make or replace. Absent: they stay as they are. */
+  /** Settings of the inverted indexes to make or replace; damaged ones are made again. Absent: they stay as they are. */
   readonly bm25?: Bm25Settings | undefined;
   /** Columns for filters to add, and the names of those to remove. Absent: they stay as they are. */
   readonly columns?: Pick<ColumnChanges, 'add' | 'drop'> | undefined;
@@ -89,14 +90,12 @@ export async function optimizeIndex(
   // Only for its lock. An unfinished update in it stays.
   const output = await OutputFolder.prepareChange(folder);
   try {
-    const summary =
-      kernel === undefined ? UNCHANGED : await optimizeShards(openIndexDirectory(output.final), kernel, options);
     const { bm25, columns, onStep, signal } = options;
+    const open = (): IndexDirectory => openIndexDirectory(output.final, { checkLexical: bm25 === undefined });
+    const summary = kernel === undefined ? UNCHANGED : await optimizeShards(open(), kernel, options);
     if (bm25 === undefined && columns === undefined) return { ...summary, lexicalMade: 0, columnsMade: 0 };
-    const lexicalMade =
-      bm25 === undefined ? 0 : await addLexical(openIndexDirectory(output.final), bm25, kernel, { onStep, signal });
-    const columnsMade =
-      columns === undefined ? 0 : await changeColumns(openIndexDirectory(output.final), { ...columns, onStep, signal });
+    const lexicalMade = bm25 === undefined ? 0 : await addLexical(open(), bm25, kernel, { onStep, signal });
+    const columnsMade = columns === undefined ? 0 : await changeColumns(open(), { ...columns, onStep, signal });
     await removeAllUnnamed(output.final);
     return { ...summary, lexicalMade, columnsMade };
   } catch (error) {
@@ -235,7 +234,11 @@ function stopped(error: unknown): TrawlError | undefined {
 }
 
 async function removeAllUnnamed(folder: string): Promise<void> {
-  for (const shard of openIndexDirectory(folder).shards) await removeUnnamed(shard, shard.manifest);
+  const { manifest, shards } = openIndexDirectory(folder, { checkLexical: false });
+  for (const shard of shards) await removeUnnamed(shard, shard.manifest);
+  for (const name of readdirSync(folder)) {
+    if (isUnusedDeletedTexts(name, manifest)) await rm(join(folder, name), { force: true });
+  }
 }
 
 /** Removes Trawl's files that the manifest does not name, including those of a killed run. Never removes adopted files. */

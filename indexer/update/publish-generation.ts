@@ -12,6 +12,7 @@ import { packageVersion } from '../../src/package-root.ts';
 import { type IndexDirectory, openIndexDirectory, openShard } from '../../src/retrieval/index-directory.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { syncFolder, writeFileDurably, writeJsonDurably } from '../../src/system/durable-file.ts';
+import { removeAbandonedLexical } from '../lexical/abandoned-lexical.ts';
 import { isUnusedDeletedTexts, writeDeletedTexts } from '../lexical/deleted-texts.ts';
 
 const SHARD_NAME = /^shard-(\d{5,})$/;
@@ -124,7 +125,8 @@ export async function moveShardsBack(folder: string, to: string, manifest: Index
 }
 
 /**
- * Removes files of earlier generations: shards and bitmaps that the manifest does not name. Called by the next change of the
+ * Removes files of earlier generations: shards and bitmaps that the manifest does not name, and inverted indexes of a stopped
+ * optimization. Called by the next change of the
  * index, not right after a change, because a process may still be opening the earlier generation.
  */
 export async function removeLeftovers(folder: string, manifest: IndexManifest): Promise<void> {
@@ -135,6 +137,7 @@ export async function removeLeftovers(folder: string, manifest: IndexManifest): 
       : isUnusedDeletedTexts(name, manifest);
     if (isLeft) await rm(join(folder, name), { force: true });
   }
+  await removeAbandonedLexical(folder, manifest);
 }
 
 /** The number of the next new shard. */

@@ -17,11 +17,12 @@ import { DEFAULT_SHARD_ROWS } from '../building/shard-cut.ts';
 import { removeBuildRecords } from '../building/shard-manifest.ts';
 import { checkSpaceForPassages, checkSpaceForVectors, requireSpace } from '../disk-space.ts';
 import { PASSAGES_FILE, shardFolderName } from '../index-files.ts';
+import { replaceLexical } from '../lexical/add-lexical.ts';
 import { checkNoBuild, claimUpdate } from './claim-update.ts';
 import { type Comparison, compareCorpus, comparisonBytes } from './compare-corpus.ts';
 import { saveChanges, savedChanges } from './index-changes.ts';
 import { type PlannedUpdateShard, planShards } from './plan-shards.ts';
-import { nextShardNumber, publishGeneration, withNewRows } from './publish-generation.ts';
+import { type AddedShard, nextShardNumber, publishGeneration, withNewRows } from './publish-generation.ts';
 import { encoderOfIndex } from './update-encoder.ts';
 import { changesManifest, corpusRecord, holdsCorpus } from './updated-corpus.ts';
 
@@ -200,12 +201,23 @@ async function publish(
   output: OutputFolder,
   directory: IndexDirectory,
   { scan, changes, places, duplicates }: Updated,
-  { type, corpusOptions }: UpdateOptions,
+  { type, corpusOptions, kernel, signal }: UpdateOptions,
 ): Promise<{ manifest: IndexManifest; changed: boolean }> {
   const before = directory.manifest;
   // A process killed right after it completed a shard leaves its build records.
   for (const { folder } of places) await removeBuildRecords(folder);
-  const newShards = places.map(({ folder }) => ({ name: basename(folder), manifest: readShardManifest(folder) }));
+  const newShards: AddedShard[] = [];
+  for (const { folder } of places) {
+    const manifest = readShardManifest(folder);
+    newShards.push({
+      name: basename(folder),
+      // The inverted indexes of the index may have other settings than when an earlier run of this update completed the shard.
+      manifest:
+        before.bm25 === undefined
+          ? manifest
+          : await replaceLexical({ folder, manifest }, before.bm25.made, kernel, { signal }),
+    });
+  }
   const next = {
     newShards,
     deletedRows: changes.deletedRows,

@@ -55,18 +55,19 @@ export async function verifySample(
   for (const { shard, rows } of spreadRows(shards, sample)) {
     const path = within(shard.folder, shard.manifest.passages.path);
     try {
-      const { documents, stored } = readRows(shard, rows, path);
       for (let start = 0; start < rows.length; start += BATCH) {
         throwIfCancelled(signal);
-        const texts = documents.slice(start, start + BATCH).map((document) => template(parsed(document)));
+        const some = rows.slice(start, start + BATCH);
+        const { documents, stored } = readRows(shard, some, path);
+        const texts = documents.map((document) => template(parsed(document)));
         const { vectors, outcomes } = await encoder.encode(texts, {
           inputType: 'passage',
           ...(signal === undefined ? {} : { signal }),
         });
         for (const [i, outcome] of outcomes.entries()) {
           if (!outcome.ok) throw outcome.error;
-          const row = rows[start + i]!;
-          const distance = relativeDistance(vectors, i, stored[start + i]!);
+          const row = some[i]!;
+          const distance = relativeDistance(vectors, i, stored[i]!);
           distances.push(distance);
           if (distance <= limit || ++far > MAX_LISTED) continue;
           problems.push(

@@ -41,8 +41,8 @@ export async function verifyWords(
     for (const { field, path } of bm25.indexes) {
       const file = within(shard.folder, path);
       try {
-        const documents = readDocuments(within(shard.folder, stored.path), rows);
-        problems.push(...(await fileProblems(file, { shard, bm25, field, rows, documents, kernel, signal })));
+        const passagesPath = within(shard.folder, stored.path);
+        problems.push(...(await fileProblems(file, { shard, bm25, field, rows, passagesPath, kernel, signal })));
         checked = rows.length;
       } catch (error) {
         if (signal?.aborted === true) throw error;
@@ -58,28 +58,34 @@ interface FileToCheck {
   readonly shard: OpenedShard;
   readonly bm25: ShardLexical;
   readonly field: LexicalField;
-  /** Rows of the shard, and their documents. */
+  /** Rows of the shard. */
   readonly rows: readonly number[];
-  readonly documents: readonly string[];
+  /** The file with their passages. */
+  readonly passagesPath: string;
   readonly kernel: Kernel;
   readonly signal: AbortSignal | undefined;
 }
 
 async function fileProblems(
   path: string,
-  { shard, bm25, field, rows, documents, kernel, signal }: FileToCheck,
+  { shard, bm25, field, rows, passagesPath, kernel, signal }: FileToCheck,
 ): Promise<VerifyProblem[]> {
   const { made } = bm25;
   checkStemmer(path, made);
   const analyser = engineAnalyserOf(made.analyser);
   const source = { analyser, shards: [{ path, firstRow: 0, rows: shard.manifest.rows }] };
-  const index = MappedLexicalIndex.open(source, kernel.lexical);
   const problems: VerifyProblem[] = [];
+  const stored = new PassageFile(passagesPath, { mapped: false });
+  let index: MappedLexicalIndex | undefined;
   try {
+    index = MappedLexicalIndex.open(source, kernel.lexical);
+    const { documents } = index.counts;
     const norms = inverseNorms(DEFAULT_BM25, index.counts);
-    for (const [i, row] of rows.entries()) {
+    for (const row of rows) {
       throwIfCancelled(signal);
-      const [text] = await engineTexts(made.analyser, [fieldText(documents[i]!, field)], signal);
+      // One passage at a time: long passages must not fill the memory, and each search lets the event loop run.
+      const document = stored.document(row) ?? '{"contents": ""}';
+      const [text] = await engineTexts(made.analyser, [fieldText(document, field)], signal);
       const terms = kernel.lexical.analyse(engineAnalyser(analyser), text!);
       const norm = norms[lengthCode(terms.length)]!;
       const [explained] = await index.explain({
@@ -91,7 +97,7 @@ async function fileProblems(
       const missing = terms.find((term) => !indexed.has(term));
       const wrong = explained!.find(({ boost, documentFrequency, score }) => {
         // The text is the query, so the boost of a term is its frequency in the passage.
-        const weight = termWeight(DEFAULT_BM25, boost, { documentFrequency, documents: index.counts.documents });
+        const weight = termWeight(DEFAULT_BM25, boost, { documentFrequency, documents });
         return score !== termScore(weight, boost, norm);
       });
       if (missing === undefined && wrong === undefined) continue;
@@ -103,16 +109,8 @@ async function fileProblems(
       if (problems.length === MAX_LISTED) break;
     }
   } finally {
-    await index.close();
+    stored.close();
+    await index?.close();
   }
   return problems;
-}
-
-function readDocuments(path: string, rows: readonly number[]): string[] {
-  const file = new PassageFile(path, { mapped: false });
-  try {
-    return rows.map((row) => file.document(row) ?? '{"contents": ""}');
-  } finally {
-    file.close();
-  }
 }

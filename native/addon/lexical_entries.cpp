@@ -224,13 +224,14 @@ Napi::Value explain_lexical(const Napi::CallbackInfo& info) {
   }
   const LexicalOptions parameters = options_of(info[4]);
   const auto weight = static_cast<float>(number_of(info[5], "weight"));
+  const int64_t most = integer_of(info[6], "maxTerms");
   return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
     LexicalOptions options = parameters;
     options.cancel = &cancel;
     auto explained = std::make_shared<Explanation>();
     explained->query = bag_of_words(holder->index.analyser(), query);
     for (WeightedTerm& term : explained->query) term.boost = weight * term.boost;
-    explained->rows = explain(holder->index, explained->query, rows, options);
+    explained->rows = explain(holder->index, explained->query, rows, options, most);
     std::vector<bool> is_found(explained->query.size());
     for (const auto& row : explained->rows) {
       for (const ExplainedTerm& part : row) is_found[part.term] = true;

@@ -4,6 +4,8 @@
 #include <random>
 
 #include "lexical/bound_pairs.hpp"
+#include "lexical/decoded_blocks.hpp"
+#include "lexical/posting_cursor.hpp"
 #include "lexical/posting_block.hpp"
 #include "lexical/window_sums.hpp"
 #include "lexical_texts.hpp"
@@ -39,6 +41,60 @@ TEST("lexical: a block of postings is decoded to the encoded values, for any gap
     CHECK(!decode_block(bytes.data(), bytes.data() + size - 1, count, before, 0xFFFFFFFF, rows, tfs));
     CHECK(!decode_block(bytes.data(), bytes.data() + size, count, before, static_cast<uint32_t>(previous), rows, tfs));
   }
+}
+
+TEST("lexical: cursors that share a few decoded blocks read the same postings as cursors with a block each") {
+  std::mt19937 random(43);
+  ThreadPool pool(1);
+  oracle::TempDir directory;
+  const std::string path = directory.file();
+  build(path, random_texts(random, 3000, 300, 30), Analyser::kWhitespace, pool);
+  const auto file = LexicalFile::open(path);
+  const InverseNorms inverse = inverse_norms({}, {file->header().documents, file->header().tokens});
+  DecodedBlocks few(3), many;
+  std::vector<std::unique_ptr<PostingCursor>> sharing, alone;
+  file->for_each_term([&](const std::string&, const TermPostings& postings) {
+    sharing.push_back(std::make_unique<PostingCursor>(*file, postings, 2.0f, inverse, few));
+    alone.push_back(std::make_unique<PostingCursor>(*file, postings, 2.0f, inverse, many));
+    return true;
+  });
+  using Read = std::vector<std::pair<uint32_t, float>>;
+  const auto read = [](PostingCursor& cursor, uint32_t begin, uint32_t end) {
+    Read postings;
+    cursor.for_each_in(begin, end, [&](const uint32_t* rows, const float* scores, uint32_t count) {
+      for (uint32_t i = 0; i < count; i++) postings.push_back({rows[i], scores[i]});
+    });
+    return postings;
+  };
+  for (uint32_t begin = 0; begin < file->rows(); begin += 100) {
+    for (size_t i = 0; i < alone.size(); i++) {
+      CHECK_EQUAL(sharing[i]->bound_in(begin, begin + 100), alone[i]->bound_in(begin, begin + 100));
+      if (i % 3 == 0) {
+        CHECK(read(*sharing[i], begin, begin + 100) == read(*alone[i], begin, begin + 100));
+      } else if (i % 3 == 1) {
+        for (uint32_t row = begin; row < begin + 100; row += 1 + random() % 9) {
+          CHECK_EQUAL(sharing[i]->score_of(row), alone[i]->score_of(row));
+        }
+      } else {
+        std::vector<uint32_t> rows;
+        for (uint32_t row = begin; row < begin + 100; row += 1 + random() % 9) rows.push_back(row);
+        std::vector<double> sums(rows.size()), expected(rows.size());
+        sharing[i]->add_scores(rows.data(), rows.size(), sums.data());
+        alone[i]->add_scores(rows.data(), rows.size(), expected.data());
+        CHECK(sums == expected);
+      }
+    }
+  }
+  for (size_t i = 0; i < alone.size(); i++) CHECK_EQUAL(sharing[i]->decoded(), alone[i]->decoded());
+  CHECK_EQUAL(few.allocated(), size_t{3});
+  CHECK_EQUAL(many.allocated(), alone.size());
+  // A cursor that ends gives its block back.
+  alone.clear();
+  file->for_each_term([&](const std::string&, const TermPostings& postings) {
+    PostingCursor(*file, postings, 2.0f, inverse, many).score_of(0);
+    return true;
+  });
+  CHECK_EQUAL(many.allocated(), sharing.size());
 }
 
 TEST("lexical: every processor collects the same rows and sums of a window and clears them") {

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <random>
 
+#include "lexical/decoded_blocks.hpp"
 #include "lexical_oracle.hpp"
+#include "lexical_queries.hpp"
 
 using namespace lexical_test;
 
@@ -178,6 +180,41 @@ TEST("lexical: deleted rows are subtracted, so scores equal those of an index wi
     auto expected = oracle.search(query, options);
     for (Hit& hit : expected) hit.row = row_of[hit.row];
     check_equal(lexical_search(index, {query}, options, pool), 0, expected);
+  }
+}
+
+TEST("lexical: a query of more known words than cursors may hold decoded blocks gives the exhaustive answer") {
+  // Most words are in several windows, and some in several blocks, so cursors decode blocks again that they have lost.
+  const int words = static_cast<int>(DecodedBlocks::kMost) + (check::small() ? 200 : 3000);
+  std::mt19937 random(83);
+  Texts texts(40000);
+  for (std::string& text : texts) {
+    for (int i = 0; i < 6; i++) text += "w" + std::to_string(random() % words) + " ";
+    if (random() % 20 == 0) text += "w" + std::to_string(random() % 40) + " w1 w1 ";
+  }
+  ThreadPool pool(2);
+  const auto built = build_shards(texts, 2, pool);
+  const Oracle oracle(texts);
+  BagOfWords query;
+  std::vector<Query> clauses;
+  for (int w = 0; w < words; w++) {
+    query.push_back({"w" + std::to_string(w), 1});
+    clauses.push_back(term(query.back().term));
+  }
+  Query composed = any_of(clauses);
+  composed.filter = {of_type(QueryType::kMatchAll)};
+  composed.minimum_should_match = 1;
+  for (const int64_t k : {10, 1000}) {
+    LexicalOptions options;
+    options.k = k;
+    const auto expected = oracle.search(query, options);
+    for (const bool prune : {true, false}) {
+      options.prune = prune;
+      const LexicalResult found = lexical_search(built->index, {query}, options, pool);
+      check_equal(found, 0, expected);
+      CHECK(found.stats[0].postings_decoded <= found.stats[0].postings);
+    }
+    check_equal(lexical_search({&built->index}, {composed}, options, pool), 0, expected);
   }
 }
 

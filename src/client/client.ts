@@ -1,7 +1,20 @@
 import { TrawlConnectionError } from './errors.ts';
 import { Requests } from './requests.ts';
 import { checkRetry, DEFAULT_RETRY, pause, type RetryOptions } from './retry.ts';
-import type { IndexInfo, Passage, Query, Readiness, ScoredDocument, SearchReply, SearchRequest } from './types.ts';
+import type {
+  IndexInfo,
+  Passage,
+  PassagesReply,
+  PassagesRequest,
+  Query,
+  Readiness,
+  ScoredDocument,
+  ScoreQuery,
+  ScoreReply,
+  ScoreRequest,
+  SearchReply,
+  SearchRequest,
+} from './types.ts';
 
 /** The server's limit of texts per request, which is OpenAI's. */
 const MAX_EMBEDDED_TEXTS = 2_048;
@@ -77,6 +90,17 @@ export class TrawlClient {
   async passage(id: string | number | bigint, options?: CallOptions): Promise<Passage> {
     const path = `/v1/passages/${encodeURIComponent(String(id))}`;
     return (await this.#requests.json(path, undefined, options?.signal)) as Passage;
+  }
+
+  /** Many passages by id and by row, in this order, and the documents that they belong to. */
+  async passages(request: PassagesRequest, options?: CallOptions): Promise<PassagesReply> {
+    return (await this.#requests.json('/v1/passages', request, options?.signal)) as PassagesReply;
+  }
+
+  /** The scores of given passages, their exact ranks, and whether they have an answer. */
+  async score(request: ScoreRequest | readonly ScoreQuery[], options?: CallOptions): Promise<ScoreReply> {
+    const body = Array.isArray(request) ? { queries: request } : request;
+    return (await this.#requests.json('/v1/score', body, options?.signal)) as ScoreReply;
   }
 
   /** The server's indexes. */

@@ -1,4 +1,6 @@
 import type { Static } from 'typebox';
+import type { nativePassages } from '../http/dialects/native-passages.ts';
+import type { nativeScore } from '../http/dialects/native-score.ts';
 import type { nativeSearch } from '../http/dialects/native-search.ts';
 import type { IndexesReply, PassageReply } from '../http/routes/native.ts';
 
@@ -25,6 +27,17 @@ export type FusedHit = NonNullable<SearchReply['hits']>[number];
 
 export type IndexInfo = Static<typeof IndexesReply>['indexes'][number];
 export type Passage = Static<typeof PassageReply>;
+
+/** The body of POST /v1/passages. */
+export type PassagesRequest = Readonly<Partial<Static<(typeof nativePassages)['request']>>>;
+export type PassagesReply = Static<(typeof nativePassages)['reply']>;
+
+type ScoreBody = Static<(typeof nativeScore)['request']>;
+/** A query with the passages to score for it. */
+export type ScoreQuery = Readonly<Partial<ScoreBody['queries'][number]>> & { readonly query: string };
+/** The body of POST /v1/score. */
+export type ScoreRequest = Readonly<Partial<Omit<ScoreBody, 'queries'>>> & { readonly queries: readonly ScoreQuery[] };
+export type ScoreReply = Static<(typeof nativeScore)['reply']>;
 
 export interface ScoredDocument {
   /** The row of the corpus, with `contents` added if it has none. */

@@ -75,6 +75,11 @@ export interface ExplainRequest {
   readonly weight?: number;
   /** Default: Lucene's scores with k1 0.9 and b 0.4. */
   readonly parameters?: Bm25Parameters;
+  /**
+   * Limit of the terms of all rows together. The call stops when it has found more, so that the rows may lack terms. Default: no
+   * limit.
+   */
+  readonly maxTerms?: number;
   /** Aborting rejects the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }

@@ -81,11 +81,12 @@ export class MappedLexicalIndex implements LexicalIndex {
     rows,
     parameters = DEFAULT_BM25,
     weight = 1,
+    maxTerms = Number.MAX_SAFE_INTEGER,
     signal,
   }: ExplainRequest): Promise<TermScore[][]> {
     checkParameters(parameters);
     checkRows(rows, this.rows);
-    const request = { query, rows: Float64Array.from(rows), parameters, weight };
+    const request = { query, rows: Float64Array.from(rows), parameters, weight, maxTerms };
     const found = await this.#kernel.explain(this.handle, request, signal);
     if (signal?.aborted === true) throw cancelled();
     let at = 0;

@@ -119,6 +119,7 @@ export interface LexicalFunctions {
     rows: Float64Array,
     parameters: Bm25Parameters,
     weight: number,
+    maxTerms: number,
   ): Promise<NativeExplanation>;
   createLexical(path: string, analyser: NativeAnalyser): NativeLexicalWriter;
   appendLexical(id: number, writer: NativeLexicalWriter, texts: Uint8Array, ends: Float64Array): Promise<number>;

@@ -78,14 +78,16 @@ export class LexicalKernel {
     );
   }
 
-  /** For each row the terms of the query that it has, in the order of their first appearance. */
+  /** For each row the terms of the query that it has, in the order of their first appearance. Stops after `maxTerms` + 1 terms. */
   explain(
     index: NativeLexicalIndex,
-    request: { query: string; rows: Float64Array; parameters: Bm25Parameters; weight: number },
+    request: { query: string; rows: Float64Array; parameters: Bm25Parameters; weight: number; maxTerms: number },
     signal: AbortSignal | undefined,
   ): Promise<NativeExplanation> {
-    const { query, rows, parameters, weight } = request;
-    return this.#calls.run(signal, (id) => this.#addon.explainLexical(id, index, query, rows, parameters, weight));
+    const { query, rows, parameters, weight, maxTerms } = request;
+    return this.#calls.run(signal, (id) =>
+      this.#addon.explainLexical(id, index, query, rows, parameters, weight, maxTerms),
+    );
   }
 
   /** @throws TrawlError DISK_FULL or OUTPUT_NOT_WRITABLE. */

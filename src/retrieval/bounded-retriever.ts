@@ -19,6 +19,8 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreResult,
   SelectCall,
   TreeCall,
   TreeResult,
@@ -28,6 +30,8 @@ export const DEFAULT_MAX_WAITING_BYTES = 512 * 1024 * 1024;
 
 /** Estimated bytes of a waiting query, without its text and vector. */
 const QUERY_BYTES = 512;
+/** Bytes of a row number and a score. */
+const HIT_BYTES = 16;
 /** Assumed bytes of a passage before the first answer. */
 const FIRST_PASSAGE_BYTES = 2_000;
 /** Weight of the newest answer in the mean size of a passage. */
@@ -72,6 +76,14 @@ export class BoundedRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  async score(call: ScoreCall): Promise<ScoreResult> {
+    if (this.#isFull) throw this.#refusal();
+    const rows = call.queries.reduce((sum, query) => sum + query.rows.length, 0);
+    const results = call.queries.length * (rows + call.maxRank) * HIT_BYTES;
+    const queries = this.#queriesBytes(call.queries.map(({ query }) => query));
+    return this.#hold(queries + results, () => this.#inner.score(call));
   }
 
   async searchTree(call: TreeCall): Promise<TreeResult> {

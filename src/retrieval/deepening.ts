@@ -1,3 +1,4 @@
+import { TrawlError } from '../errors.ts';
 import { withVector } from './embedded-query.ts';
 import type {
   QueryAnswer,
@@ -22,6 +23,9 @@ export interface Deepening {
 /**
  * Retrieves `call.k` hits per query. The queries that need more are searched again with a larger k, until none needs more, `maxK` is
  * reached, or a search has returned all that the index has for the query. Each query is embedded only once.
+ *
+ * A query whose deeper search fails has the error as its outcome, not the hits of the search before: these are too few, although
+ * the index may have more, and an answer is exact or an error. The other queries keep their answers.
  */
 export async function retrieveDeepening(
   retriever: Retriever,
@@ -46,7 +50,8 @@ export async function retrieveDeepening(
     const deeper = await retriever.retrieve({ ...call, queries: unfinished.map((i) => queries[i]!), k });
     timings = addTimings(timings, deeper.timings);
     for (const [at, i] of unfinished.entries()) {
-      outcomes[i] = withCostOf(deeper.outcomes[at]!, outcomes[i]!);
+      const outcome = deeper.outcomes[at]!;
+      outcomes[i] = outcome.ok ? withCostOf(outcome, outcomes[i]!) : failedDeeper(outcome.error, call.k, k);
       depths[i] = k;
     }
   }
@@ -56,10 +61,19 @@ function mayHaveMore(outcome: QueryOutcome, depth: number): boolean {
   return outcome.ok && outcome.hits.length >= depth;
 }
 
-/** The deeper outcome; its certificate also counts the rows that the earlier search rescored. */
-function withCostOf(deeper: QueryOutcome, earlier: QueryOutcome): QueryOutcome {
-  if (!deeper.ok || !earlier.ok) return deeper;
+/** The deeper answer; its certificate also counts the rows that the earlier search rescored. */
+function withCostOf(deeper: QueryAnswer, earlier: QueryOutcome): QueryOutcome {
+  if (!earlier.ok) return deeper;
   return { ...deeper, certificate: sumOf(deeper, earlier) };
+}
+
+/** Says why more hits were searched than the client asked for. */
+function failedDeeper(error: TrawlError, first: number, k: number): QueryOutcome {
+  const why = `Too few of the first ${first} hits are left without excluded and repeated ones, and the search for ${k} hits failed`;
+  return {
+    ok: false,
+    error: new TrawlError(error.code, `${why}: ${error.message}`, { details: error.details, cause: error }),
+  };
 }
 
 function sumOf({ certificate: a }: QueryAnswer, { certificate: b }: QueryAnswer): QueryCertificate {

@@ -21,6 +21,7 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreResult,
   TreeResult,
 } from './retriever.ts';
 import { sumOf } from './statistics-sum.ts';
@@ -143,6 +144,11 @@ export class GroupRetriever implements Retriever {
   }
 
   async select(): Promise<RowBitmap> {
+    throw this.#onlyTexts();
+  }
+
+  /** Ranks in a whole index have no meaning over several. */
+  async score(): Promise<ScoreResult> {
     throw this.#onlyTexts();
   }
 

@@ -20,7 +20,7 @@ export interface HybridSettings {
 /** Settings that a user gave; the others have defaults. */
 export type HybridOptions = Partial<HybridSettings>;
 
-const DEFAULT_FUSION: HybridFusion = 'rrf';
+const DEFAULT_FUSION: HybridFusion = 'weighted';
 /** Cormack, Clarke and Büttcher 2009. */
 const DEFAULT_RRF_K = 60;
 const DEFAULT_DEPTH = 100;
@@ -29,7 +29,7 @@ export const MAX_HYBRID_NUMBER = 1_000_000;
 /** The weights of each fusion (docs/modes.md has the measurements). */
 const DEFAULT_WEIGHTS = {
   rrf: { denseWeight: 1, bm25Weight: 1 },
-  weighted: { denseWeight: 0.5, bm25Weight: 0.5 },
+  weighted: { denseWeight: 0.4, bm25Weight: 0.6 },
 } as const satisfies Record<HybridFusion, Pick<HybridSettings, 'denseWeight' | 'bm25Weight'>>;
 
 /**

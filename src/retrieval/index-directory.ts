@@ -12,6 +12,7 @@ import { vectorSpace } from '../manifest/vector-space.ts';
 import type { PassageShard } from '../passages/passage-protocol.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import type { IndexSource } from '../vector-index/index-source.ts';
+import { openUnchanged } from './open-unchanged.ts';
 import { checkBelongs, checkFile, checkPassages, checkVectors } from './shard-checks.ts';
 
 export interface OpenedShard {
@@ -38,17 +39,26 @@ export interface IndexDirectory {
   readonly passages: readonly PassageShard[];
 }
 
+export interface IndexDirectoryOptions {
+  /** Whether the inverted indexes must exist and have the right sizes. False for making them again. Default: true. */
+  readonly checkLexical?: boolean;
+}
+
 /**
  * Reads the manifests and checks that every file exists and has the right size and header. `trawl verify` also compares the
- * checksums.
+ * checksums. Another process may replace the manifests meanwhile.
  *
  * @throws TrawlError INDEX_NOT_FOUND, INDEX_MANIFEST_INVALID, INDEX_VERSION_UNSUPPORTED, INDEX_FILE_MISSING,
  * INDEX_FILE_TRUNCATED or INDEX_FILE_FOREIGN; the message names the file.
  */
-export function openIndexDirectory(path: string): IndexDirectory {
+export function openIndexDirectory(path: string, options: IndexDirectoryOptions = {}): IndexDirectory {
   const folder = resolve(path);
+  return openUnchanged(folder, () => openFolder(folder, options));
+}
+
+function openFolder(folder: string, { checkLexical = true }: IndexDirectoryOptions): IndexDirectory {
   const manifest = readIndexManifest(folder);
-  const shards = manifest.shards.map((entry) => openShard(folder, manifest, entry));
+  const shards = manifest.shards.map((entry) => openShard(folder, manifest, entry, { checkLexical }));
   const space = vectorSpace(manifest);
   if (space !== undefined && space.model.dimension !== space.dimension) {
     throw new TrawlError(
@@ -75,7 +85,7 @@ export function openIndexDirectory(path: string): IndexDirectory {
       })),
       ...(liveRows === undefined ? {} : { liveRows }),
     },
-    lexical: lexicalSources(folder, manifest, shards, liveRows),
+    lexical: lexicalSources({ folder, manifest, shards, liveRows }, checkLexical),
     columns: columnSources(manifest, shards),
     passages: shards.map((shard) => ({
       path: within(shard.folder, shard.manifest.passages.path),
@@ -100,16 +110,14 @@ function columnSources(manifest: IndexManifest, shards: readonly OpenedShard[]):
 }
 
 function lexicalSources(
-  folder: string,
-  manifest: IndexManifest,
-  shards: readonly OpenedShard[],
-  liveRows: RowBitmap | undefined,
+  { folder, manifest, shards, liveRows }: Pick<IndexDirectory, 'folder' | 'manifest' | 'shards' | 'liveRows'>,
+  check: boolean,
 ): Map<LexicalField, LexicalSource> {
   const sources = new Map<LexicalField, LexicalSource>();
   const { bm25 } = manifest;
   for (const field of bm25?.made.fields ?? []) {
     const deleted = bm25!.deleted?.find((file) => file.field === field);
-    if (deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
+    if (check && deleted !== undefined) checkFile(within(folder, deleted.path), deleted.bytes);
     sources.set(field, {
       analyser: bm25!.made.analyser,
       ...(bm25!.made.stemmer === undefined ? {} : { stemmer: bm25!.made.stemmer }),
@@ -137,13 +145,19 @@ export function openShard(
   folder: string,
   manifest: IndexManifest,
   entry: IndexManifest['shards'][number],
+  { checkLexical = true }: IndexDirectoryOptions = {},
 ): OpenedShard {
   const named = within(folder, entry.path);
   // Relative paths in the shard's manifest start at the real folder, not at a symbolic link to it.
   const shardFolder = existsSync(named) ? realpathSync(named) : named;
   const shard = readShardManifest(shardFolder);
   checkBelongs(shardFolder, shard, entry, manifest);
-  for (const file of shard.files) checkFile(within(shardFolder, file.path), file.bytes);
+  const lexical = new Set(
+    [shard.bm25, shard.nextBm25].flatMap((found) => found?.indexes.map((index) => index.path) ?? []),
+  );
+  for (const { path, bytes } of shard.files) {
+    if (checkLexical || !lexical.has(path)) checkFile(within(shardFolder, path), bytes);
+  }
   const segments = shard.vectors.map((segment) => ({ ...segment, path: within(shardFolder, segment.path) }));
   checkVectors(shardFolder, shard, segments);
   checkPassages(within(shardFolder, shard.passages.path), shard);

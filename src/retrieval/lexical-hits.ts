@@ -2,6 +2,7 @@ import type { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import { hitRows } from './hit-rows.ts';
+import type { OneAtATime } from './one-at-a-time.ts';
 import type { Hit } from './retriever.ts';
 import type { Stopwatch } from './timings.ts';
 
@@ -14,6 +15,8 @@ export interface HitsRequest {
   /** Rows of the index. */
   readonly rows: number;
   readonly passages: PassageStore;
+  /** Runs the comparisons of long ties of the index (`pyserini-search.ts`). */
+  readonly longTies: OneAtATime;
   readonly watch: Stopwatch;
   readonly signal: AbortSignal | undefined;
 }

@@ -18,6 +18,8 @@ export function narrowedRetriever(retriever: Retriever, filter: Filter | null): 
     searchTree: (call) => retriever.searchTree(narrowed(call)),
     select: (call) => retriever.select(call),
     explain: (call) => retriever.explain(call),
+    // The caller names the passages. Ranks are those in the whole index.
+    score: (call) => retriever.score(call),
     rerank: (call) => retriever.rerank(call),
     embed: (call) => retriever.embed(call),
     find: (call) => retriever.find(call),

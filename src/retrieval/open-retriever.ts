@@ -2,15 +2,19 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { FilterCache } from '../columns/filter-cache.ts';
 import { openRowFilters } from '../columns/open-row-filters.ts';
-import { openLexicalFields } from '../lexical-index/open-lexical-index.ts';
+import type { FieldRanking } from '../lexical-index/bm25.ts';
+import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
+import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
+import { openUnchanged } from './open-unchanged.ts';
 import { type Retriever, type RetrieverInfo, SEARCH_MODES, type SearchMode } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { checkFieldRanking } from './search-words.ts';
 
 export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOptions {
   /**
@@ -18,6 +22,8 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
    * all modes of the index.
    */
   readonly modes?: readonly SearchMode[];
+  /** Weights of the fields and tie breaker of the BM25 searches that set none, for an index with title and text apart. */
+  readonly fieldRanking?: FieldRanking | undefined;
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
   /** Name of the index. Default: the name of its directory. */
@@ -35,16 +41,16 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
   onProgress('checking the index', 'verifying');
+  const engine = {
+    ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
+    ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
+  };
   // Resolves symbolic links once: a link that changes during opening must not mix the files of two indexes.
-  const directory = openIndexDirectory(realFolder(folder));
+  const real = realFolder(folder);
+  const { directory, modes, lexical } = openUnchanged(real, () => openWords(real, options, engine));
   const { manifest } = directory;
-  const opened: { close(): Promise<void> }[] = [];
+  const opened: { close(): Promise<void> }[] = lexical === undefined ? [] : [lexical];
   try {
-    const modes = modesToOpen(directory, options.modes);
-    const engine = {
-      ...(options.searchThreads === undefined ? {} : { threads: options.searchThreads }),
-      ...(options.onWarning === undefined ? {} : { onWarning: options.onWarning }),
-    };
     let dense: RetrieverParts['dense'];
     if (modes.includes('dense')) {
       onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
@@ -55,8 +61,6 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       opened.push(index);
       dense = { encoder, index };
     }
-    const lexical = modes.includes('bm25') ? openLexicalFields(directory.lexical, engine) : undefined;
-    if (lexical !== undefined) opened.push(lexical);
     const { columns } = directory;
     const filters = columns.length === 0 ? undefined : new FilterCache(openRowFilters(columns, manifest.rows));
     if (filters !== undefined) opened.push(filters);
@@ -82,11 +86,30 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
         lexicalBytes: lexical?.mappedBytes ?? 0,
       },
     };
-    return assembleRetriever(info, { dense, lexical, filters, passages, liveRows: directory.liveRows }, options);
+    return assembleRetriever(
+      info,
+      { dense, lexical, fieldRanking: options.fieldRanking, filters, passages, liveRows: directory.liveRows },
+      options,
+    );
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
+}
+
+/**
+ * Checks an index directory and opens its inverted indexes, which `trawl optimize --bm25` in another process may replace and remove.
+ */
+function openWords(
+  folder: string,
+  { modes: wanted, fieldRanking }: OpenRetrieverOptions,
+  engine: LexicalEngineOptions,
+): { directory: IndexDirectory; modes: readonly SearchMode[]; lexical: LexicalFields | undefined } {
+  const directory = openIndexDirectory(folder);
+  const modes = modesToOpen(directory, wanted);
+  if (!modes.includes('bm25')) return { directory, modes, lexical: undefined };
+  if (fieldRanking !== undefined) checkFieldRanking(basename(folder), fieldRanking, [...directory.lexical.keys()]);
+  return { directory, modes, lexical: openLexicalFields(directory.lexical, engine) };
 }
 
 /**

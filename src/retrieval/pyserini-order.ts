@@ -1,5 +1,5 @@
 /** A hit with the text by which Pyserini orders hits with equal scores. */
-interface Ranked {
+export interface Ranked {
   readonly row: number;
   readonly score: number;
   /** Undefined for a passage without id. */

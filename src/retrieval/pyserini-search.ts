@@ -3,7 +3,7 @@ import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { TimeSlice } from '../time-slice.ts';
 import type { HitsRequest, LexicalHits, SearchTexts } from './lexical-hits.ts';
-import { comparePyserini, pyseriniScores } from './pyserini-order.ts';
+import { comparePyserini, pyseriniScores, type Ranked } from './pyserini-order.ts';
 import type { Hit } from './retriever.ts';
 
 /** Hits that a search asks for beyond k, to find the end of most ties at once. */
@@ -17,7 +17,8 @@ const DOCUMENTS_AT_ONCE = 1_024;
 
 /**
  * Searches as Pyserini does: equal scores in the order of ids, also at the cut, so that all rows with the score of the k-th hit are
- * compared; then Pyserini's rounded scores. A query with more than 100,000 such rows fails alone.
+ * compared; then Pyserini's rounded scores. A query with more than 100,000 such rows fails alone. Long ties of an index are compared
+ * one after another, because a comparison holds more than the hits of its query.
  */
 export async function searchPyserini(search: SearchTexts, request: HitsRequest): Promise<LexicalHits> {
   const { texts, k, passages, watch, signal } = request;
@@ -31,9 +32,11 @@ export async function searchPyserini(search: SearchTexts, request: HitsRequest):
   for (const [q, list] of ranked.entries()) {
     if (list.complete) {
       const hits = list.rows.map((row, i) => ({ row, score: list.scores[i]!, document: documents[next++]! }));
-      lists.push(withPyseriniScores((await sortTies(hits, signal)).slice(0, k)));
+      const best = bestOf(await rankedHits(hits, list.scores, 0, signal), k);
+      lists.push(withPyseriniScores(best.map(({ hit }) => hit)));
     } else {
-      lists.push(await searchLongTie(search, { ...request, texts: [texts[q]!] }));
+      const one = { ...request, texts: [texts[q]!] };
+      lists.push(await request.longTies.run(() => searchLongTie(search, one), signal));
     }
   }
   const { terms, postings, postingsRead } = found;
@@ -76,28 +79,44 @@ async function searchLongTie(search: SearchTexts, request: HitsRequest): Promise
     if (ranked.complete) break;
   }
   const { rows, scores } = ranked;
-  let best: Hit[] = [];
+  let best: readonly RankedHit[] = [];
   for (let start = 0; start < rows.length; start += DOCUMENTS_AT_ONCE) {
     const some = rows.slice(start, start + DOCUMENTS_AT_ONCE);
     const documents = await watch.time('fetch', () => passages.getMany(some, signal));
     const hits = some.map((row, i) => ({ row, score: scores[start + i]!, document: documents[i]! }));
-    best = (await sortTies([...best, ...hits], signal)).slice(0, k);
+    best = bestOf([...best, ...(await rankedHits(hits, scores, start, signal))], k);
   }
-  return withPyseriniScores(best);
+  return withPyseriniScores(best.map(({ hit }) => hit));
 }
 
-/** Orders hits, which are sorted by score, by their ids where scores are equal. */
-async function sortTies(hits: readonly Hit[], signal: AbortSignal | undefined): Promise<Hit[]> {
+interface RankedHit extends Ranked {
+  readonly hit: Hit;
+}
+
+function bestOf(hits: readonly RankedHit[], k: number): readonly RankedHit[] {
+  return hits.toSorted(comparePyserini).slice(0, k);
+}
+
+/**
+ * Parses the ids of hits where they decide: where the hit before or after has the same score.
+ *
+ * @param scores of all hits of the query, of which `hits` begin at `start`.
+ */
+async function rankedHits(
+  hits: readonly Hit[],
+  scores: readonly number[],
+  start: number,
+  signal: AbortSignal | undefined,
+): Promise<RankedHit[]> {
   const slice = new TimeSlice(signal);
-  const ranked: { row: number; score: number; id: string | undefined; hit: Hit }[] = [];
+  const ranked: RankedHit[] = [];
   for (const [i, hit] of hits.entries()) {
-    const isTied = hit.score === hits[i - 1]?.score || hit.score === hits[i + 1]?.score;
-    // Ids are parsed only where they decide.
-    const id = isTied ? documentFields(hit.document).id : undefined;
-    ranked.push({ row: hit.row, score: hit.score, id, hit });
+    const { row, score } = hit;
+    const isTied = score === scores[start + i - 1] || score === scores[start + i + 1];
+    ranked.push({ row, score, id: isTied ? documentFields(hit.document).id : undefined, hit });
     if (slice.isOver) await slice.yield();
   }
-  return ranked.sort(comparePyserini).map(({ hit }) => hit);
+  return ranked;
 }
 
 function withPyseriniScores(hits: readonly Hit[]): readonly Hit[] {

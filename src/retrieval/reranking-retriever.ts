@@ -26,6 +26,8 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreResult,
   SelectCall,
   TreeCall,
   TreeResult,
@@ -85,6 +87,10 @@ export class RerankingRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#inner.score(call);
   }
 
   searchTree(call: TreeCall): Promise<TreeResult> {

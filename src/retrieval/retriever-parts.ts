@@ -1,5 +1,6 @@
 import type { FilterCache } from '../columns/filter-cache.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
+import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
@@ -11,6 +12,8 @@ export interface RetrieverParts {
   readonly dense?: { readonly encoder: TextEncoder; readonly index: VectorIndex } | undefined;
   /** Absent if only dense search is served. */
   readonly lexical?: LexicalFields | undefined;
+  /** Weights of the fields and tie breaker of the BM25 searches that set none. */
+  readonly fieldRanking?: FieldRanking | undefined;
   /** Absent if the index has no columns. */
   readonly filters?: FilterCache | undefined;
   readonly passages: PassageStore;

@@ -258,6 +258,38 @@ export interface ExplainResult {
   readonly timings: StageTimings;
 }
 
+/** Asks for the scores of given passages, which a search may not have found. */
+export interface ScoreCall {
+  /** Each query with the rows to score. They must exist, and not be deleted. */
+  readonly queries: readonly { readonly query: EncoderInput; readonly rows: readonly number[] }[];
+  /** A mode that the index lacks rejects the call with NOT_SUPPORTED. */
+  readonly mode: 'dense' | 'bm25';
+  /** Ranks up to this one are found, at the cost of a search for that number of hits; 0: none. */
+  readonly maxRank: number;
+  /** As in a search. */
+  readonly bm25?: Bm25Ranking;
+  readonly truncate?: TruncateSide;
+  readonly signal?: AbortSignal;
+}
+
+/** The score of a passage for a query, equal to that of a search in all bits. */
+export interface RowScore {
+  /** A float32. For BM25 0 if the passage has no word of the query. */
+  readonly score: number;
+  /** The passage's rank in the whole index, from 1; null if it is larger than `maxRank`, or if BM25 does not find the passage. */
+  readonly rank: number | null;
+}
+
+export type ScoreOutcome =
+  | { readonly ok: true; readonly scores: readonly RowScore[] }
+  | { readonly ok: false; readonly error: TrawlError };
+
+export interface ScoreResult {
+  /** One per query; the scores in the order of its rows. */
+  readonly outcomes: readonly ScoreOutcome[];
+  readonly timings: StageTimings;
+}
+
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
 export interface RecordedSearch {
   readonly queries: readonly EncoderInput[];
@@ -419,8 +451,9 @@ export interface Retriever {
   retrieve(call: RetrieveCall): Promise<RetrieveResult>;
   /** Whether the cache has the answers of all queries. Such a call does not wait and is not refused under load. */
   hasAnswers(call: RetrieveCall): boolean;
-  /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
+  /** Rejects with NOT_SUPPORTED if the index has no inverted index, and with K_TOO_LARGE for more than a million terms. */
   explain(call: ExplainCall): Promise<ExplainResult>;
+  score(call: ScoreCall): Promise<ScoreResult>;
   /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
   searchTree(call: TreeCall): Promise<TreeResult>;
   /** Rejects with NOT_SUPPORTED if the index was built without the look-up by id. */

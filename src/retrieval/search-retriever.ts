@@ -3,7 +3,7 @@ import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from 
 import { bug, TrawlError } from '../errors.ts';
 import { bindFilter } from '../filter/bind-filter.ts';
 import type { Filter } from '../filter/filter.ts';
-import { type Bm25Ranking, DEFAULT_BM25 } from '../lexical-index/bm25.ts';
+import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
@@ -17,13 +17,13 @@ import { hitRows } from './hit-rows.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 import { searchByRow } from './lexical-hits.ts';
 import { missingPart } from './mode-parts.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 import type {
   EmbedCall,
   EmbedResult,
   ExplainCall,
-  ExplainedTerm,
   ExplainResult,
   FindCall,
   FindResult,
@@ -37,12 +37,16 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreOutcome,
+  ScoreResult,
   SearchMode,
   SelectCall,
   TreeCall,
   TreeResult,
 } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { scoreRows } from './score-rows.ts';
 import { searchTree } from './search-tree.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
@@ -59,16 +63,19 @@ export class SearchRetriever implements Retriever {
   readonly info: RetrieverInfo;
   readonly #dense: RetrieverParts['dense'];
   readonly #lexical: LexicalFields | undefined;
+  readonly #fieldRanking: FieldRanking;
   readonly #passages: PassageStore;
   readonly #filters: RetrieverParts['filters'];
   readonly #liveRows: RowBitmap | undefined;
+  readonly #longTies = new OneAtATime();
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, filters, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, filters, passages, liveRows }: RetrieverParts) {
     this.info = info;
     this.#dense = dense;
     this.#lexical = lexical;
+    this.#fieldRanking = fieldRanking;
     this.#filters = filters;
     this.#passages = passages;
     this.#liveRows = liveRows;
@@ -84,6 +91,10 @@ export class SearchRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#calls.run(() => this.#explain(call));
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#calls.run(() => this.#score(call));
   }
 
   searchTree(call: TreeCall): Promise<TreeResult> {
@@ -139,7 +150,9 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
-    const limited = { ...call, k, rows: await this.#rowsOf(call.filter, watch) };
+    // A call without a filter joins the encoder's queue at once, where load shedding sees it.
+    const rows = call.filter === undefined ? undefined : await this.#rowsOf(call.filter, watch);
+    const limited = { ...call, k, rows };
     if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
     return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
@@ -157,7 +170,8 @@ export class SearchRetriever implements Retriever {
     const texts = call.queries.map((query) => this.#lexicalText(query, call.template));
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () => this.#searchTexts(call, some, depth));
-    const request = { texts, k, rows: this.info.rows, passages: this.#passages, watch, signal };
+    const { rows } = this.info;
+    const request = { texts, k, rows, passages: this.#passages, longTies: this.#longTies, watch, signal };
     const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
     const outcomes = texts.map((text, q): QueryOutcome => {
@@ -186,13 +200,65 @@ export class SearchRetriever implements Retriever {
   async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const ranking = this.#ranking(bm25);
-    const explained: ExplainedTerm[][][] = [];
-    for (const { query, rows } of queries) {
-      const request = { text: this.#lexicalText(query, template), rows, ranking, signal };
-      explained.push(await watch.time('search', () => explainWords(lexical, request)));
-    }
+    const wanted = queries.map(({ query, rows }) => ({ text: this.#lexicalText(query, template), rows }));
+    const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
     return { explained, timings: watch.timings };
+  }
+
+  async #score(call: ScoreCall): Promise<ScoreResult> {
+    const { queries, mode, maxRank, truncate, bm25, signal } = call;
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    const inputs = queries.map(({ query }) => query);
+    const wanted = { rows: queries.map(({ rows }) => rows), indexRows: Math.max(1, this.info.rows), maxRank };
+    if (mode === 'bm25') {
+      const lexical = this.#requireLexical();
+      const search = {
+        index: this.info.index,
+        texts: inputs.map((input) => this.#lexicalText(input, undefined)),
+        ranking: this.#ranking(bm25),
+        signal,
+      };
+      const scores = await scoreRows(
+        (k, filter) => watch.time('search', () => searchWords(lexical, { ...search, k, filter })),
+        wanted,
+      );
+      return { outcomes: scores.map((each) => ({ ok: true, scores: each })), timings: watch.timings };
+    }
+    const { index } = this.#requireDense();
+    const embedded = await this.#embedQueries(
+      {
+        queries: inputs,
+        k: 1,
+        ...(truncate === undefined ? {} : { truncate }),
+        ...(signal === undefined ? {} : { signal }),
+      },
+      watch,
+    );
+    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const usable = wanted.rows.filter((_, i) => embedded.outcomes[i]!.ok);
+    const scores = await scoreRows(
+      async (k, filter) => {
+        const found = await watch.time('search', () =>
+          index.search({
+            queries: vectors,
+            count,
+            k,
+            ...(filter === undefined ? {} : { filter }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        );
+        watch.waited('search', found.waitedMs);
+        return found;
+      },
+      { ...wanted, rows: usable },
+    );
+    let next = 0;
+    const outcomes = embedded.outcomes.map(
+      (outcome): ScoreOutcome =>
+        outcome.ok ? { ok: true, scores: scores[next++]! } : { ok: false, error: outcome.error },
+    );
+    return { outcomes, timings: watch.timings };
   }
 
   async #searchTree(call: TreeCall): Promise<TreeResult> {
@@ -214,7 +280,7 @@ export class SearchRetriever implements Retriever {
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
-    return bm25 ?? { ...DEFAULT_BM25, ...parametersOf(this.info) };
+    return { ...DEFAULT_BM25, ...parametersOf(this.info), ...this.#fieldRanking, ...bm25 };
   }
 
   /** @throws TrawlError NOT_SUPPORTED if the mode needs a part that is not open. */

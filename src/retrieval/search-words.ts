@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import type { Bm25Ranking } from '../lexical-index/bm25.ts';
+import type { Bm25Ranking, FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { bestFields } from '../lexical-index/lexical-query.ts';
@@ -21,11 +21,12 @@ export interface WordSearch {
  * Searches the contents of the passages, or, in an index with title and text apart, both fields as Elasticsearch's multi_match
  * does: the best field of a passage gives its score.
  *
- * @throws TrawlError NOT_SUPPORTED for weights of fields that the index does not have apart; INVALID_REQUEST if all weights are 0.
+ * @throws TrawlError as `checkFieldRanking`.
  */
 export function searchWords(lexical: LexicalFields, search: WordSearch): Promise<LexicalResult> {
   const { texts, k, ranking, filter, signal } = search;
-  const { weights, tieBreaker, ...parameters } = ranking;
+  checkFieldRanking(search.index, ranking, [...lexical.indexes.keys()]);
+  const { weights: _, tieBreaker: __, ...parameters } = ranking;
   const request = {
     k,
     parameters,
@@ -33,17 +34,27 @@ export function searchWords(lexical: LexicalFields, search: WordSearch): Promise
     ...(signal === undefined ? {} : { signal }),
   };
   const contents = lexical.indexes.get('contents');
-  if (contents !== undefined) {
-    if (weights !== undefined || tieBreaker !== undefined) throw noFields(search.index);
-    return contents.search({ ...request, queries: texts });
-  }
+  if (contents !== undefined) return contents.search({ ...request, queries: texts });
   const fields = [...lexical.indexes.keys()];
-  checkWeights(search, fields);
   const queries = texts.map((text) => bestFields(text, fields, ranking));
   return lexical.search({ ...request, queries });
 }
 
-function checkWeights({ index, ranking: { weights = {} } }: WordSearch, fields: readonly LexicalField[]): void {
+/**
+ * Checks whether an index with these fields can be searched with these weights and this tie breaker.
+ *
+ * @throws TrawlError NOT_SUPPORTED for weights of fields that the index does not have apart; INVALID_REQUEST if all weights are 0.
+ */
+export function checkFieldRanking(
+  index: string,
+  { weights, tieBreaker }: FieldRanking,
+  fields: readonly LexicalField[],
+): void {
+  if (fields.includes('contents')) {
+    if (weights !== undefined || tieBreaker !== undefined) throw noFields(index);
+    return;
+  }
+  if (weights === undefined) return;
   const unknown = Object.keys(weights).find((field) => !fields.includes(field as LexicalField));
   if (unknown !== undefined) {
     throw new TrawlError(

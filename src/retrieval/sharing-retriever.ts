@@ -24,6 +24,8 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreResult,
   SelectCall,
   TreeCall,
   TreeResult,
@@ -140,6 +142,10 @@ export class SharingRetriever implements Retriever {
 
   explain(call: ExplainCall): Promise<ExplainResult> {
     return this.#inner.explain(call);
+  }
+
+  score(call: ScoreCall): Promise<ScoreResult> {
+    return this.#inner.score(call);
   }
 
   searchTree(call: TreeCall): Promise<TreeResult> {

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { EXIT } from '../../cli/command.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
-import { fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES } from './run-trawl.ts';
+import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -164,6 +165,54 @@ test('optimize --bm25 keeps the settings of the index that are not given', { ski
   assert.deepEqual(made(), { ...others, analyser: 'english', k1: 2, b: 0.4 });
   assert.equal(await optimize('--bm25-fields', 'contents'), 1);
   assert.deepEqual(made(), { ...others, analyser: 'english', k1: 2, b: 0.4, fields: ['contents'] });
+});
+
+test('serve ranks by its own weights for clients that send none', { skip }, async (t) => {
+  const fields = join(await tempFolder(t), 'fields');
+  await runTrawl(['index', SAMPLE_PASSAGES, '--out', fields, '--bm25', '--bm25-fields', 'title,text', '--quiet']);
+  const ranking = ['--bm25-weights', 'title=4,text=0.5', '--tie-breaker', '0.3'];
+  const search = async (...more: string[]): Promise<number[]> => {
+    const args = ['search', fields, VIENNA, '--mode', 'bm25', '--k', '5', '--json', ...more];
+    return jsonOf<Report>(await runTrawl(args)).hits.map(({ score }) => score);
+  };
+  const expected = await search(...ranking);
+  const { url } = await serveIndex(t, fields, ranking);
+  const { body } = await postJson<{ result: { score: number }[][] }>(url, {
+    queries: [VIENNA],
+    topk: 5,
+    return_scores: true,
+  });
+  assert.deepEqual(
+    body.result[0]!.map(({ score }) => score),
+    expected,
+  );
+  assert.notDeepEqual(await search(), expected);
+  const own = { queries: [VIENNA], k: 5, bm25: { weights: {}, tieBreaker: 0 } };
+  const response = await fetch(`${url}/v1/search`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(own),
+  });
+  const { results } = (await response.json()) as { results: { hits: { score: number }[] }[] };
+  assert.deepEqual(
+    results[0]!.hits.map(({ score }) => score),
+    await search(),
+  );
+
+  const one = await runTrawl(['serve', index, '--port', '0', '--tie-breaker', '0.3']);
+  assert.notEqual(one.code, 0);
+  assert.match(one.stderr, /title and text as one field, contents.*--bm25-fields title,text/s);
+  const wrong = await runTrawl(['serve', fields, '--port', '0', '--bm25-weights', 'title=2=3']);
+  assert.equal(wrong.code, EXIT.usage);
+  assert.match(wrong.stderr, /--bm25-weights is "title=2=3"/);
+});
+
+test("optimize --help says that the index's settings are the defaults", async () => {
+  const { stdout } = await runTrawl(['optimize', '--help']);
+  const text = stdout.replace(/\s+/g, ' ');
+  for (const value of ['english', 'contents', '0.9', '0.4']) {
+    assert.ok(text.includes(`Default: that of the index, or ${value} if it has no inverted indexes.`), value);
+  }
 });
 
 test('--if-changed builds again when --bm25 is added', { skip }, async (t) => {

@@ -80,6 +80,8 @@ test('mistakes end the command with the reason', async () => {
   const mistakes: [string[], RegExp][] = [
     [['--rerank-depth', '5'], /--rerank-depth has no effect without --rerank MODEL/],
     [['--rerank', 'nowhere'], /MODEL_NOT_FOUND/],
+    [['--rerank', reranker, '--rerank-api', 'tei'], /--rerank-api has no effect unless --rerank is a URL/],
+    [['--rerank', 'http://127.0.0.1:1', '--rerank-key-file', '/nowhere'], /CONFIG_INVALID/],
     [['--rerank', 'token-average-256'], /MODEL_INVALID/],
     [['--rerank', reranker, '--rerank-depth', '0'], /--rerank-depth/],
     [['--rerank', reranker, '--rerank-max-tokens', '10'], /RERANK_TOO_LARGE/],

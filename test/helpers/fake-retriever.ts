@@ -17,6 +17,8 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  ScoreCall,
+  ScoreResult,
 } from '../../src/retrieval/retriever.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { modelIdentity } from './model-identity.ts';
@@ -109,6 +111,20 @@ export class FakeRetriever implements Retriever {
       return rows.map(() => [{ term, field: 'contents', boost: 1, documentFrequency: 1, score: 1 } as const]);
     });
     return { explained, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0, rerank: 0 } };
+  }
+
+  /** A row's score is its rank in the fake ranking, negated. */
+  async score({ queries, maxRank }: ScoreCall): Promise<ScoreResult> {
+    const outcomes = queries.map(({ query, rows }) => {
+      const ranking = this.#answer(textOf(query), this.#documents.length);
+      const ranked = ranking.ok ? ranking.hits.map(({ row }) => row) : [];
+      const scores = rows.map((row) => {
+        const rank = ranked.indexOf(row) + 1;
+        return { score: -rank, rank: rank > maxRank ? null : rank };
+      });
+      return { ok: true, scores } as const;
+    });
+    return { outcomes, timings: { queue: 0, embed: 1.25, search: 0.5, fetch: 0, rerank: 0 } };
   }
 
   async searchTree(): Promise<never> {

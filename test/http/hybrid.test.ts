@@ -31,12 +31,13 @@ const hitsOf = ({ status, body }: Answer): ServedHit[] => {
   return body.results[0]!.hits;
 };
 const search = { queries: [QUERY], k: 5, mode: 'hybrid' };
+const rrf = { fusion: 'rrf' } as const;
 
 test('/v1/search tells where each list has a hit, with the ranks and scores of a search in that mode', {
   skip,
 }, async () => {
   await served(both, async (post) => {
-    const answer = await post('/v1/search', { ...search, k: 20 });
+    const answer = await post('/v1/search', { ...search, k: 20, hybrid: rrf });
     assert.equal(answer.body.mode, 'hybrid');
     assert.equal((answer.body.results[0]!.certificate as { depth: number }).depth, 100);
     const lists = await Promise.all(
@@ -62,7 +63,7 @@ test('the settings come from the request, then from the server, then from the de
   await served(
     both,
     async (post) => {
-      const server = { mode: 'hybrid', hybrid: { fusion: 'weighted', denseWeight: 0.9, bm25Weight: 0.1 } } as const;
+      const server = { mode: 'hybrid', hybrid: { fusion: 'rrf', denseWeight: 0.9, bm25Weight: 0.1 } } as const;
       const scores = async (hybrid?: object, config = {}): Promise<number[]> =>
         hitsOf(await post('/v1/search', { ...search, hybrid }, config)).map(({ score }) => score);
       const ofServer = await scores({ ...server.hybrid });
@@ -71,12 +72,13 @@ test('the settings come from the request, then from the server, then from the de
         await scores({ denseWeight: 0.2 }, server),
         await scores({ ...server.hybrid, denseWeight: 0.2 }),
       );
-      assert.deepEqual(await scores({ fusion: 'rrf' }, server), await scores());
+      assert.deepEqual(await scores({ fusion: 'weighted' }, server), await scores());
       assert.deepEqual(
         await scores({}),
-        await scores({ fusion: 'rrf', rrfK: 60, denseWeight: 1, bm25Weight: 1, depth: 100 }),
+        await scores({ fusion: 'weighted', denseWeight: 0.4, bm25Weight: 0.6, depth: 100 }),
       );
-      assert.notDeepEqual(await scores({ rrfK: 1 }), await scores());
+      assert.notDeepEqual(await scores({ ...rrf, rrfK: 1 }), await scores(rrf));
+      assert.deepEqual(await scores({ ...rrf, rrfK: 60, denseWeight: 1, bm25Weight: 1 }), await scores(rrf));
       const bm25 = { k1: 3, b: 0 };
       const other = hitsOf(await post('/v1/search', { ...search, bm25 }));
       assert.notDeepEqual(
@@ -97,11 +99,11 @@ test('every dialect ranks by both lists if the server says so', { skip }, async 
       result[0]!.map(({ document, score }) => [document.id, score]),
       expected.map(({ id, score }) => [id, score]),
     );
-    const weighted = { mode: 'hybrid', hybrid: { fusion: 'weighted' } } as const;
-    const other = (await post('/retrieve', body, weighted)).body.result;
+    const byRank = { mode: 'hybrid', hybrid: rrf } as const;
+    const other = (await post('/retrieve', body, byRank)).body.result;
     assert.deepEqual(
       other[0]!.map(({ score }) => score),
-      hitsOf(await post('/v1/search', { ...search, k: 3, hybrid: weighted.hybrid })).map(({ score }) => score),
+      hitsOf(await post('/v1/search', { ...search, k: 3, hybrid: rrf })).map(({ score }) => score),
     );
   });
 });

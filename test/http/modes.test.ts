@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { indexOpener } from '../../cli/serve/served-indexes.ts';
 import { buildApp } from '../../src/http/app.ts';
+import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -211,18 +213,22 @@ test('an index with title and text apart ranks by the best field, with weights f
   );
 });
 
-test('the limit of explained terms counts those of title and text', { skip }, async () => {
-  const common = 'river city bridge built born';
-  const answers = async (index: string): Promise<number[]> =>
-    served(index, async (post) => {
-      const ask = (query: string, explain: boolean): Promise<Answer> =>
-        post('/v1/search', { queries: [query], k: 100, explain });
-      const hits = (await ask(common, false)).body.results[0]!.hits.length;
-      const others = Array.from({ length: Math.floor(600_000 / hits) }, (_, i) => `w${i}`).join(' ');
-      return [(await ask(`${common} ${others}`, false)).status, (await ask(`${common} ${others}`, true)).status];
-    });
-  assert.deepEqual(await answers(words), [200, 200]);
-  assert.deepEqual(await answers(fields), [200, 422]);
+test('a reload onto an index without the mode of the server is a 409, and the old index still answers', {
+  skip,
+}, async (t) => {
+  const opener = indexOpener({ modes: ['bm25'] }, { warm: false, signal: new AbortController().signal });
+  const holder = RetrieverHolder.over([{ name: 'words', folder: words }], opener);
+  await holder.open();
+  t.after(() => holder.close());
+  const app = buildApp(holder);
+  const post = async (url: string, payload: object) => app.inject({ method: 'POST', url, payload });
+  const refused = await post('/admin/indexes/words/reload', { folder: dense });
+  assert.deepEqual([refused.statusCode, refused.json().error.code], [409, 'RELOAD_FAILED']);
+  assert.match(refused.json().error.message, /NOT_SUPPORTED.*The old index still answers/);
+  assert.equal((await post('/retrieve', { queries: [VIENNA] })).statusCode, 200);
+  const own = buildApp(await openRetriever(words));
+  const unknown = await own.inject({ method: 'POST', url: '/admin/indexes/words/reload', payload: {} });
+  assert.deepEqual([unknown.statusCode, unknown.json().error.code], [501, 'NOT_SUPPORTED'], 'it knows no folder');
 });
 
 test('the facts about an index name the fields of its inverted indexes', { skip }, async () => {

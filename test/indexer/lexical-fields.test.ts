@@ -169,6 +169,41 @@ test('optimize replaces one field by two and back, and weights need two', { skip
   await assert.rejects(search({ contents: 2 }), trawlError('NOT_SUPPORTED', /title and text.*"contents"/));
 });
 
+test('a retriever opened with weights ranks by them unless a call sets others', { skip }, async (t) => {
+  const { out, folder, corpus } = await indexed(t, passages(0, 200));
+  const fieldRanking = { weights: { title: 3 }, tieBreaker: 0.4 };
+  const [plain, weighted] = await Promise.all([openRetriever(out), openRetriever(out, { fieldRanking })]);
+  t.after(() => Promise.all([plain.close(), weighted.close()]));
+  const ask = async (retriever: typeof plain, bm25?: Bm25Ranking): Promise<unknown> => {
+    const call = { queries: QUERIES, k: 20, mode: 'bm25', ...(bm25 === undefined ? {} : { bm25 }) } as const;
+    const hits = (await retriever.retrieve(call)).outcomes.map((outcome) => outcome.ok && outcome.hits);
+    const rows = hits.map((list) => (list || []).slice(0, 2).map(({ row }) => row));
+    const { explained } = await retriever.explain({
+      queries: rows.map((some, i) => ({ query: QUERIES[i]!, rows: some })),
+      ...(bm25 === undefined ? {} : { bm25 }),
+    });
+    return { hits, explained };
+  };
+  const own = { ...BM25_PROFILES.lucene, k1: BM25.k1, b: BM25.b };
+  const expected = await ask(plain, { ...own, ...fieldRanking });
+  assert.deepEqual(await ask(weighted), expected);
+  assert.notDeepEqual(await ask(plain), expected);
+  assert.deepEqual(
+    await ask(weighted, BM25_PROFILES.lucene),
+    await ask(plain, { ...BM25_PROFILES.lucene, ...fieldRanking }),
+  );
+  const others = { ...own, weights: {}, tieBreaker: 0 };
+  assert.deepEqual(await ask(weighted, others), await ask(plain, others));
+
+  const one = join(folder, 'one');
+  await build({ corpus, out: one, kernel, bm25: CONTENTS, encoder: undefined });
+  await assert.rejects(openRetriever(one, { fieldRanking }), trawlError('NOT_SUPPORTED', /one field, contents/));
+  await assert.rejects(
+    openRetriever(out, { fieldRanking: { weights: { title: 0, text: 0 } } }),
+    trawlError('INVALID_REQUEST', /all fields are 0/),
+  );
+});
+
 test('a corpus without titles is refused, and a shard without titles is named', { skip }, async (t) => {
   const folder = await tempFolder(t);
   const untitled = passages(0, 30).map(({ id }) => ({ id, text: `words of ${id}` }));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildShardJob } from '../../indexer/building/build-shard-job.ts';
@@ -10,6 +10,7 @@ import { compactIndex } from '../../indexer/update/compact-index.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
+import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
@@ -170,22 +171,25 @@ test('an existing index gets inverted indexes, which a later call keeps or repla
   assert.notEqual(openIndexDirectory(out).manifest.generation, generation, 'by the removal alone');
 });
 
-test('terms of another version of the stemmers get a new file of deleted texts, and the old one stays as it is', {
+test('terms of another version of the stemmers get a new file of deleted texts, and the old one is removed', {
   skip,
 }, async (t) => {
   const { out } = await indexedTexts(t, passages(0, 100), { bm25: undefined });
   await removePassages(out, ['p5']);
   // With an analyser that has no stemmer, so that this program writes both.
-  const deletedTexts = async (stemmer: string, k1 = 0.9) => {
+  const deletedTexts = async (stemmer: string, k1 = 0.9): Promise<string> => {
     await optimizeIndex(out, kernel!, { ...quietly, bm25: { ...BM25, analyser: 'whitespace', stemmer, k1 } });
     const { path } = openIndexDirectory(out).manifest.bm25!.deleted![0]!;
-    return { path, inode: statSync(join(out, path)).ino };
+    assert.deepEqual(
+      readdirSync(out).filter((name) => name.startsWith('deleted-')),
+      [path],
+    );
+    return path;
   };
   const old = await deletedTexts('stemmers 1');
   const next = await deletedTexts('stemmers 2');
-  assert.notEqual(next.path, old.path);
-  assert.equal(statSync(join(out, old.path)).ino, old.inode, 'a manifest that was not replaced still names it');
-  assert.equal((await deletedTexts('stemmers 2', 1.2)).path, next.path, 'k1 does not affect the file');
+  assert.notEqual(next, old, 'a manifest that is not replaced yet names the old file');
+  assert.equal(await deletedTexts('stemmers 2', 1.2), next, 'k1 does not affect the file');
 });
 
 test('inverted indexes stay until all shards have those that replace them, whatever stops the command', {
@@ -231,6 +235,114 @@ test('inverted indexes stay until all shards have those that replace them, whate
     assert.equal((await optimize('english')).lexicalMade, 1, 'it resumes at the shard that it was stopped at');
     assert.deepEqual(await ranking(out), english);
     assert.deepEqual(await indexProblems(out), []);
+  }
+});
+
+test('optimize makes missing and damaged inverted indexes again, also with the settings that the index has', {
+  skip,
+}, async (t) => {
+  const { out } = await indexedTexts(t, passages(0, 200), { shardRows: 100 });
+  await removePassages(out, ['p5', 'p120']);
+  const expected = await ranking(out);
+  const optimize = async (bm25 = BM25): Promise<number> =>
+    (await optimizeIndex(out, kernel!, { ...quietly, bm25 })).lexicalMade;
+  const file = (shard: number): string => {
+    const { folder, manifest } = openIndexDirectory(out).shards[shard]!;
+    return join(folder, manifest.bm25!.indexes[0]!.path);
+  };
+  const damages: ((path: string) => void)[] = [
+    (path) => rmSync(path),
+    (path) => writeFileSync(path, readFileSync(path).subarray(0, -9)),
+    (path) => {
+      const bytes = readFileSync(path);
+      bytes[Math.floor(bytes.length / 2)]! ^= 16;
+      writeFileSync(path, bytes);
+    },
+  ];
+  for (const [i, damage] of damages.entries()) {
+    damage(file(i % 2));
+    assert.equal(await optimize(), 1);
+    assert.deepEqual(await ranking(out), expected);
+    assert.deepEqual(await indexProblems(out), []);
+    damage(join(out, openIndexDirectory(out).manifest.bm25!.deleted![0]!.path));
+    assert.equal(await optimize(), 0, 'only the texts of the deleted rows were damaged');
+    assert.deepEqual(await ranking(out), expected);
+    assert.deepEqual(await indexProblems(out), []);
+  }
+  assert.equal(await optimize(), 0);
+  // A file of other passages, with its checksum in the manifest.
+  const [one, other] = openIndexDirectory(out).shards;
+  const record = other!.manifest.files.find(({ path }) => path.endsWith('.bm25'))!;
+  const swapped = {
+    ...one!.manifest,
+    bm25: other!.manifest.bm25!,
+    files: [...one!.manifest.files.filter(({ path }) => !path.endsWith('.bm25')), record],
+  };
+  writeFileSync(join(one!.folder, record.path), readFileSync(join(other!.folder, record.path)));
+  writeFileSync(join(one!.folder, 'shard.json'), JSON.stringify(withChecksum(swapped)));
+  assert.notDeepEqual(await ranking(out), expected);
+  assert.equal(await optimize(), 1);
+  assert.deepEqual(await ranking(out), expected);
+  // A damaged one does not stop a change of settings either.
+  rmSync(file(0));
+  assert.equal(await optimize({ ...BM25, k1: 1.2 }), 1);
+  assert.equal(openIndexDirectory(out).manifest.bm25!.made.k1, 1.2);
+  rmSync(file(1));
+  assert.equal(await optimize({ ...BM25, analyser: 'whitespace' }), 2);
+  assert.deepEqual(await indexProblems(out), []);
+  for (const { folder } of openIndexDirectory(out).shards) {
+    assert.equal(readdirSync(folder).filter((name) => name.endsWith('.bm25')).length, 1);
+  }
+});
+
+test('a change of the index removes the inverted indexes that a stopped optimize left', { skip }, async (t) => {
+  for (const bm25 of [BM25, undefined]) {
+    const { out } = await indexedTexts(t, passages(0, 200), { shardRows: 100, bm25 });
+    const controller = new AbortController();
+    let steps = 0;
+    const onStep = (): void => void (++steps === 2 && controller.abort('SIGTERM'));
+    const wanted = { ...BM25, analyser: 'whitespace' } as const;
+    const optimize = { ...quietly, bm25: wanted, onStep, signal: controller.signal };
+    await assert.rejects(optimizeIndex(out, kernel!, optimize), trawlError('CANCELLED'));
+    const files = (): string[] =>
+      (readdirSync(out, { recursive: true }) as string[]).filter((name) => /shard.*\.bm25/.test(name));
+    const before = bm25 === undefined ? 0 : 2;
+    assert.equal(files().length, before + 1);
+    await removePassages(out, ['p7']);
+    assert.equal(files().length, before);
+    for (const { manifest } of openIndexDirectory(out).shards) {
+      assert.equal(manifest.nextBm25, undefined);
+      assert.equal(manifest.bm25?.made.analyser, bm25?.analyser);
+    }
+    assert.deepEqual(await indexProblems(out), []);
+    assert.equal((await optimizeIndex(out, kernel!, { ...quietly, bm25: wanted })).lexicalMade, 2);
+  }
+});
+
+test('an update resumes after optimize changed the settings of its inverted indexes, and embeds nothing again', {
+  skip,
+}, async (t) => {
+  for (const bm25 of [BM25, undefined]) {
+    const { out, folder } = await indexedTexts(t, passages(0, 50), { bm25 });
+    const next = passages(20, 250);
+    const corpus = writeCorpus(folder, { 'next.jsonl': next });
+    const last = next.at(-1)!.contents;
+    const failing = new FakeTextEncoder({ failing: (text) => text === last });
+    const options = { corpus, out, kernel, shardRows: 100 };
+    await assert.rejects(update({ ...options, encoder: failing }), trawlError('ENCODING_FAILED'));
+    const wanted = { ...BM25, analyser: 'standard', k1: 1.2 } as const;
+    await optimizeIndex(out, kernel!, { ...quietly, bm25: wanted });
+    const encoder = new FakeTextEncoder();
+    const { added, resumedRows } = await update({ ...options, encoder });
+    assert.deepEqual([added, resumedRows], [220, 220 - encoder.texts.length]);
+    assert.ok(resumedRows > 140, `two of three shards were complete: ${resumedRows}`);
+    const fresh = join(folder, 'fresh');
+    await build({ corpus, out: fresh, kernel, bm25: wanted });
+    assert.deepEqual(await ranking(out), await ranking(fresh));
+    assert.deepEqual(await indexProblems(out), []);
+    for (const shard of openIndexDirectory(out).shards) {
+      assert.equal(readdirSync(shard.folder).filter((name) => name.endsWith('.bm25')).length, 1);
+    }
   }
 });
 

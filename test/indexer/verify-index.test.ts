@@ -313,6 +313,29 @@ test('vectors of other passages are found by embedding a sample, and their rows 
   assert.equal(swapped.sample!.equal, 88);
 });
 
+test('a sample is read in pieces, each when it is embedded', async (t) => {
+  const folder = await wholeIndex(t);
+  const read = t.mock.method(PassageFile.prototype, 'document');
+  const encoder = new WideEncoder();
+  const pieces: number[] = [];
+  const encode = encoder.encode.bind(encoder);
+  encoder.encode = (...args: Parameters<typeof encode>) => {
+    pieces.push(read.mock.callCount());
+    read.mock.resetCalls();
+    return encode(...args);
+  };
+  const { sample } = await verifyIndex(folder, { sample: 90, openEncoder: async () => encoder });
+  assert.equal(sample!.passages, 90);
+  assert.equal(
+    pieces.reduce((sum, piece) => sum + piece, 0),
+    90,
+  );
+  assert.ok(
+    pieces.every((piece) => piece > 0 && piece <= 32),
+    `${pieces}`,
+  );
+});
+
 test('a missing model is reported and not a problem, unless the model is required', async (t) => {
   const folder = await wholeIndex(t);
   const openEncoder = async (): Promise<never> => {

@@ -5,9 +5,12 @@ import { type TestContext, test } from 'node:test';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { removePassages } from '../../indexer/update/remove-passages.ts';
 import { verifyIndex } from '../../indexer/verify/verify-index.ts';
+import type { ExplainRequest } from '../../src/lexical-index/lexical-index.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
+import { MappedLexicalIndex } from '../../src/lexical-index/native-lexical-index.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { PassageFile } from '../../src/passages/passage-file.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { sha256Of } from '../retrieval/sha256-of.ts';
 import { build, writeCorpus } from './build.ts';
@@ -206,3 +209,19 @@ test('the inverted index of deleted rows is checked as the others are', { skip }
 function replaceDeletedRecord(folder: string, manifest: ReturnType<typeof readIndexManifest>): void {
   writeFileSync(join(folder, 'manifest.json'), JSON.stringify(withChecksum(manifest)));
 }
+
+test('passages are read one by one as they are analysed, not all of a shard at once', { skip }, async (t) => {
+  const folder = await words(t);
+  const read = t.mock.method(PassageFile.prototype, 'document');
+  const counts: number[] = [];
+  const explain = MappedLexicalIndex.prototype.explain;
+  t.mock.method(MappedLexicalIndex.prototype, 'explain', function (this: MappedLexicalIndex, request: ExplainRequest) {
+    counts.push(read.mock.callCount());
+    return explain.call(this, request);
+  });
+  await verifyIndex(folder, { sample: 80 });
+  assert.deepEqual(
+    counts,
+    Array.from({ length: 80 }, (_, i) => i + 1),
+  );
+});

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { TrawlError } from '../../src/errors.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { assembleRetriever, type ServingOptions } from '../../src/retrieval/assemble-retriever.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
-import type { EmbeddedQuery, QueryAnswer, QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
+import type {
+  EmbeddedQuery,
+  QueryAnswer,
+  QueryOutcome,
+  RetrieveCall,
+  Retriever,
+} from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from './fakes.ts';
@@ -107,6 +114,33 @@ test('the certificate counts the rows rescored by all searches', async () => {
   const inner = new FakeRetriever({ documents: Array.from({ length: 50 }, () => '{}') });
   const { outcomes } = await retrieveDeepening(inner, { queries: ['q'], k: 2 }, { maxK: 32, needMore: until(32) });
   assert.equal(answers(outcomes)[0]!.certificate.rescored, 2 + 8 + 32);
+});
+
+test('a query whose deeper search fails has the error instead of too few hits, and the others keep their answers', async () => {
+  const { retriever } = assemble();
+  const failing: Retriever = Object.assign(Object.create(retriever) as Retriever, {
+    async retrieve(call: RetrieveCall) {
+      const { outcomes, timings } = await retriever.retrieve(call);
+      const error = new TrawlError('NOT_SUPPORTED', 'The tie is too long.', { details: { maxTied: 7 } });
+      return { outcomes: call.k > 10 ? outcomes.map(() => ({ ok: false, error })) : outcomes, timings };
+    },
+  });
+  const needMore = async (outcomes: readonly QueryOutcome[]): Promise<number[]> =>
+    outcomes.flatMap((outcome, i) => (outcome.ok && outcome.hits.length < [2, 8, 30][i]! ? [i] : []));
+  const { outcomes } = await retrieveDeepening(failing, { queries: ['0', '1', '2'], k: 2 }, { maxK: 50, needMore });
+  assert.deepEqual(
+    rowsOf(outcomes.slice(0, 2)).map((rows) => rows.length),
+    [2, 8],
+  );
+  const failed = outcomes[2]!;
+  assert.ok(!failed.ok);
+  assert.ok(
+    trawlError(
+      'NOT_SUPPORTED',
+      /^Too few of the first 2 hits are left .*, and the search for 32 hits failed: The tie is too long\.$/,
+    )(failed.error),
+  );
+  assert.deepEqual(failed.error.details, { maxTied: 7 });
 });
 
 test('a deeper search of an accepted request is not refused under load', async () => {

@@ -6,10 +6,11 @@ import { BM25_PROFILES, type Bm25Ranking } from '../../src/lexical-index/bm25.ts
 import { MappedLexicalFields } from '../../src/lexical-index/native-lexical-fields.ts';
 import { ReferenceLexicalFields } from '../../src/lexical-index/reference/composed-fields.ts';
 import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
-import { explainWords } from '../../src/retrieval/explain-words.ts';
+import { explainWords, type WordsToExplain } from '../../src/retrieval/explain-words.ts';
 import { searchWords } from '../../src/retrieval/search-words.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
 import { writeLexical } from '../lexical-index/lexical-files.ts';
 
 const loaded = loadKernel();
@@ -42,9 +43,9 @@ test('the terms of two fields give the score: the best field, and the share of t
       const text = 'w3 w9 w9 w30 unknown';
       const found = await searchWords(fields, { index: 'x', texts: [text], k: 50, ranking });
       const rows = [...found.rows].slice(0, found.counts[0]);
-      const explained = await explainWords(fields, { text, rows, ranking, signal: undefined });
+      const [explained] = await explainWords(fields, [{ text, rows }], ranking, undefined);
       assert.ok(rows.length > 20);
-      for (const [i, terms] of explained.entries()) {
+      for (const [i, terms] of explained!.entries()) {
         const sums = (['title', 'text'] as const).map((field) =>
           Math.fround(terms.filter((term) => term.field === field).reduce((sum, { score }) => sum + score, 0)),
         );
@@ -57,5 +58,29 @@ test('the terms of two fields give the score: the best field, and the share of t
         }
       }
     }
+  }
+});
+
+test('a call whose rows have more than a million terms of its queries is refused, in both engines', {
+  skip,
+}, async (t) => {
+  const { lexical: kernel } = (loaded as { kernel: Kernel }).kernel;
+  const text = Array.from({ length: 2_000 }, (_, i) => `w${i}`).join(' ');
+  const folder = await tempFolder(t);
+  const sources = new Map();
+  for (const field of ['title', 'text']) {
+    mkdirSync(join(folder, field));
+    sources.set(field, await writeLexical(join(folder, field), new Array(250).fill(text), kernel));
+  }
+  const rows = Array.from({ length: 250 }, (_, row) => row);
+  const unknown = Array.from({ length: 5_000 }, (_, i) => `x${i}`).join(' ');
+  for (const fields of [MappedLexicalFields.open(sources, kernel), new ReferenceLexicalFields(sources)]) {
+    t.after(() => fields.close());
+    const explain = (...queries: WordsToExplain[]) => explainWords(fields, queries, BM25_PROFILES.lucene, undefined);
+    const explained = await explain({ text: `${text} ${unknown}`, rows });
+    assert.equal(explained.flat(2).length, 1_000_000);
+    const refused = trawlError('K_TOO_LARGE', /more than 1000000 terms .*shorter queries .*leave out explain/);
+    await assert.rejects(explain({ text, rows }, { text: 'w7', rows: [3] }), refused);
+    await assert.rejects(explain({ text, rows: [...rows, 0] }), refused);
   }
 });

@@ -73,7 +73,7 @@ test('the fused list is the definition applied to each row of both lists, to the
 });
 
 test('reciprocal ranks: a passage that both lists have precedes one that a single list ranks higher', () => {
-  const settings = hybridSettings({}, 10);
+  const settings = hybridSettings({ fusion: 'rrf' }, 10);
   const fused = fuseLists(
     list([
       [5, 0.9],
@@ -170,7 +170,9 @@ test('equal scores in a list count as the best, and an empty list adds nothing',
 });
 
 test('settings have defaults of their fusion, and take weights only from settings of the same fusion', () => {
-  assert.deepEqual(hybridSettings({}, 5), { fusion: 'rrf', rrfK: 60, denseWeight: 1, bm25Weight: 1, depth: 100 });
+  const common = { rrfK: 60, depth: 100 };
+  assert.deepEqual(hybridSettings({}, 5), { fusion: 'weighted', denseWeight: 0.4, bm25Weight: 0.6, ...common });
+  assert.deepEqual(hybridSettings({ fusion: 'rrf' }, 5), { fusion: 'rrf', denseWeight: 1, bm25Weight: 1, ...common });
   assert.equal(hybridSettings({}, 2_000).depth, 2_000);
   assert.equal(hybridSettings({ depth: 7 }, 2_000).depth, 7);
   const server = { fusion: 'weighted', denseWeight: 0.2, depth: 50 } as const;

@@ -193,12 +193,12 @@ test('answers are shared and cached apart by settings, and serve fewer hits', { 
   const retriever = await openHybrid(t, await hybridIndex(t, somePassages(200)), { answerCache });
   const variants: HybridOptions[] = [
     {},
-    { rrfK: 1 },
+    { fusion: 'rrf' },
+    { fusion: 'rrf', rrfK: 1 },
     { denseWeight: 0.1 },
     { bm25Weight: 0.1 },
     { depth: 5 },
-    { fusion: 'weighted' },
-    { fusion: 'weighted', denseWeight: 0.9 },
+    { denseWeight: 0.9 },
   ];
   const calls = (): Promise<(readonly Hit[])[][]> =>
     Promise.all(variants.map((options) => hybridHits(retriever, 10, options)));

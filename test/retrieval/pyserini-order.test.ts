@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { LexicalIndex, LexicalRequest, LexicalResult } from '../../src/lexical-index/lexical-index.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
@@ -8,6 +9,7 @@ import { pyseriniScores } from '../../src/retrieval/pyserini-order.ts';
 import type { Bm25Order, QueryOutcome, Retriever } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { oneField } from '../helpers/one-field.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
 import { FakeStore } from './fakes.ts';
 
 /** An inverted index that finds every row with a score, whatever the query. It records the depths of its searches. */
@@ -48,7 +50,7 @@ function assemble(scores: readonly number[], documents: readonly string[], optio
   const lexical = new ScoredRows(scores);
   const passages = new FakeStore([], { rows: documents.length, document: (row) => documents[row]! });
   const info = { ...new FakeRetriever().info, rows: documents.length, modes: ['bm25'] as const };
-  return { lexical, retriever: assembleRetriever(info, { lexical: oneField(lexical), passages }, options) };
+  return { lexical, passages, retriever: assembleRetriever(info, { lexical: oneField(lexical), passages }, options) };
 }
 
 async function search(
@@ -173,6 +175,45 @@ test('a tie of more than 100,000 passages fails its query alone, with the way ou
   assert.equal(outcome.error.code, 'NOT_SUPPORTED');
   assert.match(outcome.error.message, /More than 100000 passages have the score of hit 10.*order row/);
   assert.equal(hitsOf((await search(retriever, 10, { order: 'row' }))[0]!).length, 10);
+});
+
+test('the id of each passage of a long tie is parsed once', async (t) => {
+  const rows = 5_000;
+  const documents = Array.from({ length: rows }, (_, row) => `{"id":${(row * 7) % rows},"contents":"x"}`);
+  const { retriever } = assemble(new Array(rows).fill(1), documents);
+  const parse = t.mock.method(JSON, 'parse');
+  const [outcome] = await search(retriever, 500);
+  const parsed = parse.mock.calls.filter(({ arguments: [text] }) => String(text).includes('contents')).length;
+  assert.equal(parsed, rows);
+  assert.equal(hitsOf(outcome!).length, 500);
+});
+
+test('long ties are compared one after another, and one that waits ends with its request', async () => {
+  const rows = 3_000;
+  const documents = Array.from({ length: rows }, (_, row) => `{"id":${row},"contents":"x"}`);
+  const { lexical, retriever, passages } = assemble(new Array(rows).fill(1), documents, { singleFlight: false });
+  let running = 0;
+  let most = 0;
+  const getMany = passages.getMany.bind(passages);
+  passages.getMany = async (wanted: ArrayLike<number>): Promise<string[]> => {
+    if (wanted.length > 0) {
+      most = Math.max(most, ++running);
+      await setImmediate();
+      running--;
+    }
+    return getMany(wanted);
+  };
+  const controller = new AbortController();
+  const call = { queries: ['q'], k: 10, mode: 'bm25', bm25Order: 'pyserini' } as const;
+  const all = Array.from({ length: 4 }, () => retriever.retrieve(call));
+  const waiting = retriever.retrieve({ ...call, signal: controller.signal });
+  controller.abort();
+  await assert.rejects(waiting, trawlError('CANCELLED'));
+  const outcomes = (await Promise.all(all)).map((result) => result.outcomes[0]!);
+  for (const outcome of outcomes) assert.equal(hitsOf(outcome).length, 10);
+  assert.equal(most, 1);
+  // The first search of each, and three deeper ones of the four that were not cancelled.
+  assert.equal(lexical.depths.length, 5 + 4 * 4);
 });
 
 test('every query of a call has its own ties', async () => {

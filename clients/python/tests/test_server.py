@@ -16,6 +16,7 @@ from trawl_client import (
     FlashRAGRetriever,
     Query,
     Retry,
+    ScoreQuery,
     TrawlClient,
     TrawlConnectionError,
     TrawlResponseError,
@@ -61,6 +62,10 @@ class TestWords(unittest.TestCase):
     def test_a_search_by_vectors_is_refused(self) -> None:
         with self.assertRaisesRegex(TrawlResponseError, "no vectors"):
             self.client.search([BRIDGE], mode="dense")
+
+    def test_a_hybrid_search_is_refused_with_the_way_to_get_it(self) -> None:
+        with self.assertRaisesRegex(TrawlResponseError, "needs vectors and an inverted index"):
+            self.client.search([BRIDGE], mode="hybrid", hybrid={"fusion": "rrf", "depth": 20})
 
 
 class TestClient(unittest.TestCase):
@@ -168,6 +173,29 @@ class TestClient(unittest.TestCase):
         self.assertIn("no/such id?", raised.exception.message)
         self.assertIsNotNone(raised.exception.request_id)
 
+    def test_passages_come_by_id_and_row_with_their_documents(self) -> None:
+        found = self.client.passages(["s-0001", "none"], rows=[0], whole_documents=True)
+        first = self.client.passage("s-0001")
+        self.assertEqual([None if each is None else each.row for each in found.passages], [first.row, None, 0])
+        assert found.documents is not None and found.documents[0] is not None
+        self.assertEqual((found.documents[0].title, found.documents[0].whole), ("Brooklyn Bridge", True))
+        self.assertIn(found.documents[0].text, first.document["contents"])
+        self.assertIsNone(self.client.passages([2**70]).passages[0])
+        with self.assertRaises(TypeError):
+            self.client.passages("s-0001")
+
+    def test_scores_and_ranks_are_those_of_a_search(self) -> None:
+        hits = self.client.search([BRIDGE], k=5).results[0].hits
+        query = ScoreQuery(BRIDGE, ids=[hits[3].id or "", "none"], rows=[hits[0].row], answers=["Roebling"])
+        (result,) = self.client.score([query], max_rank=4, modes=["dense"]).results
+        fourth, unknown, first = result.passages
+        assert fourth is not None and fourth.dense is not None and first is not None and first.dense is not None
+        self.assertEqual((fourth.dense.score, fourth.dense.rank), (hits[3].score, 4))
+        self.assertEqual((first.dense.score, first.dense.rank, first.bm25), (hits[0].score, 1, None))
+        self.assertEqual((first.answer, unknown), ("Roebling" in hits[0].text, None))
+        with self.assertRaises(TypeError):
+            self.client.score(query)  # type: ignore[arg-type]
+
     def test_indexes_and_ready_describe_the_index(self) -> None:
         (index,) = self.client.indexes()
         assert index.model is not None
@@ -246,6 +274,9 @@ class TestAsyncClient(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(response.hits, plain.search(queries, k=4, fuse="max").hits)
                 self.assertEqual(await client.retrieve([BRIDGE]), plain.retrieve([BRIDGE]))
                 self.assertEqual(await client.passage("s-0001"), plain.passage("s-0001"))
+                self.assertEqual(await client.passages(["s-0001"]), plain.passages(["s-0001"]))
+                scored = await client.score([ScoreQuery(BRIDGE, rows=[0])])
+                self.assertEqual(scored.results, plain.score([ScoreQuery(BRIDGE, rows=[0])]).results)
                 self.assertEqual(await client.indexes(), plain.indexes())
                 self.assertEqual(await client.embed([BRIDGE]), plain.embed([BRIDGE]))
                 self.assertEqual(await client.ready(), plain.ready())

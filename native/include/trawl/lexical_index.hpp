@@ -98,8 +98,9 @@ struct ExplainedTerm {
 };
 
 // The parts of scores. For each row, in the order of `rows`, the terms of the query that the row has, in the order of the query;
-// `rows` may be unsorted and may repeat. Throws kBadArgument (options, rows), kBadFile, kCancelled.
-std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const BagOfWords& query,
-                                                const std::vector<int64_t>& rows, const LexicalOptions& options);
+// `rows` may be unsorted and may repeat. Stops once it has found more than `most` terms in all rows; the answer is then incomplete.
+// Throws kBadArgument (options, rows), kBadFile, kCancelled.
+std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const BagOfWords& query, const std::vector<int64_t>& rows,
+                                                const LexicalOptions& options, int64_t most = INT64_MAX);
 
 }  // namespace trawl::lexical

@@ -10,8 +10,8 @@
 
 namespace trawl::lexical {
 
-std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const BagOfWords& query,
-                                                const std::vector<int64_t>& rows, const LexicalOptions& options) {
+std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const BagOfWords& query, const std::vector<int64_t>& rows,
+                                                const LexicalOptions& options, int64_t most) {
   check_options(options);
   for (const int64_t row : rows) {
     if (row >= 0 && row < index.rows()) continue;
@@ -27,6 +27,7 @@ std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const
   const InverseNorms inverse = inverse_norms(bm25, index.counts());
   std::vector<std::vector<ExplainedTerm>> explained(rows.size());
   std::vector<TermPostings> postings(index.shards().size());
+  DecodedBlocks blocks(1);
   for (size_t term = 0; term < query.size(); term++) {
     check_cancel(options);
     const uint64_t frequency = index.document_frequency(query[term].term, postings.data());
@@ -40,10 +41,12 @@ std::vector<std::vector<ExplainedTerm>> explain(const LexicalIndex& index, const
       const size_t first = next;
       while (next < rising.size() && rows[rising[next]] < end) next++;
       if (next == first || postings[number].count == 0) continue;
-      PostingCursor cursor(*shard.file, postings[number], weight, inverse);
+      PostingCursor cursor(*shard.file, postings[number], weight, inverse, blocks);
       for (size_t i = first; i < next; i++) {
         const auto row = static_cast<uint32_t>(rows[rising[i]] - shard.first_row);
-        if (cursor.has(row)) explained[rising[i]].push_back({static_cast<uint32_t>(term), cursor.score_of(row)});
+        if (!cursor.has(row)) continue;
+        explained[rising[i]].push_back({static_cast<uint32_t>(term), cursor.score_of(row)});
+        if (--most < 0) return explained;
       }
     }
   }

@@ -34,7 +34,6 @@ inline constexpr uint32_t kTermsPerBlock = 32;
 // Each half of the first byte of a term; a half with all bits set is continued by a varint.
 inline constexpr uint32_t kHalfByte = 15;
 inline constexpr uint32_t kUnboundedTf = 255;
-inline constexpr uint32_t kMaxTermBytes = 1 << 16;
 
 struct Section {
   uint64_t offset;

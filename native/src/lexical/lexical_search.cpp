@@ -80,6 +80,7 @@ WeightedQuery weigh(const LexicalIndex& index, const BagOfWords& query, const Bm
 struct Accumulators {
   WindowSums window;  // no row has a sum between windows
   Candidates candidates;
+  DecodedBlocks blocks;
   bool in_window = false;  // while a window has sums: the next search must clear those of a search that threw there
 
   void reset() {
@@ -109,7 +110,7 @@ class ShardSearch {
     for (const WeightedQuery::Term& term : query.terms) {
       const TermPostings& postings = query.postings[term.first_posting + shard_number];
       if (postings.count == 0) continue;
-      cursors_.push_back(std::make_unique<PostingCursor>(*shard.file, postings, term.weight, inverse));
+      cursors_.push_back(std::make_unique<PostingCursor>(*shard.file, postings, term.weight, inverse, accumulators.blocks));
       stats_.postings += postings.count;
     }
   }
@@ -156,11 +157,12 @@ class ShardSearch {
     float floor = -1;
     std::vector<float> scores;
     for (const auto& cursor : cursors_) {
-      const float* const all = cursor->all_scores();
-      if (all == nullptr || cursor->count() < k_) continue;
+      if (cursor->count() < k_) continue;
+      const DecodedBlock* const all = cursor->all_postings();
+      if (all == nullptr) continue;
       scores.clear();
       for (uint32_t i = 0; i < cursor->count(); i++) {
-        if (is_allowed(shard_.first_row + cursor->row_of_posting(i))) scores.push_back(all[i]);
+        if (is_allowed(shard_.first_row + all->rows[i])) scores.push_back(all->scores[i]);
       }
       if (scores.size() < static_cast<size_t>(k_)) continue;
       std::nth_element(scores.begin(), scores.begin() + (k_ - 1), scores.end(), std::greater<>());
@@ -259,7 +261,7 @@ class ShardSearch {
     for (const WeightedQuery::Term& term : query_.terms) {
       const TermPostings& postings = query_.postings[term.first_posting + shard_number_];
       if (postings.count == 0) continue;
-      sum += PostingCursor(*shard_.file, postings, term.weight, inverse_).score_of(row);
+      sum += PostingCursor(*shard_.file, postings, term.weight, inverse_, accumulators_.blocks).score_of(row);
     }
     return sum;
   }

@@ -6,8 +6,9 @@
 namespace trawl::lexical {
 
 PostingCursor::PostingCursor(const LexicalFile& file, const TermPostings& term, float weight,
-                             const InverseNorms& inverse)
-    : file_(file), inverse_(inverse), weight_(weight), count_(term.count), blocks_((term.count + kBlockPostings - 1) / kBlockPostings) {
+                             const InverseNorms& inverse, DecodedBlocks& blocks)
+    : file_(file), inverse_(inverse), weight_(weight), count_(term.count), blocks_((term.count + kBlockPostings - 1) / kBlockPostings),
+      decoded_(blocks) {
   if (count_ == 0) return;
   if (blocks_ > 1) {
     const uint64_t head_bytes = sizeof(BoundPairs) + uint64_t{blocks_} * sizeof(BlockHead);
@@ -22,18 +23,16 @@ PostingCursor::PostingCursor(const LexicalFile& file, const TermPostings& term, 
     return;
   }
   if (count_ == 1) {
-    rows_[0] = term.row;
-    tfs_[0] = term.tf;
-    block_count_ = 1;
-    is_decoded_ = true;
+    only_last_row_ = term.row;
+    only_tf_ = term.tf;
   } else {
     data_ = term.list;
     end_ = term.list + term.list_bytes;
-    decode();
   }
-  only_last_row_ = rows_[block_count_ - 1];
   score_block();
-  bound_ = *std::max_element(scores_, scores_ + block_count_);
+  only_last_row_ = decoded_->rows[block_count_ - 1];
+  next_row_ = decoded_->rows[0];
+  bound_ = *std::max_element(decoded_->scores, decoded_->scores + block_count_);
 }
 
 float PostingCursor::bound_of(const BoundPairs& pairs) const {
@@ -109,25 +108,37 @@ void PostingCursor::skip_to(uint32_t row) {
 }
 
 void PostingCursor::decode() {
+  decoded_.take(*this);
+  block_count_ = block_ + 1 < blocks_ ? kBlockPostings : count_ - block_ * kBlockPostings;
+  if (count_ == 1) {
+    decoded_->rows[0] = only_last_row_;
+    decoded_->tfs[0] = only_tf_;
+    is_decoded_ = true;
+    return;
+  }
   const uint8_t* begin = blocks_ == 1 ? data_ : data_ + head_.offset;
   if (begin > end_) file_.damaged("a block begins past the end of its posting list");
-  block_count_ = block_ + 1 < blocks_ ? kBlockPostings : count_ - block_ * kBlockPostings;
   // Unpacking may read past the list's end, but not past the section's padding.
-  if (!decode_block(begin, end_, block_count_, previous_row_, file_.rows(), rows_, tfs_)) {
+  if (!decode_block(begin, end_, block_count_, previous_row_, file_.rows(), decoded_->rows, decoded_->tfs)) {
     file_.damaged("a block of postings cannot be decoded");
   }
-  if (blocks_ > 1 && rows_[block_count_ - 1] != head_.last_row) file_.damaged("a block's last row differs from its head");
+  if (blocks_ > 1 && decoded_->rows[block_count_ - 1] != head_.last_row) file_.damaged("a block's last row differs from its head");
   is_decoded_ = true;
-  decoded_ += block_count_;
+  if (block_ < blocks_counted_) return;  // decoded before, and lost
+  blocks_counted_ = block_ + 1;
+  postings_decoded_ += block_count_;
 }
 
 void PostingCursor::score_block() {
   if (is_scored_) return;
   if (!is_decoded_) decode();
   const uint8_t* codes = file_.length_codes();
+  const uint32_t* const rows = decoded_->rows;
+  const uint32_t* const tfs = decoded_->tfs;
+  float* const scores = decoded_->scores;
   float inverse[kBlockPostings];
-  for (uint32_t i = 0; i < block_count_; i++) inverse[i] = inverse_[codes[rows_[i]]];
-  for (uint32_t i = 0; i < block_count_; i++) scores_[i] = term_score(weight_, tfs_[i], inverse[i]);
+  for (uint32_t i = 0; i < block_count_; i++) inverse[i] = inverse_[codes[rows[i]]];
+  for (uint32_t i = 0; i < block_count_; i++) scores[i] = term_score(weight_, tfs[i], inverse[i]);
   is_scored_ = true;
 }
 
@@ -136,7 +147,7 @@ bool PostingCursor::find(uint32_t row) {
   if (block_ == blocks_ || first_possible_row() > row) return false;
   if (!is_decoded_) decode();
   pass_rows_below(row);
-  return at_ < block_count_ && rows_[at_] == row;
+  return at_ < block_count_ && decoded_->rows[at_] == row;
 }
 
 void PostingCursor::add_scores(const uint32_t* rows, size_t count, double* sums) {
@@ -149,16 +160,17 @@ void PostingCursor::add_scores(const uint32_t* rows, size_t count, double* sums)
     while (i < count && rows[i] < first) i++;
     if (i == count || rows[i] > last) continue;
     if (!is_decoded_) decode();
+    const uint32_t* const in_block = decoded_->rows;
     for (; i < count && rows[i] <= last; i++) {
       // A binary search without branches, which would be mispredicted. The processor overlaps the searches of several rows.
       const uint32_t row = rows[i];
-      const uint32_t* at = rows_;
+      const uint32_t* at = in_block;
       for (uint32_t left = block_count_; left > 1;) {
         const uint32_t half = left / 2;
         at += -static_cast<uint32_t>(at[half - 1] < row) & half;
         left -= half;
       }
-      const float posting = score(tfs_[at - rows_], codes[row]);
+      const float posting = score(decoded_->tfs[at - in_block], codes[row]);
       sums[i] += *at == row ? posting : 0;
     }
   }
@@ -168,7 +180,7 @@ bool PostingCursor::has(uint32_t row) { return find(row); }
 
 float PostingCursor::score_of(uint32_t row) {
   if (!find(row)) return 0;
-  return is_scored_ ? scores_[at_] : score(tfs_[at_], file_.length_codes()[row]);
+  return is_scored_ ? decoded_->scores[at_] : score(decoded_->tfs[at_], file_.length_codes()[row]);
 }
 
 }  // namespace trawl::lexical

@@ -55,7 +55,7 @@ QueryWindow::QueryWindow(const QueryPlan& plan, const std::vector<ScoredField>& 
     const TermPostings postings = shard.file->find(*node.term);
     if (postings.count == 0) continue;
     Leaf& leaf = leaves_[node.leaf];
-    leaf.cursor = std::make_unique<PostingCursor>(*shard.file, postings, node.number, fields[node.field].inverse);
+    leaf.cursor = std::make_unique<PostingCursor>(*shard.file, postings, node.number, fields[node.field].inverse, memory.blocks());
     leaf.first_row = shard.first_row;
     leaf.rows_per_window = static_cast<double>(postings.count) * kQueryWindowRows / shard.file->rows();
     postings_ += postings.count;

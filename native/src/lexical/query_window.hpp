@@ -54,9 +54,11 @@ class QueryMemory {
     while (levels_.size() <= depth) levels_.push_back(std::make_unique<Level>());
     return *levels_[depth];
   }
+  DecodedBlocks& blocks() { return blocks_; }
 
  private:
   std::vector<std::unique_ptr<Level>> levels_;
+  DecodedBlocks blocks_;
 };
 
 class QueryWindow {

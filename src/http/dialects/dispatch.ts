@@ -8,6 +8,8 @@ import type { Dialect } from './dialect.ts';
 import { foldAgent, foldAgentOpen } from './foldagent.ts';
 import { infinityRerank } from './infinity-rerank.ts';
 import { dsServe, massiveServe } from './massive-serve.ts';
+import { nativePassages } from './native-passages.ts';
+import { nativeScore } from './native-score.ts';
 import { nativeSearch } from './native-search.ts';
 import { openaiEmbeddings } from './openai-embeddings.ts';
 import { openResearcher, openResearcherContent } from './openresearcher.ts';
@@ -64,6 +66,8 @@ export const DIALECTS: readonly Dialect[] = [
   searchAgentX,
   openaiEmbeddings,
   nativeSearch,
+  nativePassages,
+  nativeScore,
   stepSearchRerank,
   searchR1Reranker,
   teiRerank,

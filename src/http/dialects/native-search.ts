@@ -2,13 +2,7 @@ import { retrieveDeepening } from '../../retrieval/deepening.ts';
 import { addTimings } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { wordsOf } from '../excerpt.ts';
-import {
-  explainHits,
-  explainNeedsBm25,
-  type FoundHit,
-  refuseTooManyExplained,
-  refuseTooManyTerms,
-} from '../native-search/explain.ts';
+import { explainHits, explainNeedsBm25, type FoundHit, refuseTooManyExplained } from '../native-search/explain.ts';
 import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
 import { hitJson } from '../native-search/hit.ts';
 import { refuseTooDeep } from '../native-search/hybrid-field.ts';
@@ -83,7 +77,6 @@ export const nativeSearch = defineDialect({
           fused === undefined
             ? lists.flatMap(({ candidates }, query) => candidates.map(({ hit }) => ({ query, hit })))
             : fused.map(({ best, query }) => ({ query, hit: best.hit }));
-        if (request.explain) refuseTooManyTerms(found, outcomes, retriever.info);
         const explained = request.explain
           ? await explainHits(retriever, found, {
               queries: call.queries,

@@ -116,12 +116,9 @@ function wantedOf(asked: ElasticsearchRequest): Wanted {
 }
 
 /** The row of a passage as JSON text; undefined if the index has none with this id. Of several the first counts. */
-async function find(
-  { signal, routes: { holder } }: ElasticsearchRequest,
-  { index, id }: Wanted,
-): Promise<string | undefined> {
-  if (!indexesOf(holder, { names: undefined }).includes(index)) throw indexNotFound(index);
-  return withIndexes(holder, [index], async ([retriever]) => {
+async function find({ signal, routes }: ElasticsearchRequest, { index, id }: Wanted): Promise<string | undefined> {
+  if (!indexesOf(routes.holder, { names: undefined }).includes(index)) throw indexNotFound(index);
+  return withIndexes(routes, [index], async ([retriever]) => {
     const row = rowOfId(id);
     const { found } = await retriever!.find({ by: 'id', keys: [id], limit: 1, signal });
     const [passage] = found[0]!;

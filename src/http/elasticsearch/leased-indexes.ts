@@ -1,5 +1,8 @@
+import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { shedding } from '../limits/shedding.ts';
+import type { SearchRoutes } from '../routes/dialects.ts';
 import { indexNotFound } from './elasticsearch-error.ts';
 import { fitsPattern } from './query/dsl-query.ts';
 
@@ -28,14 +31,15 @@ export function indexesOf(
 
 /** Calls `use` with the retrievers of the indexes, which stay open until it has ended. */
 export async function withIndexes<T>(
-  holder: RetrieverHolder,
+  { holder, config }: Pick<SearchRoutes, 'holder' | 'config'>,
   names: readonly string[],
   use: (retrievers: readonly Retriever[]) => Promise<T>,
 ): Promise<T> {
   const leases: ReturnType<RetrieverHolder['lease']>[] = [];
   try {
     for (const name of names) leases.push(holder.lease(name));
-    return await use(leases.map(({ retriever }) => retriever));
+    // The filter of the address and its limits hold here, too.
+    return await use(leases.map(({ retriever }) => shedding(narrowedRetriever(retriever, config.filter), config)));
   } finally {
     for (const lease of leases) lease.release();
   }

@@ -40,7 +40,7 @@ export function searchIndexes(
 ): Promise<SearchResult> {
   const indexes = indexesOf(routes.holder, names);
   refuseTooMany(parsed, routes.config);
-  return withIndexes(routes.holder, indexes, async (retrievers) => {
+  return withIndexes(routes, indexes, async (retrievers) => {
     const result = await runSearch(retrievers, parsed, signal);
     const { name: dialect } = ELASTICSEARCH_ERRORS;
     for (const { info } of retrievers) {

@@ -113,12 +113,20 @@ export class IndexSlot {
     if (old !== undefined) this.#retire(old);
   }
 
+  /** @throws TrawlError NOT_SUPPORTED if the slot was given an open index, and so knows no folder to load it from. */
+  requireFolder(): { readonly open: OpenIndex; readonly target: IndexTarget } {
+    if (this.#open !== undefined && this.#target !== undefined) return { open: this.#open, target: this.#target };
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `Index ${this.name} cannot be reloaded: the server was created with an open index and does not know its folder.`,
+    );
+  }
+
   /**
    * Opens or reloads the index; resolves when it gets requests. Concurrent calls run one after another. If opening fails, the
    * current index stays.
    *
-   * @throws TrawlError the error of opening; NOT_READY if the server stops before or while it opens; NOT_SUPPORTED if the slot was
-   * given an open index and knows no folder.
+   * @throws TrawlError the error of opening; NOT_READY if the server stops before or while it opens; as `requireFolder`.
    */
   load(change: Partial<IndexTarget> = {}): Promise<Retriever> {
     const loading = this.#loads.then(() => this.#load(change));
@@ -127,17 +135,12 @@ export class IndexSlot {
   }
 
   async #load(change: Partial<IndexTarget>): Promise<Retriever> {
-    if (this.#open === undefined || this.#target === undefined) {
-      throw new TrawlError(
-        'NOT_SUPPORTED',
-        `Index ${this.name} cannot be reloaded: the server was created with an open index and does not know its folder.`,
-      );
-    }
+    const { open, target: current } = this.requireFolder();
     if (this.#stopping) throw stopping();
-    const target = { ...this.#target, ...this.#modelFor(change), ...change };
+    const target = { ...current, ...this.#modelFor(change), ...change };
     let opened: Retriever | undefined;
     try {
-      opened = await this.#open(this.name, target, (progress) => this.report(progress));
+      opened = await open(this.name, target, (progress) => this.report(progress));
       this.report({ stage: 'warming', doing: 'answering the first query' });
       await answerOne(opened);
       if (this.#closed) throw stopping();

@@ -25,6 +25,10 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
     },
     hasAnswers: (call) => retriever.hasAnswers(call),
     explain: (call) => retriever.explain(call),
+    async score(call) {
+      admit(retrieveWaitMs(retriever, { ...call, queries: [], k: 1 }));
+      return retriever.score(call);
+    },
     // A search of words has no queue.
     searchTree: (call) => retriever.searchTree(call),
     select: (call) => retriever.select(call),

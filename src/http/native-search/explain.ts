@@ -1,14 +1,6 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
-import type {
-  ExplainCall,
-  ExplainedTerm,
-  Hit,
-  QueryOutcome,
-  Retriever,
-  RetrieverInfo,
-  SearchMode,
-} from '../../retrieval/retriever.ts';
+import type { ExplainCall, ExplainedTerm, Hit, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 
@@ -27,9 +19,6 @@ export const HitTerm = Type.Object({
 
 /** Largest number of hits that a request can have explained. A hit has a few dozen terms at most times. */
 const MAX_EXPLAINED_HITS = 10_000;
-
-/** Largest number of terms that the explained hits of a request can have. It limits the memory of requests with long queries. */
-const MAX_EXPLAINED_TERMS = 1_000_000;
 
 export interface FoundHit {
   /** Position of the query that found it. */
@@ -59,27 +48,6 @@ export function refuseTooManyExplained(queries: number, k: number): void {
   throw new RequestError('K_TOO_LARGE', `${reason} Send fewer queries per request, or leave out explain.`, [
     { type: 'less_than_equal', loc: ['body', 'explain'], msg: reason },
   ]);
-}
-
-/** Counts all distinct terms of a hit's query in each field, though the passage may have fewer of them. */
-export function refuseTooManyTerms(
-  found: readonly FoundHit[],
-  outcomes: readonly QueryOutcome[],
-  { bm25 }: RetrieverInfo,
-): void {
-  const fields = bm25?.fields.length ?? 1;
-  let terms = 0;
-  for (const { query } of found) {
-    const outcome = outcomes[query]!;
-    if (outcome.ok) terms += outcome.tokens * fields;
-  }
-  if (terms <= MAX_EXPLAINED_TERMS) return;
-  const reason = `The hits times the terms of their queries are ${terms}, over the limit of ${MAX_EXPLAINED_TERMS} explained terms per reply.`;
-  throw new RequestError(
-    'K_TOO_LARGE',
-    `${reason} Send fewer or shorter queries per request, ask for fewer passages, or leave out explain.`,
-    [{ type: 'less_than_equal', loc: ['body', 'explain'], msg: reason }],
-  );
 }
 
 export function explainNeedsBm25(mode: SearchMode): RequestError {

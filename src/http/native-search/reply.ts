@@ -13,7 +13,8 @@ const Cut = Type.String({
     'The part that truncation to the token limit shortened: nothing, tail (the end of the query), history (its oldest queries or all), question (all history too), or question-and-tail.',
 });
 
-const Failed = Type.Object({
+/** Why a query has no result. */
+export const Failed = Type.Object({
   ok: Type.Literal(false),
   error: Type.Object({ code: Type.String(), message: Type.String() }),
 });
@@ -67,6 +68,15 @@ const QueryResult = Type.Object({
   hits: Type.Optional(Type.Array(Type.Object(HitFields), { description: 'Best first. Absent with fuse.' })),
 });
 
+/** Milliseconds per stage. */
+export const Timings = Type.Object({
+  queueMs: Type.Number(),
+  embedMs: Type.Number(),
+  searchMs: Type.Number(),
+  fetchMs: Type.Number(),
+  rerankMs: Type.Number(),
+});
+
 /** The body of a reply of /v1/search. */
 export const SearchReply = Type.Object({
   index: Type.Object({
@@ -99,13 +109,7 @@ export const SearchReply = Type.Object({
       { description: 'The fused list, best first. Absent without fuse.' },
     ),
   ),
-  timings: Type.Object({
-    queueMs: Type.Number(),
-    embedMs: Type.Number(),
-    searchMs: Type.Number(),
-    fetchMs: Type.Number(),
-    rerankMs: Type.Number(),
-  }),
+  timings: Timings,
 });
 
 /** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. */
@@ -152,12 +156,16 @@ export function* replyPieces(
     );
     yield ']';
   }
-  const roundedTimings = STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])]);
-  yield `,"timings":${JSON.stringify(Object.fromEntries(roundedTimings))}}`;
+  yield `,"timings":${timingsJson(timings)}}`;
+}
+
+/** The timings of a reply. */
+export function timingsJson(timings: StageTimings): string {
+  return JSON.stringify(Object.fromEntries(STAGES.map((stage) => [`${stage}Ms`, rounded(timings[stage])])));
 }
 
 /** The error as the client sees it, without the details of a server error. */
-function failed({ code, message }: TrawlError): Static<typeof Failed> {
+export function failed({ code, message }: TrawlError): Static<typeof Failed> {
   const isOfServer = ERROR_STATUS[code] === 500;
   return { ok: false, error: { code, message: isOfServer ? 'The server failed. Its log has the details.' : message } };
 }

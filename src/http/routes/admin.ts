@@ -91,6 +91,7 @@ async function reload(
   request: FastifyRequest,
   metrics: ServerMetrics,
 ): Promise<Static<typeof ReloadReply>> {
+  slot.requireFolder();
   const start = performance.now();
   const previous = slot.retriever?.info.generation ?? null;
   try {
@@ -108,8 +109,8 @@ async function reload(
 
 /** The reply has the error's code; the message, which may contain paths, is only logged. */
 function reloadFailed(name: string, cause: TrawlError): TrawlError {
-  // The server is stopping, or it cannot do what was asked. Their statuses say so better than a 409, and their messages have no paths.
-  if (cause.code === 'NOT_READY' || cause.code === 'NOT_SUPPORTED') return cause;
+  // The server is stopping. The status of NOT_READY says so better than a 409, and its message has no paths.
+  if (cause.code === 'NOT_READY') return cause;
   const code: ErrorCode = cause.code;
   return new TrawlError(
     'RELOAD_FAILED',

@@ -15,6 +15,7 @@ import { rewriteQuery } from './composed-rewrite.ts';
 import { composedScores, type ScoredIndex } from './composed-scores.ts';
 import { nodesOf } from './composed-tree.ts';
 import { ReferenceLexicalIndex } from './reference-lexical-index.ts';
+import { emptyResult, setHits } from './result-arrays.ts';
 
 /**
  * Query trees in plain TypeScript, which scores every matching row. Tests compare the native engine with it, and it answers
@@ -59,15 +60,7 @@ export class ReferenceLexicalFields implements LexicalFields {
     checkQueries(queries, this);
     const { length } = queries;
     const totals = new Float64Array(length);
-    const result = {
-      counts: new Uint32Array(length),
-      rows: new Float64Array(length * k).fill(-1),
-      scores: new Float32Array(length * k),
-      terms: new Uint32Array(length),
-      postings: new Float64Array(length),
-      postingsRead: new Float64Array(length),
-      ...(count === 0 ? {} : { totals }),
-    };
+    const result = { ...emptyResult(length, k), ...(count === 0 ? {} : { totals }) };
     const leastScore = Math.fround(minScore);
     const scored = { ...this.#rowsToSearch(request), indexes: this.indexes, parameters, signal };
     for (const [q, query] of queries.entries()) {
@@ -86,12 +79,7 @@ export class ReferenceLexicalFields implements LexicalFields {
         best.offer(row, score);
         totals[q] = Math.min(totals[q]! + 1, count + 1);
       }
-      const found = best.sorted();
-      result.counts[q] = found.rows.length;
-      result.rows.set(found.rows, q * k);
-      result.scores.set(found.scores, q * k);
-      result.terms[q] = terms.size;
-      result.postingsRead[q] = result.postings[q]!;
+      setHits(result, q, best.sorted(), terms.size);
     }
     return result;
   }

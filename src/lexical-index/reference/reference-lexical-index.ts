@@ -16,6 +16,7 @@ import type {
 } from '../lexical-index.ts';
 import { type EngineAnalyser, engineAnalyser } from '../lexical-settings.ts';
 import { LexicalFile } from './lexical-file.ts';
+import { emptyResult, setHits } from './result-arrays.ts';
 
 /** Postings scored, and terms looked up, in one time slice of the event loop. */
 const POSTINGS_PER_SLICE = 32_768;
@@ -84,14 +85,22 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     rows,
     parameters = DEFAULT_BM25,
     weight = 1,
+    maxTerms = Number.MAX_SAFE_INTEGER,
     signal,
   }: ExplainRequest): Promise<TermScore[][]> {
     checkParameters(parameters);
     checkRows(rows, this.rows);
     const explained = new Map(rows.map((row) => [row, [] as TermScore[]]));
+    const times = new Map<number, number>();
+    for (const row of rows) times.set(row, (times.get(row) ?? 0) + 1);
+    let left = maxTerms;
     for (const { boost, ...rest } of await this.#terms(query, signal)) {
+      if (left < 0) break;
       const term = { ...rest, boost: Math.fround(Math.fround(weight) * boost) };
-      await this.score(term, parameters, signal, (row, score) => explained.get(row)?.push({ ...term, score }));
+      await this.score(term, parameters, signal, (row, score) => {
+        explained.get(row)?.push({ ...term, score });
+        left -= times.get(row) ?? 0;
+      });
     }
     return rows.map((row) => explained.get(row)!);
   }
@@ -99,15 +108,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
   async #search(request: LexicalRequest): Promise<LexicalResult> {
     const { queries, k, parameters = DEFAULT_BM25, signal } = request;
     checkLexicalRequest(request, parameters, this.rows);
-    const count = queries.length;
-    const result = {
-      counts: new Uint32Array(count),
-      rows: new Float64Array(count * k).fill(-1),
-      scores: new Float32Array(count * k),
-      terms: new Uint32Array(count),
-      postings: new Float64Array(count),
-      postingsRead: new Float64Array(count),
-    };
+    const result = emptyResult(queries.length, k);
     for (const [q, query] of queries.entries()) {
       const terms = await this.#terms(query, signal);
       const sums = new Map<number, number>();
@@ -117,12 +118,7 @@ export class ReferenceLexicalIndex implements LexicalIndex {
           result.postings[q]!++;
         });
       }
-      const best = this.#best(sums, request);
-      result.counts[q] = best.rows.length;
-      result.rows.set(best.rows, q * k);
-      result.scores.set(best.scores, q * k);
-      result.terms[q] = terms.length;
-      result.postingsRead[q] = result.postings[q]!;
+      setHits(result, q, this.#best(sums, request), terms.length);
     }
     return result;
   }

@@ -2,8 +2,10 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
+import type { Column } from '../../../src/filter/column.ts';
 import type { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/http/server-config.ts';
+import type { LexicalField } from '../../../src/lexical-index/lexical-settings.ts';
 import { type Kernel, loadKernel } from '../../../src/native/kernel.ts';
 import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
@@ -29,14 +31,22 @@ export async function articleIndex(
   {
     name = 'wiki_en',
     fields = ['title', 'text'] as const,
-  }: { name?: string; fields?: readonly ('title' | 'text' | 'contents')[] } = {},
+    columns = [],
+  }: { name?: string; fields?: readonly LexicalField[]; columns?: readonly Column[] } = {},
 ): Promise<Retriever> {
   const { kernel } = loaded as { kernel: Kernel };
   const folder = await tempFolder(t);
   const out = join(folder, 'ix');
   const lines = articles.map((row) => `${typeof row === 'string' ? row : JSON.stringify(row)}\n`).join('');
   const bm25 = bm25Settings({ analyser: 'standard', k1: 0.9, b: 0.4, fields });
-  await buildIndex({ corpus: writeCorpus(folder, { 'c.jsonl': lines }), out, kernel, bm25, encoder: undefined });
+  await buildIndex({
+    corpus: writeCorpus(folder, { 'c.jsonl': lines }),
+    out,
+    kernel,
+    bm25,
+    columns,
+    encoder: undefined,
+  });
   const retriever = await openRetriever(out, { modes: ['bm25'], name });
   t.after(() => retriever.close());
   return retriever;

@@ -314,3 +314,29 @@ test('an index with title and text as one field says so instead of finding nothi
   const whole = await ask(app, 'POST', '/wiki_en/_search', { query: { multi_match: { query: 'river' } } });
   assert.deepEqual(ids(whole).sort(), ['13', '14', '15']);
 });
+
+test('a column for filters is refused in a query instead of matching nothing', { skip }, async (t) => {
+  const articles = ARTICLES.map((article, i) => ({ ...article, year: 1900 + i }));
+  const app = elasticsearch(t, await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] }));
+  for (const query of [
+    { term: { year: 1901 } },
+    { terms: { year: [1901] } },
+    { exists: { field: 'year' } },
+    { match: { year: '1901' } },
+    { multi_match: { query: '1901', fields: ['text', 'year'] } },
+  ]) {
+    const { status, json } = await ask(app, 'POST', '/wiki_en/_search', { query });
+    assert.equal(status, 400, JSON.stringify(query));
+    assert.match(String(json.error!.reason), /column \[year\] of \[wiki_en\].*POST \/v1\/search/);
+  }
+  assert.equal((await ask(app, 'POST', '/wiki_en/_search', { query: { term: { other: 1901 } } })).status, 200);
+  const filter = { column: 'year', op: '>=', value: 1902 } as const;
+  const limited = elasticsearch(t, await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] }), {
+    filter,
+  });
+  assert.deepEqual(
+    ids(await ask(limited, 'POST', '/wiki_en/_search', { query: { match: { text: 'river' } } })).sort(),
+    ['14', '15'],
+  );
+  assert.equal((await ask(limited, 'POST', '/wiki_en/_count')).json.count, 3);
+});

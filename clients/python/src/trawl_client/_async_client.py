@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from . import _protocol
+from . import _protocol, _score_protocol
 from ._calls import Call, Outcome, ReadyCheck, Result, Tries, http_options
 from ._errors import TrawlConnectionError
 from ._protocol import QueryLike
@@ -26,9 +26,13 @@ from ._types import (
     InputType,
     Passage,
     PassageId,
+    Passages,
     QueryTemplate,
     Readiness,
     RerankParameters,
+    ScoreMode,
+    ScoreQuery,
+    ScoreResponse,
     SearchMode,
     SearchResponse,
     TruncateSide,
@@ -137,6 +141,38 @@ class AsyncTrawlClient:
     async def passage(self, passage_id: PassageId) -> Passage:
         """The passage with this id; ``TrawlResponseError`` with the code ``NOT_FOUND`` if no passage has it."""
         return await self._result(Call(_protocol.passage_path(passage_id), _protocol.passage))
+
+    async def passages(
+        self,
+        ids: Iterable[PassageId] = (),
+        *,
+        rows: Iterable[int] = (),
+        whole_documents: bool = False,
+        index: str | None = None,
+    ) -> Passages:
+        """Many passages by id and by row. ``whole_documents`` adds the documents that they belong to."""
+        body = _score_protocol.passages_body(ids, rows, whole_documents, index)
+        return await self._result(Call("/v1/passages", _score_protocol.passages, body))
+
+    async def score(
+        self,
+        queries: Sequence[ScoreQuery],
+        *,
+        max_rank: int = 1000,
+        modes: Sequence[ScoreMode] | None = None,
+        bm25: Bm25Parameters | None = None,
+        truncate: TruncateSide | None = None,
+        index: str | None = None,
+    ) -> ScoreResponse:
+        """The scores of given passages, their exact ranks up to ``max_rank``, and whether they have an answer.
+
+        ``modes``: which scores, by default those that the index has. ``max_rank=0`` finds no ranks. A query that fails
+        does not fail the others: its result has the error.
+        """
+        body = _score_protocol.score_body(
+            queries, index=index, modes=modes, max_rank=max_rank, bm25=bm25, truncate=truncate
+        )
+        return await self._result(Call("/v1/score", _score_protocol.score_response, body))
 
     async def indexes(self) -> list[IndexInfo]:
         """The server's indexes."""

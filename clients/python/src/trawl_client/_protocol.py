@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from ._errors import TrawlError, TrawlQueryError, TrawlResponseError
+from ._score_protocol import exact_id
 from ._types import (
     Bm25Parameters,
     Certificate,
@@ -48,8 +49,6 @@ Json = dict[str, Any]
 QueryLike = str | Query | Mapping[str, str | Sequence[str] | None]
 # The server's limit of texts per request, which is OpenAI's.
 MAX_EMBEDDED_TEXTS = 2048
-# Larger ids are sent as text, because JSON readers may round them.
-_LARGEST_SAFE = 2**53 - 1
 
 
 def search_body(
@@ -96,7 +95,7 @@ def search_body(
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
     }
     body.update({name: value for name, value in optional.items() if value is not None})
-    excluded = [_exact_id(passage) for passage in exclude]
+    excluded = [exact_id(passage) for passage in exclude]
     if excluded:
         body["exclude"] = excluded
     if fuse != "none":
@@ -120,10 +119,6 @@ def _query(query: QueryLike) -> str | Json:
         return dict(query)
     expected = "a string, a Query or a mapping with query and question"
     raise TypeError(f"A query must be {expected}, not {type(query).__name__}.")
-
-
-def _exact_id(passage: PassageId) -> PassageId:
-    return str(passage) if isinstance(passage, int) and abs(passage) > _LARGEST_SAFE else passage
 
 
 def search_response(body: Json) -> SearchResponse:

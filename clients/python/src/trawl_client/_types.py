@@ -19,6 +19,7 @@ HybridSettings: TypeAlias = Mapping[str, float | str]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
+ScoreMode: TypeAlias = Literal["dense", "bm25", "rerank"]
 QueryTemplate: TypeAlias = Literal["query", "question-query", "history-query", "question-history-query"]
 InputType: TypeAlias = Literal["query", "passage"]
 Truncation: TypeAlias = Literal["nothing", "tail", "history", "question", "question-and-tail"]
@@ -203,6 +204,91 @@ class Passage:
     row: int
     document: dict[str, Any]
     same_id: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDocument:
+    """A document, joined from its passages. ``whole`` is False if it is longer than ``text``."""
+
+    id: str
+    url: str
+    title: str
+    text: str
+    whole: bool
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Passages in the order of the call; None for an unknown id or row.
+
+    ``documents``: with ``whole_documents``, the document of each passage; else None.
+    """
+
+    index: str
+    generation: str
+    passages: tuple[Passage | None, ...]
+    documents: tuple[WholeDocument | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreQuery:
+    """A query and the passages to score for it, by id and by row. ``answers``: golden answers to look for."""
+
+    query: str
+    ids: Sequence[PassageId] = ()
+    rows: Sequence[int] = ()
+    question: str | None = None
+    answers: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankedScore:
+    """A score as in a search, and its rank in the whole index, from 1.
+
+    ``rank`` is None if it is larger than ``max_rank``, or if the passage has no word of the query.
+    """
+
+    score: float
+    rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPassage:
+    """The scores of a passage for a query; None for a mode that was not asked for or that the server lacks.
+
+    ``answer``: whether a golden answer stands in it; None without ``answers``.
+    """
+
+    row: int
+    id: PassageId | None = None
+    dense: RankedScore | None = None
+    bm25: RankedScore | None = None
+    rerank: float | None = None
+    answer: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScores:
+    """The outcome of one query: ``error`` if it failed, else its passages, ids first; None for an unknown one."""
+
+    passages: tuple[ScoredPassage | None, ...] = ()
+    error: TrawlQueryError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the query succeeded."""
+        return self.error is None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreResponse:
+    """``results`` has one entry per query, in order."""
+
+    index: str
+    generation: str
+    results: tuple[QueryScores, ...]
+    timings: Timings
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ class TreeMaker {
   }
 
   #exists(name: string, boost: number): LexicalQuery {
+    this.#refuseColumn(name);
     // Every passage has an id and a text, and contents; a title may be absent.
     if (name === '_id' || name === '_index' || (this.#fields as readonly string[]).includes(name)) {
       if (name !== 'title') return { type: 'constant-score', query: { type: 'match-all' }, boost };
@@ -146,6 +147,7 @@ class TreeMaker {
   /** The searchable field of this name; undefined if the index has none. */
   #field(name: string): LexicalField | undefined {
     const found = this.#fields.find((field) => field === name);
+    this.#refuseColumn(name);
     const isPart = name === 'title' || name === 'text';
     if (found === undefined && isPart && this.#fields.includes('contents')) {
       throw illegalArgument(
@@ -154,6 +156,16 @@ class TreeMaker {
       );
     }
     return found;
+  }
+
+  /** A column that the index has stored for filters must not look like a field that no passage has. */
+  #refuseColumn(name: string): void {
+    const { columns, index, bm25 } = this.#index.retriever.info;
+    if (bm25?.fields.some((field) => field === name) || !columns.some((column) => column.name === name)) return;
+    throw illegalArgument(
+      `The column [${name}] of [${index}] cannot be searched by Elasticsearch's queries on this server. POST /v1/search has a ` +
+        'filter for it, and --filter limits all searches of an address.',
+    );
   }
 
   #fieldsOf(pattern: FieldPattern['pattern']): readonly LexicalField[] {

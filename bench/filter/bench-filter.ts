@@ -1,0 +1,141 @@
+import { join } from 'node:path';
+import { throwIfCancelled } from '../../src/abort.ts';
+import { ColumnWriter } from '../../src/columns/column-writer.ts';
+import { FilterCache } from '../../src/columns/filter-cache.ts';
+import { openRowFilters } from '../../src/columns/open-row-filters.ts';
+import type { ColumnSource } from '../../src/columns/row-filters.ts';
+import { bindFilter } from '../../src/filter/bind-filter.ts';
+import type { Column } from '../../src/filter/column.ts';
+import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
+import { loadKernel } from '../../src/native/kernel.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { type Environment, environment, loadNow } from '../environment.ts';
+import { Random } from '../random.ts';
+import { median, sortedSamples } from '../statistics.ts';
+
+/** Rows of a shard, as a build makes them. */
+const SHARD_ROWS = 1_000_000;
+const SOURCES = 200;
+/** Values of `part`, so that `part < 100` keeps one row in 10,000. */
+const PARTS = 1_000_000;
+const FIRST_DAY = Date.UTC(2000, 0, 1);
+const DAYS = 9_131;
+
+const COLUMNS: readonly Column[] = [
+  { name: 'source', type: 'string' },
+  { name: 'date', type: 'date' },
+  { name: 'part', type: 'number' },
+];
+
+const FILTERS: readonly string[] = [
+  'date >= 2020-01-01 and date < 2021-01-01',
+  "source in ('source-3', 'source-50', 'source-51', 'source-120', 'source-199')",
+  "source = 'source-7' and not date < 2010-01-01",
+  'part < 100',
+  'part < 10000',
+  'part < 500000',
+];
+
+export interface FilterRecord {
+  readonly filter: string;
+  readonly rows: number;
+  /** Rows that pass. */
+  readonly passing: number;
+  readonly runs: number;
+  /** Time to evaluate the filter over columns in the page cache, in milliseconds, the median of the runs. */
+  readonly evaluateMs: number;
+  /** Time to get its bitmap from the cache. */
+  readonly cachedMs: number;
+}
+
+/** Evaluates filters over generated columns. */
+export async function benchFilter({
+  rows,
+  runs,
+  seed,
+  threads,
+  scratch,
+  signal,
+  note,
+}: {
+  readonly rows: number;
+  readonly runs: number;
+  readonly seed: number;
+  readonly threads: number;
+  readonly scratch: string;
+  readonly signal: AbortSignal;
+  note(text: string): void;
+}): Promise<{ readonly environment: Environment; readonly records: readonly FilterRecord[] }> {
+  const load = loadNow();
+  const loaded = loadKernel();
+  const kernel = loaded.ok ? loaded.kernel : undefined;
+  kernel?.setThreads(threads);
+  note(`writing columns of ${rows} rows`);
+  const filters = openRowFilters(await generatedColumns(rows, seed, scratch, signal), rows);
+  const records: FilterRecord[] = [];
+  try {
+    for (const filter of FILTERS) {
+      const bound = bindFilter(parseFilterExpression(filter), COLUMNS, 'the generated index');
+      let passing = 0;
+      const evaluated: number[] = [];
+      const cached: number[] = [];
+      // The first run reads the columns from the disk.
+      for (let run = -1; run < runs; run++) {
+        throwIfCancelled(signal);
+        const cache = new FilterCache(filters);
+        const start = performance.now();
+        const bitmap = await cache.rows(bound);
+        const between = performance.now();
+        await cache.rows(bound);
+        const end = performance.now();
+        if (run < 0) passing = bitmap.count();
+        else {
+          evaluated.push(between - start);
+          cached.push(end - between);
+        }
+      }
+      const [evaluateMs, cachedMs] = [median(sortedSamples(evaluated)), median(sortedSamples(cached))];
+      records.push({ filter, rows, passing, runs, evaluateMs, cachedMs });
+    }
+  } finally {
+    await filters.close();
+  }
+  return {
+    environment: environment({
+      kernel,
+      loadBefore: load,
+      engines: [{ version: `trawl ${packageVersion}` }],
+      bandwidthGbPerS: null,
+    }),
+    records,
+  };
+}
+
+async function generatedColumns(
+  rows: number,
+  seed: number,
+  folder: string,
+  signal: AbortSignal,
+): Promise<readonly ColumnSource[]> {
+  const random = new Random(seed, 1, 2);
+  const below = (limit: number): number => Math.floor((1 - random.uniform()) * limit);
+  const values = [
+    () => `source-${below(SOURCES)}`,
+    () => FIRST_DAY + 86_400_000 * below(DAYS),
+    () => below(PARTS),
+  ] as const;
+  const sources: ColumnSource[] = [];
+  for (const [i, column] of COLUMNS.entries()) {
+    const paths: string[] = [];
+    for (let first = 0; first < rows; first += SHARD_ROWS) {
+      throwIfCancelled(signal);
+      const writer = new ColumnWriter(column);
+      for (let row = first; row < Math.min(rows, first + SHARD_ROWS); row++) writer.append([values[i]!()]);
+      const path = join(folder, `${column.name}-${first}.bin`);
+      await writer.finish(path);
+      paths.push(path);
+    }
+    sources.push({ ...column, paths });
+  }
+  return sources;
+}

@@ -1,0 +1,26 @@
+import { rm } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { shardLexical } from '../../src/manifest/shard-lexical.ts';
+import { within } from '../../src/retrieval/index-directory.ts';
+import { pathsOf, withLexical, writeShard } from './lexical-records.ts';
+
+/**
+ * Removes the inverted indexes of a stopped `trawl optimize --bm25`, which the index does not read. The same command then begins
+ * again with the first shard. Requires the lock.
+ */
+export async function removeAbandonedLexical(folder: string, manifest: IndexManifest): Promise<void> {
+  for (const entry of manifest.shards) {
+    const shardFolder = within(folder, entry.path);
+    const shard = readShardManifest(shardFolder);
+    const current = shardLexical(shard, manifest);
+    const changed = withLexical(shard, current);
+    if (isDeepStrictEqual(changed, shard)) continue;
+    await writeShard(shardFolder, changed);
+    const kept = new Set(pathsOf(current));
+    for (const path of [...pathsOf(shard.bm25), ...pathsOf(shard.nextBm25)]) {
+      if (!kept.has(path)) await rm(within(shardFolder, path), { force: true });
+    }
+  }
+}

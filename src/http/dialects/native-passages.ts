@@ -1,0 +1,95 @@
+import { Type } from 'typebox';
+import { withContents } from '../../passages/contents.ts';
+import { addTimings, NO_TIMINGS } from '../../retrieval/timings.ts';
+import { TimeSlice } from '../../time-slice.ts';
+import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
+import { PassageIds, PassageRows, passagesNamed, refuseTooManyPassages } from '../native-search/named-passages.ts';
+import { Document, nullable } from './common-fields.ts';
+import { defineDialect } from './dialect.ts';
+import { separated } from './search-plan.ts';
+
+const Passage = Type.Object({
+  row: Type.Integer({ description: "The passage's row in the index." }),
+  document: Document,
+});
+
+const Whole = Type.Object({
+  id: Type.String({ description: 'The id of the document, or else of its first passage, or its URL, title or row.' }),
+  url: Type.String({ description: 'The column url, or trawl://INDEX/ID.' }),
+  title: Type.String(),
+  text: Type.String({ description: 'The joined texts of the passages.' }),
+  whole: Type.Boolean({ description: 'False if the document is longer than text.' }),
+  rows: Type.Array(Type.Integer(), { description: 'Rows of the joined passages.' }),
+});
+
+/** Many passages by id or row in one request, and the documents that they belong to. */
+export const nativePassages = defineDialect({
+  name: 'native-passages',
+  path: '/v1/passages',
+  summary: 'Many passages by id or row, and their whole documents',
+  request: Type.Object(
+    {
+      ids: PassageIds,
+      rows: PassageRows,
+      wholeDocuments: Type.Boolean({ default: false, description: 'Whether the reply has the documents too.' }),
+      index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
+    },
+    { additionalProperties: false },
+  ),
+  reply: Type.Object({
+    index: Type.Object({ name: Type.String(), generation: Type.String() }),
+    passages: Type.Array(Type.Union([Passage, Type.Null({ description: 'No passage has that id or row.' })]), {
+      description: 'In the order of ids, then of rows. Of passages with the same id the first.',
+    }),
+    documents: Type.Optional(
+      Type.Array(Type.Union([Whole, Type.Null()]), {
+        description: 'With wholeDocuments: the document of each passage, in the same order.',
+      }),
+    ),
+  }),
+  example: { ids: ['s-0001', 's-0003'], rows: [7], wholeDocuments: true },
+  plan({ ids, rows, wholeDocuments, index }, limits) {
+    const count = ids.length + rows.length;
+    refuseTooManyPassages(count, limits);
+    return {
+      queries: count,
+      k: 1,
+      index,
+      async run(retriever, signal) {
+        const { passages, timings: findTimings } = await passagesNamed(retriever, { ids, rows }, signal);
+        const found = passages.filter((passage) => passage !== undefined);
+        const most = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, found.length))));
+        const options = { limit: most, signal, slice: new TimeSlice(signal) };
+        const whole = wholeDocuments
+          ? await documentsOfPassages(retriever, found, options)
+          : { documents: undefined, timings: NO_TIMINGS };
+        return {
+          timings: addTimings(findTimings, whole.timings),
+          search: null,
+          truncated: 0,
+          pieces: reply(whole.documents),
+        };
+
+        function* reply(documents: readonly (WholeDocument | undefined)[] | undefined): Generator<string> {
+          const { index: name, generation } = retriever.info;
+          yield `{"index":${JSON.stringify({ name, generation })},"passages":[`;
+          yield* separated(passages, (passage) =>
+            passage === undefined ? 'null' : `{"row":${passage.row},"document":${withContents(passage.document)}}`,
+          );
+          if (documents !== undefined) {
+            yield '],"documents":[';
+            let next = 0;
+            yield* separated(passages, (passage) =>
+              passage === undefined ? 'null' : documentJson(documents[next++]!),
+            );
+          }
+          yield ']}';
+        }
+      },
+    };
+  },
+});
+
+function documentJson({ id, url, title, text, isCut, rows }: WholeDocument): string {
+  return JSON.stringify({ id, url, title, text, whole: !isCut, rows });
+}
