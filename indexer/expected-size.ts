@@ -1,11 +1,17 @@
 import { type CorpusOptions, openCorpus } from '../corpus/open-corpus.ts';
 import type { CorpusScan } from '../corpus/scan-corpus.ts';
+import { documentFields } from '../src/passages/document-fields.ts';
+import { LOOKUPS } from '../src/passages/schema.ts';
 import { codesBytes, maxPrefilterBytes } from '../src/vector-index/codes-size.ts';
 import { flatFileBytes } from '../src/vector-index/faiss-format.ts';
 import { DTYPE_BYTES, type VectorDtype } from '../src/vector-index/vector-segments.ts';
 
 /** Bytes of an inverted index per byte of the documents: 0.19 for Wikipedia, with room for other corpora. */
 const WORDS_SHARE = 0.25;
+/** Row and headers of an entry of a look-up. */
+const LOOKUP_ENTRY_BYTES = 8;
+/** The tables and look-ups of a passage file each take a page, even if they are empty. */
+const MIN_PASSAGES_BYTES = (LOOKUPS.length + 3) * 4096;
 /** Passages in the sample for estimates. */
 const SAMPLE_PASSAGES = 2_000;
 
@@ -16,6 +22,8 @@ export interface CorpusSample {
   readonly documentBytes: number;
   /** Mean size of an id. */
   readonly idBytes: number;
+  /** Mean size of the keys by which a passage can be looked up, with their rows. */
+  readonly lookupBytes: number;
   readonly documents: readonly { readonly document: string; readonly row: Readonly<Record<string, unknown>> }[];
   /** Time to read the sample. */
   readonly ms: number;
@@ -30,19 +38,24 @@ export async function sampleCorpus(
   const begun = performance.now();
   const last = Math.min(end, first + SAMPLE_PASSAGES);
   const documents: { document: string; row: Readonly<Record<string, unknown>> }[] = [];
-  let [documentBytes, idBytes] = [0, 0];
+  let [documentBytes, idBytes, lookupBytes] = [0, 0, 0];
   // A bad line is reported when the corpus is read for the build.
   const options = { ...corpusOptions, skipBadLines: true, part: { scan, first, end: last } };
   for await (const { document, row, id } of openCorpus(corpus, options)) {
     documents.push({ document, row });
     documentBytes += Buffer.byteLength(document);
     idBytes += typeof id === 'string' ? Buffer.byteLength(id) : 8;
+    const fields = documentFields(document);
+    for (const key of [fields.id, fields.url, fields.title, fields.document]) {
+      if (key !== undefined) lookupBytes += Buffer.byteLength(key) + LOOKUP_ENTRY_BYTES;
+    }
   }
   const count = Math.max(1, documents.length);
   return {
     passagesPerPosition: last > first ? documents.length / (last - first) : 0,
     documentBytes: documentBytes / count,
     idBytes: idBytes / count,
+    lookupBytes: lookupBytes / count,
     documents,
     ms: performance.now() - begun,
   };
@@ -58,15 +71,15 @@ export function expectedBytes(
     sample,
   }: { dimension: number; codes: boolean; words?: boolean; sample?: CorpusSample | undefined },
 ): { vectors: number; codes: number; prefilter: number; words: number; passages: number } {
-  // A document, its id in the table and in SQLite's index, and some overhead; pages are not completely full.
-  const perRow = sample === undefined ? 0 : (sample.documentBytes + 2 * sample.idBytes + 24) * 1.05;
+  // A document with its id, its entries in the look-ups, and some overhead; pages are not completely full.
+  const perRow = sample === undefined ? 0 : (sample.documentBytes + sample.idBytes + sample.lookupBytes + 24) * 1.05;
   const hasVectors = dimension > 0;
   return {
     vectors: hasVectors ? flatFileBytes(rows, dimension) : 0,
     codes: hasVectors && codes ? codesBytes(rows, dimension) : 0,
     prefilter: hasVectors && codes ? maxPrefilterBytes(rows, dimension) : 0,
     words: words ? Math.ceil(rows * (sample?.documentBytes ?? 0) * WORDS_SHARE) : 0,
-    passages: Math.ceil(rows * perRow),
+    passages: perRow === 0 ? 0 : Math.ceil(MIN_PASSAGES_BYTES + rows * perRow),
   };
 }
 

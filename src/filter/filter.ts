@@ -31,9 +31,33 @@ export const MAX_FILTER_VALUES = 10_000;
  * same text let the same rows pass.
  */
 export function canonicalFilter(filter: Filter): string {
-  if ('and' in filter) return joined('and', filter.and);
-  if ('or' in filter) return joined('or', filter.or);
-  if ('not' in filter) return negated(canonicalFilter(filter.not));
+  return textOf(normalized(filter));
+}
+
+/** A filter without groups within a group of the same operator, repeated parts, groups of one part, and double negation. */
+function normalized(filter: Filter): Filter {
+  if ('and' in filter) return group('and', filter.and);
+  if ('or' in filter) return group('or', filter.or);
+  if (!('not' in filter)) return filter.op === '!=' ? { not: { ...filter, op: '=' } } : filter;
+  const inner = normalized(filter.not);
+  return 'not' in inner ? inner.not : { not: inner };
+}
+
+function group(operator: 'and' | 'or', filters: readonly Filter[]): Filter {
+  const parts = filters.map(normalized).flatMap((part): readonly Filter[] => {
+    if (operator === 'and') return 'and' in part ? part.and : [part];
+    return 'or' in part ? part.or : [part];
+  });
+  const distinct = [...new Map(parts.map((part) => [textOf(part), part])).values()];
+  if (distinct.length === 1) return distinct[0]!;
+  return operator === 'and' ? { and: distinct } : { or: distinct };
+}
+
+/** The text of a normalized filter. */
+function textOf(filter: Filter): string {
+  if ('and' in filter) return `and[${filter.and.map(textOf).sort().join(',')}]`;
+  if ('or' in filter) return `or[${filter.or.map(textOf).sort().join(',')}]`;
+  if ('not' in filter) return `not[${textOf(filter.not)}]`;
   const column = JSON.stringify(filter.column);
   if (filter.op === 'exists') return `exists[${column}]`;
   if (filter.op === 'in') {
@@ -41,9 +65,7 @@ export function canonicalFilter(filter: Filter): string {
     return `in[${column},${values.join(',')}]`;
   }
   const value = JSON.stringify(filter.value);
-  if (filter.op === '=') return `in[${column},${value}]`;
-  if (filter.op === '!=') return negated(`in[${column},${value}]`);
-  return `${filter.op}[${column},${value}]`;
+  return filter.op === '=' ? `in[${column},${value}]` : `${filter.op}[${column},${value}]`;
 }
 
 const keys = new WeakMap<Filter, string>();
@@ -61,19 +83,4 @@ export function filterKey(filter: Filter): string {
 export function bothFilters(one: Filter | undefined, other: Filter | undefined): Filter | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return { and: [one, other] };
-}
-
-function joined(operator: 'and' | 'or', filters: readonly Filter[]): string {
-  const flat = filters.flatMap((each): readonly Filter[] => partsOf(operator, each));
-  const texts = [...new Set(flat.map(canonicalFilter))].sort();
-  return texts.length === 1 ? texts[0]! : `${operator}[${texts.join(',')}]`;
-}
-
-function partsOf(operator: 'and' | 'or', filter: Filter): readonly Filter[] {
-  const parts = operator === 'and' ? 'and' in filter && filter.and : 'or' in filter && filter.or;
-  return parts === false ? [filter] : parts.flatMap((part) => partsOf(operator, part));
-}
-
-function negated(text: string): string {
-  return text.startsWith('not[') ? text.slice('not['.length, -1) : `not[${text}]`;
 }

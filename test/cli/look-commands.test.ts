@@ -63,6 +63,7 @@ test('inspect --json prints the manifest with folder and sizes', async () => {
     touchedBytes: 0,
     // The sample is indexed without --bm25.
     wordBytes: 0,
+    columnBytes: 0,
     passageBytes: statSync(join(index, PASSAGES)).size,
   });
 });

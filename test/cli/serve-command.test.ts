@@ -337,8 +337,7 @@ test('an invalid dialect or address is refused with the allowed ones', async () 
   const cases: readonly [string[], RegExp][] = [
     [['--dialect', 'zero'], /Dialect "zero" cannot be preferred.*zerosearch.*\[CONFIG_INVALID\]/],
     [['--listen', '6002='], /"6002="; expected \[HOST:\]PORT\[=DIALECT\].*\[USAGE\]/],
-    [['--listen', '6002=search-r1-rerank'], /"search-r1-rerank" cannot be preferred/],
-    [['--listen', '6980=rerank'], /"rerank" cannot be preferred/],
+    [['--listen', '6980=reranker'], /"reranker" cannot be preferred/],
     [['--address-dir', join(index, 'manifest.json')], /cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
     [['--listen', '99999=rllm'], /expected \[HOST:\]PORT/],
     [['--listen', '6002=none'], /"none" cannot be preferred/],

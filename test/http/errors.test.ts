@@ -80,7 +80,7 @@ test('header and log line of a response have its stages, and no texts', async (t
   const header = String(headers['server-timing']);
   assert.match(
     header,
-    /^parse;dur=\d+\.\d{3}, queue;dur=2\.000, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
+    /^parse;dur=\d+\.\d{3}, queue;dur=2\.000, embed;dur=1\.250, search;dur=0\.500, fetch;dur=0\.250, rerank;dur=0\.000, reply;dur=\d+\.\d{3}, total;dur=\d+\.\d{3}$/,
   );
   const line = lines.find((candidate) => candidate.msg === 'retrieved');
   assert.deepEqual(

@@ -82,9 +82,7 @@ class PostingCursor {
   void lose_block() {
     decoded_.lose();
     is_decoded_ = false;
-#ifndef TRAWL_MUTATE_KEEP_SCORES  // a deliberate bug: `make test-mutations` fails if no test finds it
     is_scored_ = false;
-#endif
   }
 
  private:
