@@ -122,7 +122,7 @@ class TestClient(unittest.TestCase):
         texts = [
             result.embedded and result.embedded.text
             for template in (None, "question-history-query", "history-query", "query")
-            for result in self.client.search([query], template=template)  # type: ignore[arg-type]
+            for result in self.client.search([query], template=template)
         ]
         history = "Brooklyn Bridge [SEP] its height [SEP] its designer"
         self.assertEqual(

@@ -123,7 +123,13 @@ function postOperation(dialects: readonly Dialect[]): Json {
   const responses: Json = {
     200: jsonContent('The response.', anyOf(described.map(({ name }) => `${componentName(name)}Reply`))),
   };
-  const statuses = { ...KEY_ERRORS, 404: 'Index or model not found.', ...ERRORS, ...otherStatuses(dialects) };
+  const statuses = {
+    ...KEY_ERRORS,
+    404: 'Index or model not found.',
+    ...ERRORS,
+    501: 'The index or the server does not support it.',
+    ...otherStatuses(dialects),
+  };
   for (const [status, description] of Object.entries(statuses))
     responses[status] = jsonContent(description, ref('Error'));
   return {
@@ -173,6 +179,7 @@ function getOperation({ name, summary, request, example, statuses }: Dialect): J
     404: 'Index not found.',
     413: 'The query is too long.',
     ...errors,
+    501: 'The index or the server does not support it.',
     ...Object.fromEntries(Object.values(statuses).map((status) => [String(status), 'The request is not valid.'])),
   };
   for (const [status, description] of Object.entries(described)) {
