@@ -11,9 +11,9 @@ export const FILTER_OPTION = {
   help: "Find only passages whose columns pass, such as \"source in ('a', 'b') and date >= 2020-01-01 and not archived\". The index needs the columns (--column). docs/filters.md has the language. Default: all passages.",
 } as const;
 
-/** @throws TrawlError USAGE with the position of a fault. */
-export function filterOption(text: string | undefined): Filter | undefined {
-  return text === undefined ? undefined : asUsage(() => parseFilterExpression(text));
+/** @throws TrawlError USAGE with the position of a fault. `name`: of the option, for messages. */
+export function filterOption(text: string | undefined, name = '--filter'): Filter | undefined {
+  return text === undefined ? undefined : asUsage(() => parseFilterExpression(text), name);
 }
 
 /** @throws TrawlError USAGE if the index does not have a column of the filter, or has it with another type. */
@@ -21,15 +21,15 @@ export function checkFilter(
   filter: Filter | undefined,
   { columns, index }: Pick<RetrieverInfo, 'columns' | 'index'>,
 ): void {
-  if (filter !== undefined) asUsage(() => bindFilter(filter, columns, index));
+  if (filter !== undefined) asUsage(() => bindFilter(filter, columns, index), '--filter');
 }
 
-function asUsage<T>(read: () => T): T {
+function asUsage<T>(read: () => T, name: string): T {
   try {
     return read();
   } catch (error) {
     const { code, message } = asTrawlError(error);
     if (code !== 'INVALID_REQUEST') throw error;
-    throw new TrawlError('USAGE', `--filter: ${message}`, { cause: error });
+    throw new TrawlError('USAGE', `${name}: ${message}`, { cause: error });
   }
 }

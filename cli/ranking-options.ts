@@ -104,9 +104,10 @@ function modeRanking(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k
   const rerank = rerankCall(options);
   if (mode === undefined || mode === 'dense') return { ...(mode === undefined ? {} : { mode }), ...rerank };
   const bm25Order = options['bm25-order'];
+  const parameters = bm25Of(options, bm25!);
   return {
     mode,
-    bm25: bm25Of(options, bm25!),
+    ...(parameters === undefined ? {} : { bm25: parameters }),
     ...(bm25Order === undefined ? {} : { bm25Order }),
     ...(mode === 'hybrid'
       ? { hybrid: hybridSettings(hybridOptions(options), Math.max(k, rerank.rerank?.depth ?? 0)) }
@@ -117,8 +118,10 @@ function modeRanking(options: Values & RerankOptions, { bm25 }: RetrieverInfo, k
 
 export type Ranking = Pick<RetrieveCall, 'mode' | 'filter' | 'bm25' | 'bm25Order' | 'hybrid' | 'rerank'>;
 
-function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking {
-  const { k1, b, 'bm25-profile': profile } = options;
+/** Undefined if no parameter is given: those of each index hold. */
+function bm25Of(options: Values, ofIndex: Bm25Settings): Bm25Ranking | undefined {
+  const { k1, b, 'bm25-profile': profile, 'bm25-weights': weights, 'tie-breaker': tieBreaker } = options;
+  if ([k1, b, profile, weights, tieBreaker].every((value) => value === undefined)) return undefined;
   const defaults = profile === undefined ? { ...DEFAULT_BM25, k1: ofIndex.k1, b: ofIndex.b } : BM25_PROFILES[profile];
   return {
     ...defaults,

@@ -1,3 +1,4 @@
+import { idColumnOf } from '../src/passages/id-column.ts';
 import type { LineRange } from './line-range.ts';
 import { MAX_INTEGER_DIGITS } from './parse-json.ts';
 import { columnOf, type PassageId, type PassageRow } from './passage.ts';
@@ -52,7 +53,7 @@ export function checkRow(line: number, value: unknown, document: string): ReadRo
   if (title !== undefined && typeof title !== 'string') {
     return bad(`"title" must be a string, found ${typeName(title)}`);
   }
-  const id = columnOf(row, 'id') ?? columnOf(row, '_id') ?? null;
+  const id = columnOf(row, idColumnOf(row)) ?? null;
   if (isPassageId(id)) return { ok: true, line, id: Object.is(id, -0) ? 0 : id, document, row };
   return bad(`"id" must be a string or an integer of at most ${MAX_INTEGER_DIGITS} digits, found ${typeName(id)}`);
 }

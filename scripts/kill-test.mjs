@@ -1,6 +1,6 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
 // with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes. `--seed N` repeats a run; `--passages N` sets the size.
+// indexes, `--columns` commands that make columns for filters. `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1e6) },
     updates: { type: 'boolean', default: false },
     bm25: { type: 'boolean', default: false },
+    columns: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
@@ -28,6 +29,7 @@ const result = await killAndResume({
   passages: Number(values.passages),
   updates: values.updates,
   bm25: values.bm25,
+  columns: values.columns,
   onMoment: (text) => process.stderr.write(`${text}\n`),
 });
 rmSync(folder, { recursive: true });

@@ -24,8 +24,10 @@ export type {
 } from './rerank/reranker.ts';
 export { AnswerCache } from './retrieval/answer-cache.ts';
 export type { ServingOptions } from './retrieval/assemble-retriever.ts';
+export { GroupRetriever } from './retrieval/group-retriever.ts';
 export type { HybridPlace, HybridPlaces } from './retrieval/hybrid-fusion.ts';
 export { type HybridOptions, type HybridSettings, hybridSettings } from './retrieval/hybrid-settings.ts';
+export { narrowedRetriever } from './retrieval/narrowed-retriever.ts';
 export { type OpenRetrieverOptions, openRetriever } from './retrieval/open-retriever.ts';
 export type {
   EmbedCall,
@@ -50,6 +52,10 @@ export type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  RowScope,
   SharingStatistics,
+  ViewInfo,
   WaitingStatistics,
 } from './retrieval/retriever.ts';
+export { readViews } from './views/read-views.ts';
+export type { DateBound, ViewDefinition } from './views/view-definition.ts';

@@ -244,6 +244,19 @@ test('concurrent requests in all dialects return the hits of the retriever, each
       outcome.hits.map(({ row, score }) => [row, score]),
     );
   });
+  const observations = queries.map(async (query, q) => {
+    const answer = await postJson<{ observations: string[] }>(`${await serverOf('')}/get_observation`, {
+      trajectory_ids: ['a'],
+      actions: [`<search>${query}</search>`],
+    });
+    const outcome = outcomes[q]!;
+    assert.ok(outcome.ok);
+    const shown = outcome.hits.slice(0, 3).map(({ document }, i) => {
+      const [title, ...text] = documentFields(document).contents.split('\n');
+      return `Doc ${i + 1}(Title: ${title}) ${text.join('\n')}`;
+    });
+    assert.deepEqual(answer.observations, [`\n\n<information>${shown.join('\n').trim()}</information>\n\n`]);
+  });
   const pages = outcomes.map(async (outcome) => {
     assert.ok(outcome.ok);
     const ids = outcome.hits.map(({ document }) => documentFields(document).id!);
@@ -254,7 +267,7 @@ test('concurrent requests in all dialects return the hits of the retriever, each
     );
     for (const [i, page] of result.entries()) assert.ok((page.passages ?? [page.id]).includes(ids[i]), urls[i]);
   });
-  await Promise.all([...asked, ...texts, ...pages]);
+  await Promise.all([...asked, ...texts, ...observations, ...pages]);
 });
 
 test('a query with a question gets the same hits as the text that an Agentic-R client composes', async () => {
@@ -406,6 +419,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   'openresearcher-content': 'openresearcher',
   'search-r1-rerank-text': 'search-r1-rerank',
   'rerank-v2': 'rerank',
+  'verl-tool-question': 'verl-tool',
 };
 
 test('every dialect has a section with a curl line and a row in the table', () => {

@@ -72,3 +72,29 @@ test('a bitmap works beyond 2^31 rows', () => {
   bitmap.add(3);
   assert.deepEqual([...bitmap], [3, rows - 1]);
 });
+
+test('a slice has the rows of a range, and the sets one after the other are sliced into themselves', () => {
+  const set = fc
+    .nat(40)
+    .chain((rows) => fc.tuple(fc.constant(rows), rows === 0 ? fc.constant([]) : fc.array(fc.nat(rows - 1))));
+  fc.assert(
+    fc.property(fc.array(set, { maxLength: 5 }), fc.nat(60), fc.nat(60), (cases, first, length) => {
+      const sets = cases.map(([rows, added]) => {
+        const bitmap = new RowBitmap(rows);
+        for (const row of added) bitmap.add(row);
+        return bitmap;
+      });
+      const joined = RowBitmap.concat(sets);
+      let offset = 0;
+      const rows = sets.flatMap((bitmap) => {
+        const own = [...bitmap].map((row) => offset + row);
+        offset += bitmap.rows;
+        return own;
+      });
+      assert.deepEqual([joined.rows, [...joined]], [offset, rows]);
+      const part = joined.slice(first, length);
+      const expected = rows.filter((row) => row >= first && row < first + length).map((row) => row - first);
+      assert.deepEqual([part.rows, part.count(), [...part]], [length, expected.length, expected]);
+    }),
+  );
+});

@@ -10,8 +10,10 @@ import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
+import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { Random } from '../random.ts';
 import { median, sortedSamples } from '../statistics.ts';
+import { type FilteredSearchOptions, type FilteredSearchRecord, filteredSearches } from './filtered-searches.ts';
 
 /** Rows of a shard, as a build makes them. */
 const SHARD_ROWS = 1_000_000;
@@ -37,7 +39,8 @@ const FILTERS: readonly string[] = [
 ];
 
 export interface FilterRecord {
-  readonly filter: string;
+  /** The filter, as an expression. */
+  readonly case: string;
   readonly rows: number;
   /** Rows that pass. */
   readonly passing: number;
@@ -48,24 +51,18 @@ export interface FilterRecord {
   readonly cachedMs: number;
 }
 
-/** Evaluates filters over generated columns. */
-export async function benchFilter({
-  rows,
-  runs,
-  seed,
-  threads,
-  scratch,
-  signal,
-  note,
-}: {
-  readonly rows: number;
-  readonly runs: number;
-  readonly seed: number;
-  readonly threads: number;
-  readonly scratch: string;
-  readonly signal: AbortSignal;
-  note(text: string): void;
-}): Promise<{ readonly environment: Environment; readonly records: readonly FilterRecord[] }> {
+export interface BenchFilterResult {
+  readonly environment: Environment;
+  readonly records: readonly (FilterRecord | FilteredSearchRecord)[];
+}
+
+/**
+ * Evaluates filters over generated columns, and with modes times searches among scattered rows.
+ *
+ * @throws TrawlError ENGINE_MISSING for searches without the native engine; USAGE if their corpus or queries are missing.
+ */
+export async function benchFilter(options: Omit<FilteredSearchOptions, 'kernel'>): Promise<BenchFilterResult> {
+  const { rows, runs, seed, threads, scratch, modes, signal, note } = options;
   const load = loadNow();
   const loaded = loadKernel();
   const kernel = loaded.ok ? loaded.kernel : undefined;
@@ -95,11 +92,12 @@ export async function benchFilter({
         }
       }
       const [evaluateMs, cachedMs] = [median(sortedSamples(evaluated)), median(sortedSamples(cached))];
-      records.push({ filter, rows, passing, runs, evaluateMs, cachedMs });
+      records.push({ case: filter, rows, passing, runs, evaluateMs, cachedMs });
     }
   } finally {
     await filters.close();
   }
+  const searches = modes.length === 0 ? [] : await filteredSearches({ ...options, kernel: requiredKernel() });
   return {
     environment: environment({
       kernel,
@@ -107,7 +105,7 @@ export async function benchFilter({
       engines: [{ version: `trawl ${packageVersion}` }],
       bandwidthGbPerS: null,
     }),
-    records,
+    records: [...records, ...searches],
   };
 }
 

@@ -142,7 +142,8 @@ function checkQueries({ queryCounts }: BenchFlatOptions, queries: Matrix): void 
   );
 }
 
-function basisFor({ like, dimension }: SyntheticRows): VectorBasis {
+/** The distribution of synthetic rows. */
+export function basisFor({ like, dimension }: Pick<SyntheticRows, 'like' | 'dimension'>): VectorBasis {
   if (like === undefined && (dimension !== E5_DIMENSION || !existsSync(E5_SAMPLE))) return basisOfSpectrum(dimension);
   const basis = basisOfFile(like ?? E5_SAMPLE);
   if (basis.dimension === dimension) return basis;

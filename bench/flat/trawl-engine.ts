@@ -17,7 +17,7 @@ export async function openTrawlEngine(
   withPrefilter: boolean,
   context: CacheContext,
 ): Promise<FlatEngine> {
-  const index = await openIndex(file, threads, withPrefilter, context);
+  const index = await openTrawlIndex(file, { threads, withPrefilter }, context);
   const { dimension } = file;
   return {
     name: 'trawl',
@@ -37,10 +37,10 @@ export async function openTrawlEngine(
   };
 }
 
-async function openIndex(
+/** The index of a file of vectors; its codes and prefilter are made if the cache does not have them. */
+export async function openTrawlIndex(
   file: VectorFile,
-  threads: number,
-  withPrefilter: boolean,
+  { threads, withPrefilter }: { readonly threads: number; readonly withPrefilter: boolean },
   context: CacheContext,
 ): Promise<VectorIndex> {
   const options = { threads, onWarning: context.note };

@@ -28,11 +28,11 @@ export async function openTrawlEngine(
 ): Promise<LexicalEngine> {
   kernel.setThreads(threads);
   const begun = performance.now();
-  const counts = await write(path, corpus, kernel, signal);
+  const counts = await writeInvertedIndex(path, corpus, kernel, signal);
   const seconds = (performance.now() - begun) / 1000;
   const analysisMs = await analyse(corpus, kernel);
   const opening = performance.now();
-  const index = openLexicalIndex({ analyser: ANALYSER, shards: [{ path, firstRow: 0, rows: corpus.rows }] });
+  const index = openInvertedIndex(path, corpus);
   const openMs = performance.now() - opening;
   const { size } = await stat(path);
   return new TrawlEngine(
@@ -43,7 +43,8 @@ export async function openTrawlEngine(
   );
 }
 
-async function write(
+/** Makes the inverted index of the texts of a corpus. */
+export async function writeInvertedIndex(
   path: string,
   corpus: CorpusFiles,
   kernel: Kernel,
@@ -64,6 +65,10 @@ async function write(
     await appending.catch(() => undefined);
     writer.abandon();
   }
+}
+
+export function openInvertedIndex(path: string, { rows }: Pick<CorpusFiles, 'rows'>): LexicalIndex {
+  return openLexicalIndex({ analyser: ANALYSER, shards: [{ path, firstRow: 0, rows }] });
 }
 
 /** Milliseconds of the analysis of all passages on one thread. */

@@ -24,6 +24,7 @@ const retriever = assembleRetriever(
     modes: ['dense'],
     bm25: null,
     columns: [],
+    views: [],
     reranker: null,
     dimension,
     metric,

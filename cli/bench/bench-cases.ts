@@ -4,6 +4,7 @@ import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
 import { embedReport } from '../../bench/embed/embed-report.ts';
 import { benchFilter } from '../../bench/filter/bench-filter.ts';
 import { filterReport } from '../../bench/filter/filter-report.ts';
+import { FILTERED_MODES } from '../../bench/filter/filtered-searches.ts';
 import { benchFlat } from '../../bench/flat/bench-flat.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { flatReport } from '../../bench/flat/flat-report.ts';
@@ -14,6 +15,8 @@ import { benchBm25 } from '../../bench/lexical/bench-bm25.ts';
 import { benchBm25Index } from '../../bench/lexical/bench-bm25-index.ts';
 import { bm25Report } from '../../bench/lexical/bm25-report.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
+import { benchModes } from '../../bench/modes/bench-modes.ts';
+import { modesReport } from '../../bench/modes/modes-report.ts';
 import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
@@ -46,7 +49,8 @@ const OPTIONS_OF = {
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
-  filter: ['rows', 'runs'],
+  filter: ['rows', 'runs', 'searches', 'dimension', 'queries', 'k', 'corpus', 'query-texts', 'calls'],
+  modes: ['corpus', 'query-texts', 'questions', 'model', 'rerank', 'rerank-depth'],
   bm25: ['runs', 'corpus', 'rows', 'index', 'query-texts', 'calls', 'seconds'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
@@ -129,8 +133,8 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     const { precision } = options;
     const result = await benchEmbed({
       ...common,
-      model: required('model', options.model),
-      texts: required('texts', options.texts),
+      model: required('model', options.model, 'embed'),
+      texts: required('texts', options.texts, 'embed'),
       sample: options.sample,
       queryTexts: options['query-texts'],
       precisions: precision === undefined ? undefined : parseNames('--precision', precision, PRECISIONS),
@@ -164,9 +168,33 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     return { result, records: result.records, text: () => serveReport(result) };
   },
 
-  async filter({ rows }, common) {
-    const result = await benchFilter({ ...common, rows });
+  async filter(options, common) {
+    const { rows, dimension, k, corpus, calls, searches } = options;
+    const result = await benchFilter({
+      ...common,
+      modes: parseNames('--searches', searches, FILTERED_MODES, { none: true }),
+      rows,
+      dimension,
+      k,
+      corpus,
+      calls,
+      queryCounts: parseCounts(options.queries),
+      queryTexts: options['query-texts'],
+    });
     return { result, records: result.records, text: () => filterReport(result.records, result.environment) };
+  },
+
+  async modes(options, common) {
+    const result = await benchModes({
+      ...common,
+      corpus: options.corpus,
+      queryTexts: required('query-texts', options['query-texts'], 'modes'),
+      questions: options.questions,
+      model: required('model', options.model, 'modes'),
+      rerank: options.rerank,
+      rerankDepth: options['rerank-depth'],
+    });
+    return { result, records: result.records, text: () => modesReport(result) };
   },
 
   async bm25(options, common) {
@@ -202,10 +230,13 @@ function indexBaseline(options: Options, { python, cache, note }: BenchCommon): 
   return undefined;
 }
 
-function required(option: 'model' | 'texts', value: string | undefined): string {
+const REQUIRED = {
+  model: 'a model folder',
+  texts: 'a corpus file',
+  'query-texts': 'a file of questions with gold_ids',
+} as const;
+
+function required(option: keyof typeof REQUIRED, value: string | undefined, name: BenchCase): string {
   if (value !== undefined && value !== '') return value;
-  throw new TrawlError(
-    'USAGE',
-    `--${option} is missing: ${option === 'model' ? 'a model folder' : 'a corpus file'} for \`trawl bench embed\`.`,
-  );
+  throw new TrawlError('USAGE', `--${option} is missing: ${REQUIRED[option]} for \`trawl bench ${name}\`.`);
 }

@@ -1,4 +1,5 @@
 import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
+import { FILTERED_MODES } from '../../bench/filter/filtered-searches.ts';
 import { BASELINES } from '../../bench/flat/flat-engine.ts';
 import { INDEX_BASELINES } from '../../bench/index/index-baseline.ts';
 import { BM25_BASELINES } from '../../bench/lexical/lexical-engine.ts';
@@ -46,6 +47,12 @@ export const BENCH_OPTIONS = {
     value: 'FILE',
     help: 'Search this FAISS file (IxFI, or float16 IxSQ) instead of synthetic vectors, with rows plus noise as queries.',
   },
+  searches: {
+    type: 'string',
+    value: 'MODE,…',
+    default: 'none',
+    help: `filter: also time searches of ${FILTERED_MODES.join(' and ')} among shares of --rows vectors and passages.`,
+  },
   prefilter: {
     type: 'choice',
     choices: ['auto', 'none'],
@@ -64,7 +71,7 @@ export const BENCH_OPTIONS = {
   model: {
     type: 'string',
     value: 'NAME|DIR',
-    help: 'The encoder, as for `trawl index`. Required for embed and serve. Without it, index uses an encoder that takes no time.',
+    help: 'The encoder, as for `trawl index`. Required for embed, serve and modes. Without it, index uses an encoder that takes no time.',
   },
   texts: { type: 'string', value: 'FILE', help: 'embed: the corpus to take passages from. Required.' },
   sample: { type: 'integer', default: 2000, min: 1, help: 'embed: number of random passages.' },
@@ -77,14 +84,17 @@ export const BENCH_OPTIONS = {
     type: 'string',
     value: 'FILE',
     help:
-      'Questions, as for `trawl eval`. embed: to encode one by one; default: those of the sample corpus. ' +
-      'bm25: to search for; default: hotpot_val500_pooled and recorded search calls in ../shared/data.',
+      'Questions, as for `trawl eval`. embed: to encode one by one; default: those of the sample corpus. modes: with gold_ids. ' +
+      'bm25, filter: to search for; default: hotpot_val500_pooled and recorded search calls in ../shared/data.',
   },
   'baseline-model': {
     type: 'string',
     value: 'DIR',
     help: 'embed, index, serve: the checkpoint that the model was made from, for the baseline. Default: the model folder, if it has a checkpoint.',
   },
+  questions: { type: 'integer', min: 1, help: 'modes: use the first questions of the file only. Default: all.' },
+  rerank: { type: 'string', value: 'NAME|DIR', help: 'modes: also rerank with this cross-encoder.' },
+  'rerank-depth': { type: 'integer', default: 50, min: 1, help: 'modes: hits that the cross-encoder scores.' },
   batch: { type: 'integer', default: 32, min: 1, help: 'embed: batch size of the baseline.' },
   seed: { type: 'integer', default: 1, min: 0, max: 2 ** 32 - 1, help: 'Seed of rows and queries, or of the sample.' },
   cache: {
@@ -105,7 +115,7 @@ export const BENCH_OPTIONS = {
   corpus: {
     type: 'list',
     value: 'FILE',
-    help: 'index, bm25, make-corpus: the passages. serve: one file of JSON lines. Default of all but index: pool_wiki_dev in ../shared/data.',
+    help: 'index, bm25, filter, modes, make-corpus: the passages. serve: one file of JSON lines. Default of all but index: pool_wiki_dev in ../shared/data.',
   },
   index: {
     type: 'string',

@@ -25,14 +25,17 @@ export const benchCommand = defineCommand({
     'the same vectors, alternating, with the load generator in its own process, and compares their answers.\n\n' +
     '`trawl bench bm25` builds inverted indexes of --corpus and of --rows passages generated from its sentences, and times BM25 ' +
     'searches, alternating with Lucene, bm25s and SQLite. `trawl bench make-corpus FILE` only writes such passages.\n\n' +
-    '`trawl bench filter` evaluates filters over generated columns of --rows rows.\n\n' +
+    '`trawl bench filter` evaluates filters over generated columns of --rows rows. With --searches it also times searches that ' +
+    'a filter limits to shares of the rows.\n\n' +
+    '`trawl bench modes` builds an index of --corpus, and measures recall and latency of dense, BM25 and hybrid search, reranked ' +
+    'and filtered.\n\n' +
     '`trawl bench baselines` installs the Python environment for flat, `… baselines embed` that for embed (torch: up to 6 GB), ' +
     '`… baselines serve` adds that for serve, and `… baselines bm25` installs Lucene, bm25s and numba. A baseline that is not ' +
     'installed or does not fit into memory is omitted with a remark. bench/README.md defines the figures.',
   positionals: {
     usage: '<case> [for]',
     help: {
-      case: 'flat (search), embed (encoder), index (build), serve (server), bm25 or filter; baselines installs the programs to compare with, make-corpus generates passages.',
+      case: 'flat (search), embed (encoder), index (build), serve (server), bm25, filter or modes; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,
@@ -67,7 +70,10 @@ export const benchCommand = defineCommand({
     }
     checkBenchOptions(name, second, options, given);
     // A large index may not fit into the folder for temporary files.
-    const parent = name === 'index' || name === 'bm25' || name === 'filter' ? (options.cache ?? tmpdir()) : tmpdir();
+    const parent =
+      name === 'index' || name === 'bm25' || name === 'filter' || name === 'modes'
+        ? (options.cache ?? tmpdir())
+        : tmpdir();
     const scratch = await mkdtemp(join(parent, 'trawl-bench-'));
     try {
       const { python, runs, seed } = options;

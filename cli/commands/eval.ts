@@ -8,12 +8,13 @@ import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
-import { openReranked } from '../open-reranked.ts';
+import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, type Ranking, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { VIEW_OPTIONS } from '../view-options.ts';
 
 /** Queries searched at once. */
 const BATCH_QUERIES = 256;
@@ -33,6 +34,7 @@ export const evalCommand = defineCommand({
       value: 'FILE',
       help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Required.',
     },
+    index: FURTHER_INDEX_OPTION,
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
     cutoffs: {
       type: 'string',
@@ -43,6 +45,7 @@ export const evalCommand = defineCommand({
     'query-form': QUERY_FORM_OPTION,
     'query-template': QUERY_TEMPLATE_OPTION,
     ...RANKING_OPTIONS,
+    ...VIEW_OPTIONS,
     ...RERANK_OPTIONS,
     run: { type: 'string', value: 'FILE', help: 'Also write the results as a TREC run.' },
     tag: { type: 'string', default: 'trawl', help: 'Name of the run in the file of --run.' },
@@ -69,11 +72,8 @@ export const evalCommand = defineCommand({
     }
     const modes = modesOption(options, given);
     checkRerankOptions(options, given);
-    const { retriever, close } = await openReranked(positionals[0]!, options, {
-      ...retrieverOptions(options),
-      ...(modes === undefined ? {} : { modes }),
-      onWarning: note,
-    });
+    const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
+    const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
     try {
       const run = await searchAll(retriever, questions, {
         form: options['query-form'],
@@ -145,10 +145,16 @@ async function searchAll(
         if (forRun) checkTrecField('passage id', id);
         return { id, score, text: contents };
       });
-      run.set(batch[i]!.id, ranked);
+      run.set(batch[i]!.id, retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }
   }
   return run;
+}
+
+/** Of a passage that several indexes have, the best place. */
+function withoutRepeatedIds(ranked: readonly RankedPassage[]): RankedPassage[] {
+  const seen = new Set<string>();
+  return ranked.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
 function parseCutoffs(text: string): number[] {

@@ -4,25 +4,35 @@ import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
+import { MCP_OPTIONS } from '../mcp-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
+import { VIEW_OPTIONS, viewOption } from '../view-options.ts';
 
 export const mcpCommand = defineCommand({
   name: 'mcp',
   summary: 'serve an index to an assistant over standard input and output (MCP)',
   description:
     'Serves the Model Context Protocol on standard input and output, for assistants that start their own servers. ' +
-    'The tools are search (query, optional question, k, mode and filter) and fetch (id). docs/agents.md has the configuration for ' +
+    'The tools are search (query, optional question, k, mode and filter) and fetch (id), or those of --mcp-tools. docs/agents.md has the configuration for ' +
     'assistants. Warnings go to stderr. The server ends when its input ends.\n\n' +
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
+    ...MCP_OPTIONS,
+    topk: {
+      type: 'integer',
+      min: 1,
+      default: 5,
+      help: 'With --mcp-tools browsecomp-plus: documents per search.',
+    },
     truncate: SERVE_OPTIONS.truncate,
     mode: MODE_OPTION,
     filter: SERVE_OPTIONS.filter,
+    ...VIEW_OPTIONS,
     ...HYBRID_OPTIONS,
     ...RERANK_OPTIONS,
     ...RETRIEVER_OPTIONS,
@@ -30,15 +40,17 @@ export const mcpCommand = defineCommand({
   examples: ['trawl mcp indexes/sample'],
   async run({ options, positionals, given, signal, note }) {
     checkRerankOptions(options, given);
-    // A wrong path must end the command instead of failing each search.
+    // A wrong path, filter or view must end the command instead of failing each search.
     const { columns, folder } = openIndexDirectory(positionals[0]!);
     const filter = filterOption(options.filter);
     checkFilter(filter, { columns, index: folder });
+    viewOption(options);
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
     const opening = openReranked(positionals[0]!, options, {
       ...retrieverOptions(options),
       ...(options.mode === undefined ? {} : { modes: [options.mode] }),
+      cutTokenizer: options['cut-tokenizer'],
       onWarning: note,
     });
     const failure = new AbortController();
@@ -46,15 +58,17 @@ export const mcpCommand = defineCommand({
     try {
       await serveStdio(
         {
-          retriever: async () => narrowedRetriever((await opening).retriever, filter ?? null),
-          truncate: options.truncate,
-          ranking: {
+          retriever: async () => narrowedRetriever((await opening).retriever, filter === undefined ? {} : { filter }),
+          limits: {
+            ...DEFAULT_SERVER_CONFIG,
+            topk: options.topk,
+            truncate: options.truncate,
             mode: options.mode ?? null,
-            bm25Order: 'row',
             hybrid: hybridOptions(options),
             rerank: rerankCall(options).rerank ?? null,
           },
-          maxChars: DEFAULT_SERVER_CONFIG.maxQueryChars,
+          tools: options['mcp-tools'],
+          snippetTokens: options['mcp-snippet-tokens'],
           onFailure: (tool, error) => note(`${tool}: ${error.message} [${error.code}]`),
         },
         AbortSignal.any([signal, failure.signal]),

@@ -1,25 +1,27 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import type { HybridPlace } from '../../src/retrieval/hybrid-fusion.ts';
+import { explainedFusion, explainedPlaces } from '../../src/retrieval/explain-fusion.ts';
 import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';
+import { hitJson, hitLines, type ShownHit } from '../found-hits.ts';
 import { hitFields } from '../hit-fields.ts';
-import { openReranked } from '../open-reranked.ts';
+import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
-import { wrapParagraph } from '../wrap.ts';
+import { VIEW_OPTIONS } from '../view-options.ts';
 
 /** Queries searched at once from a file. */
 const BATCH_QUERIES = 256;
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
+  index: FURTHER_INDEX_OPTION,
   question: {
     type: 'string',
     help: 'The question that the query was derived from: embeds "QUESTION [SEP] QUERY", like Agentic-R.',
@@ -42,9 +44,10 @@ const options = {
   'query-form': QUERY_FORM_OPTION,
   explain: {
     type: 'flag',
-    help: 'With --mode bm25 and one query: show the terms of each score, how often they are in the query (boost), how many passages have them, and their parts of the score.',
+    help: 'With --mode bm25 or hybrid and one query: show the terms of each BM25 score, how often they are in the query (boost), how many passages have them, and their parts of the score; with hybrid also what each list adds to the score.',
   },
   ...RANKING_OPTIONS,
+  ...VIEW_OPTIONS,
   ...RERANK_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const;
@@ -56,7 +59,7 @@ export const searchCommand = defineCommand({
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
     '--mode bm25 it ranks by words instead, with --mode hybrid by both. With --rerank a cross-encoder orders the passages that were found.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}; with --queries {"out", "queries", "k"}.',
+    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}, with --index "index" and "indexScore"; with --queries {"out", "queries", "k"}.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -67,6 +70,7 @@ export const searchCommand = defineCommand({
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
     'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25 --explain',
+    'trawl search indexes/wiki18 "flood in Vienna" --index indexes/news',
     'trawl search indexes/news "flood in Vienna" --filter "source = \'orf\' and date >= 2020-01-01"',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
@@ -80,8 +84,8 @@ export const searchCommand = defineCommand({
     if (context.options.queries !== undefined && context.options.out === undefined) {
       throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
     }
-    if (context.options.explain && context.options.mode !== 'bm25') {
-      throw new TrawlError('USAGE', '--explain has no effect without --mode bm25.');
+    if (context.options.explain && context.options.mode !== 'bm25' && context.options.mode !== 'hybrid') {
+      throw new TrawlError('USAGE', '--explain has no effect without --mode bm25 or hybrid.');
     }
     if (context.options.explain && query === undefined) {
       throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
@@ -90,11 +94,12 @@ export const searchCommand = defineCommand({
     const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);
-    const { retriever, close } = await openReranked(folder!, context.options, {
+    const retrieving = {
       ...retrieverOptions(context.options),
       ...(modes === undefined ? {} : { modes }),
       onWarning: context.note,
-    });
+    };
+    const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
     try {
       if (query === undefined) await searchFile(retriever, questions, context);
       else await searchOne(retriever, query, context);
@@ -116,44 +121,28 @@ async function searchOne(retriever: Retriever, query: string, { options, signal,
     ...templateOf(options['query-template']),
   };
   const { outcomes, timings } = await retriever.retrieve({ queries: [input], k: options.k, ...ranking, signal });
-  const { hits, tokens, truncated } = okOutcome(outcomes[0]!);
-  const explained = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
+  const answer = okOutcome(outcomes[0]!);
+  const { hits, tokens, truncated } = answer;
+  const { hybrid } = ranking;
+  const terms = options.explain ? await explainHits(retriever, input, hits, { ...ranking, signal }) : undefined;
+  const shown = hits.map((hit, i): ShownHit => {
+    if (terms === undefined) return { hit, places: hit.places };
+    return { hit, terms: terms[i], places: explainedPlaces(hit, hybrid, answer) };
+  });
+  const fusion = terms === undefined || hybrid === undefined ? undefined : explainedFusion(hybrid, answer);
   if (options.json) {
-    const results = hits.map(({ row, score, firstStage, places, document }, i) => {
-      const lists = places === undefined ? '' : `,${JSON.stringify(places).slice(1, -1)}`;
-      const terms = explained === undefined ? '' : `,"terms":${JSON.stringify(explained[i])}`;
-      const first = firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(firstStage)}`;
-      return `{"row":${row},"score":${JSON.stringify(score)}${first}${lists}${terms},"document":${document}}`;
-    });
-    out(
-      `{"tokens":${tokens},"truncated":${truncated},"timings":${JSON.stringify(timings)},"hits":[${results.join(',')}]}`,
-    );
+    const head = JSON.stringify({ tokens, truncated, timings, fusion }).slice(0, -1);
+    out(`${head},"hits":[${shown.map(hitJson).join(',')}]}`);
     return;
   }
   const width = process.stdout.isTTY === true ? Math.min(process.stdout.columns || 100, 100) : undefined;
-  for (const [i, hit] of hits.entries()) {
-    const { id, title, text } = hitFields(hit.document, hit.row);
-    const passage = text.trim().replaceAll(/\s+/g, ' ');
-    const { firstStage: first } = hit;
-    const before = first === undefined ? '' : `, found as ${first.rank} with ${first.score.toFixed(4)}`;
-    out(`${i + 1}. ${hit.score.toFixed(4)}  ${title ?? ''}  (id ${id}${before}${placesText(hit)})`);
-    // In a pipe, every passage is one line.
-    const lines = width === undefined ? [`   ${passage}`] : [...wrapParagraph(passage, { indent: 3, width }), ''];
-    if (explained !== undefined) out(termTable(explained[i]!));
-    out(lines.join('\n'));
-  }
+  for (const [i, hit] of shown.entries()) out(hitLines(hit, i + 1, width).join('\n'));
+  if (fusion !== undefined) note(`score = ${fusion.formula}`);
   const { embed, search, fetch, rerank } = timings;
   const embedding = ranking.mode === 'bm25' ? '' : `embed ${formatDuration(embed)}, `;
   const reranking = ranking.rerank === undefined ? '' : `, rerank ${formatDuration(rerank)}`;
   note(`${embedding}search ${formatDuration(search)}, fetch ${formatDuration(fetch)}${reranking}`);
   if (truncated) note(`The query was truncated to ${tokens} tokens.`);
-}
-
-/** Where the lists of a hybrid search have the passage. */
-function placesText({ places }: Hit): string {
-  if (places === undefined) return '';
-  const rank = (place: HybridPlace | null): string => (place === null ? '–' : String(place.rank));
-  return `; dense ${rank(places.dense)}, bm25 ${rank(places.bm25)}`;
 }
 
 async function explainHits(
@@ -172,37 +161,17 @@ async function explainHits(
   return explained[0]!;
 }
 
-/** The terms of a hit's score as a table, indented like its text. */
-function termTable(terms: readonly ExplainedTerm[]): string {
-  const rows = [
-    ['term', 'boost', 'passages', 'score'],
-    ...terms.map(({ term, field, boost, documentFrequency, score }) => [
-      field === 'contents' ? term : `${field}: ${term}`,
-      String(boost),
-      String(documentFrequency),
-      score.toFixed(4),
-    ]),
-  ];
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows
-    .map((row) => {
-      const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)));
-      return `     ${cells.join('  ')}`;
-    })
-    .join('\n');
-}
-
 async function searchFile(
   retriever: Retriever,
   questions: readonly Question[],
   { options, signal, out, note }: Context,
 ): Promise<void> {
-  await writeOutputFile(options.out!, hitLines(retriever, questions, options, signal));
+  await writeOutputFile(options.out!, resultLines(retriever, questions, options, signal));
   if (options.json) out(JSON.stringify({ out: options.out, queries: questions.length, k: options.k }));
   else note(`${options.out}: hits of ${questions.length} queries`);
 }
 
-async function* hitLines(
+async function* resultLines(
   retriever: Retriever,
   questions: readonly Question[],
   options: Context['options'],
@@ -220,17 +189,25 @@ async function* hitLines(
       ...ranking,
       signal,
     });
-    yield batch.map((question, i) => hitLine(question, outcomes[i]!)).join('');
+    yield batch.map((question, i) => resultLine(question, outcomes[i]!)).join('');
   }
 }
 
-function hitLine(question: Question, outcome: QueryOutcome): string {
+function resultLine(question: Question, outcome: QueryOutcome): string {
   if (!outcome.ok) {
     const { code, message } = outcome.error;
     return `${JSON.stringify({ id: question.id, error: { code, message } })}\n`;
   }
-  const hits = outcome.hits.map(({ row, score, firstStage, document }) => {
-    return { row, id: hitFields(document, row).id, score, ...(firstStage === undefined ? {} : { firstStage }) };
+  const hits = outcome.hits.map(({ row: rowOfAll, source, score, firstStage, document }) => {
+    const row = source?.row ?? rowOfAll;
+    const index = source === undefined ? {} : { index: source.index };
+    return {
+      ...index,
+      row,
+      id: hitFields(document, row).id,
+      score,
+      ...(firstStage === undefined ? {} : { firstStage }),
+    };
   });
   return `${JSON.stringify({ id: question.id, hits })}\n`;
 }

@@ -1,16 +1,27 @@
 import { TrawlError } from '../../src/errors.ts';
 
 /** The command line of another retrieval server, translated to what to index and how to serve it. */
-export type LaunchLine = DenseLine | Bm25Line;
+export type LaunchLine = DenseLine | Bm25Line | RerankLine;
 
-interface CommonLine {
-  readonly corpus: string;
-  /** Folder of the index; undefined for the default. */
-  readonly out: string | undefined;
-  /** Options for `trawl serve`. */
+interface ServedLine {
+  /** A hub id, the path of a checkpoint or a model folder, or the name of a cross-encoder; undefined without reranking. */
+  readonly rerankModel: string | undefined;
+  /** Options for `trawl serve`, and for a rerank server the index. */
   readonly serveOptions: readonly string[];
   /** Sentences for the user about flags that are ignored or have another meaning. */
   readonly remarks: readonly string[];
+}
+
+interface CommonLine extends ServedLine {
+  readonly corpus: string;
+  /** Folder of the index; undefined for the default. */
+  readonly out: string | undefined;
+}
+
+/** A server that only reranks what requests send. Trawl's is one over an index, which its options name. */
+export interface RerankLine extends ServedLine {
+  readonly mode: 'rerank';
+  readonly rerankModel: string;
 }
 
 /** Vectors of an encoder. Their index is by default beside them. */
@@ -35,6 +46,13 @@ export interface Bm25Line extends CommonLine {
 const DEFAULT_NAME = 'e5';
 const DEFAULT_MODEL = 'intfloat/e5-base-v2';
 const MAX_QUERY_TOKENS = 256;
+
+/** Defaults of Search-R1's servers that rerank (`retrieval_rerank_server.py` and `rerank_server.py`). */
+const DEFAULT_RERANKER = 'cross-encoder/ms-marco-MiniLM-L12-v2';
+const RERANKED = { depth: '10', topk: '3' };
+const RERANK_PORT = '6980';
+/** The only kind of reranker that Search-R1 has. */
+const RERANKER_TYPE = 'sentence_transformer';
 
 const BGE_INSTRUCTION = 'Represent this sentence for searching relevant passages: ';
 
@@ -75,10 +93,20 @@ const FLAGS: Readonly<Record<string, Flag>> = {
     remark: '--pages_path is ignored: POST /access composes pages from the passages of the corpus.',
   },
   'save-address-to': { takesValue: true },
-  retrieval_topk: { takesValue: true, refused: 'reranking' },
-  reranking_topk: { takesValue: true, refused: 'reranking' },
-  reranker_model: { takesValue: true, refused: 'reranking' },
-  reranker_batch_size: { takesValue: true, refused: 'reranking' },
+  retrieval_topk: { takesValue: true },
+  reranking_topk: { takesValue: true },
+  reranker_model: { takesValue: true },
+  reranker_batch_size: {
+    takesValue: true,
+    remark: '--reranker_batch_size is ignored: Trawl chooses the size of its batches while it runs.',
+  },
+  rerank_model_name_or_path: { takesValue: true },
+  rerank_topk: { takesValue: true },
+  reranker_type: { takesValue: true },
+  max_length: {
+    takesValue: true,
+    remark: "--max_length is ignored, as in the original: pairs are truncated to the model's limit.",
+  },
   qdrant_url: { takesValue: true, refused: 'searching in Qdrant' },
   qdrant_collection_name: { takesValue: true, refused: 'searching in Qdrant' },
   qdrant_search_param: { takesValue: true, refused: 'searching in Qdrant' },
@@ -88,12 +116,18 @@ const FLAGS: Readonly<Record<string, Flag>> = {
 export const LAUNCH_FLAGS: readonly string[] = Object.keys(FLAGS).flatMap((flag) => [flag, hyphenated(flag)]);
 
 const RECOGNISED = /^--(?:index_path|corpus_path|retriever_name|retriever_model)(?:=|$)/;
+/** Search-R1's rerank server. */
+const RECOGNISED_RERANKER = /^--(?:rerank_model_name_or_path|rerank_topk|reranker_type)(?:=|$)/;
 /** agent-lightning's spelling. */
 const RECOGNISED_HYPHENATED = /^--(?:index-path|corpus-path|retriever-name|retriever-model)(?:=|$)/;
 
 /** Whether the arguments of `trawl serve` are those of another server. */
 export function isLaunchLine(argv: readonly string[]): boolean {
-  return argv.some((argument) => RECOGNISED.test(argument)) || isAgentLightnings(argv);
+  return argv.some((argument) => RECOGNISED.test(argument)) || isRerankers(argv) || isAgentLightnings(argv);
+}
+
+function isRerankers(argv: readonly string[]): boolean {
+  return argv.some((argument) => RECOGNISED_RERANKER.test(argument));
 }
 
 function isAgentLightnings(argv: readonly string[]): boolean {
@@ -105,13 +139,15 @@ function hyphenated(flag: string): string {
 }
 
 /**
- * Translates the arguments of `retrieval_server.py`. Passes options of `trawl serve` on.
+ * Translates the arguments of `retrieval_server.py`, `retrieval_rerank_server.py` and `rerank_server.py`. Passes options of `trawl
+ * serve` on.
  *
- * @throws TrawlError USAGE for a missing or unknown flag, NOT_SUPPORTED for reranking and Qdrant.
+ * @throws TrawlError USAGE for a missing or unknown flag, NOT_SUPPORTED for Qdrant and another kind of reranker.
  */
 export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const { values, remarks, passedOn } = readFlags(argv);
   const spelling = isAgentLightnings(argv) ? hyphenated : (flag: string) => flag;
+  if (isRerankers(argv)) return rerankLine({ values, remarks, passedOn });
   const name = (values.get('retriever_name') ?? DEFAULT_NAME).toLowerCase();
   const corpus = required(values, 'corpus_path', spelling, 'the corpus that the index was made from');
   if (!passedOn.some((argument) => /^--host(?:=|$)/.test(argument))) {
@@ -122,7 +158,12 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
   const common = {
     corpus,
     out: values.get('out'),
-    serveOptions: [...withoutAutoDevice(passedOn), ...dialectOptions(values, passedOn, isAgentLightnings(argv))],
+    rerankModel: reranks(values) ? (values.get('reranker_model') ?? DEFAULT_RERANKER) : undefined,
+    serveOptions: [
+      ...withoutAutoDevice(passedOn),
+      ...rerankOptions(values, passedOn),
+      ...dialectOptions(values, passedOn, isAgentLightnings(argv)),
+    ],
   };
   if (name === 'bm25') {
     const lucene = values.get('index_path');
@@ -152,6 +193,43 @@ export function translateLaunchLine(argv: readonly string[]): LaunchLine {
     maxQueryTokens: queryTokens(values),
     importOptions: options,
     remarks: remark === undefined ? remarks : [...remarks, remark],
+  };
+}
+
+/** Whether the flags are those of `retrieval_rerank_server.py`, which reranks every search. */
+function reranks(values: ReadonlyMap<string, string>): boolean {
+  return ['retrieval_topk', 'reranking_topk', 'reranker_model', 'reranker_batch_size'].some((flag) => values.has(flag));
+}
+
+/** How many passages are reranked and returned. The original ignores both flags, because each request has its own numbers. */
+function rerankOptions(values: ReadonlyMap<string, string>, passedOn: readonly string[]): string[] {
+  if (!reranks(values)) return [];
+  const hasTopk = passedOn.some((argument) => /^--topk(?:=|$)/.test(argument));
+  return [
+    `--rerank-depth=${values.get('retrieval_topk') ?? RERANKED.depth}`,
+    ...(hasTopk ? [] : [`--topk=${values.get('reranking_topk') ?? RERANKED.topk}`]),
+  ];
+}
+
+function rerankLine({ values, remarks, passedOn }: ReadFlags): RerankLine {
+  const type = values.get('reranker_type') ?? RERANKER_TYPE;
+  if (type !== RERANKER_TYPE) {
+    throw new TrawlError(
+      'NOT_SUPPORTED',
+      `--reranker_type is ${type}, which is not supported; expected ${RERANKER_TYPE}.`,
+    );
+  }
+  const hasPort = passedOn.some((argument) => /^--port(?:=|$)/.test(argument));
+  const topk = values.get('rerank_topk');
+  return {
+    mode: 'rerank',
+    rerankModel: values.get('rerank_model_name_or_path') ?? DEFAULT_RERANKER,
+    serveOptions: [
+      ...passedOn,
+      ...(hasPort ? [] : ['--port', RERANK_PORT]),
+      ...(topk === undefined ? [] : [`--topk=${topk}`]),
+    ],
+    remarks,
   };
 }
 

@@ -1,5 +1,5 @@
 import { findCorpus, findModel, findVectors, indexFolderOf, isImported, wordIndexFolderOf } from './launch-files.ts';
-import { type Bm25Line, type DenseLine, translateLaunchLine } from './launch-lines.ts';
+import { type Bm25Line, type DenseLine, type LaunchLine, translateLaunchLine } from './launch-lines.ts';
 
 /** The `trawl` commands that replace another server's command line. */
 export interface LaunchPlan {
@@ -10,15 +10,37 @@ export interface LaunchPlan {
 }
 
 /**
- * Plans a launch line on this machine: add its model and import its index unless they exist, then serve. With
- * `--retriever_name bm25`, make an index of words from the corpus instead. A stopped import is
+ * Plans a launch line on this machine: add its models and import its index unless they exist, then serve. With
+ * `--retriever_name bm25`, make an index of words from the corpus instead; for a rerank server, only add the model and serve. A stopped import is
  * planned again and resumes.
  *
  * @throws TrawlError as translateLaunchLine and findModel do.
  */
 export async function planLaunchLine(argv: readonly string[]): Promise<LaunchPlan> {
   const line = translateLaunchLine(argv);
-  return line.mode === 'bm25' ? planBm25(line) : planDense(line);
+  const { steps, remarks } = await planServer(line);
+  if (line.rerankModel === undefined) return { steps, remarks };
+  const { model, add } = await findModel(line.rerankModel);
+  const [serve, ...options] = steps.at(-1)!;
+  return {
+    steps: [
+      ...(add === undefined ? [] : [['model', 'add', add.source, '--name', add.name]]),
+      ...steps.slice(0, -1),
+      [serve!, `--rerank=${model}`, ...options],
+    ],
+    remarks,
+  };
+}
+
+async function planServer(line: LaunchLine): Promise<LaunchPlan> {
+  switch (line.mode) {
+    case 'bm25':
+      return planBm25(line);
+    case 'dense':
+      return planDense(line);
+    case 'rerank':
+      return { steps: [['serve', ...line.serveOptions]], remarks: line.remarks };
+  }
 }
 
 function planBm25(line: Bm25Line): LaunchPlan {

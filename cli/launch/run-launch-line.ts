@@ -1,4 +1,4 @@
-import { asTrawlError } from '../../src/errors.ts';
+import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import { EXIT } from '../command.ts';
 import { loadCommand } from '../commands.ts';
 import { report, resolveCommandOptions, runCommand } from '../run-command.ts';
@@ -33,7 +33,12 @@ export async function runLaunchLine(argv: readonly string[], json: boolean): Pro
   }
 }
 
-/** Reports a misspelt option before a model is downloaded or millions of vectors are read. */
+/** Reports a misspelt option, or a missing index, before a model is downloaded or millions of vectors are read. */
 async function checkOptions([name, ...argv]: readonly string[]): Promise<void> {
-  resolveCommandOptions((await loadCommand(name!))!, argv);
+  const { positionals } = resolveCommandOptions((await loadCommand(name!))!, argv);
+  if (positionals.length > 0) return;
+  throw new TrawlError(
+    'USAGE',
+    '<index> is missing: Trawl reranks beside an index, of any content. Add the folder of one, such as indexes/sample.',
+  );
 }

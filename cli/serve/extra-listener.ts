@@ -1,9 +1,12 @@
 import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { Filter } from '../../src/filter/filter.ts';
 import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { filterOption } from '../filter-option.ts';
+import { hybridOptions } from '../hybrid-options.ts';
 
 /** A further address of the server, for clients with a fixed port. */
 export interface ExtraListener extends ListenAddress {
@@ -11,19 +14,27 @@ export interface ExtraListener extends ListenAddress {
   readonly dialect: string | undefined;
   /** Options that differ from those of the main address. */
   readonly settings: Partial<
-    Pick<ServerConfig, 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid'>
+    Pick<ServerConfig, 'topk' | 'shedAfterMs' | 'deadlineMs' | 'truncate' | 'mode' | 'bm25Order' | 'hybrid'>
   > & {
+    /** The passages that requests to this address may find, in addition to the filter of all addresses. */
+    readonly filter?: Filter;
     /** Depth of reranking; 0: only requests that ask for it are reranked. */
     readonly rerankDepth?: number;
+    /** A view that limits the requests to this address, in addition to that of all addresses. */
+    readonly view?: string;
   };
 }
 
-const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})(?:=([a-z0-9-]+))?((?::[a-z\d-]+=[a-z\d]{1,9})*)$/;
+const FORM = /^(?:(?:\[([^\]]+)\]|([^:=[\]]+)):)?(\d{1,5})(?:=([a-z0-9-]+))?((?::[a-z\d-]+=[\w.,=-]{1,64})*)$/;
+
+const NUMBER = /^\d{1,9}$/;
+const POSITIVE = /^[1-9]\d{0,8}$/;
 
 /** Parses the value of each setting; undefined if it is not allowed. */
 const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settings'] | undefined>> = {
-  'shed-after-ms': (value) => (/^\d+$/.test(value) ? { shedAfterMs: Number(value) } : undefined),
-  'deadline-ms': (value) => (/^\d+$/.test(value) ? { deadlineMs: Number(value) } : undefined),
+  topk: (value) => (POSITIVE.test(value) ? { topk: Number(value) } : undefined),
+  'shed-after-ms': (value) => (NUMBER.test(value) ? { shedAfterMs: Number(value) } : undefined),
+  'deadline-ms': (value) => (NUMBER.test(value) ? { deadlineMs: Number(value) } : undefined),
   truncate(value) {
     const truncate = TRUNCATE_SIDES.find((side) => side === value);
     return truncate === undefined ? undefined : { truncate };
@@ -40,34 +51,56 @@ const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settin
     const fusion = HYBRID_FUSIONS.find((known) => known === value);
     return fusion === undefined ? undefined : { hybrid: { fusion } };
   },
-  'rerank-depth': (value) => (/^\d+$/.test(value) ? { rerankDepth: Number(value) } : undefined),
+  'hybrid-weights': (value) => hybridSetting({ 'hybrid-weights': value }),
+  'hybrid-depth': (value) => (POSITIVE.test(value) ? hybridSetting({ 'hybrid-depth': Number(value) }) : undefined),
+  'rerank-depth': (value) => (NUMBER.test(value) ? { rerankDepth: Number(value) } : undefined),
+  view: (view) => (/^[\w.-]+$/.test(view) ? { view } : undefined),
 };
 
+/** @throws TrawlError USAGE for weights that the option of the same name refuses. */
+function hybridSetting(given: { 'hybrid-weights'?: string; 'hybrid-depth'?: number }): ExtraListener['settings'] {
+  const none = { 'hybrid-fusion': undefined, 'hybrid-weights': undefined, 'hybrid-rrf-k': undefined };
+  return { hybrid: hybridOptions({ ...none, 'hybrid-depth': undefined, ...given }) };
+}
+
 /**
- * Parses `[HOST:]PORT[=DIALECT]` and the settings after it, each as `:NAME=VALUE`; `host` is the default host. The name of the
+ * Parses `[HOST:]PORT[=DIALECT]` and the settings after it, each as `:NAME=VALUE`, a filter last; `host` is the default host. The name of the
  * dialect is checked when the server is created.
  *
  * @throws TrawlError USAGE.
  */
 export function parseExtraListener(text: string, host: string): ExtraListener {
-  const [, bracketed, plain, port, dialect, settingsText = ''] = FORM.exec(text) ?? [];
+  const [head, expression] = splitFilter(text);
+  const [, bracketed, plain, port, dialect, settingsText = ''] = FORM.exec(head) ?? [];
   const settings = port === undefined ? undefined : readSettings(settingsText);
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
     throw new TrawlError(
       'USAGE',
-      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')} or :rerank-depth=N.`,
+      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')}, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N or :view=NAME, and at the end :filter=EXPRESSION.`,
     );
   }
-  return { host: bracketed ?? plain ?? host, port: Number(port), dialect, settings };
+  const filter = filterOption(expression, `--listen ${head}:filter`);
+  const all = filter === undefined ? settings : { ...settings, filter };
+  return { host: bracketed ?? plain ?? host, port: Number(port), dialect, settings: all };
+}
+
+/** The text before the filter, and the expression, which is the rest of the text because it may have any character. */
+function splitFilter(text: string): readonly [head: string, expression: string | undefined] {
+  const name = ':filter=';
+  const at = text.indexOf(name);
+  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + name.length)];
 }
 
 function readSettings(text: string): ExtraListener['settings'] | undefined {
   let settings: ExtraListener['settings'] = {};
   for (const setting of text.split(':').slice(1)) {
-    const [name = '', value = ''] = setting.split('=');
+    const at = setting.indexOf('=');
+    const [name, value] = [setting.slice(0, at), setting.slice(at + 1)];
     const read = Object.hasOwn(SETTINGS, name) ? SETTINGS[name]!(value) : undefined;
     if (read === undefined) return undefined;
-    settings = { ...settings, ...read };
+    // The settings of hybrid search come one by one.
+    const hybrid = { ...settings.hybrid, ...read.hybrid };
+    settings = { ...settings, ...read, ...(Object.keys(hybrid).length === 0 ? {} : { hybrid }) };
   }
   return settings;
 }

@@ -1,5 +1,7 @@
 import { resolve } from 'node:path';
 import type { Server as TlsServer } from 'node:tls';
+import { asTrawlError } from '../../src/errors.ts';
+import { bothFilters } from '../../src/filter/filter.ts';
 import { buildApp } from '../../src/http/app.ts';
 import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import { preferredFor } from '../../src/http/dialects/dispatch.ts';
@@ -21,10 +23,13 @@ import { indexOpener } from './served-indexes.ts';
 import { readKeys, readTls } from './server-files.ts';
 import { type ServerLog, serverLog } from './server-log.ts';
 import { SharedReranker } from './shared-reranker.ts';
+import { WritableFolder } from './writable/writable-folder.ts';
 
 /** The parts of a running `trawl serve`. */
 export interface TrawlServer {
   readonly holder: RetrieverHolder;
+  /** The indexes that are made over HTTP; undefined without --writable. */
+  readonly writable: WritableFolder | undefined;
   /** The main address is first. */
   readonly listeners: readonly { readonly app: ReturnType<typeof buildApp>; readonly address: ListenAddress }[];
   readonly metrics: ServerMetrics;
@@ -51,15 +56,45 @@ export async function makeServer(
 ): Promise<TrawlServer> {
   const { options, indexes, groups } = settings;
   const reranker = sharedReranker(options);
-  const holder = RetrieverHolder.over(indexes, openerFor(settings, reranker, { signal, note }), groups);
+  const open = openerFor(settings, reranker, { signal, note });
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
+  const writable = prepareWritable(options, log, note);
+  let holder: RetrieverHolder;
+  try {
+    holder = RetrieverHolder.over([...indexes, ...(writable?.targets() ?? [])], open, groups);
+    await writable?.attach(holder, open);
+  } catch (error) {
+    await writable?.close();
+    throw error;
+  }
   const recorder = await openRecorder(options, note);
   const metrics = new ServerMetrics({ process: true });
   if (log !== undefined) metrics.dropped('log', log.dropped);
   if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
-  const listeners = listenersFor(holder, settings, { metrics, logger: log?.logger ?? null, record: recorder ?? null });
+  const listeners = listenersFor(holder, settings, {
+    metrics,
+    logger: log?.logger ?? null,
+    record: recorder ?? null,
+    writable: writable ?? null,
+  });
   const files = reloadedFiles(settings, { listeners, recorder });
-  return { holder, listeners, metrics, log, recorder, reranker, files };
+  return { holder, writable, listeners, metrics, log, recorder, reranker, files };
+}
+
+function prepareWritable(
+  { writable }: ServeOptions,
+  log: ServerLog | undefined,
+  note: (text: string) => void,
+): WritableFolder | undefined {
+  if (writable === undefined) return undefined;
+  return WritableFolder.prepare(writable, {
+    onRefreshed: (index, seconds) => log?.logger.info({ index, seconds }, 'index refreshed'),
+    onFailure(index, error) {
+      const { code, message } = asTrawlError(error);
+      log?.logger.error({ index, code, reason: message }, 'refresh failed');
+      note(`${index}: refresh failed, searches find what they found before: ${message} [${code}]`);
+    },
+  });
 }
 
 function sharedReranker(options: ServeOptions): SharedReranker | undefined {
@@ -68,7 +103,7 @@ function sharedReranker(options: ServeOptions): SharedReranker | undefined {
 }
 
 function openerFor(
-  { options, extraListeners, fieldRanking }: ServeSettings,
+  { options, extraListeners, fieldRanking, views }: ServeSettings,
   reranker: SharedReranker | undefined,
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ) {
@@ -79,6 +114,7 @@ function openerFor(
     ...retrieverOptions(options),
     ...(onlyBm25 ? { modes: ['bm25'] as const } : {}),
     fieldRanking,
+    cutTokenizer: options['cut-tokenizer'],
     // An index that lacks a list is refused now, not with each request.
     ...(options.mode === 'hybrid' ? { modes: ['hybrid'] as const } : {}),
     trialAtStart: true,
@@ -89,20 +125,28 @@ function openerFor(
     maxRerankTokens: options['rerank-max-tokens'],
     onWarning: note,
   };
-  return indexOpener(retrieving, { warm: options.warm, filter: filterOption(options.filter), reranker, signal });
+  const filters = [filterOption(options.filter), ...extraListeners.map(({ settings }) => settings.filter)];
+  return indexOpener(retrieving, {
+    warm: options.warm,
+    filters: filters.filter((filter) => filter !== undefined),
+    views,
+    reranker,
+    signal,
+  });
 }
 
-/** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation and mode. */
+/** One app per address. The apps share the indexes, but have their own dialects, time limits, truncation, mode and view. */
 function listenersFor(
   holder: RetrieverHolder,
   { options, extraListeners, keys, tls }: ServeSettings,
-  sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record'>,
+  sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record' | 'writable'>,
 ): TrawlServer['listeners'] {
   const config = {
     topk: options.topk,
     truncate: options.truncate,
     mode: options.mode ?? null,
     filter: filterOption(options.filter) ?? null,
+    views: options.view === undefined ? [] : [options.view],
     bm25Order: options['bm25-order'],
     hybrid: hybridOptions(options),
     rerank: rerankDefault(options, options['rerank-depth']),
@@ -110,7 +154,7 @@ function listenersFor(
     maxQueries: options['max-queries'],
     maxQueryChars: options['max-query-chars'],
     maxBodyBytes: options['max-body-mib'] * MIB,
-    mcp: options.mcp ? { hosts: options['mcp-host'].map((name) => name.toLowerCase()) } : null,
+    mcp: options.mcp ? mcpConfig(options) : null,
     shedAfterMs: options['shed-after-ms'],
     deadlineMs: options['deadline-ms'],
     logEvery: options['log-every'],
@@ -125,12 +169,22 @@ function listenersFor(
     { app: buildApp(holder, { ...config, dialects: options.dialect }), address: options },
     ...extraListeners.map((address) => {
       const dialects = preferredFor(address.dialect, options.dialect);
-      const { rerankDepth = options['rerank-depth'], ...own } = address.settings;
+      const { rerankDepth = options['rerank-depth'], view, ...own } = address.settings;
+      const views = [...config.views, ...(view === undefined ? [] : [view])];
       const rerank = rerankDefault(options, rerankDepth);
       const hybrid = mergedHybrid(own.hybrid ?? {}, config.hybrid);
-      return { app: buildApp(holder, { ...config, ...own, hybrid, rerank, dialects }), address };
+      const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
+      return { app: buildApp(holder, { ...config, ...own, filter, views, hybrid, rerank, dialects }), address };
     }),
   ];
+}
+
+function mcpConfig(options: ServeOptions): ServerConfig['mcp'] {
+  return {
+    hosts: options['mcp-host'].map((name) => name.toLowerCase()),
+    tools: options['mcp-tools'],
+    snippetTokens: options['mcp-snippet-tokens'],
+  };
 }
 
 /** How requests are reranked that do not ask for it. */
@@ -151,14 +205,17 @@ async function openRecorder(options: ServeOptions, note: (text: string) => void)
 }
 
 function reloadedFiles(
-  { options, keys }: ServeSettings,
+  { options, keys, views }: ServeSettings,
   { listeners, recorder }: Pick<TrawlServer, 'listeners' | 'recorder'>,
 ): ReloadedFile[] {
   return [
     {
-      option: '--keys-file',
+      option: options.views === undefined ? '--keys-file' : '--views and --keys-file',
+      // Together, because a key can be bound to a view that is new.
       reload() {
-        if (keys !== null) keys.replaceBy(readKeys(options['keys-file']) ?? keys);
+        const next = keys === null ? null : (readKeys(options['keys-file']) ?? keys);
+        views.reload(next);
+        if (next !== null) keys?.replaceBy(next);
       },
     },
     {

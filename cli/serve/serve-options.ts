@@ -6,9 +6,11 @@ import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
 import { FILTER_OPTION } from '../filter-option.ts';
 import { HYBRID_OPTIONS } from '../hybrid-options.ts';
+import { MCP_OPTIONS } from '../mcp-options.ts';
 import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
+import { VIEW_OPTIONS } from '../view-options.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -23,6 +25,11 @@ export const SERVE_OPTIONS = {
     type: 'list',
     value: 'NAME=INDEX,INDEX',
     help: 'A name for several indexes, which requests can use like that of an index: the indexes are searched as one. Repeat the option for several groups.',
+  },
+  writable: {
+    type: 'string',
+    value: 'DIR',
+    help: "Folder of indexes that clients make and fill with Elasticsearch's requests (docs/elasticsearch.md#fill-an-index-over-http): PUT /NAME, _bulk, _refresh. Needs --dialect elasticsearch or --listen PORT=elasticsearch. The indexes are served again at the next start; no other index is needed.",
   },
   warm: {
     type: 'flag',
@@ -43,7 +50,7 @@ export const SERVE_OPTIONS = {
   listen: {
     type: 'list',
     value: '[HOST:]PORT[=DIALECT]',
-    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER and :rerank-depth=N set these options for this address only (8001=search-r1:deadline-ms=25000).',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER, :hybrid-fusion=FUSION, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N and :rerank-depth=N set these options for this address only; :view=NAME and, at the end, :filter=EXPRESSION limit it, in addition to --view and --filter (8001=search-r1:deadline-ms=25000).',
   },
   'address-dir': {
     type: 'string',
@@ -57,8 +64,9 @@ export const SERVE_OPTIONS = {
   },
   mcp: {
     type: 'flag',
-    help: 'Also serve the tools search and fetch to assistants at /mcp (Model Context Protocol, streamable HTTP).',
+    help: 'Also serve tools to assistants at /mcp (Model Context Protocol, streamable HTTP): search and fetch, or those of --mcp-tools.',
   },
+  ...MCP_OPTIONS,
   'mcp-host': {
     type: 'list',
     value: 'NAME',
@@ -83,7 +91,15 @@ export const SERVE_OPTIONS = {
   },
   filter: {
     ...FILTER_OPTION,
-    help: `${FILTER_OPTION.help} Requests of /v1/search and of assistants can narrow it by filters of their own, but not leave it. Passages are still returned by id.`,
+    help: `${FILTER_OPTION.help} It holds for every request, also for passages by id; requests can narrow it by filters of their own, but not leave it.`,
+  },
+  views: {
+    ...VIEW_OPTIONS.views,
+    help: `${VIEW_OPTIONS.views.help} A view limits the requests of the API keys that name it (read:KEY view=NAME in --keys-file), of an address (--view, :view=NAME of --listen) or of a path (/views/NAME/…). SIGHUP reads the file again.`,
+  },
+  view: {
+    ...VIEW_OPTIONS.view,
+    help: 'With --views: a view that limits the requests to all addresses. Requests can narrow it, but not leave it.',
   },
   ...HYBRID_OPTIONS,
   'bm25-order': {
@@ -171,7 +187,7 @@ export const SERVE_OPTIONS = {
   'keys-file': {
     type: 'string',
     value: 'FILE',
-    help: 'File of API keys, one per line: read:KEY (search and metrics) or admin:KEY (also /admin), with at least 16 characters each. Clients send "authorization: Bearer KEY". Default: the comma-separated keys in the environment variable TRAWL_API_KEYS. Without keys, every client that reaches the port may search.',
+    help: 'File of API keys, one per line: read:KEY (search and metrics) or admin:KEY (also /admin), with at least 16 characters each; view=NAME after a key binds it to a view. Clients send "authorization: Bearer KEY". Default: the comma-separated keys in the environment variable TRAWL_API_KEYS. Without keys, every client that reaches the port may search.',
   },
   'tls-cert': {
     type: 'string',

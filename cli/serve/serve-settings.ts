@@ -9,6 +9,7 @@ import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
 import type { SERVE_OPTIONS } from './serve-options.ts';
 import { parseGroups, parseServedIndexes, type ServedIndex } from './served-indexes.ts';
+import { ServedViews } from './served-views.ts';
 import { readKeys, readTls } from './server-files.ts';
 
 export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
@@ -16,7 +17,7 @@ export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
 /** The options of `trawl serve`, after all files that they name were read and checked. */
 export interface ServeSettings {
   readonly options: ServeOptions;
-  /** At least one; the first is the default. */
+  /** At least one, unless there is `--writable`; the first is the default. */
   readonly indexes: readonly ServedIndex[];
   /** Names of several indexes that requests can search as one. */
   readonly groups: ReadonlyMap<string, readonly string[]>;
@@ -24,6 +25,7 @@ export interface ServeSettings {
   /** Weights of the fields and tie breaker of requests that set none. */
   readonly fieldRanking: FieldRanking;
   readonly keys: AccessKeys | null;
+  readonly views: ServedViews;
   readonly tls: TlsPem | null;
   /** An existing, writable folder. */
   readonly addressFolder: string | undefined;
@@ -46,7 +48,7 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   const addressDir = options['address-dir'];
   const addressFolder = addressDir === undefined ? undefined : makeAddressFolder(addressDir);
   const indexes = parseServedIndexes([...positionals, ...options.index]);
-  if (indexes.length === 0) {
+  if (indexes.length === 0 && options.writable === undefined) {
     throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
   }
   for (const { folder } of indexes) openIndexDirectory(folder);
@@ -54,6 +56,14 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
     throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
+  if (options.writable !== undefined) checkWritable(options, extraListeners);
+  const bound = [
+    ...(options.view === undefined ? [] : [{ option: `--view ${options.view}`, view: options.view }]),
+    ...extraListeners.flatMap(({ settings: { view } }) =>
+      view === undefined ? [] : [{ option: `--listen …:view=${view}`, view }],
+    ),
+  ];
+  const views = new ServedViews({ file: options.views, indexes: indexes.map(({ name }) => name), bound }, keys);
   return {
     options,
     indexes,
@@ -61,7 +71,27 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
     extraListeners,
     fieldRanking: fieldRanking(options),
     keys,
+    views,
     tls,
     addressFolder,
   };
+}
+
+/** Indexes that are made over HTTP have words and no vectors, and their columns are not known at the start. */
+function checkWritable(options: ServeOptions, extraListeners: readonly ExtraListener[]): void {
+  const dialects = [...options.dialect, ...extraListeners.map(({ dialect }) => dialect)];
+  if (!dialects.includes('elasticsearch')) {
+    throw new TrawlError(
+      'USAGE',
+      '--writable needs an address with the interface of Elasticsearch: --dialect elasticsearch or --listen 9200=elasticsearch.',
+    );
+  }
+  const modes = [options.mode, ...extraListeners.map(({ settings }) => settings.mode)];
+  const other = modes.find((mode) => mode !== undefined && mode !== 'bm25');
+  if (other !== undefined) {
+    throw new TrawlError('USAGE', `--mode is ${other}, but the indexes of --writable are searched by BM25 alone.`);
+  }
+  if (options.filter !== undefined || extraListeners.some(({ settings }) => settings.filter !== undefined)) {
+    throw new TrawlError('USAGE', 'A filter cannot be used with --writable: its indexes may lack the columns.');
+  }
 }

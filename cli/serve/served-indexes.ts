@@ -8,6 +8,7 @@ import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/op
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { checkFilter } from '../filter-option.ts';
+import type { ServedViews } from './served-views.ts';
 import type { SharedReranker } from './shared-reranker.ts';
 
 export interface ServedIndex {
@@ -70,25 +71,30 @@ function wrongGroup(part: string): TrawlError {
 
 /**
  * Returns a function that opens an index with its encoder; with `warm`, it first reads the files into the page cache. Indexes with
- * the same model share encoder threads and weights. An index that lacks a column of `filter` is not opened.
+ * the same model share encoder threads and weights. An index that lacks a column of `filters` or of a view is not opened.
  */
 export function indexOpener(
   options: Omit<OpenRetrieverOptions, 'name' | 'onProgress'>,
   {
     warm,
-    filter,
+    filters = [],
+    views,
     reranker,
     signal,
   }: {
     readonly warm: boolean;
-    readonly filter?: Filter | undefined;
+    readonly filters?: readonly Filter[];
+    readonly views?: ServedViews | undefined;
     readonly reranker?: SharedReranker | undefined;
     readonly signal: AbortSignal;
   },
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   return async (name, { folder, model }, report): Promise<Retriever> => {
-    if (filter !== undefined) checkFilter(filter, { ...openIndexDirectory(folder), index: name });
+    if (filters.length > 0) {
+      const { columns } = openIndexDirectory(folder);
+      for (const filter of filters) checkFilter(filter, { columns, index: name });
+    }
     if (warm) {
       await readAhead(openIndexDirectory(folder), {
         signal,
@@ -99,6 +105,7 @@ export function indexOpener(
     if (reranker !== undefined) report({ stage: 'loading', doing: 'loading the reranker' });
     return openRetriever(folder, {
       ...options,
+      views: views?.definitions ?? [],
       reranker: await reranker?.get(),
       encoderPools,
       ...(model === undefined ? {} : { model }),

@@ -31,12 +31,18 @@ export function banner(url: string, { slots }: RetrieverHolder, keys: boolean): 
     const { index, rows, deletedRows, model, reranker } = retriever!.info;
     return `${index} (${formatCount(rows - deletedRows)} passages, ${model?.name ?? 'BM25'}${reranker === null ? '' : `, reranker ${reranker.name}`})`;
   });
+  const views = slots.flatMap(({ name, retriever }) =>
+    retriever!.info.views.map(
+      (view) => `  view          ${view.name} of ${name} (${formatCount(view.passages)} passages)`,
+    ),
+  );
   return [
     '',
-    `Serving ${names.join(', ')} on ${url}`,
+    `Serving ${names.length === 0 ? 'no index yet' : names.join(', ')} on ${url}`,
     '',
     `  search page   ${url}/`,
     `  try it        ${curl}`,
+    ...views,
     '  stop          Ctrl-C',
     '',
   ];

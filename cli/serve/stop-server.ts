@@ -17,10 +17,11 @@ export async function stopServing({ listeners, holder }: TrawlServer): Promise<v
 }
 
 /** Disconnects all clients and closes every part of the server, even if the start was not complete. */
-export async function closeServer({ listeners, holder, recorder, reranker }: TrawlServer): Promise<void> {
+export async function closeServer({ listeners, holder, writable, recorder, reranker }: TrawlServer): Promise<void> {
   holder.stop();
   disconnectClients({ listeners });
   await Promise.all(listeners.map(({ app }) => app.close()));
+  await writable?.close();
   await holder.close();
   await reranker?.close();
   await recorder?.close();

@@ -104,7 +104,7 @@ async function checkPassages(shards: readonly StoredShard[], options: BuildOptio
   const { uniqueIds, vectors } = options;
   if (rowsOf(shards) === 0) throw emptyCorpus();
   const files = shards.map(({ folder }) => join(folder, PASSAGES_FILE));
-  if (lacksTitles(options.bm25, files, options.signal)) throw noTitles();
+  if (options.mayLackTitles !== true && lacksTitles(options.bm25, files, options.signal)) throw noTitles();
   if (uniqueIds) {
     const duplicates = duplicateIds(files, options);
     if (duplicates.count > 0) throw repeatedIds(duplicates);

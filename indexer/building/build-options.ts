@@ -33,6 +33,8 @@ export interface WorkOptions {
   readonly restart?: boolean | undefined;
   /** Template of the text to embed, with the columns of a corpus row (corpus/passage-template.ts). */
   readonly passageTemplate: string;
+  /** Make an inverted index of titles even if no passage has one. Default: false, such a corpus is rejected. */
+  readonly mayLackTitles?: boolean | undefined;
   /** Reject a corpus with repeated ids. */
   readonly uniqueIds: boolean;
   /** Maximum rows per shard. Default: DEFAULT_SHARD_ROWS. */

@@ -112,15 +112,20 @@ std::shared_ptr<const trawl::Rows> rows_of(const Napi::Value& value, int64_t dim
       integer_of(spec.Get("rows"), "rows"), dimension);
 }
 
-std::vector<uint64_t> bitmap_of(const Napi::Value& value, const std::string& name, int64_t rows) {
+Napi::Uint8Array bitmap_bytes_of(const Napi::Value& value, const std::string& name, int64_t rows) {
   const Napi::Uint8Array bytes = bytes_of(value, name);
   const auto expected = static_cast<size_t>((rows + 7) / 8);
   if (bytes.ElementLength() != expected) {
     throw bad_argument(value, name, "a bitmap of " + std::to_string(expected) + " bytes (" +
                                         std::to_string(bytes.ElementLength()) + " given)");
   }
+  return bytes;
+}
+
+std::vector<uint64_t> bitmap_of(const Napi::Value& value, const std::string& name, int64_t rows) {
+  const Napi::Uint8Array bytes = bitmap_bytes_of(value, name, rows);
   std::vector<uint64_t> words(static_cast<size_t>(rows + 63) / 64);
-  if (expected > 0) std::memcpy(words.data(), bytes.Data(), expected);
+  if (!words.empty()) std::memcpy(words.data(), bytes.Data(), bytes.ByteLength());
   return words;
 }
 

@@ -32,7 +32,9 @@ Napi::Uint8Array bytes_of(const Napi::Value& value, const std::string& name);
 trawl::Metric metric_of(const Napi::Value& value);
 // {rows, dtype: 'float32' | 'float16', segments: [{path, offset, bytes}]}, mapped.
 std::shared_ptr<const trawl::Rows> rows_of(const Napi::Value& value, int64_t dimension);
-// Converts a bitmap with bit row % 8 of byte row / 8 to 64-bit words.
+// The bytes of a bitmap with bit row % 8 of byte row / 8. Throws a TypeError for another number of bytes.
+Napi::Uint8Array bitmap_bytes_of(const Napi::Value& value, const std::string& name, int64_t rows);
+// The same as 64-bit words.
 std::vector<uint64_t> bitmap_of(const Napi::Value& value, const std::string& name, int64_t rows);
 
 }  // namespace trawl_addon

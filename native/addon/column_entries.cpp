@@ -1,6 +1,5 @@
 // Opens columns, and finds the rows that pass a filter.
 #include <cmath>
-#include <cstring>
 
 #include "entries.hpp"
 #include "environment.hpp"
@@ -11,6 +10,15 @@ namespace trawl_addon {
 namespace {
 
 constexpr int kMaxDepth = 200;
+
+trawl::ColumnType type_of(const Napi::Value& value) {
+  const std::string name = string_of(value, "type");
+  if (name == "string") return trawl::ColumnType::kString;
+  if (name == "number") return trawl::ColumnType::kNumber;
+  if (name == "boolean") return trawl::ColumnType::kBoolean;
+  if (name == "date") return trawl::ColumnType::kDate;
+  throw bad_argument(value, "type", "'string', 'number', 'boolean' or 'date'");
+}
 
 trawl::FilterValue value_of(const Napi::Value& value) {
   trawl::FilterValue result;
@@ -70,8 +78,9 @@ trawl::RowTest test_of(const Napi::Value& value, int depth) {
 
 Napi::Value open_column(const Napi::CallbackInfo& info) {
   const Napi::Array paths = array_of(info[0], "paths");
+  const trawl::ColumnType type = type_of(info[1]);
   auto column = std::make_shared<trawl::Column>();
-  for (uint32_t i = 0; i < paths.Length(); ++i) column->push_back(trawl::ColumnFile::open(string_of(paths.Get(i), "path")));
+  for (uint32_t i = 0; i < paths.Length(); ++i) column->push_back(trawl::ColumnFile::open(string_of(paths.Get(i), "path"), type));
   return make_handle<ColumnPointer>(info.Env(), std::move(column), kColumnTag);
 }
 
@@ -92,9 +101,10 @@ Napi::Value filter_rows(const Napi::CallbackInfo& info) {
     for (const ColumnPointer& column : columns) given.push_back(column.get());
     auto words = std::make_shared<std::vector<uint64_t>>(trawl::rows_that_pass(given, *test, rows, &cancel, pool()));
     return [words, rows](Napi::Env env) -> Napi::Value {
-      // Whole words, so that searches can read the bitmap without a copy.
-      Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, words->size() * sizeof(uint64_t));
-      if (!words->empty()) std::memcpy(buffer.Data(), words->data(), words->size() * sizeof(uint64_t));
+      if (words->empty()) return Napi::Uint8Array::New(env, 0);
+      // JavaScript gets the memory itself, in whole words, so that neither this thread nor a search copies it (request_bitmap.hpp).
+      Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, words->data(), words->size() * sizeof(uint64_t),
+                                                        [kept = words](Napi::Env, void*) mutable { kept.reset(); });
       return Napi::Uint8Array::New(env, static_cast<size_t>((rows + 7) / 8), buffer, 0);
     };
   });

@@ -69,7 +69,7 @@ Napi::Value close_lexical_writer(const Napi::CallbackInfo& info);
 // verifyLexical(id, path) -> Promise<message of the first problem, or ''>
 Napi::Value verify_lexical(const Napi::CallbackInfo& info);
 
-// openColumn([path]) -> handle; maps the files of a column, one for each shard
+// openColumn([path], type) -> handle; maps the files of a column, one for each shard. Type: 'string', 'number', 'boolean' or 'date'.
 Napi::Value open_column(const Napi::CallbackInfo& info);
 // closeColumn(handle): frees the column after the evaluations that use it
 Napi::Value close_column(const Napi::CallbackInfo& info);

@@ -3,6 +3,7 @@
 
 #include "entries.hpp"
 #include "environment.hpp"
+#include "request_bitmap.hpp"
 #include "trawl/search.hpp"
 
 namespace trawl_addon {
@@ -89,20 +90,19 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     throw bad_argument(values, "queries", "count x dimension values (" + std::to_string(length) + " given)");
   }
   auto queries = std::make_shared<std::vector<float>>(values.Data(), values.Data() + length);
-  std::shared_ptr<std::vector<uint64_t>> filter;
-  if (!info[6].IsUndefined()) {
-    filter = std::make_shared<std::vector<uint64_t>>(bitmap_of(info[6], "filter", index->rows()));
-  }
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+  const auto filter = optional_bitmap(info[6], "filter", index->rows());
+  const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
+    std::vector<uint64_t> scratch;
     trawl::SearchOptions options;
     options.k = k;
     options.kernels = kernels;
     options.cancel = &cancel;
-    options.filter_bits = filter ? filter->data() : nullptr;
+    options.filter_bits = filter ? filter->words(scratch) : nullptr;
     auto found =
         std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
     return [found](Napi::Env env) { return search_arrays(env, *found); };
-  });
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }
 
 }  // namespace trawl_addon

@@ -7,6 +7,7 @@
 #include "environment.hpp"
 #include "lexical_arguments.hpp"
 #include "lexical_queries.hpp"
+#include "request_bitmap.hpp"
 #include "trawl/error.hpp"
 #include "trawl/lexical_verify.hpp"
 
@@ -25,12 +26,16 @@ LexicalOptions options_of(const Napi::Value& value) {
   return options;
 }
 
-// The bitmap of live rows that are also in the filter. Either input may be empty, which stands for all rows; nullptr: all rows.
-const uint64_t* rows_to_search(const LexicalHolder& holder, std::vector<uint64_t>& filter) {
+// The bitmap of live rows that are also in the filter, in `scratch` if it is a new one; nullptr: all rows.
+const uint64_t* rows_to_search(const LexicalHolder& holder, const RequestBitmap* filter, std::vector<uint64_t>& scratch) {
   const std::vector<uint64_t>& live = holder.live_rows;
-  if (filter.empty()) return live.empty() ? nullptr : live.data();
-  for (size_t i = 0; i < live.size(); i++) filter[i] &= live[i];
-  return filter.data();
+  if (filter == nullptr) return live.empty() ? nullptr : live.data();
+  const uint64_t* const words = filter->words(scratch);
+  if (live.empty()) return words;
+  std::vector<uint64_t> both(live);
+  for (size_t i = 0; i < both.size(); i++) both[i] &= words[i];
+  scratch = std::move(both);
+  return scratch.data();
 }
 
 Napi::Value search_arrays(Napi::Env env, const LexicalResult& found, const std::vector<uint32_t>& terms) {
@@ -156,13 +161,13 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
   for (uint32_t i = 0; i < list.Length(); i++) queries->push_back(string_of(list.Get(i), "query"));
   const int64_t k = integer_of(info[3], "k", 1);
   const LexicalOptions parameters = options_of(info[4]);
-  auto filter = std::make_shared<std::vector<uint64_t>>();
-  if (!info[5].IsUndefined()) *filter = bitmap_of(info[5], "filter", holder->index.rows());
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+  const auto filter = optional_bitmap(info[5], "filter", holder->index.rows());
+  const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
+    std::vector<uint64_t> scratch;
     LexicalOptions options = parameters;
     options.k = k;
     options.cancel = &cancel;
-    options.filter_bits = rows_to_search(*holder, *filter);
+    options.filter_bits = rows_to_search(*holder, filter.get(), scratch);
     std::vector<BagOfWords> bags(queries->size());
     std::vector<uint32_t> terms(queries->size());
     for (size_t i = 0; i < bags.size(); i++) {
@@ -172,7 +177,8 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
     }
     auto found = std::make_shared<LexicalResult>(lexical_search(holder->index, bags, options, pool()));
     return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
-  });
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }
 
 Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
@@ -195,22 +201,23 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
   const auto queries = std::make_shared<LexicalQueries>(info[2], names, indexes[0]->rows());
   const int64_t k = integer_of(info[3], "k", 1);
   const LexicalOptions parameters = options_of(info[4]);
-  auto filter = std::make_shared<std::vector<uint64_t>>();
-  if (!info[5].IsUndefined()) *filter = bitmap_of(info[5], "filter", indexes[0]->rows());
+  const auto filter = optional_bitmap(info[5], "filter", indexes[0]->rows());
   QueryOptions counted = parameters;
   if (!info[6].IsUndefined()) counted.count = integer_of(info[6], "count", 0);
   if (!info[7].IsUndefined()) counted.min_score = static_cast<float>(number_of(info[7], "minScore"));
-  return jobs_of(info.Env()).start(info.Env(), id, [=](const std::atomic<bool>& cancel) -> Deliver {
+  const Work work = [=](const std::atomic<bool>& cancel) -> Deliver {
+    std::vector<uint64_t> scratch;
     QueryOptions options = counted;
     options.k = k;
     options.cancel = &cancel;
-    options.filter_bits = rows_to_search(*holders[0], *filter);
+    options.filter_bits = rows_to_search(*holders[0], filter.get(), scratch);
     queries->analyse(analysers, cancel);
     std::vector<uint32_t> terms(queries->trees().size());
     for (size_t i = 0; i < terms.size(); i++) terms[i] = queries->count_terms(i);
     auto found = std::make_shared<LexicalResult>(lexical_search(indexes, queries->trees(), options, pool()));
     return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
-  });
+  };
+  return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }
 
 Napi::Value explain_lexical(const Napi::CallbackInfo& info) {

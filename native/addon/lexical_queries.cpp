@@ -73,6 +73,14 @@ RowBits LexicalQueries::rows_of(const Napi::Value& value) {
   return equal != last ? equal->second : sets_.emplace(hash, std::move(words))->second;
 }
 
+RowScores LexicalQueries::scores_of(const Napi::Value& value) {
+  if (value.IsUndefined()) return nullptr;
+  const Napi::Float32Array scores = floats_of(value, "scores");
+  auto copied = std::make_shared<const std::vector<float>>(scores.Data(), scores.Data() + scores.ElementLength());
+  const auto equal = std::find_if(scores_.begin(), scores_.end(), [&](const auto& known) { return *known == *copied; });
+  return equal != scores_.end() ? *equal : scores_.emplace_back(std::move(copied));
+}
+
 LexicalQueries::LexicalQueries(const Napi::Value& list, const std::map<std::string, uint32_t>& fields, int64_t rows)
     : fields_(fields), rows_(rows) {
   const Napi::Array queries = array_of(list, "queries");
@@ -139,6 +147,7 @@ void LexicalQueries::read(const Napi::Value& value, Query& query, int depth) {
   } else if (type == "rows") {
     query.type = QueryType::kRows;
     query.rows = rows_of(object.Get("rows"));
+    query.row_scores = scores_of(object.Get("scores"));
   } else if (type == "match-all") {
     query.type = QueryType::kMatchAll;
   } else if (type != "match-none") {

@@ -49,12 +49,14 @@ class LexicalQueries {
   void read(const Napi::Value& value, trawl::lexical::Query& query, int depth);
   void read_text(const Napi::Object& object, trawl::lexical::Query& query);
   trawl::lexical::RowBits rows_of(const Napi::Value& value);
+  trawl::lexical::RowScores scores_of(const Napi::Value& value);
   void read_clauses(const Napi::Value& value, const std::string& name, std::vector<trawl::lexical::Query>& clauses, int depth);
   uint32_t field_of(const Napi::Value& value) const;
 
   const std::map<std::string, uint32_t>& fields_;  // used by the constructor only
   const int64_t rows_;
   std::multimap<uint64_t, trawl::lexical::RowBits> sets_;  // by a hash of their bits; equal sets are one object
+  std::vector<trawl::lexical::RowScores> scores_;           // equal scores are one object
   std::vector<trawl::lexical::Query> trees_;
   std::vector<Text> texts_;
   int64_t nodes_ = 0;  // of the tree that is read

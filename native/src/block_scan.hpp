@@ -1,11 +1,13 @@
 // The loop over a block of rows, for the pass over codes and the pass over a prefilter.
 #pragma once
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "aligned_buffer.hpp"
 #include "query_pack.hpp"
 #include "query_state.hpp"
 #include "scan_codes.hpp"
@@ -14,6 +16,29 @@
 namespace trawl {
 
 inline constexpr float kInfinityF32 = std::numeric_limits<float>::infinity();
+
+// If a larger share of a block's rows passes the filter, the scan takes the rows as they lie; else it gathers those that pass. Both
+// have the same answer. With few queries memory limits the speed, and scattered rows are read more slowly (bench/README.md).
+inline constexpr double kGatheredShare = 0.75, kGatheredShareOfFewQueries = 0.35;
+// Rows whose codes are prefetched before they are gathered: enough to hide the latency of memory.
+inline constexpr int64_t kGatherAhead = 6;
+
+// Rows of a block that do not lie together, copied side by side.
+struct GatheredRows {
+  AlignedBuffer<int8_t> codes_i8;  // empty until rows are gathered
+  float scale_f32[kMaxScanRows] = {};
+  float residual_f32[kMaxScanRows] = {};
+  float norm_f32[kMaxScanRows] = {};
+  float bias_f32[kMaxScanRows] = {};
+  double bias_f64[kMaxScanRows] = {};
+  int32_t code_sum_i32[kMaxScanRows] = {};
+};
+
+// Rows of a block by their numbers in it. `listed`: those that follow in memory, the chosen ones first.
+struct ChosenRows {
+  const int32_t* rows;
+  int64_t count, listed;
+};
 
 // The thresholds that one thread last read, and its buffers. A later block reuses them.
 struct Workspace {
@@ -31,6 +56,8 @@ struct Workspace {
   alignas(64) float bias_f32[kMaxScanRows];
   alignas(64) float norm_f32[kMaxScanRows];
   std::vector<Hit> hits;
+  std::vector<int32_t> passing;  // rows of the block that pass the filter
+  GatheredRows gathered;
 };
 
 using States = std::vector<QueryState*>;
@@ -44,32 +71,74 @@ class BlockScan {
     const int64_t fit = 49152 / packed.padded / 16 * 16;
     rows_at_once_ = std::min<int64_t>(std::max<int64_t>(fit, 16), 48);
     by_groups_ = groups_to_scan(kernels_, packed.count);
+    gathered_share_ = packed.count < kLanes ? kGatheredShareOfFewQueries : kGatheredShare;
   }
 
  protected:
   // Applies the row test to the rows of a block that pass the filter and all packed queries, a few rows at once. first_row:
   // global number of the block's first row. view(at, rows, workspace) returns `rows` rows of the block, starting at row `at`,
-  // for the kernels. refine(rows, at, query, hit, workspace) is called for each pair that the row test keeps.
-  template <typename View, typename Refine>
-  void scan_block(int64_t first_row, int64_t block_rows, View view, Refine refine) {
+  // for the kernels; gather(chosen, workspace) returns copies of chosen rows. refine(rows, local, query, hit, workspace) is called
+  // for each pair that the row test keeps; the block's row `local` is row hit.row of `rows`.
+  template <typename View, typename Gather, typename Refine>
+  void scan_block(int64_t first_row, int64_t block_rows, View view, Gather gather, Refine refine) {
     context_.check_cancelled();
-    if (!context_.filter.has_any(first_row, block_rows)) return;
+    const RowFilter& filter = context_.filter;
+    const int64_t passing = filter.count(first_row, block_rows);
+    if (passing == 0) return;
     std::unique_ptr<Workspace> workspace = borrow();
-    for (int64_t at = 0; at < block_rows; at += rows_at_once_) {
-      const int64_t rows = std::min(rows_at_once_, block_rows - at);
-      if (!context_.filter.has_any(first_row + at, rows)) continue;
-      const CodeRows here = view(at, rows, *workspace);
-      scan(here, *workspace, [&](int64_t first_query, const Hit* hits, size_t count) {
+    // number_of: the number in the block of row i of `rows`, or -1 if the row does not pass.
+    const auto test = [&](const CodeRows& rows, auto number_of) {
+      scan(rows, *workspace, [&](int64_t first_query, const Hit* hits, size_t count) {
         for (size_t h = 0; h < count; ++h) {
           const int64_t query = first_query + hits[h].query;
           // Kernels also report pairs of padding rows and padding queries.
-          if (hits[h].row >= rows || query >= packed_.count) continue;
-          if (!context_.filter.has(first_row + at + hits[h].row)) continue;
-          refine(here, at, query, hits[h], *workspace);
+          if (hits[h].row >= rows.rows || query >= packed_.count) continue;
+          const int64_t local = number_of(hits[h].row);
+          if (local >= 0) refine(rows, local, query, hits[h], *workspace);
         }
       });
+    };
+    if (static_cast<double>(passing) > gathered_share_ * static_cast<double>(block_rows)) {
+      for (int64_t at = 0; at < block_rows; at += rows_at_once_) {
+        const int64_t rows = std::min(rows_at_once_, block_rows - at);
+        if (!filter.has_any(first_row + at, rows)) continue;
+        test(view(at, rows, *workspace), [&](int64_t i) { return filter.has(first_row + at + i) ? at + i : -1; });
+      }
+    } else {
+      workspace->passing.resize(block_rows);
+      int32_t* const rows = workspace->passing.data();
+      filter.list(first_row, block_rows, rows);
+      for (int64_t at = 0; at < passing; at += rows_at_once_) {
+        const ChosenRows chosen = {rows + at, std::min(rows_at_once_, passing - at), passing - at};
+#ifdef TRAWL_MUTATE_GATHERED_ROWS  // a deliberate bug: `make test-mutations` fails if no test finds it
+        test(gather(chosen, *workspace), [&](int64_t i) { return at + i; });
+#else
+        test(gather(chosen, *workspace), [&](int64_t i) -> int64_t { return chosen.rows[i]; });
+#endif
+      }
     }
     give_back(std::move(workspace));
+  }
+
+  // Copies the codes of chosen rows of a block side by side.
+  const int8_t* gather_codes(const int8_t* codes_i8, const ChosenRows& chosen, GatheredRows& gathered) const {
+    const int64_t padded = packed_.padded;
+    if (gathered.codes_i8.size() == 0) gathered.codes_i8 = AlignedBuffer<int8_t>(rows_at_once_ * padded);
+    for (int64_t i = 0; i < chosen.count; ++i) {
+      if (i + kGatherAhead < chosen.listed) {
+        const int8_t* const ahead = codes_i8 + chosen.rows[i + kGatherAhead] * padded;
+        for (int64_t j = 0; j < padded; j += 64) __builtin_prefetch(ahead + j);
+      }
+      std::memcpy(gathered.codes_i8.data() + i * padded, codes_i8 + chosen.rows[i] * padded, padded);
+    }
+    return gathered.codes_i8.data();
+  }
+
+  // Copies the numbers of chosen rows side by side.
+  template <typename T>
+  static const T* gather_numbers(const T* numbers, const ChosenRows& chosen, T* gathered) {
+    for (int64_t i = 0; i < chosen.count; ++i) gathered[i] = numbers[chosen.rows[i]];
+    return gathered;
   }
 
   const SearchContext& context_;
@@ -125,6 +194,7 @@ class BlockScan {
   }
 
   int64_t rows_at_once_, by_groups_;
+  double gathered_share_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Workspace>> idle_;
 };

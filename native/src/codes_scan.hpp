@@ -18,25 +18,34 @@ class CodesScan : public BlockScan {
     scan_block(
         shard_.first_row + block.first_row, block.rows,
         [&](int64_t at, int64_t rows, Workspace& workspace) {
-          const float* norm_f32 = prepare_rows(block, at, rows, workspace);
+          for (int64_t i = 0; i < rows; i += 8) __builtin_prefetch(block.bias_f64 + at + i + 96);
+          const float* norm_f32 = prepare_rows(block.bias_f64 + at, block.norm_f32 + at, block.residual_f32 + at, rows, workspace);
           return CodeRows{block.codes_i8 + at * packed_.padded, packed_.padded, static_cast<int>(rows),
                           block.scale_f32 + at, block.residual_f32 + at, norm_f32,
                           workspace.bias_f32, block.code_sum_i32 + at, true};
         },
+        [&](const ChosenRows& chosen, Workspace& workspace) {
+          GatheredRows& to = workspace.gathered;
+          const int8_t* codes_i8 = gather_codes(block.codes_i8, chosen, to);
+          const double* bias_f64 = gather_numbers(block.bias_f64, chosen, to.bias_f64);
+          const float* residual_f32 = gather_numbers(block.residual_f32, chosen, to.residual_f32);
+          const float* norm_f32 = gather_numbers(block.norm_f32, chosen, to.norm_f32);
+          norm_f32 = prepare_rows(bias_f64, norm_f32, residual_f32, chosen.count, workspace);
+          return CodeRows{codes_i8, packed_.padded, static_cast<int>(chosen.count),
+                          gather_numbers(block.scale_f32, chosen, to.scale_f32), residual_f32, norm_f32,
+                          workspace.bias_f32, gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32), false};
+        },
         // Bound the few kept pairs in float64 at once, while their codes are in the cache.
-        [&](const CodeRows&, int64_t at, int64_t query, const Hit& hit, const Workspace&) {
-          refine_pair(shard_, block, at + hit.row, packed_, query, *states_[query], kernels_);
+        [&](const CodeRows&, int64_t local, int64_t query, const Hit&, const Workspace&) {
+          refine_pair(shard_, block, local, packed_, query, *states_[query], kernels_);
         });
   }
 
  private:
   // Prepares `count` rows for the row test: writes their biases as float32 to the workspace and returns their norms. It returns
-  // the file's norms unless a row is untestable.
-  const float* prepare_rows(const CodesBlock& block, int64_t at, int64_t count, Workspace& workspace) const {
-    const double* bias = block.bias_f64 + at;
-    const float *norm = block.norm_f32 + at, *residual = block.residual_f32 + at;
+  // the given norms unless a row is untestable.
+  const float* prepare_rows(const double* bias, const float* norm, const float* residual, int64_t count, Workspace& workspace) const {
     const int64_t rows = (count + 15) / 16 * 16;
-    for (int64_t i = 0; i < rows; i += 8) __builtin_prefetch(bias + i + 96);
     row_test_biases(mean_.metric, bias, norm, rows, mean_.kappa, workspace.bias_f32);
     // One loop for each type, so that compilers vectorise them.
     int32_t untestable = 0;

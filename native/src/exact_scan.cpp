@@ -46,8 +46,9 @@ void exact_scan(const SearchContext& context, const std::vector<const Shard*>& s
     rows.advise_sequential();
     context.pool.run((rows.rows() + kRowsPerItem - 1) / kRowsPerItem, [&](int64_t item) {
       context.check_cancelled();
-      RowLanes lanes(index.dimension());
       const int64_t end = std::min(rows.rows(), (item + 1) * kRowsPerItem);
+      if (!context.filter.has_any(shard->first_row + item * kRowsPerItem, end - item * kRowsPerItem)) return;
+      RowLanes lanes(index.dimension());
       for (int64_t row = item * kRowsPerItem; row < end;) {
         int64_t chosen[kScoreLanes];
         int count = 0;

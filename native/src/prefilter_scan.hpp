@@ -22,12 +22,12 @@ class PrefilterScan : public BlockScan {
 
   void block(int64_t index) {
     const CodesBlock codes = codes_.block(index);
-    pass(index, [&](const CodeRows& rows, int64_t at, int64_t query, const Hit& hit, const Workspace& workspace) {
+    pass(index, [&](const CodeRows& rows, int64_t local, int64_t query, const Hit& hit, const Workspace& workspace) {
       QueryState& state = *states_[query];
       const float margin = packed_.a[query] * rows.residual_f32[hit.row] + packed_.c[query] * rows.norm_f32[hit.row];
       const bool deferred = hit.value - margin < workspace.likely[query] &&
-                         state.defer(hit.value, codes.first_row + at + hit.row, max_deferred_);
-      if (!deferred) refine_pair(shard_, codes, at + hit.row, in_codes_, numbers_[query], state, kernels_);
+                         state.defer(hit.value, codes.first_row + local, max_deferred_);
+      if (!deferred) refine_pair(shard_, codes, local, in_codes_, numbers_[query], state, kernels_);
     });
   }
 
@@ -48,6 +48,15 @@ class PrefilterScan : public BlockScan {
           return CodeRows{block.codes_i8 + at * packed_.padded, packed_.padded, static_cast<int>(rows),
                           block.scale_f32 + at, block.residual_f32 + at, block.size_f32 + at,
                           block.bias_f32 + at, block.code_sum_i32 + at, true};
+        },
+        [&](const ChosenRows& chosen, Workspace& workspace) {
+          GatheredRows& to = workspace.gathered;
+          const int8_t* codes_i8 = gather_codes(block.codes_i8, chosen, to);
+          return CodeRows{codes_i8, packed_.padded, static_cast<int>(chosen.count),
+                          gather_numbers(block.scale_f32, chosen, to.scale_f32),
+                          gather_numbers(block.residual_f32, chosen, to.residual_f32),
+                          gather_numbers(block.size_f32, chosen, to.norm_f32), gather_numbers(block.bias_f32, chosen, to.bias_f32),
+                          gather_numbers(block.code_sum_i32, chosen, to.code_sum_i32), false};
         },
         refine);
   }

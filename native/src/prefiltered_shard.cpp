@@ -44,21 +44,30 @@ class PrefilteredShard {
         mean_(mean),
         codes_queries_(codes_queries),
         queries_(queries),
-        states_(states),
-        packer_(mean, shard.prefilter->basis().data(), shard.prefilter->components(),
-                shard.prefilter->orthogonality_error(), shard.prefilter->sign_seed(), context.kernels) {}
+        states_(states) {}
 
   void run() {
-    const int64_t blocks = shard_.codes->blocks(), per_block = shard_.codes->rows_per_block();
-    const int64_t sampled =
-        std::max({(policy_.sample_rows + per_block - 1) / per_block, blocks / kSampleDivisor, int64_t{1}});
-    const bool too_small = sampled * 4 > blocks;
-    const int64_t stride = too_small ? 1 : blocks / sampled;
+    // The sample and the allowance count only rows that pass the filter, as the passes scan no others.
+    const auto passing = static_cast<double>(context_.filter.count(shard_.first_row, shard_.codes->rows()));
+    std::vector<int64_t> blocks;  // those with rows that pass
+    for (int64_t b = 0; b < shard_.codes->blocks(); ++b) {
+      const CodesBlock rows = shard_.codes->block(b);
+      if (context_.filter.has_any(shard_.first_row + rows.first_row, rows.rows)) blocks.push_back(b);
+    }
+    if (blocks.empty()) return;
+    const auto all = static_cast<int64_t>(blocks.size());
+    const double needed = std::ceil(static_cast<double>(policy_.sample_rows) * static_cast<double>(all) / passing);
+    const int64_t sampled = std::max({static_cast<int64_t>(std::min(needed, static_cast<double>(all))), all / kSampleDivisor, int64_t{1}});
+    const bool too_small = sampled * 4 > all;
+    const int64_t stride = too_small ? 1 : all / sampled;
     std::vector<int64_t> sample, others;
-    for (int64_t b = 0; b < blocks; ++b) (b % stride == 0 ? sample : others).push_back(b);
+    for (int64_t i = 0; i < all; ++i) (i % stride == 0 ? sample : others).push_back(blocks[i]);
     scan_codes_of(sample, codes_queries_, states_);
     if (too_small) return;
 
+    const PrefilterFile& prefilter = *shard_.prefilter;
+    packer_ = std::make_unique<PrefilterPacker>(mean_, prefilter.basis().data(), prefilter.components(),
+                                                prefilter.orthogonality_error(), prefilter.sign_seed(), context_.kernels);
     prefiltered_.resize(states_.size());
     for (size_t q = 0; q < states_.size(); ++q) prefiltered_[q] = static_cast<int64_t>(q);
     pack();
@@ -66,8 +75,7 @@ class PrefilteredShard {
 
     // With fewer than 16 queries, memory limits the speed of a pass over the codes, so fewer queries hardly make it faster, and
     // each may defer more rows before the pass would cost less.
-    const double allowance = policy_.refined_share * static_cast<double>(shard_.codes->rows()) *
-                             std::max(1.0, 16.0 / static_cast<double>(states_.size()));
+    const double allowance = policy_.refined_share * passing * std::max(1.0, 16.0 / static_cast<double>(states_.size()));
     // The allowance is compared only between rounds. Within a round a query may defer twice as many rows, and 1024 in a small
     // shard; further kept rows are refined at once, so that the memory for deferred rows is bounded.
     const int64_t max_deferred = 1024 + static_cast<int64_t>(2 * allowance);
@@ -114,7 +122,7 @@ class PrefilteredShard {
     for (const int64_t q : prefiltered_) prefiltered_states_.push_back(states_[q]);
     const bool all = prefiltered_.size() == states_.size();
     const std::vector<double> some = all ? std::vector<double>() : gathered(prefiltered_);
-    prefilter_queries_ = std::make_unique<PackedQueries>(packer_, all ? queries_ : some.data(),
+    prefilter_queries_ = std::make_unique<PackedQueries>(*packer_, all ? queries_ : some.data(),
                                                          static_cast<int64_t>(prefiltered_.size()), context_.kernels, pool_);
   }
 
@@ -127,10 +135,9 @@ class PrefilteredShard {
     int64_t seen = 0;
     for (const int64_t block : blocks) {
       const CodesBlock rows = shard_.codes->block(block);
-      for (int64_t i = 0; i < rows.rows; ++i) seen += context_.filter.has(shard_.first_row + rows.first_row + i);
+      seen += context_.filter.count(shard_.first_row + rows.first_row, rows.rows);
     }
-    // If the filter excludes all rows of the trial, assume that the prefilter is not worthwhile.
-    const double max_kept = seen == 0 ? -1 : policy_.trial_share * static_cast<double>(seen);
+    const double max_kept = policy_.trial_share * static_cast<double>(seen);
     std::vector<char> switches(kept.size());
     for (size_t i = 0; i < kept.size(); ++i) switches[i] = static_cast<double>(kept[i]) > max_kept;
     switch_to_codes(switches);
@@ -207,7 +214,7 @@ class PrefilteredShard {
   const PackedQueries& codes_queries_;  // all queries, packed for the codes
   const double* queries_;
   const States& states_;
-  const PrefilterPacker packer_;
+  std::unique_ptr<PrefilterPacker> packer_;           // null if the shard is too small for its prefilter
   std::vector<int64_t> prefiltered_, switched_;       // numbers of the queries that use the prefilter, or switched to the codes
   States prefiltered_states_, switched_states_;       // states of prefiltered_ and of switched_
   std::unique_ptr<PackedQueries> prefilter_queries_;  // prefiltered_, packed for the prefilter

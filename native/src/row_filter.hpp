@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "row_bits.hpp"
+
 namespace trawl {
 
 class RowFilter {
@@ -12,22 +14,39 @@ class RowFilter {
   RowFilter(const uint64_t* live, const uint64_t* requested)
       : first_(live != nullptr ? live : requested), second_(live != nullptr ? requested : nullptr) {}
 
-  bool has(int64_t row) const { return first_ == nullptr || (word(row >> 6) >> (row & 63) & 1) != 0; }
+  bool has(int64_t row) const { return has_bit(first_, row) && has_bit(second_, row); }
 
   // Whether any row of [first, first + count) passes.
   bool has_any(int64_t first, int64_t count) const {
-    if (first_ == nullptr) return true;
-    for (int64_t row = first; row < first + count;) {
-      const int64_t in_word = row & 63, take = std::min<int64_t>(64 - in_word, first + count - row);
-      const uint64_t mask = (take == 64 ? ~uint64_t{0} : (uint64_t{1} << take) - 1) << in_word;
-      if ((word(row >> 6) & mask) != 0) return true;
-      row += take;
+    for (int64_t row = first; row < first + count; row += 64) {
+      if (bits(row, first + count) != 0) return true;
     }
     return false;
   }
 
+  // Number of rows of [first, first + count) that pass.
+  int64_t count(int64_t first, int64_t count) const {
+    if (first_ == nullptr) return count;
+    int64_t passing = 0;
+    for (int64_t row = first; row < first + count; row += 64) passing += __builtin_popcountll(bits(row, first + count));
+    return passing;
+  }
+
+  // Writes the rows of [first, first + count) that pass to `passing`, counted from `first`.
+  void list(int64_t first, int64_t count, int32_t* passing) const {
+    for (int64_t row = first; row < first + count; row += 64) {
+      for_each_bit(bits(row, first + count), [&](int bit) { *passing++ = static_cast<int32_t>(row - first + bit); });
+    }
+  }
+
  private:
-  uint64_t word(int64_t index) const { return second_ == nullptr ? first_[index] : first_[index] & second_[index]; }
+  static bool has_bit(const uint64_t* set, int64_t row) { return set == nullptr || (set[row >> 6] >> (row & 63) & 1) != 0; }
+  // The bits of the rows [row, end), at most 64 rows.
+  uint64_t bits(int64_t row, int64_t end) const {
+    if (first_ == nullptr) return low_bits(std::max<int64_t>(0, end - row));
+    const uint64_t first = bits_of(first_, row, end);
+    return second_ == nullptr ? first : first & bits_of(second_, row, end);
+  }
   const uint64_t* first_;
   const uint64_t* second_;
 };

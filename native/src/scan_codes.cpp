@@ -14,7 +14,7 @@ void scan_codes(const SearchContext& context, const double* queries, std::vector
   std::unique_ptr<PackMean> mean;
   std::unique_ptr<PackedQueries> packed;
   for (const Shard& shard : context.index.shards()) {
-    if (!shard.codes || shard.codes->rows() == 0) continue;
+    if (!shard.codes || !context.filter.has_any(shard.first_row, shard.codes->rows())) continue;
     // Codes are quantised differences of the rows from a mean. A packed query is centred and bounded for that mean (query_pack.hpp),
     // so the queries are packed again for a shard with another mean.
     if (!mean || !mean->matches(*shard.codes)) {

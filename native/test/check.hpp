@@ -17,7 +17,7 @@ std::vector<Test>& tests();
 struct Register {
   Register(const char* name, std::function<void()> body) { tests().push_back({name, std::move(body)}); }
 };
-// With TRAWL_TEST_SMALL, tests run fewer and smaller cases, for emulators.
+// With TRAWL_TEST_SMALL, tests run fewer and smaller cases, for emulators and the thread sanitizer.
 inline bool small() { return std::getenv("TRAWL_TEST_SMALL") != nullptr; }
 
 [[noreturn]] inline void fail(const char* file, int line, const std::string& what) {

@@ -125,6 +125,48 @@ TEST("exact: a filter limits the results to its rows, even to none, and may excl
   }
 }
 
+// Each row with this probability. In `mixed`, stretches of rows with another share lie between.
+std::vector<uint64_t> scattered(int64_t rows, double share, bool mixed, std::mt19937& random) {
+  std::vector<uint64_t> bits((rows + 63) / 64, 0);
+  for (int64_t i = 0; i < rows; ++i) {
+    const double here = mixed && i / 300 % 2 == 1 ? 1 - share : share;
+    if (random() % 1000000 < here * 1000000) bits[i / 64] |= uint64_t{1} << (i % 64);
+  }
+  return bits;
+}
+
+TEST("exact: a filter that keeps any share of the rows, scattered over blocks of any size, gives the oracle's answer") {
+  std::mt19937 random(14);
+  trawl::ThreadPool pool(2);
+  const int64_t n = check::small() ? 500 : 2100;
+  for (const Metric metric : kMetrics) {
+    const Data data = encoder_like(n, 130, 15), queries = encoder_like(37, 130, 16);
+    for (const int64_t rows_per_block : {16, 112, 1024}) {
+      BuildOptions build_options;
+      build_options.shards = 3;
+      build_options.rows_per_block = rows_per_block;
+      build_options.prefilter = 64;
+      const std::vector<uint64_t> live = scattered(n, 0.9, false, random);
+      if (rows_per_block == 112) build_options.live = live;
+      const auto built = build(metric, data, pool, build_options);
+      for (const double share : {0.005, 0.1, 0.3, 0.6, 0.74, 0.76, 0.99}) {
+        const auto filter = scattered(n, share, rows_per_block == 1024, random);
+        SearchOptions options;
+        options.filter_bits = filter.data();
+        options.prefilter.sample_rows = 1;
+        options.prefilter.trial_share = options.prefilter.refined_share = 1;
+        for (const std::string& isa : available_isas()) {
+          options.kernels = &trawl::select_kernels(isa);
+          options.batch_queries = 1 + static_cast<int64_t>(random() % 40);
+          options.prefilter.use = random() % 2 == 0;
+          options.k = 1 + static_cast<int64_t>(random() % 30);
+          CHECK_SEARCH(*built->index, data, queries, options, pool);
+        }
+      }
+    }
+  }
+}
+
 TEST("exact: searches find only live rows that are in the request's filter, with codes and without") {
   trawl::ThreadPool pool(2);
   const Data data = encoder_like(600, 80, 8), queries = encoder_like(20, 80, 9);

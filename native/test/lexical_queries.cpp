@@ -1,6 +1,7 @@
 #include "lexical_queries.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace lexical_test {
 
@@ -19,6 +20,20 @@ Query random_query(std::mt19937& random, int depth, int words, int fields, const
     if (!sets.empty() && random() % 6 == 0) {
       query = of_type(QueryType::kRows, boost);
       query.rows = sets[random() % sets.size()];
+      // The same sets with the same scores come again, and are then equal.
+      static std::map<std::pair<const void*, uint32_t>, RowScores> known;
+      const uint32_t seed = random() % 3;
+      if (seed > 0) {
+        RowScores& scores = known[{query.rows.get(), seed}];
+        size_t count = 0;
+        for (const uint64_t word : *query.rows) count += static_cast<size_t>(__builtin_popcountll(word));
+        if (scores == nullptr || scores->size() != count) {
+          std::vector<float> made(count);
+          for (float& score : made) score = static_cast<float>(random() % 1000) / 300;
+          scores = std::make_shared<const std::vector<float>>(std::move(made));
+        }
+        query.row_scores = scores;
+      }
       return query;
     }
     // One word in 20 does not occur in any text.

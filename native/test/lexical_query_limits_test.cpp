@@ -21,6 +21,12 @@ TEST("query: trees that break a limit and invalid numbers are refused") {
   CHECK_REFUSED(search(any_of({term("a")}, -1)), ErrorCode::kBadArgument, "minimum_should_match");
   CHECK_REFUSED(search(best_of({term("a")}, 1.5f)), ErrorCode::kBadArgument, "tie_breaker");
   CHECK_REFUSED(search(of_type(QueryType::kRows)), ErrorCode::kBadArgument, "set of rows");
+  Query unscored = of_type(QueryType::kRows);
+  unscored.rows = std::make_shared<std::vector<uint64_t>>(std::vector<uint64_t>{3});
+  unscored.row_scores = std::make_shared<std::vector<float>>(std::vector<float>{1});
+  CHECK_REFUSED(search(unscored), ErrorCode::kBadArgument, "a set of 2 rows has 1 scores");
+  unscored.row_scores = std::make_shared<std::vector<float>>(std::vector<float>{1, -1});
+  CHECK_REFUSED(search(unscored), ErrorCode::kBadArgument, "at least 0");
   Query other_rows = of_type(QueryType::kRows);
   other_rows.rows = std::make_shared<std::vector<uint64_t>>(1000);
   CHECK_REFUSED(search(other_rows), ErrorCode::kBadArgument, "1000 words");

@@ -78,7 +78,13 @@ class QueryOracle {
     const auto score = [&](const Tree& one) { return score_of(one, row, boost, bm25, inverses); };
     if (tree.kind == "^") return score_of(tree.of[0], row, tree.number * boost, bm25, inverses);
     if (tree.kind == "all") return boost;
-    if (tree.kind == "rows") return ((*tree.rows)[row >> 6] >> (row & 63) & 1) != 0 ? std::optional<float>(boost) : std::nullopt;
+    if (tree.kind == "rows") {
+      if (((*tree.rows)[row >> 6] >> (row & 63) & 1) == 0) return std::nullopt;
+      if (tree.scores == nullptr) return boost;
+      size_t before = static_cast<size_t>(__builtin_popcountll((*tree.rows)[row >> 6] & ((uint64_t{1} << (row & 63)) - 1)));
+      for (size_t word = 0; word < row >> 6; word++) before += static_cast<size_t>(__builtin_popcountll((*tree.rows)[word]));
+      return (*tree.scores)[before] * boost;
+    }
     if (tree.kind == "constant") return score(tree.of[0]) ? std::optional<float>(boost) : std::nullopt;
     if (tree.kind == "term") {
       const Counted& field = fields_[tree.field];

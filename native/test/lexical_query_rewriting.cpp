@@ -245,7 +245,9 @@ Tree to_tree(const Query& query) {
     case QueryType::kRows:
       tree.kind = "rows";
       tree.rows = query.rows;
-      tree.word = std::to_string(reinterpret_cast<uintptr_t>(query.rows.get()));
+      tree.scores = query.row_scores;
+      tree.word = std::to_string(reinterpret_cast<uintptr_t>(query.rows.get())) + " " +
+                  std::to_string(reinterpret_cast<uintptr_t>(query.row_scores.get()));
       break;
     case QueryType::kMatchAll:
       tree.kind = "all";

@@ -11,7 +11,8 @@ struct Tree {
   float number = 1;  // boost or tie breaker
   uint32_t field = 0;
   std::string word;
-  trawl::lexical::RowBits rows;  // `word` is then its address
+  trawl::lexical::RowBits rows;  // `word` is then its address, and that of the scores
+  trawl::lexical::RowScores scores;
   int64_t minimum = 0;
   std::vector<Tree> must, should, filter, must_not, of;
 

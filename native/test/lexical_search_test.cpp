@@ -57,6 +57,48 @@ TEST("lexical: search gives the exhaustive answer for any k, threads, shards, fi
   }
 }
 
+TEST("lexical: a filter that keeps any share of the rows gives the exhaustive answer, by looking its rows up or by reading lists") {
+  std::mt19937 random(37);
+  ThreadPool pool(2);
+  const size_t count = check::small() ? 6000 : 40000;
+  const int words = 60;
+  Texts texts = random_texts(random, static_cast<int>(count), words, 12);
+  // A term in every row, so that narrow filters look up their rows, and one in few rows, so that some windows have no posting.
+  for (size_t i = 0; i < count; i++) texts[i] += i % 2000 == 7 ? " always rare" : " always";
+  const auto built = build_shards(texts, 2, pool);
+  const Oracle oracle(texts);
+  const std::vector<BagOfWords> queries = {
+      bag_of_words(Analyser::kWhitespace, "always w0 w1"), bag_of_words(Analyser::kWhitespace, "w0 w1 w2 w30"),
+      bag_of_words(Analyser::kWhitespace, "rare"), bag_of_words(Analyser::kWhitespace, "rare always w59"),
+      {{"always", 0}, {"w1", 1}}, random_bag(random, words)};
+  for (const double share : {0.0, 0.0005, 0.01, 0.1, 0.5, 0.95}) {
+    std::vector<uint64_t> filter((count + 63) / 64, 0);
+    std::vector<bool> may_be_found(count, false);
+    for (size_t i = 0; i < count; i++) {
+      // A stretch without any row, and one with all.
+      const bool all = share > 0 && i / 5000 == 3;
+      if (i / 5000 == 1 || (!all && random() % 1000000 >= share * 1000000)) continue;
+      may_be_found[i] = true;
+      filter[i / 64] |= uint64_t{1} << i % 64;
+    }
+    for (const int64_t k : {1, 10, 3000}) {
+      LexicalOptions options;
+      options.k = k;
+      options.filter_bits = filter.data();
+      const LexicalResult found = lexical_search(built->index, queries, options, pool);
+      options.prune = false;
+      const LexicalResult all = lexical_search(built->index, queries, options, pool);
+      for (size_t i = 0; i < queries.size(); i++) {
+        const auto expected = oracle.search(queries[i], options, &may_be_found);
+        check_equal(found, i, expected);
+        check_equal(all, i, expected);
+      }
+      // Few rows are looked up, so few blocks are decoded.
+      if (share == 0.0005 && k == 1) CHECK(found.stats[0].postings_decoded < all.stats[0].postings_decoded);
+    }
+  }
+}
+
 TEST("lexical: a row that is better only in the last bit of its score is found if its block's bound equals that score") {
   // Two blocks of one term, a window apart. The best score of the second block is the next float above the first block's best.
   constexpr int kBlock = 128;

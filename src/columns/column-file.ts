@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
 import type { StoredValue } from '../filter/bind-filter.ts';
-import { COLUMN_TYPES } from '../filter/column.ts';
+import { COLUMN_TYPES, type ColumnType } from '../filter/column.ts';
 import {
   COLUMN_FIELDS,
   COLUMN_HEADER_BYTES,
@@ -41,8 +41,11 @@ export class ColumnFile {
     }
   }
 
-  /** @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED, naming the file. */
-  static async read(path: string): Promise<ColumnFile> {
+  /**
+   * @param type a file of another type is refused; absent: any type.
+   * @throws TrawlError INDEX_FILE_MISSING, INDEX_FILE_FOREIGN or INDEX_VERSION_UNSUPPORTED, naming the file.
+   */
+  static async read(path: string, type?: ColumnType): Promise<ColumnFile> {
     let bytes: Buffer;
     try {
       bytes = await readFile(path);
@@ -51,10 +54,19 @@ export class ColumnFile {
     }
     // The sections are aligned relative to the beginning of the file.
     const buffer = new Uint8Array(bytes).buffer;
-    return new ColumnFile(columnHeader(bytes, path), buffer, path);
+    const header = columnHeader(bytes, path);
+    if (type !== undefined && header.type !== type) {
+      throw foreign(path, `it has the type ${header.type}, but the column has the type ${type}`);
+    }
+    return new ColumnFile(header, buffer, path);
   }
 
-  /** The elements of the row are those from its start to its end in `element`. */
+  /** Number of elements of all rows. */
+  get elements(): number {
+    return this.#data.length;
+  }
+
+  /** The elements of the row are those from its start to its end in `element`. In a damaged file they may lie outside of it. */
   startOf(row: number): number {
     return this.#starts?.[row] ?? row;
   }

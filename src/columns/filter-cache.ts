@@ -1,12 +1,19 @@
 import { LRUCache } from 'lru-cache';
-import type { BoundFilter } from '../filter/bind-filter.ts';
+import type { BoundFilter, StoredValue } from '../filter/bind-filter.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
+import type { ExtremesRequest } from './column-extremes.ts';
 import type { RowFilters } from './row-filters.ts';
 
 /** Bytes of bitmaps that an opened index keeps: about 100 filters over 21 million rows. */
 const CACHE_BYTES = 256 * 1024 * 1024;
 /** Estimated bytes of an entry without its bitmap and key. */
 const ENTRY_BYTES = 256;
+
+/** A set of rows and a text that no other set of the index has. It contains no space. */
+export interface KeyedRows {
+  readonly key: string;
+  readonly rows: RowBitmap;
+}
 
 /**
  * The bitmaps of the filters used last. It belongs to one generation of an index, so a bitmap never outlives its rows. Equal
@@ -28,12 +35,15 @@ export class FilterCache {
     return this.#bitmaps.calculatedSize;
   }
 
-  /** The rows that pass. They must not be changed. @throws as `RowFilters.rows`. */
-  async rows({ test, key }: BoundFilter): Promise<RowBitmap> {
-    const cached = this.#bitmaps.get(key);
-    if (cached !== undefined) return cached;
-    const running = this.#computing.get(key) ?? this.#compute(test, key);
-    return running;
+  /** The rows that pass, of those in `among` if it is given. They must not be changed. @throws as `RowFilters.rows`. */
+  async rows(filter: BoundFilter, among?: KeyedRows): Promise<RowBitmap> {
+    if (among === undefined) return this.#cached(filter.key, () => this.#filters.rows(filter.test));
+    return this.#cached(`${among.key} ${filter.key}`, async () => (await this.rows(filter)).intersection(among.rows));
+  }
+
+  /** Not cached: each search sorts other rows. @throws as `RowFilters.extremes`. */
+  extremes(column: number, request: ExtremesRequest): Promise<readonly (StoredValue | undefined)[]> {
+    return this.#filters.extremes(column, request);
   }
 
   async close(): Promise<void> {
@@ -41,9 +51,13 @@ export class FilterCache {
     this.#bitmaps.clear();
   }
 
+  #cached(key: string, compute: () => Promise<RowBitmap>): RowBitmap | Promise<RowBitmap> {
+    return this.#bitmaps.get(key) ?? this.#computing.get(key) ?? this.#compute(key, compute);
+  }
+
   /** Not cancelled with its caller, because others may wait for the same bitmap. It takes milliseconds. */
-  #compute(test: BoundFilter['test'], key: string): Promise<RowBitmap> {
-    const computing = this.#filters.rows(test);
+  #compute(key: string, compute: () => Promise<RowBitmap>): Promise<RowBitmap> {
+    const computing = compute();
     this.#computing.set(key, computing);
     const done = computing.then(
       (rows) => {

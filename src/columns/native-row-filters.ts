@@ -1,14 +1,16 @@
-import type { RowTest } from '../filter/bind-filter.ts';
+import type { RowTest, StoredValue } from '../filter/bind-filter.ts';
 import type { Column } from '../filter/column.ts';
 import type { NativeColumn } from '../native/column-functions.ts';
 import type { Kernel } from '../native/kernel.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
+import { columnExtremes, type ExtremesRequest } from './column-extremes.ts';
 import type { ColumnSource, RowFilters } from './row-filters.ts';
 
 /** Filters by the native engine, on its threads over mapped files. */
 export class NativeRowFilters implements RowFilters {
   readonly columns: readonly Column[];
+  readonly #sources: readonly ColumnSource[];
   readonly #kernel: Kernel;
   readonly #handles: readonly NativeColumn[];
   readonly #rows: number;
@@ -21,6 +23,7 @@ export class NativeRowFilters implements RowFilters {
     handles: readonly NativeColumn[],
   ) {
     this.columns = sources.map(({ name, type }) => ({ name, type }));
+    this.#sources = sources;
     this.#kernel = kernel;
     this.#handles = handles;
     this.#rows = rows;
@@ -33,7 +36,7 @@ export class NativeRowFilters implements RowFilters {
   static open(sources: readonly ColumnSource[], rows: number, kernel: Kernel): NativeRowFilters {
     const handles: NativeColumn[] = [];
     try {
-      for (const { paths } of sources) handles.push(kernel.openColumn(paths));
+      for (const { paths, type } of sources) handles.push(kernel.openColumn(paths, type));
     } catch (error) {
       for (const handle of handles) kernel.closeColumn(handle);
       throw error;
@@ -46,6 +49,10 @@ export class NativeRowFilters implements RowFilters {
       const bytes = await this.#kernel.filterRows(this.#handles, test, this.#rows, signal);
       return new RowBitmap(this.#rows, bytes);
     });
+  }
+
+  extremes(column: number, request: ExtremesRequest): Promise<readonly (StoredValue | undefined)[]> {
+    return this.#calls.run(() => columnExtremes(this.#sources[column]!.paths, request));
   }
 
   close(): Promise<void> {

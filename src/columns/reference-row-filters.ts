@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { throwIfCancelled } from '../abort.ts';
-import type { Bound, RowTest } from '../filter/bind-filter.ts';
+import type { Bound, RowTest, StoredValue } from '../filter/bind-filter.ts';
 import type { Column } from '../filter/column.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
+import { columnExtremes, type ExtremesRequest } from './column-extremes.ts';
 import { ColumnFile } from './column-file.ts';
 import { NO_VALUE } from './column-format.ts';
 import type { ColumnSource, RowFilters } from './row-filters.ts';
@@ -34,6 +35,10 @@ export class ReferenceRowFilters implements RowFilters {
 
   rows(test: RowTest, signal?: AbortSignal): Promise<RowBitmap> {
     return this.#calls.run(() => this.#evaluate(test, signal));
+  }
+
+  extremes(column: number, request: ExtremesRequest): Promise<readonly (StoredValue | undefined)[]> {
+    return this.#calls.run(() => columnExtremes(this.#sources[column]!.paths, request));
   }
 
   close(): Promise<void> {
@@ -76,7 +81,8 @@ export class ReferenceRowFilters implements RowFilters {
           await setImmediate();
           throwIfCancelled(signal);
         }
-        for (let at = file.startOf(row); at < file.endOf(row); at++) {
+        const end = Math.min(file.endOf(row), file.elements);
+        for (let at = file.startOf(row); at < end; at++) {
           const element = file.element(at);
           const hasValue = isCode ? element !== NO_VALUE : !Number.isNaN(element);
           if (!hasValue || !passes(element)) continue;
@@ -92,7 +98,8 @@ export class ReferenceRowFilters implements RowFilters {
   #filesOf(column: number): Promise<readonly ColumnFile[]> {
     const known = this.#files.get(column);
     if (known !== undefined) return known;
-    const reading = Promise.all(this.#sources[column]!.paths.map((path) => ColumnFile.read(path)));
+    const { paths, type } = this.#sources[column]!;
+    const reading = Promise.all(paths.map((path) => ColumnFile.read(path, type)));
     this.#files.set(column, reading);
     // A file that could not be read may be there the next time.
     reading.catch(() => this.#files.delete(column));

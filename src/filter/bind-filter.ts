@@ -1,7 +1,7 @@
 import { TrawlError } from '../errors.ts';
 import type { Column, ColumnType } from './column.ts';
 import { DATE_FORMATS, parseDate } from './date.ts';
-import { type Comparison, canonicalFilter, type Filter, type FilterValue } from './filter.ts';
+import { type Comparison, canonicalFilter, type Filter, type FilterBounds, type FilterValue } from './filter.ts';
 import { wellFormed } from './well-formed.ts';
 
 /** A value as a column file stores it: text; a number, a date in milliseconds since 1970, or 1 and 0 for true and false. */
@@ -43,6 +43,7 @@ export function bindFilter(filter: Filter, columns: readonly Column[], index: st
     if (each.op === 'exists') return { type: 'exists', column };
     const stored = (value: FilterValue): StoredValue => storedValue(value, columns[column]!);
     if (each.op === 'in') return { type: 'in', column, values: each.values.map(stored) };
+    if (each.op === 'range') return range(column, columns[column]!, each, stored);
     return comparison(column, columns[column]!, each.op, stored(each.value));
   };
   return { test: bind(filter), key: canonicalFilter(filter) };
@@ -53,14 +54,36 @@ function comparison(column: number, { name, type }: Column, op: Comparison, valu
     const test = { type: 'in', column, values: [value] } as const;
     return op === '=' ? test : { type: 'not', test };
   }
-  if (type === 'boolean') {
-    throw new TrawlError(
-      'INVALID_REQUEST',
-      `The column ${JSON.stringify(name)} is a boolean, so it cannot be compared by ${op}. Use =, !=, in or exists.`,
-    );
-  }
+  if (type === 'boolean') throw booleanOrder(name, op);
   const bound: Bound = { value, open: op === '<' || op === '>' };
   return op === '<' || op === '<=' ? { type: 'range', column, most: bound } : { type: 'range', column, least: bound };
+}
+
+function range(
+  column: number,
+  { name, type }: Column,
+  { gt, gte, lt, lte }: FilterBounds,
+  stored: (value: FilterValue) => StoredValue,
+): RowTest {
+  if (type === 'boolean') throw booleanOrder(name, 'range');
+  const bound = (open: FilterValue | undefined, closed: FilterValue | undefined): Bound | undefined => {
+    if (open !== undefined) return { value: stored(open), open: true };
+    return closed === undefined ? undefined : { value: stored(closed), open: false };
+  };
+  const [least, most] = [bound(gt, gte), bound(lt, lte)];
+  return {
+    type: 'range',
+    column,
+    ...(least === undefined ? {} : { least }),
+    ...(most === undefined ? {} : { most }),
+  };
+}
+
+function booleanOrder(name: string, op: string): TrawlError {
+  return new TrawlError(
+    'INVALID_REQUEST',
+    `The column ${JSON.stringify(name)} is a boolean, so it cannot be compared by ${op}. Use =, !=, in or exists.`,
+  );
 }
 
 function storedValue(value: FilterValue, { name, type }: Column): StoredValue {
@@ -87,7 +110,7 @@ const EXPECTED: Readonly<Record<ColumnType, string>> = {
   date: `a date such as ${DATE_FORMATS}`,
 };
 
-function unknownColumn(name: string, columns: readonly Column[], index: string): TrawlError {
+export function unknownColumn(name: string, columns: readonly Column[], index: string): TrawlError {
   const shown = JSON.stringify(name.slice(0, 100));
   const known = columns.map((column) => `${column.name} (${column.type})`).join(', ');
   return new TrawlError(

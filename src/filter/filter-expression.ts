@@ -52,6 +52,14 @@ class Parser {
     return true;
   }
 
+  /** Takes a word that is a keyword only here, so that columns may have its name. */
+  #takeName(word: string): boolean {
+    const { type, value } = this.#peek;
+    if (type !== 'name' || value.toLowerCase() !== word) return false;
+    this.#next++;
+    return true;
+  }
+
   #either(depth: number): Filter {
     const parts = [this.#all(depth)];
     while (this.#take('or')) parts.push(this.#all(depth));
@@ -83,6 +91,11 @@ class Parser {
     if (this.#take('not')) {
       if (!this.#take('in')) throw this.#expected('in');
       return { not: { column, op: 'in', values: this.#list() } };
+    }
+    if (this.#takeName('between')) {
+      const gte = this.#value();
+      if (!this.#take('and')) throw this.#expected('and');
+      return { column, op: 'range', gte, lte: this.#value() };
     }
     const op = COMPARISONS.find((comparison) => this.#take(comparison));
     return op === undefined ? { column, op: '=', value: true } : { column, op, value: this.#value() };

@@ -1,5 +1,6 @@
 import { TrawlError } from '../errors.ts';
 import {
+  BOUND_NAMES,
   COMPARISONS,
   type Comparison,
   type Filter,
@@ -39,7 +40,7 @@ class JsonReader {
       if (name === 'not') return { not: this.read(rest.not, `${place}.not`, depth + 1) };
     }
     if (column === undefined) {
-      throw invalid(place, `it has the keys ${keysOf(json)}; expected one of and, or and not, or column and op`);
+      throw invalid(place, `it has ${keysOf(json)}; expected one of and, or and not, or column and op`);
     }
     if (typeof column !== 'string') throw invalid(`${place}.column`, `found ${shown(column)}, expected a name`);
     return test(column, op, rest, place);
@@ -58,7 +59,7 @@ function test(column: string, op: unknown, rest: Readonly<Record<string, unknown
     const wrong = Object.keys(rest).find((name) => name !== key);
     if (wrong === undefined && (key === undefined || Object.hasOwn(rest, key))) return;
     const wanted = key === undefined ? 'column and op' : `column, op and ${key}`;
-    throw invalid(place, `it has the keys ${keysOf({ column, op, ...rest })}; the operator ${op} needs ${wanted}`);
+    throw invalid(place, `it has ${keysOf({ column, op, ...rest })}; the operator ${op} needs ${wanted}`);
   };
   if (op === 'exists') {
     only(undefined);
@@ -68,12 +69,30 @@ function test(column: string, op: unknown, rest: Readonly<Record<string, unknown
     only('values');
     return { column, op, values: valueList(rest.values, `${place}.values`) };
   }
+  if (op === 'range') return range(column, rest, place);
   const comparison = COMPARISONS.find((known) => known === op);
   if (comparison === undefined) {
-    throw invalid(`${place}.op`, `found ${shown(op)}, expected ${[...COMPARISONS, 'in', 'exists'].join(', ')}`);
+    throw invalid(
+      `${place}.op`,
+      `found ${shown(op)}, expected ${[...COMPARISONS, 'in', 'range', 'exists'].join(', ')}`,
+    );
   }
   only('value');
   return { column, op: comparison satisfies Comparison, value: filterValue(rest.value, `${place}.value`) };
+}
+
+function range(column: string, rest: Readonly<Record<string, unknown>>, place: string): Filter {
+  const names = BOUND_NAMES.filter((name) => Object.hasOwn(rest, name));
+  const isTwice = (['gt', 'lt'] as const).some((name) => names.includes(name) && names.includes(`${name}e`));
+  if (names.length === 0 || isTwice || Object.keys(rest).length > names.length) {
+    const keys = keysOf({ column, op: 'range', ...rest });
+    throw invalid(
+      place,
+      `it has the keys ${keys}; the operator range needs column, op, gt or gte, and lt or lte, or one of them`,
+    );
+  }
+  const bounds = names.map((name) => [name, filterValue(rest[name], `${place}.${name}`)]);
+  return { column, op: 'range', ...Object.fromEntries(bounds) };
 }
 
 function valueList(json: unknown, place: string): readonly FilterValue[] {
@@ -92,13 +111,8 @@ function filterValue(json: unknown, place: string): FilterValue {
 }
 
 function keysOf(json: object): string {
-  const keys = Object.keys(json);
-  return keys.length === 0
-    ? 'none'
-    : keys
-        .slice(0, 5)
-        .map((key) => shown(key))
-        .join(', ');
+  const keys = Object.keys(json).slice(0, 5);
+  return keys.length === 0 ? 'no keys' : `the keys ${keys.map((key) => shown(key)).join(', ')}`;
 }
 
 const MAX_SHOWN = 60;

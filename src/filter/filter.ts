@@ -10,6 +10,7 @@ export type FilterValue = string | number | boolean;
  * Which rows a search may return, by the columns of the corpus. This is also the form of filters in JSON. A column has any number
  * of values in a row (docs/filters.md):
  * - `=`, `<`, `<=`, `>`, `>=` and `in` hold if they hold for at least one of the values; so they do not hold for a row without one.
+ * - `range` holds if one value lies within all of its bounds. Two comparisons may hold for different values.
  * - `exists` holds if the row has a value.
  * - `!=` is the negation of `=`, and `not` of its filter: a row without a value passes `!=`.
  */
@@ -19,7 +20,13 @@ export type Filter =
   | { readonly not: Filter }
   | { readonly column: string; readonly op: Comparison; readonly value: FilterValue }
   | { readonly column: string; readonly op: 'in'; readonly values: readonly FilterValue[] }
+  | ({ readonly column: string; readonly op: 'range' } & FilterBounds)
   | { readonly column: string; readonly op: 'exists' };
+
+/** At least one bound; not both of `gt` and `gte`, nor of `lt` and `lte`. */
+export type FilterBounds = { readonly [Name in BoundName]?: FilterValue };
+export const BOUND_NAMES = ['gt', 'gte', 'lt', 'lte'] as const;
+export type BoundName = (typeof BOUND_NAMES)[number];
 
 /** Limits that keep a filter from a request small. */
 export const MAX_FILTER_DEPTH = 32;
@@ -53,6 +60,8 @@ function group(operator: 'and' | 'or', filters: readonly Filter[]): Filter {
   return operator === 'and' ? { and: distinct } : { or: distinct };
 }
 
+const BOUND_SIGNS: Readonly<Record<BoundName, Comparison>> = { gt: '>', gte: '>=', lt: '<', lte: '<=' };
+
 /** The text of a normalized filter. */
 function textOf(filter: Filter): string {
   if ('and' in filter) return `and[${filter.and.map(textOf).sort().join(',')}]`;
@@ -63,6 +72,12 @@ function textOf(filter: Filter): string {
   if (filter.op === 'in') {
     const values = [...new Set(filter.values.map((value) => JSON.stringify(value)))].sort();
     return `in[${column},${values.join(',')}]`;
+  }
+  if (filter.op === 'range') {
+    const bounds = BOUND_NAMES.filter((name) => filter[name] !== undefined);
+    const [only, ...more] = bounds.map((name) => `${BOUND_SIGNS[name]}[${column},${JSON.stringify(filter[name])}]`);
+    // A range with one bound is a comparison.
+    return more.length === 0 ? only! : `range[${[only, ...more].join(',')}]`;
   }
   const value = JSON.stringify(filter.value);
   return filter.op === '=' ? `in[${column},${value}]` : `${filter.op}[${column},${value}]`;

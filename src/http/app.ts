@@ -13,8 +13,9 @@ import { servesElasticsearch } from './dialects/dispatch.ts';
 import { PRODUCT_HEADER, registerElasticsearch } from './elasticsearch/register.ts';
 import { installErrorHandler, sendError } from './errors/error-reply.ts';
 import { installUnknownRoutes } from './errors/unknown-routes.ts';
-import { takeIndexPrefix } from './indexes/index-choice.ts';
+import { takePathPrefix } from './indexes/path-prefix.ts';
 import { RetrieverHolder } from './indexes/retriever-holder.ts';
+import { installViews } from './indexes/view-choice.ts';
 import { acceptRawBodies } from './json-body.ts';
 import { BodyBudget } from './limits/body-budget.ts';
 import { ReplyBudget } from './limits/reply-budget.ts';
@@ -54,7 +55,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
     // The routes log one line per response, with timings.
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: requestId,
-    rewriteUrl: takeIndexPrefix,
+    rewriteUrl: takePathPrefix,
     trustProxy: false,
     bodyLimit: config.maxBodyBytes,
     routerOptions: { maxParamLength: MAX_ID_CHARACTERS },
@@ -100,6 +101,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   });
   installCors(app, config.corsOrigins);
   installProtocolChecks(app);
+  installViews(app, metrics);
   installAccess(app, config.keys);
   acceptRawBodies(app);
   installErrorHandler(app, config);
@@ -110,7 +112,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   const routes = { holder, config, metrics, replies, bodies };
   registerDialects(app, routes);
   registerHealth(app, holder, config);
-  registerNative(app, holder);
+  registerNative(app, holder, config);
   registerModels(app, holder);
   registerAdmin(app, holder, metrics);
   registerMetrics(app, metrics);

@@ -1,5 +1,6 @@
 import { constants } from 'node:buffer';
 import type { FastifyBaseLogger } from 'fastify';
+import type { WritableIndexes } from '../document-store/writable-indexes.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
@@ -12,6 +13,7 @@ import {
   type SearchMode,
 } from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
+import type { McpToolConfig } from './mcp/mcp-config.ts';
 import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
 
@@ -23,8 +25,13 @@ export interface ServerConfig {
   readonly truncate: TruncateSide;
   /** How passages are ranked, unless the request sets it. Null: the default of each index. */
   readonly mode: SearchMode | null;
-  /** The passages that searches may find, in addition to the filter of a request. Null: all. */
+  /** The passages that requests may find, in addition to the filter of a request. Null: all. */
   readonly filter: Filter | null;
+  /**
+   * Names of views of the indexes (`OpenRetrieverOptions.views`): requests find only passages that are in all of them, and in those of
+   * their API key and path.
+   */
+  readonly views: readonly string[];
   /** How BM25 hits with equal scores are ordered, unless the request sets it. */
   readonly bm25Order: Bm25Order;
   /** How hybrid search fuses its lists, unless the request sets it. Settings that are absent have their defaults. */
@@ -81,8 +88,8 @@ export interface ServerConfig {
   readonly retryAfterS: number;
   /** Dialects of POST /retrieve and POST /search to prefer if several claim a body, most preferred first. */
   readonly dialects: readonly string[];
-  /** Serves POST /mcp unless null. `hosts`: the accepted names in `host` and `origin`, in addition to those of loopback. */
-  readonly mcp: { readonly hosts: readonly string[] } | null;
+  /** Serves POST /mcp unless null. */
+  readonly mcp: McpConfig | null;
   /** Null disables the log. */
   readonly logger: FastifyBaseLogger | null;
   /** Logs one of this many responses. Errors and responses with failed queries are always logged. */
@@ -91,12 +98,19 @@ export interface ServerConfig {
   readonly metrics: ServerMetrics | null;
   /** Records queries and their hits; null disables it. */
   readonly record: QueryRecord | null;
+  /** The indexes that clients make and fill over Elasticsearch's interface; null if they may not. */
+  readonly writable: WritableIndexes | null;
   /** Accepted API keys; null if the server requires none. */
   readonly keys: AccessKeys | null;
   /** Origins whose pages may read responses; `*` means every origin. */
   readonly corsOrigins: readonly string[];
   /** Null for plain HTTP. */
   readonly tls: TlsPem | null;
+}
+
+export interface McpConfig extends McpToolConfig {
+  /** The accepted names in `host` and `origin`, in addition to those of loopback. */
+  readonly hosts: readonly string[];
 }
 
 /** Contents of PEM files. */
@@ -111,6 +125,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   truncate: 'tail',
   mode: null,
   filter: null,
+  views: Object.freeze([]),
   bm25Order: 'row',
   hybrid: Object.freeze({}),
   rerank: null,
@@ -135,6 +150,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   logEvery: 1,
   metrics: null,
   record: null,
+  writable: null,
   keys: null,
   corsOrigins: Object.freeze([]),
   tls: null,
@@ -144,6 +160,7 @@ const NON_NUMERIC: readonly string[] = [
   'truncate',
   'mode',
   'filter',
+  'views',
   'bm25Order',
   'hybrid',
   'rerank',
@@ -152,6 +169,7 @@ const NON_NUMERIC: readonly string[] = [
   'mcp',
   'metrics',
   'record',
+  'writable',
   'keys',
   'corsOrigins',
   'tls',

@@ -1,7 +1,14 @@
 import type { Bm25Parameters } from './bm25.ts';
 import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
 import type { LexicalRequest } from './lexical-index.ts';
-import { childrenOf, type LexicalQuery, MAX_QUERY_DEPTH, MAX_QUERY_NODES, type MatchQuery } from './lexical-query.ts';
+import {
+  childrenOf,
+  type LexicalQuery,
+  MAX_QUERY_DEPTH,
+  MAX_QUERY_NODES,
+  type MatchQuery,
+  type RowsQuery,
+} from './lexical-query.ts';
 
 /** @throws RangeError if k, k1 or b is out of range, or the filter does not cover `rows` rows. */
 export function checkLexicalRequest(
@@ -75,6 +82,7 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: numbe
     case 'rows':
       if (query.rows.rows !== rows)
         throw new RangeError(`A set of rows covers ${query.rows.rows} rows, but the index has ${rows}.`);
+      checkScores(query);
       break;
     case 'constant-score':
     case 'match-all':
@@ -83,6 +91,14 @@ function checkNode(query: LexicalQuery, fields: ReadonlySet<string>, rows: numbe
     default:
       throw new TypeError(`A query must have a known type, not ${JSON.stringify((query as { type: unknown }).type)}.`);
   }
+}
+
+function checkScores({ rows, scores }: RowsQuery): void {
+  if (scores === undefined) return;
+  const count = rows.count();
+  if (scores.length !== count) throw new RangeError(`A set of ${count} rows has ${scores.length} scores.`);
+  const wrong = scores.find((score) => !(score >= 0 && Number.isFinite(score)));
+  if (wrong !== undefined) throw new RangeError(`The score of a row must be a number of at least 0, but is ${wrong}.`);
 }
 
 /** @throws RangeError if a search of query trees has a wrong `count` or `minScore`. */

@@ -82,11 +82,13 @@ export interface ConstantScoreQuery extends Boosted {
   readonly query: LexicalQuery;
 }
 
-/** The rows of a set; the score is the boost. */
+/** The rows of a set; the score is the boost, times the row's own score if there are scores. */
 export interface RowsQuery extends Boosted {
   readonly type: 'rows';
-  /** Covers the rows of the index. Must not change until the search has ended. */
+  /** Covers the rows of the index. Must not change until the search has ended, nor may `scores`. */
   readonly rows: RowBitmap;
+  /** A finite score of at least 0 for each row of the set, in the order of the rows. Default: 1 each. */
+  readonly scores?: Float32Array | undefined;
 }
 
 /** The terms of `terms` that must match, at least 0; may be more than there are. */

@@ -1,3 +1,5 @@
+import type { ColumnType } from '../filter/column.ts';
+
 declare const handleBrand: unique symbol;
 /** A handle of the addon; only passed back to it. */
 export interface NativeColumn {
@@ -19,7 +21,7 @@ export type NativeRowTest =
 
 /** The addon's functions for columns and filters. */
 export interface ColumnFunctions {
-  openColumn(paths: readonly string[]): NativeColumn;
+  openColumn(paths: readonly string[], type: ColumnType): NativeColumn;
   closeColumn(column: NativeColumn): void;
   /** Bitmap of the rows that pass, as in RowBitmap. */
   filterRows(id: number, columns: readonly NativeColumn[], test: NativeRowTest, rows: number): Promise<Uint8Array>;

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import type { ColumnType } from '../filter/column.ts';
 import type { Metric } from '../metric.ts';
 import { environmentVariable } from '../options/resolve-options.ts';
 import { packageRoot } from '../package-root.ts';
@@ -83,8 +84,8 @@ export class Kernel {
   }
 
   /** Maps the files of a column, one for each shard. @throws TrawlError INDEX_FILE_MISSING or INDEX_FILE_FOREIGN with the file. */
-  openColumn(paths: readonly string[]): NativeColumn {
-    return translate(() => this.#addon.openColumn(paths));
+  openColumn(paths: readonly string[], type: ColumnType): NativeColumn {
+    return translate(() => this.#addon.openColumn(paths, type));
   }
 
   /** Running evaluations keep the column until they end. */

@@ -1,5 +1,6 @@
 import { contentsOf } from './contents.ts';
 import { parseNumbers } from './exact-numbers.ts';
+import { idColumnOf } from './id-column.ts';
 
 /** The fields of a passage that replies use. */
 export interface DocumentFields {
@@ -42,8 +43,7 @@ export function documentFields(documentJson: string): DocumentFields {
     const value = column(name);
     return typeof value === 'string' ? value : undefined;
   };
-  // BEIR calls it `_id`.
-  const idColumn = (column('id') ?? null) === null ? '_id' : 'id';
+  const idColumn = idColumnOf(row);
   const idJson = idAsJson(column(idColumn), idColumn, documentJson);
   const docId = idAsJson(column('doc_id'), 'doc_id', documentJson);
   const titleLine = newline === -1 ? undefined : withoutQuotes(contents.slice(0, newline));

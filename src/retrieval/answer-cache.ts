@@ -1,9 +1,16 @@
 import { LRUCache } from 'lru-cache';
-import type { QueryAnswer } from './retriever.ts';
+import type { Hit, QueryAnswer, TreeResult } from './retriever.ts';
+import { NO_TIMINGS } from './timings.ts';
 
 interface Entry {
   readonly scope: number;
   readonly bytes: number;
+  /** An entry has one of the two. */
+  readonly query?: QueryEntry;
+  readonly tree?: TreeResult;
+}
+
+interface QueryEntry {
   /** The k of the search; infinite if the answer has every row that may be found. */
   readonly k: number;
   readonly outcome: QueryAnswer;
@@ -52,25 +59,41 @@ export class AnswerCache {
 
   /** The first k hits of a cached answer, if it was searched with at least k or has every row that may be found. */
   get(scope: number, key: string, k: number): QueryAnswer | undefined {
-    const entry = this.#entries.get(nameOf(scope, key));
-    return entry === undefined || entry.k < k ? undefined : firstHits(entry.outcome, k);
+    const answer = this.#entries.get(nameOf(scope, key))?.query;
+    return answer === undefined || answer.k < k ? undefined : firstHits(answer.outcome, k);
   }
 
   /** Whether `get` would return an answer. Does not count as a use for eviction. */
   has(scope: number, key: string, k: number): boolean {
-    const entry = this.#entries.peek(nameOf(scope, key));
-    return entry !== undefined && entry.k >= k;
+    const answer = this.#entries.peek(nameOf(scope, key))?.query;
+    return answer !== undefined && answer.k >= k;
   }
 
   set(scope: number, key: string, k: number, outcome: QueryAnswer): void {
     const reach = outcome.hits.length < k ? Number.POSITIVE_INFINITY : k;
     const name = nameOf(scope, key);
     // A concurrent search for more hits may have finished first.
-    if ((this.#entries.peek(name)?.k ?? 0) >= reach) return;
-    const bytes = bytesOf(outcome, name);
+    if ((this.#entries.peek(name)?.query?.k ?? 0) >= reach) return;
+    const query = { k: reach, outcome: { ...outcome, vector: null } };
+    this.#set(name, { scope, bytes: bytesOf(outcome.hits, outcome.text, name), query });
+  }
+
+  /** The result of an equal search by a query tree, which took no time. */
+  getTree(scope: number, key: string): TreeResult | undefined {
+    return this.#entries.get(treeName(scope, key))?.tree;
+  }
+
+  setTree(scope: number, key: string, result: TreeResult): void {
+    const name = treeName(scope, key);
+    const bytes = bytesOf(result.hits, '', name);
+    this.#set(name, { scope, bytes, tree: { ...result, timings: NO_TIMINGS } });
+  }
+
+  #set(name: string, entry: Entry): void {
+    const { scope, bytes } = entry;
     if (bytes > this.maxBytes) return;
     this.#count(scope, 1, bytes);
-    this.#entries.set(name, { scope, bytes, k: reach, outcome: { ...outcome, vector: null } }, { size: bytes });
+    this.#entries.set(name, entry, { size: bytes });
   }
 
   /** Drops the answers of a closed retriever. */
@@ -95,7 +118,12 @@ function nameOf(scope: number, key: string): string {
   return `${scope} ${key}`;
 }
 
-function bytesOf(outcome: QueryAnswer, name: string): number {
-  const documents = outcome.hits.reduce((sum, { document }) => sum + 2 * document.length + HIT_BYTES, 0);
-  return ENTRY_BYTES + 2 * (name.length + outcome.text.length) + documents;
+/** No key of a query begins with this word: they begin with a mode. */
+function treeName(scope: number, key: string): string {
+  return nameOf(scope, `tree ${key}`);
+}
+
+function bytesOf(hits: readonly Hit[], text: string, name: string): number {
+  const documents = hits.reduce((sum, { document }) => sum + 2 * document.length + HIT_BYTES, 0);
+  return ENTRY_BYTES + 2 * (name.length + text.length) + documents;
 }

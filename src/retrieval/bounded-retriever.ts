@@ -4,6 +4,8 @@ import type { RowBitmap } from '../row-bitmap.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
 import { hybridBytes } from './hybrid-search.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
@@ -11,6 +13,8 @@ import type {
   FindCall,
   FindResult,
   Hit,
+  NearestCall,
+  NearestResult,
   RerankCall,
   RerankResult,
   RetrieveCall,
@@ -100,6 +104,12 @@ export class BoundedRetriever implements Retriever {
     return this.#hold(this.info.rows / 8, () => this.#inner.select(call));
   }
 
+  async nearest(call: NearestCall): Promise<NearestResult> {
+    if (this.#isFull) throw this.#refusal();
+    const bytes = QUERY_BYTES + 4 * this.info.dimension + Math.min(call.k, this.info.rows) * HIT_BYTES;
+    return this.#hold(bytes, () => this.#inner.nearest(call));
+  }
+
   async embed(call: EmbedCall): Promise<EmbedResult> {
     if (this.#isFull) throw this.#refusal();
     return this.#hold(this.#queriesBytes(call.inputs), () => this.#inner.embed(call));
@@ -119,6 +129,12 @@ export class BoundedRetriever implements Retriever {
     const keys = call.keys.reduce((sum, key) => sum + 2 * key.length, 0);
     // Reserve for one passage per key, because most keys have at most one. The limit would be a poor estimate.
     return this.#hold(keys + call.keys.length * this.#passageBytes, () => this.#inner.find(call));
+  }
+
+  async cut(call: CutCall): Promise<CutResult> {
+    if (this.#isFull) throw this.#refusal();
+    const characters = call.texts.reduce((sum, { length }) => sum + length, 0);
+    return this.#hold(2 * characters, () => this.#inner.cut(call));
   }
 
   get failure(): TrawlError | undefined {

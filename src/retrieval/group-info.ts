@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Column } from '../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
-import type { Retriever, RetrieverInfo, SearchMode } from './retriever.ts';
+import type { Retriever, RetrieverInfo, SearchMode, ViewInfo } from './retriever.ts';
 
 /** An index of a group. */
 export interface GroupMember {
@@ -21,7 +21,7 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 }
 
 /**
- * Facts about a group. It has the modes and columns that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
+ * Facts about a group. It has the modes, columns and views that all its indexes have. Where the indexes differ, `model`, `metric` and `reranker` are null
  * and `dimension` is 0; `bm25` is that of the first index.
  */
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
@@ -36,6 +36,7 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
     modes: first.modes.filter((mode) => infos.every(({ modes }) => modes.includes(mode))),
     bm25: infos.every(({ bm25 }) => bm25 !== null) ? first.bm25 : null,
     columns: first.columns.filter((column) => infos.every((info) => hasColumn(info, column))),
+    views: commonViews(infos),
     dimension: oneEncoder ? first.dimension : 0,
     metric: oneEncoder && infos.every(({ metric }) => metric === first.metric) ? first.metric : null,
     generation: generationOf(infos),
@@ -53,6 +54,14 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
 
 function hasColumn({ columns }: RetrieverInfo, { name, type }: Column): boolean {
   return columns.some((column) => column.name === name && column.type === type);
+}
+
+function commonViews([first, ...others]: readonly RetrieverInfo[]): readonly ViewInfo[] {
+  return first!.views.flatMap(({ name, passages }) => {
+    const same = others.map(({ views }) => views.find((view) => view.name === name));
+    if (same.includes(undefined)) return [];
+    return [{ name, passages: same.reduce((sum, view) => sum + view!.passages, passages) }];
+  });
 }
 
 /** Indexes with equal keys embed a query alike. Null for an index without vectors. */

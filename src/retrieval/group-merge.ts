@@ -41,6 +41,9 @@ export function mergeOutcomes(
     .slice(0, k);
   const rescored = answers.map(({ answer }) => answer.certificate.rescored);
   const rerank = mergedReranking(answers.flatMap(({ answer }) => answer.rerank ?? []));
+  const ranges = answers.flatMap(({ member, answer }) =>
+    (answer.ranges ?? []).map((each) => ({ ...each, index: member.name })),
+  );
   const { tokens, truncated, text, cut, vector, certificate } = first.answer;
   return {
     ok: true,
@@ -54,6 +57,7 @@ export function mergeOutcomes(
       ...certificate,
       rescored: rescored.includes(null) ? null : rescored.reduce((sum: number, rows) => sum + rows!, 0),
     },
+    ...(ranges.length === 0 ? {} : { ranges }),
     ...(rerank === undefined ? {} : { rerank }),
     ...(failed.length === 0 ? {} : { failedIndexes: failed }),
   };

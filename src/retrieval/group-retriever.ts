@@ -1,10 +1,13 @@
 import { cancelled } from '../abort.ts';
 import { asTrawlError, TrawlError } from '../errors.ts';
-import type { RowBitmap } from '../row-bitmap.ts';
+import { RowBitmap } from '../row-bitmap.ts';
 import { withVector } from './embedded-query.ts';
 import { encoderKey, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
+import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
@@ -13,6 +16,8 @@ import type {
   FindCall,
   FindResult,
   FoundPassage,
+  NearestCall,
+  NearestResult,
   QueryOutcome,
   RerankCall,
   RerankResult,
@@ -21,7 +26,12 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  RowScore,
+  ScoreCall,
+  ScoreOutcome,
   ScoreResult,
+  SelectCall,
+  TreeCall,
   TreeResult,
 } from './retriever.ts';
 import { sumOf } from './statistics-sum.ts';
@@ -139,17 +149,93 @@ export class GroupRetriever implements Retriever {
     return { explained: terms, timings };
   }
 
-  async searchTree(): Promise<TreeResult> {
-    throw this.#onlyTexts();
+  async searchTree(call: TreeCall): Promise<TreeResult> {
+    // The sets of rows in the query of an index depend on the group, so its result is not shared with other calls.
+    const { query, from, size, order, after, key: _key, ...rest } = call;
+    const results = await this.#each((member) =>
+      member.retriever.searchTree({
+        ...rest,
+        query: treeOfMember(query, member),
+        from: 0,
+        size: from + size,
+        ...(order === undefined ? {} : { order }),
+        ...(order === undefined || after === undefined ? {} : { after: movedValues(after, order, -member.firstRow) }),
+      }),
+    );
+    return { ...mergeTrees(this.#members, results, call), timings: timingsOf(results) };
   }
 
-  async select(): Promise<RowBitmap> {
-    throw this.#onlyTexts();
+  async select(call: SelectCall): Promise<RowBitmap> {
+    const { query } = call;
+    const sets = await this.#each((member) =>
+      member.retriever.select(query === undefined ? call : { ...call, query: treeOfMember(query, member) }),
+    );
+    return RowBitmap.concat(sets);
   }
 
-  /** Ranks in a whole index have no meaning over several. */
-  async score(): Promise<ScoreResult> {
-    throw this.#onlyTexts();
+  /** Rejects with NOT_SUPPORTED if the scores of the indexes cannot be compared. */
+  async nearest(call: NearestCall): Promise<NearestResult> {
+    if (!hasComparableScores(this.info, 'dense', false)) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `The vectors of the indexes of ${this.info.index} are of different models or metrics. Name one of them: ${this.#names}.`,
+      );
+    }
+    const { rows, k } = call;
+    const results = await this.#each(({ retriever, firstRow }) => {
+      const own = rows?.slice(firstRow, retriever.info.rows);
+      return retriever.nearest({ ...call, ...(own === undefined ? {} : { rows: own }) });
+    });
+    const nearest = results
+      .flatMap(({ nearest: found }, m) =>
+        found.map(({ row, score }) => ({ row: this.#members[m]!.firstRow + row, score })),
+      )
+      .sort((a, b) => b.score - a.score || a.row - b.row);
+    return { nearest: nearest.slice(0, k), timings: timingsOf(results) };
+  }
+
+  /** Scores and ranks in the index that has the passage: those of different indexes are not comparable in every mode. */
+  async score(call: ScoreCall): Promise<ScoreResult> {
+    const { queries } = call;
+    const places = this.#members.map((member) =>
+      queries.map(({ rows }) => [...rows.keys()].filter((at) => holds(member, rows[at]!))),
+    );
+    const results = await this.#each(async (member, m) => {
+      const own = places[m]!;
+      if (own.every((each) => each.length === 0)) return undefined;
+      const asked = queries.map(({ query, rows }, q) => ({
+        query,
+        rows: own[q]!.map((at) => rows[at]! - member.firstRow),
+      }));
+      return member.retriever.score({ ...call, queries: asked });
+    });
+    const outcomes = queries.map(({ rows }, q): ScoreOutcome => {
+      const scores = new Array<RowScore>(rows.length);
+      for (const [m, result] of results.entries()) {
+        const own = places[m]![q]!;
+        const outcome = result?.outcomes[q];
+        if (outcome === undefined || own.length === 0) continue;
+        if (!outcome.ok) {
+          return { ok: false, error: errorOfIndex({ index: this.#members[m]!.name, error: outcome.error }) };
+        }
+        for (const [i, at] of own.entries()) scores[at] = outcome.scores[i]!;
+      }
+      return { ok: true, scores };
+    });
+    return { outcomes, timings: timingsOf(results.filter((result) => result !== undefined)) };
+  }
+
+  /** Calls every index; the first error rejects, with the name of its index. */
+  #each<T>(call: (member: GroupMember, place: number) => Promise<T>): Promise<T[]> {
+    return Promise.all(
+      this.#members.map(async (member, place) => {
+        try {
+          return await call(member, place);
+        } catch (error) {
+          throw errorOfIndex({ index: member.name, error: asTrawlError(error) });
+        }
+      }),
+    );
   }
 
   async embed(call: EmbedCall): Promise<EmbedResult> {
@@ -165,14 +251,8 @@ export class GroupRetriever implements Retriever {
   }
 
   async find(call: FindCall): Promise<FindResult> {
-    const results = await Promise.all(
-      this.#members.map(async (member) => {
-        try {
-          return await member.retriever.find({ ...call, keys: call.keys.map((key) => keyIn(member, key, call)) });
-        } catch (error) {
-          throw errorOfIndex({ index: member.name, error: asTrawlError(error) });
-        }
-      }),
+    const results = await this.#each((member) =>
+      member.retriever.find({ ...call, keys: call.keys.map((key) => keyIn(member, key, call)) }),
     );
     const found = call.keys.map((_, k) =>
       results
@@ -180,6 +260,11 @@ export class GroupRetriever implements Retriever {
         .slice(0, call.limit),
     );
     return { found, timings: timingsOf(results) };
+  }
+
+  /** By the tokenizer of the first index. */
+  async cut(call: CutCall): Promise<CutResult> {
+    return this.#members[0]!.retriever.cut(call);
   }
 
   statistics(): RetrieverStatistics {
@@ -195,13 +280,6 @@ export class GroupRetriever implements Retriever {
 
   get #names(): string {
     return this.#members.map(({ name }) => name).join(', ');
-  }
-
-  #onlyTexts(): TrawlError {
-    return new TrawlError(
-      'NOT_SUPPORTED',
-      `${this.info.index} is a group of indexes, which is searched by texts only. Name one of its indexes: ${this.#names}.`,
-    );
   }
 
   #noCommonMode(): TrawlError {

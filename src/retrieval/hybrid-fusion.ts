@@ -39,10 +39,9 @@ export interface SideList {
  * The result depends on the two lists and the settings alone. Asking for fewer rows gives a prefix.
  */
 export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSettings, k: number): FusedRow[] {
-  const { denseWeight, bm25Weight, depth } = settings;
-  const bm25Floor = bm25.rows.length < depth ? 0 : bm25.scores.at(-1)!;
-  const denseParts = partsOf(dense, { weight: denseWeight, floor: dense.scores.at(-1) ?? 0, settings });
-  const bm25Parts = partsOf(bm25, { weight: bm25Weight, floor: bm25Floor, settings });
+  const ranges = rangesOf(dense, bm25, settings);
+  const denseParts = partsOf(dense, (place) => partOf(place, 'dense', ranges, settings));
+  const bm25Parts = partsOf(bm25, (place) => partOf(place, 'bm25', ranges, settings));
   const fused: FusedRow[] = [];
   for (const [row, { place, part }] of denseParts) {
     const other = bm25Parts.get(row);
@@ -55,26 +54,51 @@ export function fuseLists(dense: SideList, bm25: SideList, settings: HybridSetti
   return fused.sort((a, b) => b.score - a.score || a.row - b.row).slice(0, k);
 }
 
+/** The scores between which a list is scaled; null for an empty list. */
+export interface ListRange {
+  readonly best: number;
+  readonly floor: number;
+}
+
+export interface ListRanges {
+  readonly dense: ListRange | null;
+  readonly bm25: ListRange | null;
+}
+
+export function rangesOf(dense: SideList, bm25: SideList, { depth }: Pick<HybridSettings, 'depth'>): ListRanges {
+  const rangeOf = ({ rows, scores }: SideList, floor: number | undefined): ListRange | null =>
+    rows.length === 0 ? null : { best: scores[0]! + 0, floor: (floor ?? 0) + 0 };
+  return {
+    dense: rangeOf(dense, dense.scores.at(-1)),
+    bm25: rangeOf(bm25, bm25.rows.length < depth ? 0 : bm25.scores.at(-1)),
+  };
+}
+
+/** What a list adds to the score of a row at this place, before the sum is rounded. */
+export function partOf(
+  place: HybridPlace,
+  side: keyof ListRanges,
+  ranges: ListRanges,
+  { fusion, rrfK, denseWeight, bm25Weight }: HybridSettings,
+): number {
+  const weight = side === 'dense' ? denseWeight : bm25Weight;
+  if (fusion === 'rrf') return weight / (rrfK + place.rank);
+  const { best, floor } = ranges[side] ?? { best: 0, floor: 0 };
+  return weight * (best === floor ? 1 : (place.score - floor) / (best - floor));
+}
+
 interface Part {
   readonly place: HybridPlace;
   readonly part: number;
 }
 
-/** What a list adds to the score of each of its rows. */
-function partsOf(
-  { rows, scores }: SideList,
-  { weight, floor, settings }: { weight: number; floor: number; settings: HybridSettings },
-): Map<number, Part> {
-  const range = (scores[0] ?? 0) - floor;
-  const partOf = ({ rank, score }: HybridPlace): number => {
-    if (settings.fusion === 'rrf') return weight / (settings.rrfK + rank);
-    return weight * (range === 0 ? 1 : (score - floor) / range);
-  };
+/** The place of each row of a list, and what it adds to the row's score. */
+function partsOf({ rows, scores }: SideList, partAt: (place: HybridPlace) => number): Map<number, Part> {
   const parts = new Map<number, Part>();
   for (const [i, row] of rows.entries()) {
     // Adding 0 turns −0 into 0.
     const place = { rank: i + 1, score: scores[i]! + 0 };
-    parts.set(row, { place, part: partOf(place) });
+    parts.set(row, { place, part: partAt(place) });
   }
   return parts;
 }

@@ -2,7 +2,7 @@ import { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { TimeSlice } from '../time-slice.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
-import { type FusedRow, fuseLists, type SideList } from './hybrid-fusion.ts';
+import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 import { type QueryVectors, rowOf } from './query-vectors.ts';
 import type { QueryOutcome, RetrieveCall } from './retriever.ts';
@@ -43,21 +43,30 @@ interface SideResults {
   readonly depth: number;
 }
 
+/** The fused list of a query, and the ranges of the two lists. */
+interface FusedList {
+  readonly rows: readonly FusedRow[];
+  readonly ranges: ListRanges;
+}
+
 /** The k best rows of each query; none for a query that could not be embedded. */
 export async function fuseResults(
   { near, words, embedded, depth }: SideResults,
   settings: HybridSettings,
   { k, signal }: Pick<RetrieveCall, 'k' | 'signal'>,
-): Promise<FusedRow[][]> {
+): Promise<FusedList[]> {
   const slice = new TimeSlice(signal);
-  const fused: FusedRow[][] = [];
+  const fused: FusedList[] = [];
   let usable = 0;
   for (const [q, { ok }] of embedded.outcomes.entries()) {
-    fused.push(ok ? fuseLists(listOf(near, usable++, depth), listOf(words, q, depth), settings, k) : []);
+    const [dense, bm25] = ok ? [listOf(near, usable++, depth), listOf(words, q, depth)] : [NO_LIST, NO_LIST];
+    fused.push({ rows: fuseLists(dense, bm25, settings, k), ranges: rangesOf(dense, bm25, settings) });
     if (slice.isOver) await slice.yield();
   }
   return fused;
 }
+
+const NO_LIST: SideList = { rows: new Float64Array(0), scores: new Float32Array(0) };
 
 function listOf({ counts, rows, scores }: ListsOfSide, q: number, depth: number): SideList {
   const start = q * depth;
@@ -75,17 +84,19 @@ export function hybridOutcomes(
     near,
     depth,
     dimension,
-  }: Omit<SideResults, 'words'> & { fused: readonly FusedRow[][]; dimension: number },
+  }: Omit<SideResults, 'words'> & { fused: readonly FusedList[]; dimension: number },
   documents: readonly string[],
 ): QueryOutcome[] {
   let usable = 0;
   let next = 0;
   return embedded.outcomes.map((outcome, q): QueryOutcome => {
     if (!outcome.ok) return outcome;
-    const hits = fused[q]!.map(({ row, score, places }) => ({ row, score, document: documents[next++]!, places }));
+    const { rows, ranges } = fused[q]!;
+    const hits = rows.map(({ row, score, places }) => ({ row, score, document: documents[next++]!, places }));
     const rescored = near.certificate?.rescored[usable++] ?? null;
     const { tokens, truncated, text, cut } = outcome;
     const vector = rowOf(embedded.vectors, q, dimension);
-    return { ok: true, hits, tokens, truncated, text, cut, vector, certificate: { exact: true, rescored, depth } };
+    const certificate = { exact: true, rescored, depth } as const;
+    return { ok: true, hits, tokens, truncated, text, cut, vector, certificate, ranges: [ranges] };
   });
 }

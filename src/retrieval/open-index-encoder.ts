@@ -24,7 +24,7 @@ export interface IndexEncoderOptions {
   readonly encoderThreads?: number;
   /** Pools that share encoder threads and weights between indexes of the same model. Default: a separate pool. */
   readonly encoderPools?: EncoderPools;
-  /** Called with a warning when answers may differ in the last bits or be slower than possible. */
+  /** Called with a warning when answers may differ in the last bits or be slower than possible, or a block list has unknown entries. */
   readonly onWarning?: (warning: string) => void;
 }
 

@@ -2,15 +2,19 @@ import { existsSync, realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { FilterCache } from '../columns/filter-cache.ts';
 import { openRowFilters } from '../columns/open-row-filters.ts';
+import { TokenCutter, tokenizerFile } from '../embedding/cutting/token-cutter.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
+import type { IndexManifest } from '../manifest/index-manifest.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
+import { openViews } from '../views/open-views.ts';
+import type { ViewDefinition } from '../views/view-definition.ts';
 import { assembleRetriever, type ServingOptions } from './assemble-retriever.ts';
 import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { missingPart } from './mode-parts.ts';
-import { type IndexEncoderOptions, openIndexEncoder } from './open-index-encoder.ts';
+import { type IndexEncoderOptions, openIndexEncoder, recordedModel } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
 import { type Retriever, type RetrieverInfo, SEARCH_MODES, type SearchMode } from './retriever.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
@@ -24,10 +28,14 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
   readonly modes?: readonly SearchMode[];
   /** Weights of the fields and tie breaker of the BM25 searches that set none, for an index with title and text apart. */
   readonly fieldRanking?: FieldRanking | undefined;
+  /** The tokenizer of `cut`: a model's name or folder, or a tokenizer.json. Default: that of the index's model. */
+  readonly cutTokenizer?: string | undefined;
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
   /** Name of the index. Default: the name of its directory. */
   readonly name?: string;
+  /** Views that calls can name (`RetrieveCall.views`); an index that cannot have one of them is not opened. */
+  readonly views?: readonly ViewDefinition[];
   /** Called at each step, with a description to show to the user. */
   readonly onProgress?: (description: string, stage: 'verifying' | 'loading' | 'mapping') => void;
 }
@@ -36,7 +44,7 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
  * Opens an index directory and its query encoder. Prefixes, pooling and token limits come from the manifest, and the encoder
  * must have the weights that the index was built with.
  *
- * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH; nothing stays open then.
+ * @throws TrawlError INDEX_…, MODEL_NOT_FOUND, MODEL_INVALID or MODEL_MISMATCH, or as `openViews`; nothing stays open then.
  */
 export async function openRetriever(folder: string, options: OpenRetrieverOptions = {}): Promise<Retriever> {
   const { onProgress = () => undefined } = options;
@@ -67,8 +75,18 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     onProgress('opening the passages', 'mapping');
     const passages = await SqlitePassageStore.open(directory.passages);
     opened.push(passages);
+    const cutter = await openCutter([folder, directory.folder], manifest, options);
+    if (cutter !== undefined) opened.push(cutter);
+    const index = options.name ?? basename(resolve(folder));
+    const { liveRows } = directory;
+    const { rows, generation } = manifest;
+    const views = await openViews(
+      options.views ?? [],
+      { index, rows, generation, columns, filters, passages, liveRows },
+      options.onWarning ?? (() => undefined),
+    );
     const info: RetrieverInfo = {
-      index: options.name ?? basename(resolve(folder)),
+      index,
       rows: manifest.rows,
       deletedRows: manifest.tombstones?.rows ?? 0,
       dimension: manifest.dimension,
@@ -78,6 +96,7 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
       modes,
       bm25: manifest.bm25?.made ?? null,
       columns: columns.map(({ name, type }) => ({ name, type })),
+      views: views.infos,
       reranker: options.reranker?.info ?? null,
       memory: {
         residentBytes: dense?.index.residentBytes ?? 0,
@@ -88,13 +107,28 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
     };
     return assembleRetriever(
       info,
-      { dense, lexical, fieldRanking: options.fieldRanking, filters, passages, liveRows: directory.liveRows },
+      { dense, lexical, fieldRanking: options.fieldRanking, filters, views: views.rows, passages, cutter, liveRows },
       options,
     );
   } catch (error) {
     await Promise.allSettled(opened.map((part) => part.close()));
     throw error;
   }
+}
+
+/** The tokenizer that is named, which must exist, or that of the index's model, which is looked for when it is first needed. */
+async function openCutter(
+  folders: readonly string[],
+  manifest: IndexManifest,
+  { cutTokenizer, model: named }: OpenRetrieverOptions,
+): Promise<TokenCutter | undefined> {
+  if (cutTokenizer !== undefined) {
+    const file = await tokenizerFile(cutTokenizer);
+    return new TokenCutter(async () => file);
+  }
+  const { model } = manifest;
+  if (model === null) return undefined;
+  return new TokenCutter(() => tokenizerFile(named ?? recordedModel(folders, { ...manifest, model })));
 }
 
 /**

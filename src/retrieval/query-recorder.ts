@@ -133,16 +133,18 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, rerank, template, truncate, filter, outcomes } = search;
+  const { queries, k, mode, rerank, template, truncate, filter, hybrid, trajectories, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
       time,
       ...request,
       place,
+      ...(trajectories === undefined ? {} : { trajectory: trajectories[place] }),
       ...textsOf(input),
       k,
       ...(mode === undefined ? {} : { mode }),
+      ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
       ...(rerank === undefined ? {} : { rerank }),
       ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),

@@ -9,12 +9,16 @@ import { RunningCalls } from '../running-calls.ts';
 import { TimeSlice } from '../time-slice.ts';
 import { inputOf } from './embedded-query.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
   ExplainResult,
   FindCall,
   FindResult,
+  NearestCall,
+  NearestResult,
   QueryAnswer,
   QueryOutcome,
   RerankCall,
@@ -101,6 +105,10 @@ export class RerankingRetriever implements Retriever {
     return this.#inner.select(call);
   }
 
+  nearest(call: NearestCall): Promise<NearestResult> {
+    return this.#inner.nearest(call);
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#inner.embed(call);
   }
@@ -115,6 +123,10 @@ export class RerankingRetriever implements Retriever {
 
   find(call: FindCall): Promise<FindResult> {
     return this.#inner.find(call);
+  }
+
+  cut(call: CutCall): Promise<CutResult> {
+    return this.#inner.cut(call);
   }
 
   statistics(): RetrieverStatistics {

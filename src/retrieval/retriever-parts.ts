@@ -1,4 +1,5 @@
 import type { FilterCache } from '../columns/filter-cache.ts';
+import type { TokenCutter } from '../embedding/cutting/token-cutter.ts';
 import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
@@ -16,7 +17,11 @@ export interface RetrieverParts {
   readonly fieldRanking?: FieldRanking | undefined;
   /** Absent if the index has no columns. */
   readonly filters?: FilterCache | undefined;
+  /** The rows of each view by its name; absent if there are none. */
+  readonly views?: ReadonlyMap<string, RowBitmap> | undefined;
   readonly passages: PassageStore;
+  /** Absent if the index has no model and no tokenizer was named. */
+  readonly cutter?: TokenCutter | undefined;
   /** Rows that are not deleted; absent if no row is deleted. */
   readonly liveRows?: RowBitmap | undefined;
 }

@@ -19,9 +19,10 @@ import type { Lookup } from '../passages/schema.ts';
 import type { RerankerInfo, RerankList, RerankOutcome } from '../rerank/reranker.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import type { SearchLoad } from '../vector-index/vector-index.ts';
-import type { HybridPlaces } from './hybrid-fusion.ts';
+import type { HybridPlaces, ListRanges } from './hybrid-fusion.ts';
 import type { HybridSettings } from './hybrid-settings.ts';
 import type { StageTimings } from './timings.ts';
+import type { OrderValue, TreeOrder } from './tree-order.ts';
 
 /** How passages are ranked: by the similarity of their vectors, by BM25 over their words, or by both lists (`hybrid-settings.ts`). */
 export const SEARCH_MODES = ['dense', 'bm25', 'hybrid'] as const;
@@ -83,6 +84,8 @@ export interface QueryAnswer extends QueryEmbedding {
   /** Null for an answer from the cache, which stores no vectors. Empty for BM25. */
   readonly vector: Float32Array | null;
   readonly certificate: QueryCertificate;
+  /** Hybrid: the ranges of the two lists, from which the parts of a score follow; in a group one entry per index, with its name. */
+  readonly ranges?: readonly (ListRanges & { readonly index?: string })[];
   /** Present if the call asked for reranking. */
   readonly rerank?: Reranking;
   /** The indexes of a group whose passages are missing, with `allowPartial`. Absent if there are none. */
@@ -150,7 +153,22 @@ export interface RerankSettings {
   readonly allowFailure?: boolean;
 }
 
-export interface RetrieveCall {
+/**
+ * The rows that a call may use. All others are treated as if they were deleted: they are not found, not returned and not counted. The
+ * statistics of BM25, such as the number of passages with a term, are those of the whole index in any case.
+ */
+export interface RowScope {
+  /**
+   * By the columns of the corpus. A column that the index does not have, or a value of another type, rejects the call with
+   * INVALID_REQUEST. Default: all rows.
+   */
+  readonly filter?: Filter;
+  /** Names of views: only rows that are in all of them. A view that the index does not have rejects the call with NOT_FOUND. */
+  readonly views?: readonly string[];
+}
+
+/** A search is exact among the rows of its scope. */
+export interface RetrieveCall extends RowScope {
   readonly queries: readonly RetrieveQuery[];
   /** Hits per query, ≥ 1. */
   readonly k: number;
@@ -161,11 +179,6 @@ export interface RetrieveCall {
    * Default: k1 and b of the index, without the factor. Weights for an index of one field reject the call with NOT_SUPPORTED.
    */
   readonly bm25?: Bm25Ranking;
-  /**
-   * The rows that may be found, by the columns of the corpus. The search is exact among them. A column that the index does not have,
-   * or a value of another type, rejects the call with INVALID_REQUEST. Default: all rows.
-   */
-  readonly filter?: Filter;
   /** Has no effect on dense and hybrid search. Default: `row`. */
   readonly bm25Order?: Bm25Order;
   /** How hybrid search fuses its lists; no effect in other modes. Default: `hybridSettings({}, 1)`. */
@@ -192,11 +205,9 @@ export interface RetrieveResult {
 }
 
 /** A search by a query tree over the fields of the inverted indexes. */
-export interface TreeCall {
+export interface TreeCall extends RowScope {
   readonly query: LexicalQuery;
   readonly parameters: Bm25Parameters;
-  /** As in `RetrieveCall`; other passages neither match nor count. */
-  readonly filter?: Filter;
   /** Hits to skip, and hits to return after them; both at least 0. */
   readonly from: number;
   readonly size: number;
@@ -204,23 +215,61 @@ export interface TreeCall {
   readonly count: number;
   /** Passages with a lower score do not match. Default: none. */
   readonly minScore?: number | undefined;
+  /**
+   * The order of the hits, the first criterion first. More than a million matches reject the call with INVALID_REQUEST, as
+   * does a column that the index does not have. Default: by score, best first, equal scores by row.
+   */
+  readonly order?: readonly TreeOrder[];
+  /** With `order`: only hits after these values, one for each criterion. Default: all. */
+  readonly after?: readonly OrderValue[];
+  /** With `order`: whether scores are computed although no criterion needs them. Else they are arbitrary. Default: false. */
+  readonly scored?: boolean;
+  /**
+   * Stands for `query` in the cache and in single flight: calls with the same key must have the same query while the index has the same
+   * rows. Default: the call is computed in any case.
+   */
+  readonly key?: string;
   readonly signal?: AbortSignal;
 }
 
+export interface TreeHit extends Hit {
+  /** With `order`: the values of its criteria. */
+  readonly orderValues?: readonly OrderValue[];
+}
+
 export interface TreeResult {
-  /** Best first. */
-  readonly hits: readonly Hit[];
-  /** Score of the best match, also if it was skipped; null without a match. */
+  /** Best first, or in the order of the call. */
+  readonly hits: readonly TreeHit[];
+  /** Score of the best match, also if it was skipped; null without a match. Arbitrary where scores are. */
   readonly best: number | null;
   /** Matching passages: exact up to `count`, else `count + 1`. */
   readonly total: number;
   readonly timings: StageTimings;
 }
 
-/** Asks for the set of the live rows with one of these ids. */
-export interface SelectCall {
-  readonly ids: readonly string[];
+/** Asks for the set of the live rows with one of these ids, or of those that a query tree matches, or without both of all in the scope. */
+export interface SelectCall extends RowScope {
+  readonly ids?: readonly string[];
+  /** Has no effect beside `ids`. */
+  readonly query?: LexicalQuery;
   readonly signal?: AbortSignal;
+}
+
+/** Asks for the rows whose vectors are nearest to a vector. */
+export interface NearestCall extends RowScope {
+  /** One value per dimension of the index. */
+  readonly vector: Float32Array;
+  /** Rows, ≥ 1. */
+  readonly k: number;
+  /** Rows that may be found, if they are in the scope. Default: all. */
+  readonly rows?: RowBitmap;
+  readonly signal?: AbortSignal;
+}
+
+export interface NearestResult {
+  /** Best first; fewer than k only if fewer rows may be found. Scores are those of the metric, in float64. */
+  readonly nearest: readonly { readonly row: number; readonly score: number }[];
+  readonly timings: StageTimings;
 }
 
 /** Asks for the scores of texts that need not be passages of the index. */
@@ -237,8 +286,11 @@ export interface RerankResult {
   readonly timings: StageTimings;
 }
 
-/** Asks for the parts of the scores of hits of BM25. It continues an accepted request, so it is not refused under load. */
-export interface ExplainCall {
+/**
+ * Asks for the parts of the scores of hits of BM25. It continues an accepted request, so it is not refused under load. A row outside of
+ * the scope, or a deleted one, has no terms.
+ */
+export interface ExplainCall extends RowScope {
   readonly queries: readonly { readonly query: RetrieveQuery; readonly rows: readonly number[] }[];
   /** The parameters of the search. Default: k1 and b of the index, without the factor. */
   readonly bm25?: Bm25Ranking;
@@ -259,8 +311,8 @@ export interface ExplainResult {
 }
 
 /** Asks for the scores of given passages, which a search may not have found. */
-export interface ScoreCall {
-  /** Each query with the rows to score. They must exist, and not be deleted. */
+export interface ScoreCall extends RowScope {
+  /** Each query with the rows to score. A row outside of the scope, or a deleted one, gets the score 0 and no rank. */
   readonly queries: readonly { readonly query: EncoderInput; readonly rows: readonly number[] }[];
   /** A mode that the index lacks rejects the call with NOT_SUPPORTED. */
   readonly mode: 'dense' | 'bm25';
@@ -276,7 +328,7 @@ export interface ScoreCall {
 export interface RowScore {
   /** A float32. For BM25 0 if the passage has no word of the query. */
   readonly score: number;
-  /** The passage's rank in the whole index, from 1; null if it is larger than `maxRank`, or if BM25 does not find the passage. */
+  /** The passage's rank in the scope, from 1; null if it is larger than `maxRank`, or if BM25 does not find the passage. */
   readonly rank: number | null;
 }
 
@@ -301,6 +353,10 @@ export interface RecordedSearch {
   readonly template?: QueryTemplate;
   readonly truncate?: TruncateSide;
   readonly filter?: Filter;
+  /** Hybrid: how the lists were fused. */
+  readonly hybrid?: HybridSettings;
+  /** The agent's trajectory of each query, if the request names them. */
+  readonly trajectories?: readonly string[];
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
 }
@@ -322,7 +378,7 @@ export interface EmbedResult {
   readonly timings: StageTimings;
 }
 
-export interface FindCall {
+export interface FindCall extends RowScope {
   /** With `row`, keys are row numbers in decimal, for passages without an id, URL or title. */
   readonly by: Lookup | 'row';
   readonly keys: readonly string[];
@@ -345,6 +401,34 @@ export interface FindResult {
   readonly timings: StageTimings;
 }
 
+/** Asks for the beginnings of texts, by the tokens of the index's tokenizer or of the one that the operator named. */
+export interface CutCall {
+  readonly texts: readonly string[];
+  /** Most tokens of each text, ≥ 1, special tokens not counted. */
+  readonly tokens: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The beginning of a text. */
+export interface CutText {
+  readonly text: string;
+  /** Whether the text goes on. */
+  readonly isCut: boolean;
+}
+
+export interface CutResult {
+  /** One per text. Each ends with a whole word, unless the text has no white space for 100 characters there. */
+  readonly texts: readonly CutText[];
+  readonly timings: StageTimings;
+}
+
+/** A view of an index. */
+export interface ViewInfo {
+  readonly name: string;
+  /** Its passages, without deleted ones. */
+  readonly passages: number;
+}
+
 export interface RetrieverInfo {
   /** Name of the index. Default: the name of its directory. */
   readonly index: string;
@@ -358,6 +442,10 @@ export interface RetrieverInfo {
   readonly bm25: Bm25Settings | null;
   /** The columns that filters can name. */
   readonly columns: readonly Column[];
+  /** The views that calls can name. */
+  readonly views: readonly ViewInfo[];
+  /** The views that limit every call of this retriever (`narrowedRetriever`); absent if there are none. */
+  readonly within?: readonly string[];
   /** Values per vector; 0 for an index without vectors. */
   readonly dimension: number;
   /** Null for an index without vectors, as is `model`. */
@@ -456,13 +544,20 @@ export interface Retriever {
   score(call: ScoreCall): Promise<ScoreResult>;
   /** Rejects with NOT_SUPPORTED if the index has no inverted index. */
   searchTree(call: TreeCall): Promise<TreeResult>;
-  /** Rejects with NOT_SUPPORTED if the index was built without the look-up by id. */
+  /**
+   * Rejects with NOT_SUPPORTED for ids if the index was built without the look-up by id, and for a query if it has no inverted index;
+   * with INVALID_REQUEST for a filter as `retrieve` does, and for a query of words that matches more than 4 million rows.
+   */
   select(call: SelectCall): Promise<RowBitmap>;
+  /** Rejects with NOT_SUPPORTED if the index has no vectors, with DIMENSION_MISMATCH and NON_FINITE_QUERY for a wrong vector. */
+  nearest(call: NearestCall): Promise<NearestResult>;
   embed(call: EmbedCall): Promise<EmbedResult>;
   /** Scores texts with the reranker. Rejects with NOT_SUPPORTED without a reranker, with RERANK_TOO_LARGE for too many tokens. */
   rerank(call: RerankCall): Promise<RerankResult>;
   /** Passages by id, URL, title or row. Rejects with NOT_SUPPORTED if the index was built without that look-up. */
   find(call: FindCall): Promise<FindResult>;
+  /** Rejects with NOT_SUPPORTED if the index has no model and no tokenizer was named. */
+  cut(call: CutCall): Promise<CutResult>;
   statistics(): RetrieverStatistics;
   /** Why every call fails until the index is opened again; undefined while calls are answered. */
   readonly failure: TrawlError | undefined;

@@ -12,8 +12,10 @@ interface Found {
 type Search = (k: number, filter: RowBitmap | undefined) => Promise<Found>;
 
 export interface RowsToScore {
-  /** The rows of each query. They must exist, and not be deleted. */
+  /** The rows of each query. */
   readonly rows: readonly (readonly number[])[];
+  /** The rows that count; undefined for all rows. */
+  readonly among?: RowBitmap | undefined;
   /** Rows of the index, at least 1. */
   readonly indexRows: number;
   /** Largest rank to find; 0: none. */
@@ -21,26 +23,30 @@ export interface RowsToScore {
 }
 
 /**
- * The scores of chosen rows, by a search among them, and their ranks, by a search among all rows: a rank is a place in its list. So
- * both are exactly those of a search, ties included.
+ * The scores of chosen rows, by a search among them, and their ranks, by a search among all rows that count: a rank is a place in its
+ * list. So both are exactly those of a search, ties included. A row that does not count gets the score 0 and no rank, as a deleted one
+ * does.
  */
-export async function scoreRows(search: Search, { rows, indexRows, maxRank }: RowsToScore): Promise<RowScore[][]> {
+export async function scoreRows(
+  search: Search,
+  { rows, among, indexRows, maxRank }: RowsToScore,
+): Promise<RowScore[][]> {
   const chosen = new RowBitmap(indexRows);
-  const distinct = new Set(rows.flat());
+  const distinct = new Set(rows.flat().filter((row) => among?.has(row) !== false));
   for (const row of distinct) chosen.add(row);
-  if (distinct.size === 0) return rows.map(() => []);
+  if (distinct.size === 0) return rows.map((wanted) => wanted.map(() => ({ score: 0, rank: null })));
   const depth = Math.min(maxRank, indexRows);
-  const among = await search(distinct.size, chosen);
-  const whole = depth === 0 ? undefined : await search(depth, undefined);
+  const found = await search(distinct.size, chosen);
+  const whole = depth === 0 ? undefined : await search(depth, among);
   return rows.map((wanted, q) => {
-    const scores = placesOf(among, q, distinct.size, distinct);
+    const scores = placesOf(found, q, distinct.size, distinct);
     const ranks = whole === undefined ? undefined : placesOf(whole, q, depth, distinct);
     return wanted.map((row): RowScore => {
       const at = scores.get(row);
       const place = ranks?.get(row);
       return {
         // A row that BM25 does not find has no word of the query. Adding 0 turns −0 into 0, as in a search.
-        score: at === undefined ? 0 : Math.fround(among.scores[at]!) + 0,
+        score: at === undefined ? 0 : Math.fround(found.scores[at]!) + 0,
         rank: place === undefined ? null : place - q * depth + 1,
       };
     });

@@ -1,8 +1,6 @@
 import { throwIfCancelled } from '../abort.ts';
 import { applyTemplate, composeText, type EncoderInput, type TextEncoder } from '../embedding/text-encoder.ts';
 import { bug, TrawlError } from '../errors.ts';
-import { bindFilter } from '../filter/bind-filter.ts';
-import type { Filter } from '../filter/filter.ts';
 import { type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
@@ -11,6 +9,7 @@ import type { PassageStore } from '../passages/passage-store.ts';
 import { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
+import { RowScopes } from '../views/row-scopes.ts';
 import { inputOf, isEmbedded, isText } from './embedded-query.ts';
 import { explainWords } from './explain-words.ts';
 import { hitRows } from './hit-rows.ts';
@@ -21,6 +20,8 @@ import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
@@ -29,6 +30,8 @@ import type {
   FindResult,
   Hit,
   LexicalLoad,
+  NearestCall,
+  NearestResult,
   QueryOutcome,
   RerankResult,
   RetrieveCall,
@@ -37,6 +40,7 @@ import type {
   Retriever,
   RetrieverInfo,
   RetrieverStatistics,
+  RowScope,
   ScoreCall,
   ScoreOutcome,
   ScoreResult,
@@ -51,9 +55,18 @@ import { searchTree } from './search-tree.ts';
 import { searchWords } from './search-words.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { Stopwatch } from './timings.ts';
+import { treeRows } from './tree-rows.ts';
 
-/** A call, and the rows that pass its filter. */
+/** A call, and the rows of its scope. */
 type FilteredCall = RetrieveCall & { readonly rows: RowBitmap | undefined };
+
+/** A search for the k nearest rows of `count` vectors. */
+interface NearestRows {
+  readonly count: number;
+  readonly k: number;
+  readonly filter: RowBitmap | undefined;
+  readonly signal: AbortSignal | undefined;
+}
 
 /**
  * Runs the stages of a call. In dense mode it embeds the queries and searches their vectors, in BM25 mode it searches their texts, in
@@ -65,19 +78,24 @@ export class SearchRetriever implements Retriever {
   readonly #lexical: LexicalFields | undefined;
   readonly #fieldRanking: FieldRanking;
   readonly #passages: PassageStore;
+  readonly #cutter: RetrieverParts['cutter'];
   readonly #filters: RetrieverParts['filters'];
+  readonly #scopes: RowScopes;
   readonly #liveRows: RowBitmap | undefined;
   readonly #longTies = new OneAtATime();
   #lexicalLoad: LexicalLoad = NO_STATISTICS.lexical;
   readonly #calls = new RunningCalls('The index is being closed. Send the request again.');
 
-  constructor(info: RetrieverInfo, { dense, lexical, fieldRanking = {}, filters, passages, liveRows }: RetrieverParts) {
+  constructor(info: RetrieverInfo, parts: RetrieverParts) {
+    const { dense, lexical, fieldRanking = {}, filters, views = new Map(), passages, cutter, liveRows } = parts;
     this.info = info;
+    this.#scopes = new RowScopes({ index: info.index, columns: info.columns, filters, views });
     this.#dense = dense;
     this.#lexical = lexical;
     this.#fieldRanking = fieldRanking;
     this.#filters = filters;
     this.#passages = passages;
+    this.#cutter = cutter;
     this.#liveRows = liveRows;
   }
 
@@ -105,6 +123,10 @@ export class SearchRetriever implements Retriever {
     return this.#calls.run(() => this.#select(call));
   }
 
+  nearest(call: NearestCall): Promise<NearestResult> {
+    return this.#calls.run(() => this.#nearest(call));
+  }
+
   embed(call: EmbedCall): Promise<EmbedResult> {
     return this.#calls.run(() => this.#embed(call));
   }
@@ -116,6 +138,10 @@ export class SearchRetriever implements Retriever {
 
   find(call: FindCall): Promise<FindResult> {
     return this.#calls.run(() => this.#find(call));
+  }
+
+  cut(call: CutCall): Promise<CutResult> {
+    return this.#calls.run(() => this.#cut(call));
   }
 
   statistics(): RetrieverStatistics {
@@ -138,7 +164,9 @@ export class SearchRetriever implements Retriever {
 
   async #close(): Promise<void> {
     const { encoder, index } = this.#dense ?? {};
-    await Promise.all([encoder, index, this.#lexical, this.#filters, this.#passages].map((part) => part?.close()));
+    await Promise.all(
+      [encoder, index, this.#lexical, this.#filters, this.#passages, this.#cutter].map((part) => part?.close()),
+    );
   }
 
   async #retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -150,19 +178,18 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     if (queries.length === 0) return { outcomes: [], timings: watch.timings };
     this.#requireParts(mode!);
+    const scope = this.#rowsOf(call, watch);
     // A call without a filter joins the encoder's queue at once, where load shedding sees it.
-    const rows = call.filter === undefined ? undefined : await this.#rowsOf(call.filter, watch);
+    const rows = scope instanceof Promise ? await scope : scope;
     const limited = { ...call, k, rows };
     if (mode === 'hybrid') return this.#retrieveHybrid(limited, watch);
     return mode === 'bm25' ? this.#retrieveLexical(limited, watch) : this.#retrieveDense(limited, watch);
   }
 
-  /** The rows that pass a filter, deleted ones included; undefined without a filter. */
-  async #rowsOf(filter: Filter | undefined, watch: Stopwatch): Promise<RowBitmap | undefined> {
-    if (filter === undefined) return undefined;
-    const bound = bindFilter(filter, this.info.columns, this.info.index);
-    if (this.#filters === undefined) throw bug('a filter was bound to an index without columns');
-    return watch.time('search', () => this.#filters!.rows(bound));
+  /** The rows of a scope, deleted ones included; undefined for all rows. */
+  #rowsOf({ filter, views }: RowScope, watch: Stopwatch): RowBitmap | undefined | Promise<RowBitmap> {
+    const rows = this.#scopes.rowsOf(filter, views);
+    return rows instanceof Promise ? watch.time('search', () => rows) : rows;
   }
 
   async #retrieveLexical(call: FilteredCall, watch: Stopwatch): Promise<RetrieveResult> {
@@ -197,11 +224,19 @@ export class SearchRetriever implements Retriever {
     return searchWords(this.#requireLexical(), { index: this.info.index, texts, k, ranking, filter, signal });
   }
 
-  async #explain({ queries, bm25, template, signal }: ExplainCall): Promise<ExplainResult> {
+  async #explain({ queries, bm25, template, signal, ...scope }: ExplainCall): Promise<ExplainResult> {
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const wanted = queries.map(({ query, rows }) => ({ text: this.#lexicalText(query, template), rows }));
-    const explained = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
+    const among = await this.#rowsOf(scope, watch);
+    const wanted = queries.map(({ query, rows }) => ({
+      text: this.#lexicalText(query, template),
+      rows: rows.filter((row) => this.#isFound(row, among)),
+    }));
+    const found = await watch.time('search', () => explainWords(lexical, wanted, this.#ranking(bm25), signal));
+    const explained = queries.map(({ rows }, q) => {
+      let next = 0;
+      return rows.map((row) => (this.#isFound(row, among) ? found[q]![next++]! : []));
+    });
     return { explained, timings: watch.timings };
   }
 
@@ -210,7 +245,8 @@ export class SearchRetriever implements Retriever {
     throwIfCancelled(signal);
     const watch = new Stopwatch();
     const inputs = queries.map(({ query }) => query);
-    const wanted = { rows: queries.map(({ rows }) => rows), indexRows: Math.max(1, this.info.rows), maxRank };
+    const among = await this.#rowsOf(call, watch);
+    const wanted = { rows: queries.map(({ rows }) => rows), among, indexRows: Math.max(1, this.info.rows), maxRank };
     if (mode === 'bm25') {
       const lexical = this.#requireLexical();
       const search = {
@@ -225,7 +261,7 @@ export class SearchRetriever implements Retriever {
       );
       return { outcomes: scores.map((each) => ({ ok: true, scores: each })), timings: watch.timings };
     }
-    const { index } = this.#requireDense();
+    const { dimension } = this.#requireDense().index;
     const embedded = await this.#embedQueries(
       {
         queries: inputs,
@@ -235,19 +271,11 @@ export class SearchRetriever implements Retriever {
       },
       watch,
     );
-    const { vectors, count } = usableQueries(embedded, index.dimension);
+    const { vectors, count } = usableQueries(embedded, dimension);
     const usable = wanted.rows.filter((_, i) => embedded.outcomes[i]!.ok);
     const scores = await scoreRows(
       async (k, filter) => {
-        const found = await watch.time('search', () =>
-          index.search({
-            queries: vectors,
-            count,
-            k,
-            ...(filter === undefined ? {} : { filter }),
-            ...(signal === undefined ? {} : { signal }),
-          }),
-        );
+        const found = await watch.time('search', () => this.#searchIndex(vectors, { count, k, filter, signal }));
         watch.waited('search', found.waitedMs);
         return found;
       },
@@ -265,18 +293,51 @@ export class SearchRetriever implements Retriever {
     throwIfCancelled(call.signal);
     const watch = new Stopwatch();
     const lexical = this.#requireLexical();
-    const filter = await this.#rowsOf(call.filter, watch);
-    const { load, ...found } = await searchTree(call, { lexical, filter, passages: this.#passages, watch });
+    const filter = await this.#rowsOf(call, watch);
+    const parts = { info: this.info, lexical, columns: this.#filters, filter, passages: this.#passages, watch };
+    const { load, ...found } = await searchTree(call, parts);
     this.#addLexicalLoad(load);
     return { ...found, timings: watch.timings };
   }
 
-  async #select({ ids, signal }: SelectCall): Promise<RowBitmap> {
+  async #select({ ids, query, signal, ...scope }: SelectCall): Promise<RowBitmap> {
+    throwIfCancelled(signal);
     const { rows } = this.info;
+    const among = await this.#rowsOf(scope, new Stopwatch());
     const selected = new RowBitmap(rows);
+    if (ids === undefined) {
+      const found = query === undefined ? selected.complement() : await treeRows(query, this.#requireLexical(), signal);
+      return [among, this.#liveRows].reduce<RowBitmap>(
+        (kept, set) => (set === undefined ? kept : kept.intersection(set)),
+        found,
+      );
+    }
     const found = await this.#passages.find('id', ids, rows, signal);
-    for (const row of found.flat()) if (this.#liveRows?.has(row) !== false) selected.add(row);
+    for (const row of found.flat()) if (this.#isFound(row, among)) selected.add(row);
     return selected;
+  }
+
+  async #nearest({ vector, k, rows, signal, ...scope }: NearestCall): Promise<NearestResult> {
+    throwIfCancelled(signal);
+    const watch = new Stopwatch();
+    this.#requireDense();
+    const passing = await this.#rowsOf(scope, watch);
+    const allowed = passing === undefined ? rows : rows === undefined ? passing : rows.intersection(passing);
+    const most = Math.min(k, Math.max(1, this.info.rows));
+    const found = await watch.time('search', () =>
+      this.#searchIndex(vector, { count: 1, k: most, filter: allowed, signal }),
+    );
+    watch.waited('search', found.waitedMs);
+    const nearest = Array.from({ length: found.counts[0]! }, (_, i) => ({
+      row: found.rows[i]!,
+      score: found.scores[i]!,
+    }));
+    return { nearest, timings: watch.timings };
+  }
+
+  /** Whether a row is live and in the rows of a scope. */
+  #isFound(row: number, among: RowBitmap | undefined): boolean {
+    return this.#liveRows?.has(row) !== false && among?.has(row) !== false;
   }
 
   #ranking(bm25: Bm25Ranking | undefined): Bm25Ranking {
@@ -327,10 +388,14 @@ export class SearchRetriever implements Retriever {
   /** Searches the vectors of the embedded queries; the result does not count the failed ones. */
   async #searchVectors(call: FilteredCall, embedded: QueryVectors, k: number): Promise<SearchResult> {
     const { rows: filter, signal } = call;
-    const { index } = this.#requireDense();
-    const { vectors, count } = usableQueries(embedded, index.dimension);
-    const found = await index.search({
-      queries: vectors,
+    const { vectors, count } = usableQueries(embedded, this.#requireDense().index.dimension);
+    return this.#searchIndex(vectors, { count, k, filter, signal });
+  }
+
+  /** The k nearest rows of each vector, with the proof that they are. */
+  async #searchIndex(queries: Float32Array, { count, k, filter, signal }: NearestRows): Promise<SearchResult> {
+    const found = await this.#requireDense().index.search({
+      queries,
       count,
       k,
       ...(filter === undefined ? {} : { filter }),
@@ -362,7 +427,7 @@ export class SearchRetriever implements Retriever {
       watch.waited('search', near.waitedMs);
       this.#countLexical(group, words);
       const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
-      const rows = fused.flatMap((list) => list.map(({ row }) => row));
+      const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
       const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
       const { dimension } = this.#requireDense().index;
       outcomes.push(...hybridOutcomes({ fused, embedded, near, depth, dimension }, documents));
@@ -441,27 +506,40 @@ export class SearchRetriever implements Retriever {
     const { signal } = call;
     throwIfCancelled(signal);
     const watch = new Stopwatch();
-    const rowsByKey = await watch.time('search', () => this.#findLiveRows(call));
+    const among = await this.#rowsOf(call, watch);
+    const rowsByKey = await watch.time('search', () => this.#findRows(call, among));
     const documents = await watch.time('fetch', () => this.#passages.getMany(rowsByKey.flat(), signal));
     let next = 0;
     const found = rowsByKey.map((rows) => rows.map((row) => ({ row, document: documents[next++]! })));
     return { found, timings: watch.timings };
   }
 
-  /** The row that `key` is the number of, unless the index has no such live row. */
-  #liveRowOf(key: string): number[] {
+  async #cut({ texts, tokens, signal }: CutCall): Promise<CutResult> {
+    throwIfCancelled(signal);
+    if (this.#cutter === undefined) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        `Index ${this.info.index} has no model, so texts cannot be cut by its tokens. Name a tokenizer with --cut-tokenizer, or cut by words.`,
+      );
+    }
+    const watch = new Stopwatch();
+    const cuts = await watch.time('fetch', () => this.#cutter!.cut(texts, tokens, signal));
+    return { texts: cuts, timings: watch.timings };
+  }
+
+  /** The row that `key` is the number of, unless the index has no such row or a call does not find it. */
+  #rowOfKey(key: string, among: RowBitmap | undefined): number[] {
     const row = /^\d{1,15}$/.test(key) ? Number(key) : Number.POSITIVE_INFINITY;
-    return row < this.info.rows && this.#liveRows?.has(row) !== false ? [row] : [];
+    return row < this.info.rows && this.#isFound(row, among) ? [row] : [];
   }
 
   /**
-   * The first `limit` live rows of each key. The passage file also has the deleted rows, so a key that got too few live ones is looked
-   * up again with four times the limit.
+   * The first `limit` rows of each key that are live and among the rows of the scope. The passage file also has the others, so a key
+   * that got too few is looked up again with four times the limit.
    */
-  async #findLiveRows({ by, keys, limit, signal }: FindCall): Promise<number[][]> {
-    const liveRows = this.#liveRows;
-    if (by === 'row') return keys.map((key) => this.#liveRowOf(key));
-    if (liveRows === undefined) return this.#passages.find(by, keys, limit, signal);
+  async #findRows({ by, keys, limit, signal }: FindCall, among: RowBitmap | undefined): Promise<number[][]> {
+    if (by === 'row') return keys.map((key) => this.#rowOfKey(key, among));
+    if (this.#liveRows === undefined && among === undefined) return this.#passages.find(by, keys, limit, signal);
     const found: number[][] = keys.map(() => []);
     let open = keys.map((_, i) => i);
     for (let wanted = limit; open.length > 0; wanted *= 4) {
@@ -472,7 +550,7 @@ export class SearchRetriever implements Retriever {
         signal,
       );
       open = open.filter((i, at) => {
-        found[i] = rows[at]!.filter((row) => liveRows.has(row)).slice(0, limit);
+        found[i] = rows[at]!.filter((row) => this.#isFound(row, among)).slice(0, limit);
         return found[i].length < limit && rows[at]!.length === wanted;
       });
     }

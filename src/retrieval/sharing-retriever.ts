@@ -1,4 +1,4 @@
-import { cancelled, throwIfCancelled } from '../abort.ts';
+import { throwIfCancelled } from '../abort.ts';
 import { applyTemplate, contextOf } from '../embedding/text-encoder.ts';
 import type { TrawlError } from '../errors.ts';
 import { filterKey } from '../filter/filter.ts';
@@ -8,12 +8,16 @@ import { type AnswerCache, firstHits } from './answer-cache.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import { hybridKey } from './hybrid-settings.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
   ExplainResult,
   FindCall,
   FindResult,
+  NearestCall,
+  NearestResult,
   QueryOutcome,
   RerankCall,
   RerankResult,
@@ -30,7 +34,9 @@ import type {
   TreeCall,
   TreeResult,
 } from './retriever.ts';
+import { SharedTrees } from './shared-trees.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
+import { unlessAborted } from './unless-aborted.ts';
 
 /** A call in flight. */
 interface Flight {
@@ -56,8 +62,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter and
- * reranking are equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter, views
+ * and reranking are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -68,6 +74,7 @@ export class SharingRetriever implements Retriever {
   readonly #scope: number;
   readonly #singleFlight: boolean;
   readonly #leaders = new Map<string, Leader>();
+  readonly #trees: SharedTrees;
   #queries = 0;
   #cached = 0;
   #computed = 0;
@@ -79,6 +86,8 @@ export class SharingRetriever implements Retriever {
     this.#cache = answerCache;
     this.#scope = answerCache?.newScope() ?? 0;
     this.#singleFlight = singleFlight;
+    const search = (call: TreeCall): Promise<TreeResult> => inner.searchTree(call);
+    this.#trees = new SharedTrees({ search, cache: answerCache, scope: this.#scope, singleFlight });
   }
 
   async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
@@ -149,11 +158,15 @@ export class SharingRetriever implements Retriever {
   }
 
   searchTree(call: TreeCall): Promise<TreeResult> {
-    return this.#inner.searchTree(call);
+    return this.#trees.search(call);
   }
 
   select(call: SelectCall): Promise<RowBitmap> {
     return this.#inner.select(call);
+  }
+
+  nearest(call: NearestCall): Promise<NearestResult> {
+    return this.#inner.nearest(call);
   }
 
   embed(call: EmbedCall): Promise<EmbedResult> {
@@ -168,19 +181,24 @@ export class SharingRetriever implements Retriever {
     return this.#inner.find(call);
   }
 
+  cut(call: CutCall): Promise<CutResult> {
+    return this.#inner.cut(call);
+  }
+
   get failure(): TrawlError | undefined {
     return this.#inner.failure;
   }
 
   statistics(): RetrieverStatistics {
     const held = this.#cache?.heldBy(this.#scope);
+    const trees = this.#trees.counts;
     return {
       ...this.#inner.statistics(),
       sharing: {
-        queries: this.#queries,
-        cached: this.#cached,
-        coalesced: this.#coalesced,
-        computed: this.#computed,
+        queries: this.#queries + trees.queries,
+        cached: this.#cached + trees.cached,
+        coalesced: this.#coalesced + trees.coalesced,
+        computed: this.#computed + trees.computed,
         cacheEntries: held?.entries ?? 0,
         cacheBytes: held?.bytes ?? 0,
         cacheMaxBytes: this.#cache?.maxBytes ?? 0,
@@ -272,6 +290,7 @@ function keyOf(
     bm25,
     bm25Order = 'row',
     filter,
+    views = [],
     hybrid,
     rerank,
     template,
@@ -279,7 +298,7 @@ function keyOf(
   }: RetrieveCall,
   { model }: RetrieverInfo,
 ): string {
-  const passing = filter === undefined ? '' : filterKey(filter);
+  const passing = `${JSON.stringify([...new Set(views)].sort())} ${filter === undefined ? '' : filterKey(filter)}`;
   const lists = hybrid === undefined ? '' : hybridKey(hybrid);
   const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
   const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
@@ -294,22 +313,6 @@ function keyOf(
   const first = input.question.trim() === '' ? 'history' : 'question';
   const lengths = context.map(({ length }) => length).join();
   return `${ranking} ${truncate} ${first} ${lengths} ${context.join('')}${input.query}`;
-}
-
-/** The promise's value, or CANCELLED as soon as the signal aborts. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  throwIfCancelled(signal);
-  let onAbort = (): void => {};
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(cancelled());
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 /** The depth with which k hits are found: only among equal depths the hits for a smaller k are the first of those for a larger one. */

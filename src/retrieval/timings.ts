@@ -31,6 +31,11 @@ export function longestTimings(a: StageTimings, b: StageTimings): StageTimings {
   };
 }
 
+/** Milliseconds of all stages together, to three decimals. */
+export function totalMs(timings: StageTimings): number {
+  return Number(STAGES.reduce((sum, stage) => sum + timings[stage], 0).toFixed(3));
+}
+
 /** Measures consecutive stages. */
 export class Stopwatch {
   readonly #ms: Record<Stage, number> = { ...NO_TIMINGS };

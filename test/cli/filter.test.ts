@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { fileFolder, jsonOf, runTrawl, serveIndex } from './run-trawl.ts';
+import { freePort } from './free-port.ts';
+import { fileFolder, jsonOf, postJson, runTrawl, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();
 const corpus = join(folder, 'news.jsonl');
@@ -116,4 +117,17 @@ test('serve --filter narrows searches, and an index without its columns is not s
   const { results } = (await response.json()) as { results: { hits: { id: string }[] }[] };
   assert.deepEqual(results[0]!.hits.map(({ id }) => id).sort(), ['p0', 'p2', 'p4']);
   await assert.rejects(serveIndex(t, index, ['--filter', 'yeer > 1']), /the index news has meta\.source/);
+});
+
+test('a filter of a --listen address limits that address in addition to --filter, and its columns are checked too', async (t) => {
+  const port = await freePort();
+  const listen = `${port}:filter=year < 2015 and meta.source in ('wiki', 'a:b')`;
+  const { url } = await serveIndex(t, index, ['--filter', "meta.source = 'wiki'", '--listen', listen]);
+  const ids = async (address: string): Promise<string[]> => {
+    const { body } = await postJson<{ result: { id: string }[][] }>(address, { queries: ['rivers'], topk: 20 });
+    return body.result[0]!.map(({ id }) => id).sort();
+  };
+  assert.deepEqual(await ids(url), ['p0', 'p2', 'p4', 'p6', 'p8']);
+  assert.deepEqual(await ids(`http://127.0.0.1:${port}`), ['p0', 'p2', 'p4']);
+  await assert.rejects(serveIndex(t, index, ['--listen', '0:filter=yeer > 1']), /the index news has meta\.source/);
 });

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { TrawlClient } from '../../src/client/index.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import { freePort } from './free-port.ts';
 import { fileFolder, jsonOf, postJson, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
 const loaded = loadKernel();
@@ -47,6 +46,67 @@ test('search --mode hybrid fuses both lists and shows the ranks in them', { skip
   }
   const { stdout } = await runTrawl(['search', index, VIENNA, '--mode', 'hybrid', '--hybrid-depth', '1']);
   assert.match(stdout, /\(id s-\d+; dense 1, bm25 (1|–)\)/);
+});
+
+test('search --mode hybrid --explain shows what each list adds to a score, the terms and the formula', {
+  skip,
+}, async () => {
+  const args = ['search', index, VIENNA, '--mode', 'hybrid', '--explain', '--hybrid-weights', 'dense=0.3,bm25=0.7'];
+  const { fusion, hits } = jsonOf<{
+    fusion: { formula: string; denseWeight: number; lists: object[] };
+    hits: { score: number; terms: object[]; dense: { part: number } | null; bm25: { part: number } | null }[];
+  }>(await runTrawl([...args, '--json']));
+  assert.deepEqual([fusion.denseWeight, fusion.lists.length], [0.3, 1]);
+  assert.equal(
+    fusion.formula,
+    '0.3 · (dense score − floor) / (best − floor) + 0.7 · (bm25 score − floor) / (best − floor)',
+  );
+  for (const { score, dense, bm25 } of hits) assert.equal(Math.fround((dense?.part ?? 0) + (bm25?.part ?? 0)), score);
+  assert.ok(hits[0]!.terms.length > 0);
+  const { stdout, stderr } = await runTrawl(args);
+  assert.match(stdout, /; dense \d+ adds 0\.\d{4}, bm25 \d+ adds 0\.\d{4}\)\n {5}term /);
+  assert.match(stderr, /^score = 0\.3 · /m);
+});
+
+test('several indexes are searched and evaluated as one, with --index', { skip }, async () => {
+  const both = ['search', index, VIENNA, '--mode', 'bm25', '--k', '4', '--index', `more=${words}`];
+  const { hits } = jsonOf<{ hits: { index: string; row: number; score: number; indexScore: number }[] }>(
+    await runTrawl([...both, '--json', '--explain']),
+  );
+  assert.deepEqual(
+    hits.map((hit) => hit.index),
+    ['both', 'more', 'both', 'more'],
+  );
+  assert.deepEqual([hits[0]!.row, hits[0]!.indexScore], [hits[1]!.row, hits[1]!.indexScore]);
+  assert.equal(hits[0]!.score, Math.fround(1 / 61));
+  const { stdout } = await runTrawl(both);
+  assert.match(stdout, /\(id s-\d+, index more\)/);
+  const questions = join(SAMPLE, 'questions.jsonl');
+  const out = join(folder, 'hits.jsonl');
+  const file = ['search', index, '--queries', questions, '--out', out, '--mode', 'bm25', '--index', `more=${words}`];
+  assert.equal((await runTrawl(file)).code, 0);
+  assert.match(readFileSync(out, 'utf8'), /"hits":\[\{"index":"both","row":\d+,"id":"s-\d+"/);
+  // A passage of both indexes counts once, so that of 2 k places k passages are left.
+  const recall = async (k: number, ...more: string[]): Promise<number> => {
+    const args = ['eval', index, '--queries', questions, '--mode', 'bm25', '--cutoffs', String(k), '--json', ...more];
+    return jsonOf<{ metrics: Record<string, number> }>(await runTrawl(args)).metrics[`recall@${k}`]!;
+  };
+  assert.equal(await recall(10, '--index', `more=${words}`), await recall(5));
+});
+
+test('wrong further indexes are refused: one of the same name, one that is none, and one without the mode', {
+  skip,
+}, async () => {
+  for (const [args, code, message] of [
+    [['--index', index], 2, /Two indexes have the name both.*NAME=DIR/],
+    [['--index', `a b=${words}`], 2, /"a b" cannot be the name of an index/],
+    [['--index', `x=${join(folder, 'none')}`], 1, /INDEX_NOT_FOUND/],
+    [['--index', words, '--mode', 'dense'], 1, /no vectors/],
+  ] as const) {
+    const result = await runTrawl(['search', index, VIENNA, ...args]);
+    assert.equal(result.code, code, args.join(' '));
+    assert.match(result.stderr, message);
+  }
 });
 
 test('the options set the fusion, and those of bm25 apply to its list', { skip }, async () => {
@@ -92,7 +152,6 @@ test('options without effect, wrong values and an index without vectors are refu
     [['--mode', 'hybrid', '--hybrid-weights', 'dense=x'], /--hybrid-weights is "x"; expected a number from 0/],
     [['--mode', 'hybrid', '--hybrid-rrf-k', '-1'], /--hybrid-rrf-k is "-1"/],
     [['--mode', 'hybrid', '--hybrid-fusion', 'sum'], /hybrid-fusion/],
-    [['--mode', 'hybrid', '--explain'], /--explain has no effect without --mode bm25/],
   ] as const) {
     const { code, stderr } = await runTrawl(['search', index, VIENNA, ...args]);
     assert.equal(code, 2, args.join(' '));
@@ -107,16 +166,6 @@ test('options without effect, wrong values and an index without vectors are refu
     assert.match(stderr, /no vectors.*The mode hybrid needs vectors and an inverted index/s);
   }
 });
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 test('serve --mode hybrid ranks every request so, and an address has its own mode and fusion', { skip }, async (t) => {
   const [densePort, rrfPort] = [await freePort(), await freePort()];

@@ -57,6 +57,51 @@ test('an MCP client searches a server that was started with --mcp', async (t) =>
   await searchAndFetch(t, new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
 });
 
+/** The text blocks of a tool's reply over standard input and output. */
+async function toolTexts(t: TestContext, args: readonly string[], name: string, tool: object): Promise<string[]> {
+  const client = new Client({ name: 'test', version: '1' });
+  t.after(() => client.close());
+  await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp', ...args] }));
+  const reply = await client.callTool({ name, arguments: { ...tool } });
+  return (reply.content as { text: string }[]).map(({ text }) => text);
+}
+
+test('--mcp-tools offers the tools of BrowseComp-Plus, with --topk documents cut by the tokens of the index’s model', async (t) => {
+  const args = [index, '--mcp-tools', 'browsecomp-plus', '--topk', '2', '--mcp-snippet-tokens', '8'];
+  const [text] = await toolTexts(t, args, 'search', { query: 'who designed the Brooklyn Bridge' });
+  const found = JSON.parse(text!) as { docid: string; snippet: string }[];
+  assert.deepEqual([found.length, found[0]!.docid], [2, 's-0001']);
+  assert.match(found[0]!.snippet, /^The Brooklyn Bridge is (\S+ ?){1,5}$/);
+  const { url } = await serveIndex(t, index, ['--mcp', '--mcp-tools', 'dr-tulu']);
+  const client = new Client({ name: 'test', version: '1' });
+  t.after(() => client.close());
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));
+  const { tools } = await client.listTools();
+  assert.ok(tools.some(({ name }) => name === 'massive_serve_search'));
+});
+
+test('an index without a model needs a tokenizer to cut texts by tokens, and --cut-tokenizer names one', {
+  skip: withoutEngine,
+}, async (t) => {
+  const plain = join(folder, 'plain-words');
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--out', plain, '--bm25', '--quiet'])).code, 0);
+  const args = [plain, '--mcp-tools', 'browsecomp-plus', '--topk', '1'];
+  const query = { query: 'Brooklyn Bridge' };
+  assert.match((await toolTexts(t, args, 'search', query))[0]!, /^NOT_SUPPORTED: .*--cut-tokenizer/);
+  const tokenizer = join(packageRoot, 'models', 'token-average-256', 'tokenizer.json');
+  for (const name of ['token-average-256', tokenizer]) {
+    const [text] = await toolTexts(t, [...args, '--cut-tokenizer', name], 'search', query);
+    assert.match((JSON.parse(text!) as { snippet: string }).snippet, /^The Brooklyn Bridge is /);
+  }
+  for (const command of ['mcp', 'serve']) {
+    const { code, stderr } = await endOf(
+      spawnTrawl([command, plain, '--cut-tokenizer', 'no-such-model'], { stdin: 'pipe' }),
+    );
+    assert.equal(code, 1);
+    assert.match(stderr, /MODEL_NOT_FOUND/);
+  }
+});
+
 test('trawl mcp ends with its input, and writes only the protocol to standard output', async () => {
   // Standard input is closed from the start.
   const { code, stdout } = await endOf(spawnTrawl(['mcp', index]));

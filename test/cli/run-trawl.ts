@@ -112,13 +112,18 @@ export interface Served {
 }
 
 /** Starts `trawl serve --json` on a free port; resolves when it is ready. Killed after the test. */
-export async function serveIndex(
+export function serveIndex(
   t: TestContext,
   index: string,
   args: readonly string[] = [],
   options: RunOptions = {},
 ): Promise<Served> {
-  const child = spawnTrawl(['serve', index, '--port', '0', '--json', ...args], options);
+  return serveWith(t, [index, ...args], options);
+}
+
+/** The same without an index. */
+export async function serveWith(t: TestContext, args: readonly string[], options: RunOptions = {}): Promise<Served> {
+  const child = spawnTrawl(['serve', '--port', '0', '--json', ...args], options);
   t.after(() => child.kill('SIGKILL'));
   const ended = endOf(child);
   let line = '';

@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { EXIT } from '../../cli/command.ts';
 import { toyModel } from '../embedding/model-fixtures.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { freePort } from './free-port.ts';
 import { endOf, fileFolder, postJson, runTrawl, sampleIndex, serveIndex, spawnTrawl } from './run-trawl.ts';
 
 const folder = await fileFolder();
@@ -266,15 +267,6 @@ test('on a terminal the log has readable lines instead of JSON', {
   assert.match(stdout, /stopping after the running requests/);
   assert.doesNotMatch(stdout, /^\{/m);
 });
-
-async function freePort(): Promise<number> {
-  const free = createServer().listen(0, '127.0.0.1');
-  await once(free, 'listening');
-  const { port } = free.address() as { port: number };
-  free.close();
-  await once(free, 'close');
-  return port;
-}
 
 test('--listen opens an address with a preferred dialect of its own', async (t) => {
   const port = await freePort();

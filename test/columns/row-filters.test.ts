@@ -9,7 +9,7 @@ import type { ColumnSource, RowFilters } from '../../src/columns/row-filters.ts'
 import { TrawlError } from '../../src/errors.ts';
 import { bindFilter } from '../../src/filter/bind-filter.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
+import { type Kernel, loadKernel } from '../../src/native/kernel.ts';
 import { arbitraryFilter, arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -139,6 +139,32 @@ test('a missing file, a foreign one and one of another version are named', async
   await assert.rejects(use, trawlError('INDEX_FILE_FOREIGN', /its size differs from its header/));
 });
 
+test('a file of another type than its column is refused, also between shards of the right type', async (t) => {
+  const folder = await tempFolder(t);
+  const rows = Array.from({ length: 6 }, (_, n) => ({ n, s: `text ${n}` }));
+  const [numbers, texts] = await writeColumns(
+    folder,
+    rows,
+    [
+      { name: 'n', type: 'number' },
+      { name: 's', type: 'string' },
+    ],
+    [2, 2, 2],
+  );
+  const mixed = { ...texts!, paths: [texts!.paths[0]!, numbers!.paths[1]!, texts!.paths[2]!] };
+  for (const isNative of loaded.ok ? [false, true] : [false]) {
+    await assert.rejects(
+      async () => {
+        const filters = isNative
+          ? NativeRowFilters.open([mixed], rows.length, (loaded as { kernel: Kernel }).kernel)
+          : new ReferenceRowFilters([mixed], rows.length);
+        await rowsOf(filters, "s = 'text 5'");
+      },
+      trawlError('INDEX_FILE_FOREIGN', /column-\d+\.bin: it has the type number, but the column has the type string/),
+    );
+  }
+});
+
 test('a filter is refused for an unknown column, a value of another type and a range of booleans', () => {
   const bind = (expression: string): unknown => bindFilter(parseFilterExpression(expression), COLUMNS, 'wiki');
   assert.throws(
@@ -178,6 +204,7 @@ test('the cache computes equal filters once, gives the same bitmap, and evicts t
       evaluations++;
       return filters.rows(bound);
     },
+    extremes: (column, request) => filters.extremes(column, request),
     close: () => filters.close(),
   };
   // Two bitmaps of 1,000 bytes with their keys.
@@ -208,6 +235,7 @@ test('an evaluation that failed is not cached', async () => {
       if (fails) return filters.rows(bound);
       return new ReferenceRowFilters([{ name: 'n', type: 'number', paths: [] }], 0).rows(bound);
     },
+    extremes: (column, request) => filters.extremes(column, request),
     close: () => filters.close(),
   });
   const bound = bindFilter(parseFilterExpression('n = 1'), filters.columns, 'ix');

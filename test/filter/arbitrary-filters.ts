@@ -48,6 +48,13 @@ export function arbitraryRow(multiple: boolean): fc.Arbitrary<object> {
   );
 }
 
+function arbitraryRange(column: string, value: fc.Arbitrary<FilterValue>): fc.Arbitrary<Filter> {
+  const least = fc.tuple(fc.constantFrom('gt', 'gte'), value);
+  const most = fc.tuple(fc.constantFrom('lt', 'lte'), value);
+  const bounds = fc.oneof(fc.tuple(least, most), fc.tuple(least), fc.tuple(most));
+  return bounds.map((chosen) => ({ column, op: 'range', ...Object.fromEntries(chosen) }));
+}
+
 const test: fc.Arbitrary<Filter> = fc.constantFrom(...COLUMNS).chain(({ name: column, type }) => {
   const comparisons = type === 'boolean' ? (['=', '!='] as const) : (['=', '!=', '<', '<=', '>', '>='] as const);
   return fc.oneof(
@@ -58,6 +65,7 @@ const test: fc.Arbitrary<Filter> = fc.constantFrom(...COLUMNS).chain(({ name: co
       values: fc.array(VALUES[type], { maxLength: 5 }),
     }),
     fc.record({ column: fc.constant(column), op: fc.constant('exists' as const) }),
+    ...(type === 'boolean' ? [] : [arbitraryRange(column, VALUES[type])]),
   );
 });
 

@@ -35,6 +35,8 @@ test('an expression has comparisons, lists, existence, and, or and not', () => {
     ['"a ""b""" exists', { column: 'a "b"', op: 'exists' }],
     ['"and" != true', { column: 'and', op: '!=', value: true }],
     ['n not in (1, 2)', { not: { column: 'n', op: 'in', values: [1, 2] } }],
+    ['n between 1 and 2', { column: 'n', op: 'range', gte: 1, lte: 2 }],
+    ["between BETWEEN 'a' AND 'b'", { column: 'between', op: 'range', gte: 'a', lte: 'b' }],
     ['NOT (Größe EXISTS)', { not: { column: 'Größe', op: 'exists' } }],
   ] as const) {
     assert.deepEqual(parseFilterExpression(text), filter, text);
@@ -64,6 +66,9 @@ test('a fault names its position, what was found and what is expected', () => {
     ['a in (1', 8, /expected , or \)/],
     ['a and and b', 7, /expected a column, not, or \(/],
     ['a not b', 7, /expected in/],
+    ['a between 1', 12, /found the end, expected and/],
+    ['a between 1 or 2', 13, /found "or 2", expected and/],
+    ['a between b and c', 11, /expected a value/],
     ['a ; b', 3, /found "; b", expected a column/],
     ['n < 1e999', 5, /expected a number in the range of float64/],
   ] as const) {
@@ -88,17 +93,28 @@ function expressionOf(filter: Filter): string {
   const literal = (value: FilterValue): string =>
     typeof value === 'string' ? `'${value.replaceAll("'", "''")}'` : String(value);
   if (filter.op === 'exists') return `${column} exists`;
+  if (filter.op === 'range') return `${column} between ${literal(filter.gte!)} and ${literal(filter.lte!)}`;
   if (filter.op !== 'in') return `${column} ${filter.op} ${literal(filter.value)}`;
   return `${column} in (${filter.values.map(literal).join(', ')})`;
 }
 
-/** An expression cannot have an empty list, nor an operator with one part. */
+/** An expression cannot have an empty list, nor an operator with one part, nor a range with other bounds than `between`. */
 function isExpressible(filter: Filter): boolean {
   if ('and' in filter) return filter.and.every(isExpressible);
   if ('or' in filter) return filter.or.every(isExpressible);
   if ('not' in filter) return isExpressible(filter.not);
+  if (filter.op === 'range') return filter.gte !== undefined && filter.lte !== undefined;
   return filter.op !== 'in' || filter.values.length > 0;
 }
+
+test('a filter is read from its JSON as it was', () => {
+  fc.assert(
+    fc.property(arbitraryFilter, (filter) => {
+      const json: unknown = JSON.parse(JSON.stringify(filter));
+      assert.deepEqual(filterOf(json), json);
+    }),
+  );
+});
 
 test('a filter written as an expression, and its JSON, are read as the same filter', () => {
   fc.assert(
@@ -154,12 +170,12 @@ test('any text is a filter or an error with a position in it', () => {
 });
 
 test('any JSON is a filter or an error with its place', () => {
-  const key = fc.constantFrom('and', 'or', 'not', 'column', 'op', 'value', 'values', 'x');
+  const key = fc.constantFrom('and', 'or', 'not', 'column', 'op', 'value', 'values', 'gt', 'gte', 'lte', 'x');
   const json = fc.letrec((tie) => ({
     value: fc.oneof(
       { maxDepth: 5 },
       fc.jsonValue({ maxDepth: 1 }),
-      fc.constantFrom('=', 'in', 'exists', 'source', 'source = 1'),
+      fc.constantFrom('=', 'in', 'range', 'exists', 'source', 'source = 1'),
       fc.array(tie('value'), { maxLength: 3 }),
       fc.dictionary(key, tie('value'), { maxKeys: 3 }),
     ),
@@ -187,7 +203,12 @@ test('JSON with a wrong part is refused with its place', () => {
     [{ column: 'a', op: 'in', value: 1 }, /the operator in needs column, op and values/],
     [{ column: 'a', op: 'in', values: [null] }, /^filter\.values\[0\]: found null/],
     [{ column: 'a', op: 'exists', value: 1 }, /the operator exists needs column and op/],
+    [{ column: 'a', op: 'range' }, /the operator range needs column, op, gt or gte, and lt or lte, or one of them/],
+    [{ column: 'a', op: 'range', gt: 1, gte: 1 }, /keys "column", "op", "gt", "gte"; the operator range needs/],
+    [{ column: 'a', op: 'range', gte: 1, value: 2 }, /the operator range needs/],
+    [{ column: 'a', op: 'range', lt: null }, /^filter\.lt: found null, expected a string, a finite number/],
     [{ column: 1, op: 'exists' }, /^filter\.column: found 1, expected a name/],
+    [{}, /it has no keys; expected one of and, or and not/],
     [{ source: 'wiki' }, /it has the keys "source"; expected one of and, or and not, or column and op/],
     [{ and: [{ column: 'a', op: 'exists' }], or: [] }, /it has the keys "and", "or"/],
   ] as const) {
@@ -216,6 +237,7 @@ test('the order and the repetition of parts do not change the key, the values an
   assert.equal(key('n != 1'), key('not n = 1'));
   assert.equal(key('not not a'), key('a'));
   assert.equal(key('n in (1)'), key('n = 1'));
+  assert.equal(filterKey({ column: 'n', op: 'range', gte: 1 }), key('n >= 1'));
   const different = [
     'a',
     'b',
@@ -228,6 +250,8 @@ test('the order and the repetition of parts do not change the key, the values an
     'n = 1',
     'n exists',
     'n in (1, 2)',
+    'n between 1 and 2',
+    'n >= 1 and n <= 2',
   ];
   assert.equal(new Set(different.map(key)).size, different.length);
 });

@@ -23,6 +23,15 @@ export function passes(filter: Filter, row: object, columns: readonly Column[]):
       return some((value) => value === comparable(filter.value));
     case '!=':
       return !some((value) => value === comparable(filter.value));
+    case 'range': {
+      const { gt, gte, lt, lte } = filter;
+      const within = (value: Scalar, op: Comparison, bound: FilterValue | undefined): boolean =>
+        bound === undefined || isOrdered(compare(value, comparable(bound)), op);
+      return some(
+        (value) =>
+          within(value, '>', gt) && within(value, '>=', gte) && within(value, '<', lt) && within(value, '<=', lte),
+      );
+    }
     default: {
       const wanted = comparable(filter.value);
       return some((value) => isOrdered(compare(value, wanted), filter.op));

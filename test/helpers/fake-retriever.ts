@@ -3,6 +3,8 @@ import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
 import type {
+  CutCall,
+  CutResult,
   EmbedCall,
   EmbedResult,
   ExplainCall,
@@ -70,6 +72,7 @@ export class FakeRetriever implements Retriever {
       modes: ['dense'],
       bm25: null,
       columns: [],
+      views: [],
       reranker: { name: 'fake-reranker', maxTokens: 512 },
       memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
       dimension: 4,
@@ -135,6 +138,10 @@ export class FakeRetriever implements Retriever {
     throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
   }
 
+  async nearest(): Promise<never> {
+    throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no vector index.');
+  }
+
   /** The vector of a text is its length and its first three UTF-16 code units. */
   async embed(call: EmbedCall): Promise<EmbedResult> {
     const vectors = new Float32Array(call.inputs.length * 4);
@@ -164,6 +171,15 @@ export class FakeRetriever implements Retriever {
         .slice(0, call.limit),
     );
     return { found, timings: { queue: 0, embed: 0, search: 0.5, fetch: 0.25, rerank: 0 } };
+  }
+
+  /** A token is a word. */
+  async cut({ texts, tokens }: CutCall): Promise<CutResult> {
+    const cuts = texts.map((text) => {
+      const words = text.split(' ');
+      return { text: words.slice(0, tokens).join(' '), isCut: words.length > tokens };
+    });
+    return { texts: cuts, timings: { queue: 0, embed: 0, search: 0, fetch: 0.25, rerank: 0 } };
   }
 
   statistics(): RetrieverStatistics {

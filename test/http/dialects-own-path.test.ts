@@ -165,6 +165,39 @@ const PAIRS: readonly Pair[] = [
     },
   },
   {
+    what: 'verl-tool: a search, an answer, the end of a trajectory, and an action without a tool',
+    path: '/get_observation',
+    dialect: 'verl-tool',
+    body: {
+      trajectory_ids: ['a', 'b', 'c', 'd'],
+      actions: ['<search> </search>', '<answer>Oslo</answer>', '', 'no tags'],
+      finish: [false, false, true, false],
+      is_last_step: [false, false, true, false],
+      extra_fields: [{}, null, { images: ['data:'] }, {}],
+    },
+    reply: {
+      observations: [
+        '\n\n<information>Doc 1(Title: "Paul Walker") An American actor.\nDoc 2(Title: "Brooklyn Bridge") A bridge.\n' +
+          'Doc 3(Title: 12 bridges   Bridges with\ttabs.)</information>\n\n',
+        '',
+        '',
+        { obs: '', invalid_reason: 'no valid tool found for action' },
+      ],
+      dones: [false, true, true, false],
+      valids: [true, false, true, false],
+      processing_time_ms: 4,
+    },
+    k: 3,
+  },
+  {
+    what: 'verl-tool: no actions',
+    path: '/get_observation',
+    dialect: 'verl-tool',
+    body: { trajectory_ids: [], actions: [] },
+    reply: { observations: [], dones: [], valids: [], processing_time_ms: 4 },
+    k: 3,
+  },
+  {
     what: 'ReSearch: numbers and booleans are parsed laxly, unknown fields are ignored',
     path: '/search',
     dialect: 'research',

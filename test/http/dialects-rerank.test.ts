@@ -88,6 +88,8 @@ test('wrong numbers of passages are refused', async (t) => {
   ] as const) {
     const { status, json } = await postTo(app, '/retrieve', { queries: ['a'], ...fields });
     assert.deepEqual([status, errorOf(json).code], [422, code], JSON.stringify(fields));
+    const { loc } = (errorOf(json).detail as { loc: unknown[] }[])[0]!;
+    assert.deepEqual(loc, ['body', Object.keys(fields)[0]], 'the fault names the field of the request');
   }
 });
 
@@ -250,6 +252,17 @@ for (const { what, path, named, dialect, body, reply } of PAIRS) {
     assert.deepEqual(stable, reply);
   });
 }
+
+test('Search-R1’s reranker returns as many documents as --topk says, unless the request has its own number', async (t) => {
+  const app = build(t, new FakeRetriever(), { topk: 2 });
+  const body = { queries: ['a'], documents: [['x', 'xx', 'xxx'].map((contents) => ({ contents }))] };
+  const lengths = async (more: object): Promise<number> =>
+    ((await postTo(app, '/rerank', { ...body, ...more })).json as { result: unknown[][] }).result[0]!.length;
+  assert.deepEqual(
+    [await lengths({}), await lengths({ rerank_topk: 0 }), await lengths({ rerank_topk: 3 })],
+    [2, 2, 3],
+  );
+});
 
 test('raw scores are asked of the reranker only where the request or its project has them', async (t) => {
   const retriever = new FakeRetriever();

@@ -42,9 +42,9 @@ test('each dialect reports wrong values with the message and status that its cli
     ['/rerank', {}, 422, 'INVALID_REQUEST', ['body', 'query']],
     ['/rerank', { queries: ['a'] }, 422, 'INVALID_REQUEST', ['body', 'documents']],
     ['/rerank', { queries: ['a'], documents: [] }, 422, 'INVALID_REQUEST', ['body', 'documents']],
-    ['/rerank', { queries: ['a'], documents: [[{}]] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0', '0']],
-    ['/rerank', { query: 'a', documents: [3] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0']],
-    ['/rerank', { query: 'a', documents: [{ text: 3 }] }, 422, 'INVALID_REQUEST', ['body', 'documents', '0', 'text']],
+    ['/rerank', { queries: ['a'], documents: [[{}]] }, 422, 'INVALID_REQUEST', ['body', 'documents', 0, 0]],
+    ['/rerank', { query: 'a', documents: [3] }, 422, 'INVALID_REQUEST', ['body', 'documents', 0]],
+    ['/rerank', { query: 'a', documents: [{ text: 3 }] }, 422, 'INVALID_REQUEST', ['body', 'documents', 0, 'text']],
     ['/v1/rerank', { query: 'a', documents: ['b'], top_n: -1 }, 422, 'INVALID_REQUEST', ['body', 'top_n']],
     ['/v2/rerank', { documents: ['b'] }, 422, 'INVALID_REQUEST', ['body', 'query']],
     ['/v2/rerank', { query: 'a', documents: ['a', 'b', 'c', 'd'] }, 413, 'TOO_MANY_QUERIES'],
@@ -111,6 +111,8 @@ test('a preferred dialect that is unknown, alone on its path or given twice is r
     'stepsearch',
     'tei-rerank',
     'ultrarag',
+    'verl-tool',
+    'verl-tool-question',
     'zerosearch',
   ]);
 });
@@ -140,6 +142,19 @@ test('a preferred search-r1 leaves the other dialects their requests', async (t)
   ]) {
     const [one, other] = [await postTo(usual, '/retrieve', body), await postTo(named, '/retrieve', body)];
     assert.deepEqual([other.status, other.json], [one.status, one.json], JSON.stringify(body));
+  }
+});
+
+test('a request for reranking is Search-R1’s whatever dialect of /retrieve is preferred', async (t) => {
+  const body = { queries: ['a'], topk_retrieval: 4, topk_rerank: 2 };
+  const usual = (await postTo(build(t), '/retrieve', body)).json;
+  // StepSearch's own requests have topk_retrieval, which its /retrieve ignores.
+  const others = ['search-r1-rerank-text', 'stepsearch'];
+  const names = DIALECTS.filter(({ path, name }) => path === '/retrieve' && !others.includes(name));
+  for (const { name } of names) {
+    const { status, json, text } = await postTo(build(t, new FakeRetriever(), { dialects: [name] }), '/retrieve', body);
+    assert.equal(status, 200, text);
+    assert.deepEqual(json, usual, name);
   }
 });
 

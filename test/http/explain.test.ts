@@ -147,7 +147,8 @@ test('explain without mode bm25, or of too many passages, is refused with the wa
     const { code, message } = errorOf(json);
     return `${code} ${message}`;
   };
-  const dense = /^INVALID_REQUEST body\.explain: explain needs mode bm25, but the mode is dense\. Set "mode": "bm25"/;
+  const dense =
+    /^INVALID_REQUEST body\.explain: explain needs mode bm25 or hybrid, but the mode is dense\. Set "mode": "bm25"/;
   assert.match(await refused({ queries: ['a'], mode: 'dense', explain: true }), dense);
   assert.match(await refused({ queries: ['a'], explain: true }, build(t)), dense, "an index's default mode is dense");
   assert.match(

@@ -94,9 +94,10 @@ test('a filter that cannot be read, an unknown column and a value of another typ
   ] as const) {
     const { status, json } = await postTo(app, '/v1/search', { queries: ['a'], filter });
     assert.equal(status, 422);
-    const { error } = json as { error: { code: string; message: string } };
+    const { error, detail } = json as { error: { code: string; message: string }; detail: { msg: string }[] };
     assert.equal(error.code, 'INVALID_REQUEST');
     assert.match(error.message, message);
+    assert.ok(error.message.endsWith(detail[0]!.msg), 'clients of FastAPI read the list of faults');
   }
 });
 

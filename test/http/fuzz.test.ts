@@ -5,7 +5,7 @@ import Value from 'typebox/value';
 import { buildApp } from '../../src/http/app.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { post, postTo } from './build.ts';
+import { getFrom, post, postTo } from './build.ts';
 
 const SEED = 20_260_301;
 
@@ -80,16 +80,19 @@ const anyValue = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-for (const { name, path, example, onlyIfNamed, request: schema } of DIALECTS) {
+for (const { name, method, path, example, onlyIfNamed, request: schema } of DIALECTS) {
   test(`${name}: for any values of its fields the response is a reply of its path or a 4xx with a code`, async () => {
     const app = buildApp(new FakeRetriever(), { dialects: onlyIfNamed ? [name] : [], maxQueries: 50, maxK: 100 });
-    const replies = DIALECTS.filter((each) => each.path === path).map(({ reply }) => reply);
-    const fields = [...Object.keys((schema as { properties?: object }).properties ?? {}), 'unknown', 'constructor'];
+    const replies = DIALECTS.filter((each) => each.path === path && each.method === method).map(({ reply }) => reply);
+    const names = [...Object.keys((schema as { properties?: object }).properties ?? {}), 'unknown', 'constructor'];
     const right = name === 'openai-embeddings' ? { ...example, model: 'fake-encoder' } : example;
-    const change = fc.dictionary(fc.constantFrom(...fields), fc.option(anyValue, { nil: undefined }), { maxKeys: 3 });
+    const change = fc.dictionary(fc.constantFrom(...names), fc.option(anyValue, { nil: undefined }), { maxKeys: 3 });
     await fc.assert(
       fc.asyncProperty(change, async (changes) => {
-        const { status, json, text } = await postTo(app, path.replace(':index', 'x'), { ...right, ...changes });
+        const fields = { ...right, ...changes };
+        const { status, json, text } = await (method === 'GET'
+          ? getFrom(app, path, fields)
+          : postTo(app, path.replace(':index', 'x'), fields));
         if (status === 200) {
           assert.ok(
             replies.some((reply) => Value.Check(reply, json)),

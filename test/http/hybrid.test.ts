@@ -6,8 +6,10 @@ import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { postTo } from './build.ts';
 import { type Answer, type ServedHit, served } from './served-index.ts';
 
 const loaded = loadKernel();
@@ -171,9 +173,6 @@ test('wrong settings are refused, and the error names the field', { skip }, asyn
       assert.match(JSON.stringify(body), /INVALID_REQUEST/);
       assert.match(JSON.stringify(body), message);
     }
-    const explained = await post('/v1/search', { ...search, explain: true });
-    assert.equal(explained.status, 422);
-    assert.match(JSON.stringify(explained.body), /explain needs mode bm25, but the mode is hybrid/);
   });
   assert.throws(
     () => resolveServerConfig({ hybrid: { depth: 0 } }),
@@ -208,4 +207,73 @@ test('an index with both lists names its modes, and is opened for all of them wi
     assert.deepEqual(indexes[0].modes, modes);
     await retriever.close();
   }
+});
+
+test('explain shows the part of each list, whose sum is the score, with the terms and the formula', {
+  skip,
+}, async () => {
+  interface Explained extends ServedHit {
+    readonly terms: readonly object[];
+    readonly dense: { readonly rank: number; readonly score: number; readonly part: number } | null;
+    readonly bm25: { readonly rank: number; readonly score: number; readonly part: number } | null;
+  }
+  interface Range {
+    readonly best: number;
+    readonly floor: number;
+  }
+  await served(both, async (post) => {
+    for (const hybrid of [
+      { denseWeight: 0.3, bm25Weight: 0.9, depth: 30 },
+      { ...rrf, rrfK: 10 },
+    ]) {
+      const plain = hitsOf(await post('/v1/search', { ...search, k: 20, hybrid }));
+      const answer = await post('/v1/search', { ...search, k: 20, hybrid, explain: true });
+      const hits = hitsOf(answer) as Explained[];
+      const [result] = answer.body.results as unknown as [
+        { fusion: { fusion: string; formula: string; lists: [{ dense: Range; bm25: Range }] } },
+      ];
+      const { formula, lists } = result.fusion;
+      const [{ dense, bm25 }] = lists;
+      for (const [i, hit] of hits.entries()) {
+        const parts = [hit.dense?.part ?? 0, hit.bm25?.part ?? 0];
+        assert.equal(Math.fround(parts[0]! + parts[1]!), hit.score);
+        assert.deepEqual([hit.row, hit.score], [plain[i]!.row, plain[i]!.score]);
+        assert.ok(!('part' in ((plain[i] as unknown as Explained).dense ?? {})), 'no parts without explain');
+        if ('fusion' in hybrid) {
+          if (hit.dense !== null) assert.equal(hit.dense.part, 1 / (10 + hit.dense.rank));
+        } else {
+          if (hit.dense !== null)
+            assert.equal(hit.dense.part, 0.3 * ((hit.dense.score - dense.floor) / (dense.best - dense.floor)));
+          if (hit.bm25 !== null)
+            assert.equal(hit.bm25.part, 0.9 * ((hit.bm25.score - bm25.floor) / (bm25.best - bm25.floor)));
+        }
+        assert.equal(hit.bm25 === null || hit.terms.length > 0, true);
+      }
+      assert.equal(formula.includes('rank'), 'fusion' in hybrid);
+    }
+    const dense = await post('/v1/search', { ...search, mode: 'dense', explain: true });
+    assert.equal(dense.status, 422);
+  });
+});
+
+test('the record has fusion, weights and depth of a hybrid search, whether they come from the server or the request', {
+  skip,
+}, async (t) => {
+  const retriever = await openRetriever(both);
+  const recorded: RecordedSearch[] = [];
+  const record = { record: (_request: object, each: RecordedSearch) => void recorded.push(each) };
+  const app = buildApp(retriever, { mode: 'hybrid', hybrid: { denseWeight: 0.5 }, record });
+  t.after(async () => {
+    await app.close();
+    await retriever.close();
+  });
+  await postTo(app, '/retrieve', { queries: [QUERY], topk: 3 });
+  await postTo(app, '/v1/search', { ...search, hybrid: { ...rrf, depth: 7 } });
+  assert.deepEqual(
+    recorded.map(({ hybrid }) => hybrid),
+    [
+      { fusion: 'weighted', rrfK: 60, depth: 100, denseWeight: 0.5, bm25Weight: 0.6 },
+      { fusion: 'rrf', rrfK: 60, depth: 7, denseWeight: 1, bm25Weight: 1 },
+    ],
+  );
 });

@@ -98,6 +98,55 @@ test('BM25 over two indexes gives each passage of both, fused by rank, with its 
   assert.ok(hits.every(({ terms }) => terms!.length > 0));
 });
 
+test('a hybrid search of a group is explained with the lists of each index', { skip }, async () => {
+  const request = { queries: [VIENNA], index: ['both'], mode: 'hybrid', k: 3, explain: true };
+  const { body } = await ask('/v1/search', request);
+  const [result] = body.results as unknown as {
+    fusion: { lists: { index: string }[] };
+    hits: { indexScore: number; dense: { part: number } | null; bm25: { part: number } | null }[];
+  }[];
+  assert.deepEqual(
+    result!.fusion.lists.map(({ index }) => index),
+    ['both'],
+  );
+  for (const { indexScore, dense, bm25 } of result!.hits)
+    assert.equal(Math.fround((dense?.part ?? 0) + (bm25?.part ?? 0)), indexScore);
+});
+
+interface Scored {
+  readonly results: readonly { readonly passages: readonly ({ index: string; row: number; bm25: object } | null)[] }[];
+}
+
+test('/v1/score over several indexes gives each passage the score and rank of its index', { skip }, async () => {
+  const hits = (await ask('/v1/search', { queries: [VIENNA], index: 'both', mode: 'bm25', k: 3 })).body.results[0]!
+    .hits;
+  const ids = [hits[2]!.id, 'none', hits[0]!.id];
+  for (const index of ['all', NAMES, ['words', 'both']]) {
+    const { status, body } = await ask('/v1/score', { queries: [{ query: VIENNA, ids }], index, modes: ['bm25'] });
+    assert.equal(status, 200);
+    const [third, none, first] = (body as unknown as Scored).results[0]!.passages;
+    const where = index[0] === 'words' ? 'words' : 'both';
+    assert.deepEqual([third!.index, third!.row, none, first!.index], [where, hits[2]!.row, null, where]);
+    assert.deepEqual(third!.bm25, { score: hits[2]!.score, rank: 3 });
+    assert.deepEqual(first!.bm25, { score: hits[0]!.score, rank: 1 });
+  }
+});
+
+test('/v1/score over several indexes refuses rows, which are those of one index, and a mode that one lacks', {
+  skip,
+}, async () => {
+  const rows = await ask('/v1/score', { queries: [{ query: 'a' }, { query: 'b', rows: [0] }], index: 'all' });
+  assert.deepEqual([rows.status, rows.body.error!.code], [422, 'INVALID_REQUEST']);
+  assert.match(rows.body.error!.message, /queries\.1\.rows: .*ids/);
+  // The passage is found in the first index, but the group's second has no vectors: only those asked for matter.
+  const dense = { queries: [{ query: VIENNA, ids: ['s-0001'] }], modes: ['dense'] };
+  assert.equal((await ask('/v1/score', { ...dense, index: ['both', 'words'] })).status, 200);
+  const refused = await ask('/v1/score', { ...dense, index: ['words', 'both'] });
+  assert.deepEqual([refused.status, refused.body.error!.code], [501, 'NOT_SUPPORTED']);
+  assert.match(refused.body.error!.message, /^Index words: /);
+  assert.equal((await ask('/v1/score', { ...dense, index: [] })).status, 422);
+});
+
 test('an index that cannot search by vectors fails the request; with allowPartial it fails alone', {
   skip,
 }, async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DIALECT_PATHS } from '../../src/http/dialects/dispatch.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { serve } from './build.ts';
@@ -27,16 +28,8 @@ const chunked = (chunks: string, headers = ''): string =>
 
 const words = ['a', 'naïve Ω', '💧', '\u0000', '', 'x'.repeat(300), '"quoted"', '\u2028'];
 const queriesOf = (random: Random): string[] => Array.from({ length: upTo(random, 4) }, () => pick(random, words));
-const paths = [
-  '/retrieve',
-  '/search',
-  '/queries',
-  '/v1/search',
-  '/v1/embeddings',
-  '/access',
-  '/batch_search',
-  '/nowhere',
-];
+/** Without Elasticsearch's, which this server answers with 501. */
+const paths = [...DIALECT_PATHS.filter((path) => !path.includes(':')), '/nowhere'];
 const oddPaths = [
   '*',
   '//',

@@ -96,6 +96,12 @@ test('wrong values of /v1/score and /v1/passages are refused', async (t) => {
     ['/v1/passages', { id: ['s-1'] }, 422, 'INVALID_REQUEST', ['body', 'id']],
     ['/v1/passages', { ids: rows, rows }, 422, 'K_TOO_LARGE', ['body', 'ids']],
     ['/v1/passages', { index: 'none' }, 404, 'NOT_FOUND'],
+    ['/v1/passages', { cut: { words: 3 } }, 422, 'INVALID_REQUEST', ['body', 'cut']],
+    ['/v1/passages', { wholeDocuments: true, cut: {} }, 422, 'INVALID_REQUEST', ['body', 'cut']],
+    ['/v1/passages', { wholeDocuments: true, cut: { words: 1, tokens: 1 } }, 422, 'INVALID_REQUEST', ['body', 'cut']],
+    ['/v1/passages', { wholeDocuments: true, cut: { tokens: 0 } }, 422, 'INVALID_REQUEST', ['body', 'cut', 'tokens']],
+    ['/v1/passages', { wholeDocuments: true, cut: { lines: 1 } }, 422, 'INVALID_REQUEST', ['body', 'cut', 'lines']],
+    ['/v1/passages', { wholeDocuments: true, cut: 3 }, 422, 'INVALID_REQUEST', ['body', 'cut']],
   ];
   for (const [path, body, status, code, loc] of cases) {
     const answer = await postTo(app, path, body);
@@ -130,6 +136,23 @@ test('/v1/passages has one entry per id and row, and with wholeDocuments the doc
   ]);
   const none = await postTo(app, '/v1/passages', {});
   assert.deepEqual((none.json as { passages: unknown[] }).passages, []);
+});
+
+test('/v1/passages cuts whole documents by words, characters or tokens, and says which are not whole', async (t) => {
+  const documents = ['one two three', 'short'].map((text, id) => JSON.stringify({ id, text }));
+  const app = build(t, new FakeRetriever({ documents }));
+  for (const [cut, text, whole] of [
+    [{ words: 2 }, 'one two', false],
+    [{ characters: 5 }, 'one t', false],
+    [{ tokens: 1 }, 'one', false],
+    [{ tokens: 3 }, 'one two three', true],
+    [null, 'one two three', true],
+  ] as const) {
+    const { json } = await postTo(app, '/v1/passages', { rows: [0, 9, 1], wholeDocuments: true, cut });
+    const [first, none, last] = (json as { documents: { text: string; whole: boolean }[] }).documents;
+    assert.deepEqual([first!.text, first!.whole, none], [text, whole, null], JSON.stringify(cut));
+    assert.deepEqual([last!.text, last!.whole], ['short', true]);
+  }
 });
 
 test('a document with more passages than --max-k says that it is not whole', async (t) => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { killAndResume } from './kill-and-resume.ts';
 
-// The long form: npm run test:kill, and with -- --updates
+// The long form: npm run test:kill, and with -- --updates, --bm25 or --columns
 for (const updates of [false, true]) {
   test(`${updates ? 'updates' : 'builds'} that are killed at random moments and resumed make the same index as undisturbed ones`, async (t) => {
     const result = await killAndResume({
@@ -18,3 +18,16 @@ for (const updates of [false, true]) {
     assert.ok(result.compared >= 1);
   });
 }
+
+test('columns whose making is killed, in a build or by optimize, are the same after the next run as undisturbed ones', async (t) => {
+  const result = await killAndResume({
+    folder: await tempFolder(t),
+    moments: 8,
+    seed: 9,
+    passages: 1_000,
+    columns: true,
+  });
+  if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
+  assert.ok(result.kills >= 2, `${result.kills} commands were killed`);
+  assert.ok(result.compared >= 2);
+});

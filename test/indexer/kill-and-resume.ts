@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
-import { buildCases, type KillCase, updateCases, wordBuildCases, wordUpdateCases } from './kill-cases.ts';
+import { buildCases, columnCases, type KillCase, updateCases, wordBuildCases, wordUpdateCases } from './kill-cases.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 
@@ -22,6 +22,8 @@ export interface KillTest {
   readonly updates?: boolean;
   /** With inverted indexes. Builds include those by `trawl optimize`, updates include removals and compactions. */
   readonly bm25?: boolean;
+  /** Kill builds with columns for filters, and `trawl optimize` that adds columns, instead of other commands. */
+  readonly columns?: boolean;
   readonly onMoment?: (text: string) => void;
 }
 
@@ -49,11 +51,13 @@ interface Ended {
  * Every index is compared with that of an undisturbed run.
  */
 export async function killAndResume(options: KillTest): Promise<KillTestResult> {
-  const { folder, moments, seed, passages, updates = false, bm25 = false, onMoment = () => undefined } = options;
+  const { folder, moments, seed, passages, columns = false, onMoment = () => undefined } = options;
+  const { updates = false, bm25 = false } = options;
   const random = seededRandom(seed);
   const corpus = join(folder, 'corpus.jsonl');
   writeFileSync(corpus, corpusText(passages, random));
-  const makeCases = updates ? (bm25 ? wordUpdateCases : updateCases) : bm25 ? wordBuildCases : buildCases;
+  const ofPassages = updates ? (bm25 ? wordUpdateCases : updateCases) : bm25 ? wordBuildCases : buildCases;
+  const makeCases = columns ? columnCases : ofPassages;
   const cases = await makeCases({
     folder,
     corpus,
@@ -140,7 +144,11 @@ function corpusText(count: number, random: () => number): string {
     const text = Array.from({ length: 5 + Math.floor(random() * 60) }, () => words[Math.floor(random() * 500)]).join(
       ' ',
     );
-    return `${JSON.stringify({ id: i % 97 === 0 ? 'again' : `p${i}`, contents: `"T${i}"\n${text}` })}\n`;
+    const columns = {
+      ...(i % 3 === 0 ? {} : { source: `s${i % 50}` }),
+      meta: i % 5 === 0 ? [] : [{ size: i }, { size: -i }],
+    };
+    return `${JSON.stringify({ id: i % 97 === 0 ? 'again' : `p${i}`, contents: `"T${i}"\n${text}`, ...columns })}\n`;
   }).join('');
 }
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { openRowFilters } from '../../src/columns/open-row-filters.ts';
+import { bindFilter } from '../../src/filter/bind-filter.ts';
 import { openLexicalIndex } from '../../src/lexical-index/open-lexical-index.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
@@ -37,14 +39,22 @@ const SHARDS = 4;
 const ENCODING = ['--workers', '2', '--checkpoint-seconds', '0'];
 const WORDS = ['--bm25'];
 const BOTH = ['--model', 'token-average-256', '--bm25'];
+const COLUMNS = ['--column', 'source:string', '--column', 'meta.size:number'];
+const WORDS_AND_COLUMNS = [...WORDS, ...COLUMNS];
+const NAMES = new Map([
+  [WORDS, 'words '],
+  [BOTH, 'words and vectors '],
+  [WORDS_AND_COLUMNS, 'words and columns '],
+]);
 
 /** Builds in one process, by jobs that are merged, and over an old index. */
 export async function buildCases(inputs: CaseInputs, more: readonly string[] = []): Promise<KillCase[]> {
   const { folder, corpus, passages, corpusText, run } = inputs;
   const old = join(folder, 'old.jsonl');
   if (!existsSync(old)) writeFileSync(old, corpusText(20));
-  const name = more === BOTH ? 'words and vectors ' : more === WORDS ? 'words ' : '';
-  const common = [...more, ...(more === WORDS ? [] : ENCODING), '--quiet'];
+  const name = NAMES.get(more as string[]) ?? '';
+  const hasVectors = more.length === 0 || more.includes('--model');
+  const common = [...more, ...(hasVectors ? ENCODING : []), '--quiet'];
   const group = `${name}build`;
   const rows = String(Math.ceil(passages / SHARDS));
   const whole = (out: string): string[] => ['index', corpus, '--out', out, '--shard-rows', rows, ...common];
@@ -98,6 +108,27 @@ export async function wordBuildCases(inputs: CaseInputs): Promise<KillCase[]> {
       check: assertFindsWords,
     },
   ];
+}
+
+/** Builds with columns, and columns that are added later, to an index without any and beside others. */
+export async function columnCases(inputs: CaseInputs): Promise<KillCase[]> {
+  const { folder, corpus, passages, run } = inputs;
+  const rows = String(Math.ceil(passages / SHARDS));
+  const cases = await buildCases(inputs, WORDS_AND_COLUMNS);
+  const added = await Promise.all(
+    [COLUMNS.slice(0, 0), COLUMNS.slice(0, 2)].map(async (present): Promise<KillCase> => {
+      const base = join(folder, `with ${present.length} columns`);
+      await run(['index', corpus, '--out', base, '--shard-rows', rows, ...WORDS, ...present, '--quiet']);
+      return {
+        name: present.length === 0 ? 'optimize, columns added' : 'optimize, a column added beside another',
+        group: present.length === 0 ? 'columns added' : 'a column added',
+        prepare: (out) => cpSync(base, out, { recursive: true }),
+        commands: (out) => [['optimize', out, ...COLUMNS, '--quiet']],
+        check: assertFilters,
+      };
+    }),
+  );
+  return [...added, ...cases];
 }
 
 /** An update of an index of two shards that lacks half of the corpus. */
@@ -167,6 +198,21 @@ function halfAndOthers(corpus: string, others: string, random: () => number): st
 function assertExists(out: string): void {
   const aside = readdirSync(dirname(out)).find((name) => name.startsWith(`${basename(out)}.replaced-`));
   assert.ok(readIndexManifest(existsSync(out) ? out : join(dirname(out), aside!)).rows > 0);
+}
+
+/** The index opens, and a filter over each column that it names finds passages. */
+async function assertFilters(out: string): Promise<void> {
+  const { columns, manifest } = openIndexDirectory(out);
+  const filters = openRowFilters(columns, manifest.rows);
+  try {
+    for (const { name } of columns) {
+      const { test } = bindFilter({ column: name, op: 'exists' }, columns, out);
+      const found = (await filters.rows(test)).count();
+      assert.ok(found > 0 && found < manifest.rows, `${name}: ${found} rows`);
+    }
+  } finally {
+    await filters.close();
+  }
 }
 
 /** The index opens, in its old or its new generation, and its inverted indexes find passages. */

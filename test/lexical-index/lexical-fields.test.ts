@@ -137,7 +137,14 @@ for (const [name, open] of Object.entries(ENGINES)) {
     };
     const best = await fields.search({ queries: [inTitle], k: 5, count: 9, minScore: 1.5 });
     assert.deepEqual([[...best.counts], [...best.rows], [...best.totals!]], [[2], [2, 4, -1, -1, -1], [2]]);
+    const scores = Float32Array.of(0.5, 0, 3);
+    const scored: LexicalQuery = { type: 'bool', should: [{ type: 'rows', rows: set, scores, boost: 2 }, rows] };
+    const summed = await fields.search({ queries: [scored, { type: 'constant-score', query: scored }], k: 5 });
+    assert.deepEqual([...summed.rows], [4, 1, 2, -1, -1, 1, 2, 4, -1, -1]);
+    assert.deepEqual([...summed.scores].slice(0, 3), [8, 3, 2]);
     const wrong: readonly (readonly [object, RegExp])[] = [
+      [{ queries: [{ type: 'rows', rows: set, scores: Float32Array.of(1) }] }, /set of 3 rows has 1 scores/],
+      [{ queries: [{ type: 'rows', rows: set, scores: Float32Array.of(1, -1, 1) }] }, /at least 0, but is -1/],
       [{ queries: [{ type: 'rows', rows: new RowBitmap(6) }] }, /covers 6 rows.*has 5/],
       [{ count: -1 }, /count/],
       [{ count: 0.5 }, /count/],
@@ -276,7 +283,11 @@ function randomTree(random: Random, depth: number, sets: readonly RowBitmap[]): 
       const chance = random();
       if (chance < 0.05) return { type: 'match-all', boost };
       if (chance < 0.07) return { type: 'match-none' };
-      if (chance < 0.14) return { type: 'rows', rows: pick(random, sets), boost };
+      if (chance < 0.14) {
+        const rows = pick(random, sets);
+        const scores = Float32Array.from({ length: rows.count() }, (_, i) => (i % 7) * 0.3);
+        return { type: 'rows', rows, boost, scores: random() < 0.5 ? undefined : scores };
+      }
       if (chance < 0.4) return { type: 'term', field, term: pick(random, [...WORDS, 'absent']), boost };
       // Few words, so that some are repeated, and one that no passage has.
       const text = `${randomWords(random, 6)} ${random() < 0.2 ? 'absent' : ''}`;

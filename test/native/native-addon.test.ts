@@ -3,13 +3,16 @@ import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { isMainThread, Worker } from 'node:worker_threads';
 import type { TrawlError } from '../../src/errors.ts';
 import type { Addon } from '../../src/native/addon.ts';
 import { ADDON_PATH, loadKernel } from '../../src/native/kernel.ts';
 import { fromNative } from '../../src/native/native-error.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import { CodesWriter } from '../../src/vector-index/codes-writer.ts';
+import { writeColumns } from '../columns/column-files.ts';
+import { collectGarbage } from '../helpers/collect-garbage.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { runModule } from '../helpers/run-module.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -58,6 +61,9 @@ test('every function of the addon refuses arguments of another type with an erro
   const index = addon.openIndex({ metric: 'l2', dimension: 8, shards: [rows] });
   const writer = addon.createCodes(join(folder, 'codes.i8'), 'l2', 8);
   const values = new Float32Array(160);
+  const [source] = await writeColumns(folder, new Array(20).fill({ n: 1 }), [{ name: 'n', type: 'number' }]);
+  const { paths } = source!;
+  const column = addon.openColumn(paths, 'number');
   /** A valid call of each function; one argument at a time is replaced. */
   const calls: [keyof Addon, unknown[]][] = [
     ['selectIsa', ['']],
@@ -71,9 +77,12 @@ test('every function of the addon refuses arguments of another type with an erro
     ['makePrefilter', [1_000_004, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8, 0]],
     ['verifyCodes', [1_000_005, join(folder, 'codes.i8'), rows, 8]],
     ['verifyPrefilter', [1_000_006, join(folder, 'p.i8'), join(folder, 'codes.i8'), rows, 8]],
+    ['openColumn', [paths, 'number']],
+    ['filterRows', [1_000_008, [column], { type: 'exists', column: 0 }, 20]],
     ['firstNotHalf', [values]],
     ['toHalves', [values]],
     ['closeCodes', [writer]],
+    ['closeColumn', [column]],
     ['closeIndex', [index]],
   ];
   const wrongs = [
@@ -162,6 +171,82 @@ test('a writer refuses a call while another one waits or runs, and accepts the n
   assert.equal(await addon.finishCodes(2_000_004, writer), 200);
   addon.closeCodes(writer);
   await Promise.all(searches);
+});
+
+/** An index of `rows` zero vectors, and a way to keep all threads of the addon busy until `release` is called. */
+async function busyIndex(t: TestContext, rows: number): Promise<{ index: unknown; release: () => Promise<unknown> }> {
+  const { segments } = (await writeSource(await tempFolder(t), { values: new Float32Array(64 * rows), dimension: 64 }))
+    .shards[0]!;
+  const index = addon.openIndex({ metric: 'l2', dimension: 64, shards: [{ rows, dtype: 'float32', segments }] });
+  const searches = Array.from({ length: 16 }, (_, i) =>
+    (addon.search(4_000_000 + i, index, new Float32Array(64 * 1000), 1000, 1, '', undefined) as Promise<unknown>).catch(
+      (error: { code: string }) => error.code,
+    ),
+  );
+  const release = (): Promise<unknown> => {
+    for (const i of searches.keys()) addon.cancel(4_000_000 + i);
+    return Promise.all(searches);
+  };
+  return { index, release };
+}
+
+test('a filter is read where its search runs: a call does not copy it', { skip }, async (t) => {
+  const rows = 20_000;
+  const { index, release } = await busyIndex(t, rows);
+  // 2,500 bytes are no whole number of words.
+  const filters = [new Uint8Array(new ArrayBuffer(2_504), 0, 2_500), new Uint8Array(2_500)];
+  const found = filters.map((filter, i) => addon.search(5_000_000 + i, index, new Float32Array(64), 1, 3, '', filter));
+  for (const filter of filters) filter[100] = 0b1001;
+  await release();
+  for (const each of (await Promise.all(found)) as { counts: Uint32Array; rows: Float64Array }[]) {
+    assert.deepEqual([each.counts[0], [...each.rows.subarray(0, 2)]], [2, [800, 803]]);
+  }
+});
+
+test('a search that waits keeps its filter alive, though nothing else refers to it', { skip }, async (t) => {
+  const rows = 20_000;
+  const { index, release } = await busyIndex(t, rows);
+  const search = (row: number): Promise<unknown> => {
+    const filter = new RowBitmap(rows);
+    filter.add(row);
+    return addon.search(6_000_000 + row, index, new Float32Array(64), 1, 1, '', filter.bytes) as Promise<unknown>;
+  };
+  const found = Array.from({ length: 200 }, (_, i) => search(97 * i));
+  collectGarbage();
+  // Takes the memory of what was collected.
+  const others = Array.from({ length: 200 }, () => new Uint8Array(2_500).fill(255));
+  await release();
+  for (const [i, each] of ((await Promise.all(found)) as { rows: Float64Array }[]).entries()) {
+    assert.equal(each.rows[0], 97 * i);
+  }
+  assert.equal(others.length, 200);
+});
+
+test('a worker thread that ends while its filtered searches wait and run does not take the process with it', {
+  skip,
+}, async (t) => {
+  const { shards } = await writeSource(await tempFolder(t), normalRows(20_000, 64, 1));
+  const shard = { rows: 20_000, dtype: 'float32', segments: shards[0]!.segments };
+  const { status, stdout, stderr } = runModule(`
+    const { Worker } = await import('node:worker_threads');
+    const code = \`import('#root/src/native/kernel.js').then(({ loadKernel }) => {
+      const { kernel } = loadKernel();
+      const index = kernel.openIndex({ metric: 'l2', dimension: 64, shards: [${JSON.stringify(shard)}] });
+      for (let i = 0; i < 40; i++) {
+        const request = { queries: new Float32Array(64 * 200), count: 200, k: 1, filter: new Uint8Array(2500).fill(255) };
+        kernel.search(index, request, undefined);
+      }
+      require('node:worker_threads').parentPort.postMessage('started');
+    })\`;
+    for (let i = 0; i < 5; i++) {
+      const worker = new Worker(code, { eval: true });
+      await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject));
+      await worker.terminate();
+    }
+    console.log('alive');
+  `);
+  assert.equal(status, 0, stderr);
+  assert.equal(stdout.trim(), 'alive');
 });
 
 test('toHalves refuses a value that float16 cannot represent', { skip }, () => {

@@ -16,11 +16,25 @@ import {
 
 const KEY = 'a-key-of-24-characters-x';
 
+/** The hit that both clients ask for with highlights and fields. */
+const HIGHLIGHTED = {
+  _index: 'wiki_en',
+  _id: '1',
+  _score: 0.9066489,
+  fields: { year: [1973] },
+  highlight: { title: ['Paul <em>Walker</em>'] },
+};
+
 async function serve(t: TestContext): Promise<string> {
-  const retriever = await articleIndex(t, [
-    { id: '1', title: 'Paul Walker', text: 'An actor.' },
-    { id: '2', title: 'Brooklyn Bridge', text: 'A bridge in New York. Walker.' },
-  ]);
+  const retriever = await articleIndex(
+    t,
+    [
+      { id: '1', title: 'Paul Walker', text: 'An actor.', year: 1973 },
+      { id: '2', title: 'Brooklyn Bridge', text: 'A bridge in New York. Walker.', year: 1883 },
+      { id: '3', title: 'Wien', text: 'Eine Stadt.', year: 1919.5 },
+    ],
+    { columns: [{ name: 'year', type: 'number' }] },
+  );
   const app = elasticsearch(t, retriever, { keys: AccessKeys.parse(`read:${KEY}`, 'keys') });
   t.after(() => app.server.closeAllConnections());
   return listen(app, { host: '127.0.0.1', port: 0 });
@@ -37,6 +51,9 @@ for (const version of PYTHON_CLIENTS) {
       titles: ['Brooklyn Bridge', 'Paul Walker'],
       missing: { status: 404, error: 'index_not_found_exception' },
       unknown: { status: 400, error: 'parsing_exception' },
+      sorted: [[1973], [1919.5]],
+      highlighted: HIGHLIGHTED,
+      vectorless: [],
       count: 1,
       exists: true,
       document: 'Paul Walker',
@@ -51,7 +68,9 @@ for (const version of PYTHON_CLIENTS) {
 /** The parts of @elastic/elasticsearch that the test uses. */
 interface NodeClient {
   ping(): Promise<boolean>;
-  search(request: object): Promise<{ hits: { hits: { _source: { title: string } }[] } }>;
+  search(
+    request: object,
+  ): Promise<{ hits: { hits: { _source: { title: string }; _score: number; sort?: number[] }[] } }>;
   count(request: object): Promise<{ count: number }>;
   close(): Promise<void>;
 }
@@ -71,7 +90,25 @@ for (const version of NODE_CLIENTS) {
       hits.hits.map(({ _source }) => _source.title),
       ['Brooklyn Bridge', 'Paul Walker'],
     );
-    assert.equal((await client.count({ index: 'wiki_en' })).count, 2);
+    const range = { range: { year: { lt: 1950 } } };
+    const sorted = await client.search({ index: 'wiki_en', query: range, sort: [{ year: 'asc' }] });
+    assert.deepEqual(
+      sorted.hits.hits.map(({ sort }) => sort),
+      [[1883], [1919.5]],
+    );
+    const highlight = { fields: { title: { number_of_fragments: 0 } } };
+    const shown = {
+      index: 'wiki_en',
+      query: { match: { title: 'walker' } },
+      highlight,
+      fields: ['year'],
+      _source: false,
+    };
+    const highlighted = await client.search(shown);
+    assert.deepEqual(highlighted.hits.hits[0], { ...HIGHLIGHTED, _score: highlighted.hits.hits[0]!._score });
+    const knn = { field: 'vector', query_vector: [1], k: 1, num_candidates: 1 };
+    assert.deepEqual((await client.search({ index: 'wiki_en', knn })).hits.hits, []);
+    assert.equal((await client.count({ index: 'wiki_en' })).count, 3);
     await assert.rejects(client.search({ index: 'none' }), { name: 'ResponseError', statusCode: 404 });
     await assert.rejects(client.search({ index: 'wiki_en', query: { foo: {} } }), /unknown query \[foo\]/);
   });

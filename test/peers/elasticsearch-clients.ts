@@ -25,9 +25,14 @@ export function withoutClient(folder: string): string | false {
 }
 
 /** Runs test/peers/elasticsearch_client.py with JSON on stdin and returns the JSON that it prints. */
-export async function runPythonClient(version: string, input: unknown): Promise<unknown> {
+export function runPythonClient(version: string, input: unknown): Promise<unknown> {
+  return runPythonScript(version, 'elasticsearch_client.py', input);
+}
+
+/** The same with another script of test/peers. */
+export async function runPythonScript(version: string, name: string, input: unknown): Promise<unknown> {
   const python = join(pythonClientFolder(version), 'bin', 'python');
-  const script = join(packageRoot, 'test', 'peers', 'elasticsearch_client.py');
+  const script = join(packageRoot, 'test', 'peers', name);
   const child = spawn(python, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
   const chunks: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -36,6 +41,6 @@ export async function runPythonClient(version: string, input: unknown): Promise<
     child.on('error', reject);
     child.on('close', resolve);
   });
-  if (code !== 0) throw new Error(`elasticsearch_client.py ended with exit code ${code}`);
+  if (code !== 0) throw new Error(`${name} ended with exit code ${code}`);
   return JSON.parse(Buffer.concat(chunks).toString());
 }

@@ -26,6 +26,18 @@ answer = {
     "titles": [hit["_source"]["title"] for hit in client.search(index="wiki_en", query=query, size=5)["hits"]["hits"]],
     "missing": error_of(NotFoundError, index="wiki_unsupported", query={"match_all": {}}),
     "unknown": error_of(BadRequestError, index="wiki_en", query={"foo": {}}),
+    "sorted": [
+        hit["sort"]
+        for hit in client.search(index="wiki_en", query={"range": {"year": {"gte": 1900}}}, sort=[{"year": "desc"}])["hits"]["hits"]
+    ],
+    "highlighted": client.search(
+        index="wiki_en",
+        query={"match": {"title": "walker"}},
+        highlight={"fields": {"title": {"number_of_fragments": 0}}},
+        fields=["year"],
+        source=False,
+    )["hits"]["hits"][0],
+    "vectorless": client.search(index="wiki_en", knn={"field": "vector", "query_vector": [1.0], "k": 1, "num_candidates": 1})["hits"]["hits"],
     "count": client.count(index="wiki_en", query={"match": {"text": "walker"}})["count"],
     "exists": bool(client.indices.exists(index="wiki_en")),
     "document": client.get(index="wiki_en", id="1")["_source"]["title"],

@@ -1,105 +1,19 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
-import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
-import { removePassages } from '../../indexer/update/remove-passages.ts';
-import { FilterCache } from '../../src/columns/filter-cache.ts';
-import { NativeRowFilters } from '../../src/columns/native-row-filters.ts';
-import { ReferenceRowFilters } from '../../src/columns/reference-row-filters.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
-import { openLexicalFields } from '../../src/lexical-index/open-lexical-index.ts';
-import { ReferenceLexicalFields } from '../../src/lexical-index/reference/composed-fields.ts';
-import { loadKernel } from '../../src/native/kernel.ts';
-import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
-import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
-import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
-import type { Hit, RetrieveCall, Retriever, SearchMode, TreeCall } from '../../src/retrieval/retriever.ts';
-import { openEngine } from '../../src/vector-index/open-engine.ts';
-import { ReferenceIndex } from '../../src/vector-index/reference-index.ts';
-import { arbitraryFilter, arbitraryRow, COLUMNS } from '../filter/arbitrary-filters.ts';
+import type { Hit, SearchMode, TreeCall } from '../../src/retrieval/retriever.ts';
+import { arbitraryFilter, COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
-import { FakeRetriever } from '../helpers/fake-retriever.ts';
-import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, writeCorpus } from '../indexer/build.ts';
-import { FakeTextEncoder } from '../indexer/fake-text-encoder.ts';
-
-const loaded = loadKernel();
-const kernel = loaded.ok ? loaded.kernel : undefined;
-const BM25 = bm25Settings({ analyser: 'english', k1: 0.9, b: 0.4, fields: ['contents'] });
-/** Rows enough for several blocks of codes and lists of several blocks. */
-const ROWS = 3_000;
-const QUERIES = ['w0 w1', 'w3', 'w0', 'w9 w40 w2', 'none'];
-
-/** An index in shards with deleted rows, and its rows. */
-async function filteredIndex(t: TestContext): Promise<{ out: string; rows: readonly object[] }> {
-  const folder = await tempFolder(t);
-  const columns = fc.sample(arbitraryRow(true), { numRuns: ROWS, seed: 7 });
-  const rows = columns.map((row, i) => {
-    const random = seededRandom(i);
-    const words = Array.from({ length: 1 + Math.floor(12 * random()) }, () => `w${Math.floor(50 ** random()) - 1}`);
-    return { id: `p${i}`, contents: words.join(' '), ...row };
-  });
-  const out = join(folder, 'ix');
-  const corpus = writeCorpus(folder, { 'c.jsonl': rows });
-  await build({ corpus, out, kernel, bm25: BM25, columns: COLUMNS, shardRows: 1_100 });
-  await removePassages(
-    out,
-    Array.from({ length: 400 }, (_, i) => `p${7 * i}`),
-  );
-  return { out, rows };
-}
-
-/** The index with the native engines, or with those in TypeScript. */
-async function opened(t: TestContext, out: string, engine: 'native' | 'reference', cache = false): Promise<Retriever> {
-  const { source, lexical, columns, passages, liveRows, manifest } = openIndexDirectory(out);
-  const isNative = engine === 'native';
-  const filters = isNative
-    ? NativeRowFilters.open(columns, manifest.rows, kernel!)
-    : new ReferenceRowFilters(columns, manifest.rows);
-  const words = new Map([...lexical].map(([field, each]) => [field, { ...each, analyser: 'english' as const }]));
-  const retriever = assembleRetriever(
-    {
-      ...new FakeRetriever().info,
-      index: 'ix',
-      rows: manifest.rows,
-      modes: ['dense', 'bm25', 'hybrid'],
-      bm25: BM25,
-      columns: COLUMNS,
-      dimension: manifest.dimension,
-    },
-    {
-      dense: {
-        encoder: new FakeTextEncoder(),
-        index: isNative ? await openEngine(source!) : await ReferenceIndex.open(source!, { threads: 1 }),
-      },
-      lexical: isNative ? openLexicalFields(lexical) : new ReferenceLexicalFields(words),
-      filters: new FilterCache(filters),
-      passages: await SqlitePassageStore.open(passages),
-      liveRows,
-    },
-    cache ? { answerCache: new AnswerCache(1e8) } : {},
-  );
-  t.after(() => retriever.close());
-  return retriever;
-}
-
-const engines = kernel === undefined ? (['reference'] as const) : (['native', 'reference'] as const);
-
-async function hitsOf(retriever: Retriever, call: Omit<RetrieveCall, 'queries'>): Promise<(readonly Hit[])[]> {
-  const { outcomes } = await retriever.retrieve({ queries: QUERIES, ...call });
-  return outcomes.map((outcome) => {
-    if (!outcome.ok) throw outcome.error;
-    return outcome.hits;
-  });
-}
+import { BM25, engines, filteredIndex, hitsOf, kernel, opened, QUERIES, ROWS } from './filtered-index.ts';
 
 test('a filtered search finds the first k of the whole ranking that pass, with the same scores', async (t) => {
   const { out, rows } = await filteredIndex(t);
@@ -109,7 +23,7 @@ test('a filtered search finds the first k of the whole ranking that pass, with t
     mode: fc.constantFrom<SearchMode>('dense', 'bm25'),
   });
   for (const engine of engines) {
-    const retriever = await opened(t, out, engine, engine === 'native');
+    const retriever = await opened(t, out, engine, { cache: engine === 'native' });
     const whole = new Map<SearchMode, (readonly Hit[])[]>();
     for (const mode of ['dense', 'bm25'] as const) whole.set(mode, await hitsOf(retriever, { k: ROWS, mode }));
     const expected = ({ filter, k, mode }: { filter: Filter; k: number; mode: SearchMode }): (readonly Hit[])[] => {
@@ -141,7 +55,6 @@ test('every share of rows gives the exact hits, from no row to all', async (t) =
   await build({ corpus: writeCorpus(folder, { 'c.jsonl': rows }), out, kernel, bm25: BM25, columns });
   for (const engine of engines) {
     const retriever = await opened(t, out, engine);
-    Object.assign(retriever.info, { columns });
     for (const mode of ['dense', 'bm25'] as const) {
       const whole = await hitsOf(retriever, { k: rows.length, mode });
       for (const below of [0, 2, 10, 100, 1_000, 5_000, 10_000]) {
@@ -165,13 +78,13 @@ test('an unknown column rejects the call, with the columns; nothing is embedded'
 
 test('the answer cache tells filters apart, and a server filter from that of a call', async (t) => {
   const { out } = await filteredIndex(t);
-  const retriever = await opened(t, out, engines[0], true);
+  const retriever = await opened(t, out, engines[0], { cache: true });
   const date = parseFilterExpression('meta.date >= 2020-01-01');
   const source = parseFilterExpression("source = 'a'");
   const all = await hitsOf(retriever, { k: 5 });
   const dated = await hitsOf(retriever, { k: 5, filter: date });
   assert.notDeepEqual(dated, all);
-  const narrowed = narrowedRetriever(retriever, date);
+  const narrowed = narrowedRetriever(retriever, { filter: date });
   assert.deepEqual(await hitsOf(narrowed, { k: 5 }), dated);
   const both = await hitsOf(narrowed, { k: 5, filter: source });
   assert.deepEqual(both, await hitsOf(retriever, { k: 5, filter: { and: [source, date] } }));
@@ -197,7 +110,7 @@ test('a query tree matches and counts only rows that pass, also behind the filte
     assert.ok(expected.length > 0 && expected.length < hits.length);
     for (const found of [
       await retriever.searchTree({ ...call, filter }),
-      await narrowedRetriever(retriever, filter).searchTree(call),
+      await narrowedRetriever(retriever, { filter }).searchTree(call),
     ]) {
       assert.deepEqual(found.hits, expected);
       assert.equal(found.total, expected.length);

@@ -66,6 +66,7 @@ export async function openHybrid(t: TestContext, folder: string, options: OpenOp
     reranker: null,
     bm25: manifest.bm25!.made,
     columns: [],
+    views: [],
     memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
   };
   const parts = {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
+import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
@@ -37,6 +38,22 @@ test('a line has the history of the query and the template of the request', asyn
       [['first', 'second'], undefined],
     ],
   );
+});
+
+test('a line has the trajectory of the query, and the settings of hybrid search', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const hybrid = hybridSettings({ fusion: 'rrf', depth: 20 }, 1);
+  const call = { queries: ['x', 'y'], k: 1 };
+  recorder.record({}, await answer({ ...call, mode: 'hybrid', hybrid, trajectories: ['r-1', 'r-2'] }));
+  recorder.record({}, await answer(call));
+  await recorder.close();
+  const lines = linesOf(path);
+  assert.deepEqual(
+    lines.map(({ trajectory }) => trajectory),
+    ['r-1', 'r-2', undefined, undefined],
+  );
+  assert.deepEqual([lines[0]!.hybrid, lines[2]!.hybrid], [hybrid, undefined]);
 });
 
 test('the hits of several indexes are recorded with the index and the row in it', async (t) => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { packageRoot } from '../../src/package-root.ts';
@@ -11,14 +11,13 @@ const { include: SOURCE_FOLDERS } = JSON.parse(readFileSync(join(packageRoot, 't
   include: readonly string[];
 };
 
-/** The files that the set-up and the demo need. Without the tests, compiling is faster. */
+/** The files that the set-up needs, besides the sources. */
 const PARTS = [
   'package.json',
   'package-lock.json',
   'tsconfig.json',
   'bin',
   'scripts',
-  ...SOURCE_FOLDERS.filter((folder) => folder !== 'test'),
   'native/Makefile',
   'native/addon',
   'native/include',
@@ -27,6 +26,8 @@ const PARTS = [
   'native/build/addon/trawl.node',
   'native/build/.trawl-native',
 ];
+/** Without the tests, compiling is faster. */
+const PROGRAM = SOURCE_FOLDERS.filter((folder) => folder !== 'test');
 
 export interface Checkout {
   readonly root: string;
@@ -34,10 +35,15 @@ export interface Checkout {
   readonly npmCalls: () => string[];
 }
 
-/** A copy of this repository with links to the installed packages and a fake npm that records its calls. */
-export async function checkout(t: TestContext): Promise<Checkout> {
+/**
+ * A copy of this repository with links to the installed packages and a fake npm that records its calls. With `stub`, it has two
+ * source files in place of Trawl's, which compile in a second.
+ */
+export async function checkout(t: TestContext, { stub = false } = {}): Promise<Checkout> {
   const root = join(await tempFolder(t), 'checkout');
-  for (const part of PARTS) cpSync(join(packageRoot, part), join(root, part), { recursive: true, dereference: true });
+  if (stub) writeStub(root);
+  for (const part of stub ? PARTS : [...PARTS, ...PROGRAM])
+    cpSync(join(packageRoot, part), join(root, part), { recursive: true, dereference: true });
   symlinkSync(join(packageRoot, 'models'), join(root, 'models'));
   // The fake npm links every package to the installed one.
   writeProgram(
@@ -51,6 +57,12 @@ ln -s "${packageRoot}"/node_modules/* "${root}/node_modules/"`,
   writeNewNode(join(root, 'tools', 'new-node'));
   const calls = join(root, 'npm-calls');
   return { root, npmCalls: () => (existsSync(calls) ? readFileSync(calls, 'utf8').trim().split('\n') : []) };
+}
+
+function writeStub(root: string): void {
+  for (const folder of ['cli', 'src']) mkdirSync(join(root, folder), { recursive: true });
+  writeFileSync(join(root, 'src', 'name.ts'), "export const name = 'trawl';\n");
+  writeFileSync(join(root, 'cli', 'trawl.ts'), "import { name } from '../src/name.ts';\nprocess.stdout.write(name);\n");
 }
 
 /** Starts a script of the checkout like `npm run`, by default with the Node.js that runs the tests. */

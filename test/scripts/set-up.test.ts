@@ -21,7 +21,7 @@ function stateOf(folder: string): string {
 }
 
 test('two simultaneous set-ups both succeed, and the output of killed set-ups is deleted', async (t) => {
-  const { root } = await checkout(t);
+  const { root } = await checkout(t, { stub: true });
   mkdirSync(join(root, 'dist.99999999'));
   assert.equal((await run(root, 'setup.mjs')).code, 0);
   writeFileSync(join(root, 'src', 'added.ts'), 'export const added = 1;\n');
@@ -35,7 +35,7 @@ test('two simultaneous set-ups both succeed, and the output of killed set-ups is
 });
 
 test('the set-up installs and compiles once, then does nothing, and after a change only what the change needs', async (t) => {
-  const { root, npmCalls } = await checkout(t);
+  const { root, npmCalls } = await checkout(t, { stub: true });
   const first = await run(root, 'setup.mjs');
   assert.equal(first.code, 0, first.stderr);
   assert.match(first.stderr, /^Installing packages .*\.\.\. done in [\d.]+ s\nCompiling \.\.\. done in [\d.]+ s\n$/);
@@ -75,7 +75,7 @@ test('the set-up installs and compiles once, then does nothing, and after a chan
 });
 
 test('packages installed by hand are kept; after a change of the lock file they are installed again', async (t) => {
-  const { root, npmCalls } = await checkout(t);
+  const { root, npmCalls } = await checkout(t, { stub: true });
   await endOf(spawn(join(root, 'tools', 'npm'), ['install'], { stdio: ['ignore', 'pipe', 'pipe'] }));
   cpSync(join(packageRoot, 'node_modules', '.package-lock.json'), join(root, 'node_modules', '.package-lock.json'));
   assert.match((await run(root, 'setup.mjs')).stderr, /^Compiling/);
@@ -91,7 +91,7 @@ test('packages installed by hand are kept; after a change of the lock file they 
 });
 
 test('if npm ci fails, its output is shown with the advice that the registry is needed', async (t) => {
-  const { root, npmCalls } = await checkout(t);
+  const { root, npmCalls } = await checkout(t, { stub: true });
   writeFileSync(join(root, 'npm-fails'), '');
   const { code, stderr } = await run(root, 'demo.mjs', ['--port', '0']);
   assert.equal(code, 1);
@@ -166,7 +166,7 @@ test('the demo has --help and refuses unknown options and invalid values', async
 });
 
 test('on a too old Node.js the set-up installs a newer one, once, and runs on it', async (t) => {
-  const { root, npmCalls } = await checkout(t);
+  const { root, npmCalls } = await checkout(t, { stub: true });
   const cache = join(root, 'cache');
   const env = { XDG_CACHE_HOME: cache };
   const [imitated, real = imitated!] = oldNodes(root);

@@ -181,8 +181,21 @@ class TestClient(unittest.TestCase):
         self.assertEqual((found.documents[0].title, found.documents[0].whole), ("Brooklyn Bridge", True))
         self.assertIn(found.documents[0].text, first.document["contents"])
         self.assertIsNone(self.client.passages([2**70]).passages[0])
+        cut = self.client.passages(["s-0001"], whole_documents=True, cut={"tokens": 8}).documents
+        assert cut is not None and cut[0] is not None
+        self.assertTrue(found.documents[0].text.startswith(cut[0].text))
+        self.assertEqual((cut[0].whole, len(cut[0].text) > 0), (False, True))
         with self.assertRaises(TypeError):
             self.client.passages("s-0001")
+
+    def test_passages_of_several_indexes_are_scored_with_the_name_of_their_index(self) -> None:
+        hit = self.client.search([BRIDGE], k=1).results[0].hits[0]
+        (result,) = self.client.score(
+            [ScoreQuery(BRIDGE, ids=[hit.id or ""])], index=["sample"], modes=["dense"]
+        ).results
+        (passage,) = result.passages
+        assert passage is not None and passage.dense is not None
+        self.assertEqual((passage.index, passage.row, passage.dense.rank), ("sample", hit.row, 1))
 
     def test_scores_and_ranks_are_those_of_a_search(self) -> None:
         hits = self.client.search([BRIDGE], k=5).results[0].hits
@@ -200,6 +213,7 @@ class TestClient(unittest.TestCase):
         (index,) = self.client.indexes()
         assert index.model is not None
         self.assertEqual((index.name, index.rows, index.model.name), ("sample", 270, "token-average-256"))
+        self.assertEqual((index.views, self.client.search([BRIDGE]).view), ({}, None))
         readiness = self.client.ready()
         self.assertTrue(readiness.ready)
         self.assertEqual(readiness.facts["rows"], 270)

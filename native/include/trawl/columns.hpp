@@ -18,8 +18,8 @@ class MappedFile;
 // One column of one shard, mapped.
 class ColumnFile {
  public:
-  // Throws kReadFailed, kBadFile.
-  static std::shared_ptr<const ColumnFile> open(const std::string& path);
+  // Throws kReadFailed, and kBadFile, also if the file has another type.
+  static std::shared_ptr<const ColumnFile> open(const std::string& path, ColumnType type);
 
   ColumnType type() const { return type_; }
   int64_t rows() const { return rows_; }
@@ -48,7 +48,7 @@ class ColumnFile {
   const char* texts_ = nullptr;
 };
 
-// A column of an index: the files of its shards in row order.
+// A column of an index: the files of its shards in row order, all of one type.
 using Column = std::vector<std::shared_ptr<const ColumnFile>>;
 
 // A text, or a number; 1 and 0 for true and false.
@@ -72,8 +72,8 @@ struct RowTest {
   FilterBound least, most;          // kRange
 };
 
-// Bit (row & 63) of word (row >> 6) is set for the rows that pass; bits past `rows` are 0. Every column must have `rows` rows.
-// Throws kBadArgument, kCancelled.
+// Bit (row & 63) of word (row >> 6) is set for the rows that pass; bits past `rows` are 0. Throws kBadArgument, kCancelled, and
+// kBadFile if a column does not have `rows` rows.
 std::vector<uint64_t> rows_that_pass(const std::vector<const Column*>& columns, const RowTest& test, int64_t rows,
                                      const std::atomic<bool>* cancel, ThreadPool& pool);
 

@@ -17,13 +17,16 @@ enum class QueryType {
   kBool,           // rows that match all of must and filter, none of must_not, and enough of should
   kDisMax,         // rows that match any of `queries`; score: the best score plus tie_breaker times the sum of the others
   kConstantScore,  // rows that match queries[0]; score: the boost
-  kRows,           // the rows of a set; score: the boost
+  kRows,           // the rows of a set; score: the boost, times the row's score if the query has scores
   kMatchAll,       // all rows; score: the boost
   kMatchNone,
 };
 
 // A set of rows: bit (row & 63) of word (row >> 6), with a word for each 64 rows of the index. Bits past the rows are 0.
 using RowBits = std::shared_ptr<const std::vector<uint64_t>>;
+
+// A score for each row of a set, in the order of the rows; finite, at least 0.
+using RowScores = std::shared_ptr<const std::vector<float>>;
 
 // A node of a query tree. Members that belong to other types are ignored.
 struct Query {
@@ -41,7 +44,8 @@ struct Query {
   std::vector<Query> queries;  // kDisMax, kConstantScore
   float tie_breaker = 0;       // kDisMax: from 0 to 1
 
-  RowBits rows;  // kRows; queries with the same pointer are equal
+  RowBits rows;          // kRows; queries with the same pointers are equal
+  RowScores row_scores;  // kRows; null: 1 for each row
 };
 
 struct QueryOptions : LexicalOptions {

@@ -15,7 +15,7 @@ namespace trawl {
 struct PrefilterPolicy {
   bool use = true;
   // The search first scans the codes of this many rows, or of 1/128 of the shard if that is more, to raise the threshold.
-  // Shards with less than four times as many rows do not use their prefilter.
+  // Shards with less than four times as many rows do not use their prefilter. Only rows that pass the filter count, here and below.
   int64_t sample_rows = 4096;
   // The prefilter is tried on some of these rows. If it keeps more than this share for a query, the query does not use it.
   double trial_share = 0.125;

@@ -20,6 +20,11 @@ struct Header {
   uint64_t starts, data, text_starts, texts, bytes;
 };
 
+const char* name_of(uint32_t type) {
+  const char* const names[] = {"string", "number", "boolean", "date"};
+  return names[type - 1];
+}
+
 uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 [[noreturn]] void bad(const std::string& path, const std::string& reason) {
@@ -28,7 +33,7 @@ uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
 
-std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& path) {
+std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& path, ColumnType type) {
   auto file = MappedFile::open(path, 0, -1);
   Header header;
   if (file->bytes() < kHeaderBytes) bad(path, "it is not a column file");
@@ -41,6 +46,10 @@ std::shared_ptr<const ColumnFile> ColumnFile::open(const std::string& path) {
   const bool is_code = header.type == 1 || header.type == 3;
   const bool fits = is_number ? header.width == 8 : is_code && (header.width == 1 || header.width == 2 || header.width == 4);
   if (!fits) bad(path, "its type or width is unknown");
+  if (header.type != static_cast<uint32_t>(type)) {
+    bad(path, std::string("it has the type ") + name_of(header.type) + ", but the column has the type " +
+                  name_of(static_cast<uint32_t>(type)));
+  }
   // Limits that keep the sums below from overflowing.
   const auto size = static_cast<uint64_t>(file->bytes());
   if (header.rows > size || header.values > size || header.distinct > size) bad(path, "its size differs from its header");

@@ -3,7 +3,8 @@
 // The lists with the smallest bounds are non-essential as long as the sum of their bounds cannot bring a row into the top-k: a
 // row that only they contain need not be found. The search reads the other, essential lists, and non-essential lists that are
 // short. It looks up the rows that it finds there, the candidates, in the lists that it did not read, one list at a time. It
-// drops a candidate as soon as the bounds show that it cannot enter the top-k.
+// drops a candidate as soon as the bounds show that it cannot enter the top-k. If a filter lets fewer rows of a window pass than the
+// essential lists have postings there, these rows are the candidates, and no list is read as a whole.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "float_environment.hpp"
 #include "lexical_shards.hpp"
 #include "posting_cursor.hpp"
+#include "row_bits.hpp"
 #include "search_tasks.hpp"
 #include "trawl/error.hpp"
 #include "window_sums.hpp"
@@ -24,7 +26,9 @@ namespace {
 // The first window is small: the search soon has a k-th score, which later rows must exceed.
 constexpr uint32_t kFirstWindowRows = 1 << 11;
 // The time to look up a row is about that of reading this many postings.
-constexpr double kPostingsPerLookup = 4;
+constexpr double kPostingsPerLookup = 3;
+// An estimate of look-ups is multiplied by this in each window without look-ups.
+constexpr double kEstimateDecay = 0.7;
 
 // A query with the numbers that are the same for all shards.
 struct WeightedQuery {
@@ -106,18 +110,25 @@ class ShardSearch {
         stats_(stats),
         factor_(sum_factor(query.terms.size())),
         k_(k) {
-    cursors_.reserve(query.terms.size());
+    terms_.reserve(query.terms.size());
     for (const WeightedQuery::Term& term : query.terms) {
       const TermPostings& postings = query.postings[term.first_posting + shard_number];
       if (postings.count == 0) continue;
-      cursors_.push_back(std::make_unique<PostingCursor>(*shard.file, postings, term.weight, inverse, accumulators.blocks));
+      terms_.push_back({std::make_unique<PostingCursor>(*shard.file, postings, term.weight, inverse, accumulators.blocks)});
       stats_.postings += postings.count;
     }
   }
 
   void run(uint32_t begin, uint32_t end) {
-    if (cursors_.empty()) return;
+    if (terms_.empty()) return;
     if (options_.prune) floor_ = floor_of_short_lists();
+    if (options_.filter_bits != nullptr) {
+      for (Term& term : terms_) {
+        whole_lists_.push_back({&term, term.cursor->bound(), 0});
+        all_postings_ += term.cursor->count();
+      }
+      sort_by_bound(whole_lists_);
+    }
     uint32_t rows = kFirstWindowRows;
     for (uint32_t window = begin; window < end; rows = std::min(2 * rows, kWindowRows)) {
       check_cancel(options_);
@@ -125,15 +136,22 @@ class ShardSearch {
       // best_ updates the k-th best score from time to time; here it is made current before it becomes the floor.
       best_.raise_floor();
       raise_floor();
-      search_window(window, window_end);
+      if (!search_rows_of_filter(window, window_end)) search_window(window, window_end);
       window = window_end;
     }
-    for (const auto& cursor : cursors_) stats_.postings_decoded += cursor->decoded();
+    for (const Term& term : terms_) stats_.postings_decoded += term.cursor->decoded();
   }
 
  private:
+  struct Term {
+    std::unique_ptr<PostingCursor> cursor;
+    // In the last window that looked up candidates in this list: their number, for each posting of the essential lists. At first
+    // as if every row of an essential list were looked up.
+    double lookups_per_posting = 1;
+  };
+  // A term's list in a window.
   struct List {
-    PostingCursor* cursor;
+    Term* term;
     double bound;
     double bound_with_before;  // sum of the bounds of this list and the lists before it, times the factor
   };
@@ -156,7 +174,8 @@ class ShardSearch {
   float floor_of_short_lists() {
     float floor = -1;
     std::vector<float> scores;
-    for (const auto& cursor : cursors_) {
+    for (const Term& term : terms_) {
+      PostingCursor* const cursor = term.cursor.get();
       if (cursor->count() < k_) continue;
       const DecodedBlock* const all = cursor->all_postings();
       if (all == nullptr) continue;
@@ -172,35 +191,89 @@ class ShardSearch {
     return floor;
   }
 
-  void search_window(uint32_t begin, uint32_t end) {
-    lists_.clear();
-    for (const auto& cursor : cursors_) {
-      const float bound = cursor->bound_in(begin, end);
-      if (bound >= 0) lists_.push_back({cursor.get(), bound, 0});
+  // Searches a window by looking up the rows that pass the filter. Returns false, and searches nothing, if reading the lists takes
+  // less time, without a filter, and without pruning.
+  bool search_rows_of_filter(uint32_t begin, uint32_t end) {
+    if (options_.filter_bits == nullptr || !options_.prune) return false;
+    const int64_t first = shard_.first_row + begin, last = shard_.first_row + end;
+    size_t passing = 0;
+    for (int64_t row = first; row < last; row += 64) passing += __builtin_popcountll(bits_of(options_.filter_bits, row, last));
+    if (passing == 0) return true;
+    // The window has about its share of the shard's postings.
+    const double share = static_cast<double>(end - begin) / static_cast<double>(shard_.file->rows());
+    const double lookups = kPostingsPerLookup * static_cast<double>(passing) * static_cast<double>(whole_lists_.size());
+    if (lookups > share * static_cast<double>(all_postings_)) return false;
+    // The bounds of the whole lists need no look at the blocks of the window.
+    const size_t non_essential = bound_with_before(whole_lists_);
+    if (non_essential == whole_lists_.size()) return true;
+    uint64_t postings = 0;
+    for (size_t i = non_essential; i < whole_lists_.size(); i++) postings += whole_lists_[i].term->cursor->count();
+    if (lookups > share * static_cast<double>(postings)) return false;
+    Candidates& candidates = accumulators_.candidates;
+    candidates.count = 0;
+    for (int64_t row = first; row < last; row += 64) {
+      for_each_bit(bits_of(options_.filter_bits, row, last), [&](int bit) {
+        candidates.rows[candidates.count++] = begin + static_cast<uint32_t>(row - first) + static_cast<uint32_t>(bit);
+      });
     }
-    std::sort(lists_.begin(), lists_.end(), [](const List& a, const List& b) { return a.bound < b.bound; });
+    std::fill_n(candidates.sums.begin(), candidates.count, kNoSum);
+    complete_candidates(whole_lists_, whole_lists_.size(), share * static_cast<double>(postings));
+    return true;
+  }
+
+  static void sort_by_bound(std::vector<List>& lists) {
+    std::sort(lists.begin(), lists.end(), [](const List& a, const List& b) { return a.bound < b.bound; });
+  }
+
+  // Sums the bounds of the sorted lists. Returns the number of non-essential lists.
+  size_t bound_with_before(std::vector<List>& lists) const {
     double sum = 0;
     size_t non_essential = 0;
-    for (List& list : lists_) {
+    for (List& list : lists) {
       sum += list.bound;
       list.bound_with_before = sum * factor_;
       if (cannot_enter(list.bound_with_before)) non_essential++;
     }
+    return non_essential;
+  }
+
+  void search_window(uint32_t begin, uint32_t end) {
+    lists_.clear();
+    for (Term& term : terms_) {
+      const float bound = term.cursor->bound_in(begin, end);
+      if (bound >= 0) lists_.push_back({&term, bound, 0});
+    }
+    sort_by_bound(lists_);
+    size_t non_essential = bound_with_before(lists_);
     if (non_essential == lists_.size()) return;
-    // Also reads a non-essential list if that takes less time than looking up the candidates in it. Their number is estimated
-    // from the previous window.
-    double postings_read = 0;
-    for (size_t i = non_essential; i < lists_.size(); i++) postings_read += lists_[i].cursor->count();
-    while (non_essential > 0 && lists_[non_essential - 1].cursor->count() <= kPostingsPerLookup * candidates_per_posting_ * postings_read) {
-      postings_read += lists_[--non_essential].cursor->count();
+    double essential_postings = 0;  // in the whole shard; the window has about its share of them
+    for (size_t i = non_essential; i < lists_.size(); i++) essential_postings += lists_[i].term->cursor->count();
+    const double window_share = static_cast<double>(end - begin) / static_cast<double>(shard_.file->rows());
+    // Also reads a non-essential list if that takes less time than looking up the candidates in it. The estimate of the look-ups
+    // falls while the list is read, so a later window looks up and measures again.
+    while (non_essential > 0) {
+      Term& term = *lists_[non_essential - 1].term;
+      if (term.cursor->count() > kPostingsPerLookup * term.lookups_per_posting * essential_postings) break;
+      term.lookups_per_posting *= kEstimateDecay;
+      non_essential--;
     }
     accumulators_.in_window = true;
-    for (size_t i = non_essential; i < lists_.size(); i++) accumulate(*lists_[i].cursor, begin, end);
-    collect(accumulators_.window, begin, end - begin, sum_too_small(non_essential), accumulators_.candidates);
-    // postings_read counts the whole lists; the window has about its share of the shard's rows.
-    candidates_per_posting_ = static_cast<double>(accumulators_.candidates.count) * shard_.file->rows() / (postings_read * (end - begin));
-    complete_candidates(non_essential);
+    for (size_t i = non_essential; i < lists_.size(); i++) accumulate(*lists_[i].term->cursor, begin, end);
+    collect(accumulators_.window, begin, end - begin, sum_too_small(lists_, non_essential), accumulators_.candidates);
     accumulators_.in_window = false;
+    keep_allowed(accumulators_.candidates);
+    complete_candidates(lists_, non_essential, essential_postings * window_share);
+  }
+
+  void keep_allowed(Candidates& candidates) const {
+    if (options_.filter_bits == nullptr) return;
+    size_t kept = 0;
+    for (size_t i = 0; i < candidates.count; i++) {
+      candidates.rows[kept] = candidates.rows[i];
+      candidates.sums[kept] = candidates.sums[i];
+      kept += is_allowed(shard_.first_row + candidates.rows[i]) ? 1 : 0;
+    }
+    candidates.count = kept;
   }
 
   void accumulate(PostingCursor& cursor, uint32_t begin, uint32_t end) {
@@ -219,29 +292,26 @@ class ShardSearch {
     });
   }
 
-  // A row whose sum over the lists read is at most this cannot enter the top-k; kNoSum if every row can.
-  double sum_too_small(size_t non_essential) const {
-    const double before = non_essential == 0 ? 0 : lists_[non_essential - 1].bound_with_before;
+  // A row whose sum over the lists from `non_essential` on is at most this cannot enter the top-k; kNoSum if every row can.
+  double sum_too_small(const std::vector<List>& lists, size_t non_essential) const {
+    const double before = non_essential == 0 ? 0 : lists[non_essential - 1].bound_with_before;
     const double sum = (floor_ - before) / factor_ * (1 - 0x1p-50);
     return sum >= 0 && cannot_enter(sum * factor_ + before) ? sum : kNoSum;
   }
 
-  // Looks up the candidates in the lists that were not read, one list at a time, the largest bound first. Drops the candidates
-  // that cannot enter the top-k and offers the others.
-  void complete_candidates(size_t non_essential) {
+  // Looks up the candidates in the first `unread` lists, one list at a time, the largest bound first. Drops the candidates that
+  // cannot enter the top-k or are in no list, and offers the others. `essential_postings`: how many postings the essential lists
+  // have in the window.
+  void complete_candidates(const std::vector<List>& lists, size_t unread, double essential_postings) {
     Candidates& candidates = accumulators_.candidates;
-    if (options_.filter_bits != nullptr) {
-      size_t kept = 0;
-      for (size_t i = 0; i < candidates.count; i++) {
-        candidates.rows[kept] = candidates.rows[i];
-        candidates.sums[kept] = candidates.sums[i];
-        kept += is_allowed(shard_.first_row + candidates.rows[i]) ? 1 : 0;
-      }
-      candidates.count = kept;
-    }
-    for (size_t i = non_essential; i > 0 && candidates.count > 0; i--) {
-      lists_[i - 1].cursor->add_scores(candidates.rows.data(), candidates.count, candidates.sums.data());
-      candidates.keep_above(sum_too_small(i - 1));
+    for (size_t i = unread; i > 0; i--) {
+      Term& term = *lists[i - 1].term;
+      term.lookups_per_posting = static_cast<double>(candidates.count) / essential_postings;
+      if (candidates.count == 0) continue;
+      term.cursor->add_scores(candidates.rows.data(), candidates.count, candidates.sums.data());
+      const double too_small = sum_too_small(lists, i - 1);
+      // A candidate without a sum may be in the lists that follow.
+      if (i == 1 || !is_no_sum(too_small)) candidates.keep_above(too_small);
     }
     for (size_t i = 0; i < candidates.count; i++) offer(candidates.rows[i], candidates.sums[i]);
   }
@@ -276,10 +346,11 @@ class ShardSearch {
   LexicalStats& stats_;
   const double factor_;
   const int64_t k_;
-  double candidates_per_posting_ = 1;  // of the lists read in the previous window
   float floor_ = -1;  // a row with this score or less cannot enter
-  std::vector<std::unique_ptr<PostingCursor>> cursors_;
-  std::vector<List> lists_;
+  std::vector<Term> terms_;
+  std::vector<List> lists_;        // of a window, the smallest bound first
+  std::vector<List> whole_lists_;  // all, the smallest bound first; empty without a filter
+  uint64_t all_postings_ = 0;      // of whole_lists_
 };
 
 }  // namespace

@@ -171,7 +171,11 @@ void PostingCursor::add_scores(const uint32_t* rows, size_t count, double* sums)
         left -= half;
       }
       const float posting = score(decoded_->tfs[at - in_block], codes[row]);
+#ifdef TRAWL_MUTATE_UNMATCHED  // a deliberate bug: `make test-mutations` fails if no test finds it
       sums[i] += *at == row ? posting : 0;
+#else
+      sums[i] += *at == row ? posting : -0.0f;  // adding -0 changes no sum, not even kNoSum
+#endif
     }
   }
 }

@@ -73,7 +73,7 @@ class PostingCursor {
 
   // The score of a row, 0 if the list has no posting for it. `row` must not decrease between calls.
   float score_of(uint32_t row);
-  // Adds the score of each row to its sum. Rows rise and must not decrease between calls.
+  // Adds the score of each row that the list has to its sum. Rows rise and must not decrease between calls.
   void add_scores(const uint32_t* rows, size_t count, double* sums);
   // Whether the list has the row. `row` must not decrease between calls of has() and score_of().
   bool has(uint32_t row);

@@ -55,7 +55,7 @@ class Planner {
         return add(std::move(node));
       }
       case NodeType::kRows:
-        return plan_rows(*tree_.rows(id), boost, scores);
+        return plan_rows(*tree_.rows(id), tree_.row_scores(id).get(), boost, scores);
       case NodeType::kMatchNone:
         break;
     }
@@ -102,7 +102,8 @@ class Planner {
     return add(std::move(node));
   }
 
-  std::optional<uint32_t> plan_rows(const std::vector<uint64_t>& words, float boost, bool scores) {
+  std::optional<uint32_t> plan_rows(const std::vector<uint64_t>& words, const std::vector<float>* row_scores, float boost,
+                                    bool scores) {
     const auto expected = static_cast<size_t>(fields_[0].index->rows() + 63) / 64;
     if (words.size() != expected) {
       throw Error(ErrorCode::kBadArgument, "a set of rows has " + std::to_string(words.size()) + " words, but the index has " +
@@ -115,7 +116,35 @@ class Planner {
     node.scores = scores;
     node.rows = words.data();
     node.cost = static_cast<double>(count);
+    if (row_scores != nullptr) {
+      if (row_scores->size() != count) {
+        throw Error(ErrorCode::kBadArgument, "a set of " + std::to_string(count) + " rows has " +
+                                                 std::to_string(row_scores->size()) + " scores");
+      }
+      if (scores) describe_scores(words, *row_scores, boost, node);
+    }
     return add(std::move(node));
+  }
+
+  // Sets the rows of a kRows node with their scores, and the range of the scores.
+  static void describe_scores(const std::vector<uint64_t>& words, const std::vector<float>& row_scores, float boost,
+                              PlanNode& node) {
+    node.most = 0;
+    node.least = std::numeric_limits<double>::infinity();
+    for (size_t word = 0; word < words.size(); word++) {
+      for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
+        const float score = row_scores[node.scored.size()] * boost;
+        if (!(row_scores[node.scored.size()] >= 0)) {
+          throw Error(ErrorCode::kBadArgument, "the score of a row must be at least 0");
+        }
+        check_finite(score);
+        node.scored.push_back({static_cast<int64_t>(word * 64) + __builtin_ctzll(bits), score});
+        node.most = std::max<double>(node.most, score);
+        if (score > 0) node.least = std::min<double>(node.least, score);
+      }
+    }
+    if (node.most == 0) node.least = 0;
+    node.last_place = last_place_of(node.least, node.most);
   }
 
   std::optional<uint32_t> plan_dis_max(NodeId id, float boost, bool scores) {

@@ -9,6 +9,11 @@
 
 namespace trawl::lexical {
 
+struct RowWithScore {
+  int64_t row;
+  float score;
+};
+
 struct PlanNode {
   enum class Type : uint8_t { kTerm, kBool, kDisMax, kConstantScore, kRows, kMatchAll };
   Type type = Type::kMatchAll;
@@ -19,6 +24,7 @@ struct PlanNode {
   float number = 1;              // kTerm: weight; kConstantScore, kRows, kMatchAll: score; kDisMax: tie breaker
   const std::string* term = nullptr;
   const uint64_t* rows = nullptr;  // kRows
+  std::vector<RowWithScore> scored;   // kRows with scores: all rows of the set, ascending
   std::vector<uint32_t> must, filter, must_not;  // kBool, cheapest first; must is in the query's order if order_matters
   std::vector<uint32_t> any;                     // should clauses; the clauses of dis_max and constant_score; in the query's order
   int64_t minimum = 0;                           // kBool: should clauses that must match; above 0 if there are only should clauses

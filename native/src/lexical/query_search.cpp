@@ -73,12 +73,7 @@ bool allow_rows(const LexicalOptions& options, int64_t begin, int64_t end, RowSe
   for (size_t word = 0; word < allowed.size(); word++) {
     const int64_t first = begin + static_cast<int64_t>(word) * 64;
     uint64_t bits = 0;
-    if (first < end && options.filter_bits != nullptr) {
-      bits = bits_of(options.filter_bits, first, end);
-    } else if (first < end) {
-      const int64_t count = std::min<int64_t>(64, end - first);
-      bits = count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-    }
+    if (first < end) bits = options.filter_bits != nullptr ? bits_of(options.filter_bits, first, end) : low_bits(end - first);
     allowed[word] = bits;
     any |= bits;
   }

@@ -72,7 +72,7 @@ NodeId QueryTree::copy(const Query& query, size_t fields, int depth) {
       break;
     case QueryType::kRows:
       if (query.rows == nullptr) refuse("a query for rows has no set of rows");
-      sets_.push_back(query.rows);
+      sets_.push_back({query.rows, query.row_scores});
       id = add({NodeType::kRows, 0, 1, static_cast<uint32_t>(sets_.size() - 1)});
       break;
     case QueryType::kMatchAll:
@@ -152,7 +152,8 @@ uint32_t QueryTree::equality_class(NodeId id) {
       append(key, equality_class(node.content));
       break;
     case NodeType::kRows:
-      append(key, sets_[node.content].get());
+      append(key, sets_[node.content].rows.get());
+      append(key, sets_[node.content].scores.get());
       break;
     case NodeType::kMatchAll:
     case NodeType::kMatchNone:

@@ -38,7 +38,8 @@ class QueryTree {
   NodeId child(NodeId id) const { return nodes_[id].content; }      // kBoost, kConstantScore
   uint32_t field(NodeId id) const { return nodes_[id].field; }      // kTerm
   const std::string& term(NodeId id) const { return terms_[nodes_[id].content]; }
-  const RowBits& rows(NodeId id) const { return sets_[nodes_[id].content]; }        // kRows
+  const RowBits& rows(NodeId id) const { return sets_[nodes_[id].content].rows; }   // kRows
+  const RowScores& row_scores(NodeId id) const { return sets_[nodes_[id].content].scores; }
   const Clauses& clauses(NodeId id) const { return clauses_[nodes_[id].content]; }  // kBool, kDisMax
 
   // Two queries have the same class if Lucene considers them equal. For bool and dis_max the order of the clauses does not matter,
@@ -61,6 +62,10 @@ class QueryTree {
     float number = 1;
     uint32_t content = 0;  // id of the child, or index of the term, the clauses or the set
   };
+  struct RowsWithScores {
+    RowBits rows;
+    RowScores scores;
+  };
   static constexpr uint32_t kUnknownClass = 0xFFFFFFFF;
 
   NodeId copy(const Query& query, size_t fields, int depth);
@@ -70,7 +75,7 @@ class QueryTree {
   std::deque<Node> nodes_;
   std::deque<Clauses> clauses_;
   std::deque<std::string> terms_;
-  std::deque<RowBits> sets_;
+  std::deque<RowsWithScores> sets_;
   std::vector<uint32_t> classes_;
   std::unordered_map<std::string, uint32_t> class_of_key_;
   int64_t copied_ = 0;

@@ -96,7 +96,11 @@ float QueryWindow::bound_of(uint32_t id) {
       bound = node.number;
       break;
     case PlanNode::Type::kRows:
-      bound = has_rows(node) ? node.number : -1;
+      if (node.scored.empty()) {
+        bound = has_rows(node) ? node.number : -1;
+      } else {
+        for_each_scored(node, [&](const RowWithScore& one) { bound = std::max(bound, one.score); });
+      }
       break;
     case PlanNode::Type::kConstantScore:
       bound = bound_of(node.any[0]) < 0 ? -1 : node.number;
@@ -124,6 +128,14 @@ float QueryWindow::bound_of(uint32_t id) {
       break;
   }
   return bounds_[id] = bound;
+}
+
+// Calls visit(row) for the rows of a set with scores that lie in the window.
+template <class Visit>
+void QueryWindow::for_each_scored(const PlanNode& node, Visit&& visit) const {
+  const auto before = [](const RowWithScore& one, int64_t row) { return one.row < row; };
+  auto one = std::lower_bound(node.scored.begin(), node.scored.end(), begin_, before);
+  for (; one != node.scored.end() && one->row < end_; ++one) visit(*one);
 }
 
 bool QueryWindow::has_rows(const PlanNode& node) const {
@@ -173,6 +185,16 @@ void QueryWindow::evaluate(uint32_t id, const RowSet& allowed, float floor, Matc
       matched.scores.fill(node.number);
       return;
     case PlanNode::Type::kRows:
+      if (!node.scored.empty()) {
+        matched.rows.fill(0);
+        for_each_scored(node, [&](const RowWithScore& one) {
+          const auto at = static_cast<uint32_t>(one.row - begin_);
+          if (!contains(allowed, at)) return;
+          include(matched.rows, at);
+          matched.scores[at] = one.score;
+        });
+        return;
+      }
       for (size_t word = 0; word < matched.rows.size(); word++) {
         matched.rows[word] = allowed[word] & bits_of(node.rows, begin_ + static_cast<int64_t>(word) * 64, end_);
       }

@@ -8,6 +8,7 @@
 #include "lexical_shards.hpp"
 #include "posting_cursor.hpp"
 #include "query_plan.hpp"
+#include "row_bits.hpp"
 
 namespace trawl::lexical {
 
@@ -16,16 +17,6 @@ inline constexpr uint32_t kQueryWindowRows = 1 << 12;
 
 // A set of rows of a window: bit (i & 63) of word (i >> 6) for row i of the window.
 using RowSet = std::array<uint64_t, kQueryWindowRows / 64>;
-
-// The bits of the rows [first, end) of a set over all rows, at most 64 rows.
-inline uint64_t bits_of(const uint64_t* set, int64_t first, int64_t end) {
-  const int64_t count = end - first < 64 ? end - first : 64;
-  if (count <= 0) return 0;
-  const int64_t shift = first & 63;
-  uint64_t bits = set[first >> 6] >> shift;
-  if (shift != 0 && (first >> 6) < ((first + count - 1) >> 6)) bits |= set[(first >> 6) + 1] << (64 - shift);
-  return count == 64 ? bits : bits & ((uint64_t{1} << count) - 1);
-}
 
 struct MatchedRows {
   RowSet rows;
@@ -88,6 +79,8 @@ class QueryWindow {
   float bound_of(uint32_t id);
   float bound_of_bool(const PlanNode& node);
   bool has_rows(const PlanNode& node) const;
+  template <class Visit>
+  void for_each_scored(const PlanNode& node, Visit&& visit) const;
   void evaluate(uint32_t id, const RowSet& allowed, float floor, MatchedRows& matched, size_t depth);
   void evaluate_term(const PlanNode& node, const RowSet& allowed, MatchedRows& matched);
   void evaluate_bool(const PlanNode& node, const RowSet& allowed, float floor, MatchedRows& matched, size_t depth);

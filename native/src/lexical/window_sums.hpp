@@ -20,6 +20,8 @@ inline int64_t bits_of_sum(double sum) {
   return bits;
 }
 
+inline bool is_no_sum(double sum) { return bits_of_sum(sum) < 0; }
+
 // Rows that may be among the best, rows rising.
 struct Candidates {
   size_t count = 0;

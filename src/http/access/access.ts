@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { TrawlError } from '../../errors.ts';
 import type { ErrorFormat } from '../dialects/dialect.ts';
 import { isElasticsearch } from '../elasticsearch/error-format.ts';
-import type { AccessKeys } from './access-keys.ts';
+import type { AccessKeys, Grant } from './access-keys.ts';
 
 /** Who may call a route if the server has keys: everyone, clients with a key, or clients with an admin key. */
 export type Access = 'open' | 'read' | 'admin';
@@ -43,7 +43,7 @@ export function installAccess(app: FastifyInstance, keys: AccessKeys | null): vo
       if (access === 'admin') requireThisMachine(request);
       return;
     }
-    requireKey(keys, access, request, reply);
+    request.keyViews = requireKey(keys, access, request, reply).views;
   });
 }
 
@@ -67,10 +67,10 @@ function credentialsOf({ headers }: FastifyRequest): string | undefined {
   return headers.authorization ?? (typeof key === 'string' ? `Bearer ${key}` : undefined);
 }
 
-function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: FastifyRequest, reply: FastifyReply): void {
+function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: FastifyRequest, reply: FastifyReply): Grant {
   const authorization = credentialsOf(request);
-  const scope = keys.scopeOf(authorization);
-  if (scope === null) {
+  const grant = keys.grantOf(authorization);
+  if (grant === null) {
     const problem = authorization === undefined ? '' : ', error="invalid_token"';
     const bearer = `Bearer realm="trawl"${problem}`;
     reply.header('www-authenticate', isElasticsearch(request) ? [...ELASTICSEARCH_SCHEMES, bearer] : bearer);
@@ -81,8 +81,9 @@ function requireKey(keys: AccessKeys, access: 'read' | 'admin', request: Fastify
         : 'The API key is not valid for this server. Expected the header "authorization: Bearer KEY" with one of its keys.',
     );
   }
-  if (access === 'admin' && scope !== 'admin') {
+  if (access === 'admin' && grant.scope !== 'admin') {
     reply.header('www-authenticate', 'Bearer realm="trawl", error="insufficient_scope", scope="admin"');
     throw new TrawlError('FORBIDDEN', 'This API key has the scope read, but this route requires the scope admin.');
   }
+  return grant;
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 
 /** How long a browser may cache the answer to a preflight request. */
 const PREFLIGHT_MAX_AGE_S = 600;
-const EXPOSED_HEADERS = 'server-timing, x-request-id, retry-after';
+const EXPOSED_HEADERS = 'server-timing, x-request-id, x-trawl-view, retry-after';
 const ALLOWED_HEADERS = 'authorization, content-type, x-request-id, x-request-timeout-ms';
 
 /**

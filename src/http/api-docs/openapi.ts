@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import { packageVersion } from '../../package-root.ts';
 import type { Access } from '../access/access.ts';
 import type { Dialect } from '../dialects/dialect.ts';
+import { VIEW_HEADER } from '../indexes/view-choice.ts';
 
 /** A route that does not belong to a dialect. */
 export interface Operation {
@@ -38,7 +39,16 @@ const INDEX_PARAMETER: Json = {
   in: 'query',
   required: false,
   schema: { type: 'string' },
-  description: 'Name of the index. Absent: the default index. The prefix /indexes/NAME of the path does the same.',
+  description:
+    'Name of the index. Absent: the default index. The prefix /indexes/NAME of the path does the same. A prefix /views/NAME limits the request to a view.',
+};
+
+/** Headers of the responses of routes that return passages. */
+const VIEW_HEADERS: Json = {
+  [VIEW_HEADER]: {
+    description: 'The views that limited the request, with commas in between. Absent if there are none.',
+    schema: { type: 'string' },
+  },
 };
 
 const KEY_ERRORS: Readonly<Record<string, string>> = {
@@ -121,7 +131,10 @@ function postOperation(dialects: readonly Dialect[]): Json {
   const parameters = [...(first?.path ?? '').matchAll(/:(\w+)/g)].map(([, name]) => pathParameter(name!, '', 'x'));
   parameters.push(INDEX_PARAMETER);
   const responses: Json = {
-    200: jsonContent('The response.', anyOf(described.map(({ name }) => `${componentName(name)}Reply`))),
+    200: {
+      ...jsonContent('The response.', anyOf(described.map(({ name }) => `${componentName(name)}Reply`))),
+      headers: VIEW_HEADERS,
+    },
   };
   const statuses = {
     ...KEY_ERRORS,
@@ -173,7 +186,9 @@ function getOperation({ name, summary, request, example, statuses }: Dialect): J
     example: example[field],
   }));
   const { 413: _large, 415: _type, ...errors } = ERRORS;
-  const responses: Json = { 200: jsonContent('The response.', ref(`${componentName(name)}Reply`)) };
+  const responses: Json = {
+    200: { ...jsonContent('The response.', ref(`${componentName(name)}Reply`)), headers: VIEW_HEADERS },
+  };
   const described = {
     ...KEY_ERRORS,
     404: 'Index not found.',

@@ -5,6 +5,7 @@ import { Contents, Queries, Score, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { resultLists } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
+import { searchR1Rerank } from './search-r1-rerank.ts';
 import { skyrl } from './skyrl.ts';
 
 /** agent-lightning: Search-R1's batch with scores by default; without scores documents stay wrapped. */
@@ -36,7 +37,7 @@ export const agentLightning = defineDialect({
     truncated: Truncated,
   }),
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
-  claims: (body) => !skyrl.claims(body, false),
+  claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) =>

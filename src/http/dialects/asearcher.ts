@@ -6,6 +6,7 @@ import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { resultLists } from './result-lists.ts';
 import { searchPlan } from './search-plan.ts';
+import { searchR1Rerank } from './search-r1-rerank.ts';
 import { skyrl } from './skyrl.ts';
 
 /**
@@ -20,7 +21,7 @@ export const asearcher = defineDialect({
   request: Type.Object({ queries: Queries, topk: Topk, return_scores: ReturnScores }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge'], topk: 3 },
-  claims: (body) => !skyrl.claims(body, false),
+  claims: (body) => !(skyrl.claims(body, false) || searchR1Rerank.claims(body, false)),
   plan({ queries, topk, return_scores }, limits) {
     const search = { queries, k: topk || limits.topk, kField: 'topk', limits };
     return searchPlan(search, ({ outcomes }) => resultLists(outcomes, return_scores ? scoredPage : page));

@@ -31,6 +31,7 @@ import { stepSearchRerank } from './step-search-rerank.ts';
 import { teiRerank } from './tei-rerank.ts';
 import { ultraRag } from './ultrarag.ts';
 import { elasticsearch } from './unserved-elasticsearch.ts';
+import { verlTool, verlToolQuestion } from './verl-tool.ts';
 import { zeroSearch } from './zero-search.ts';
 
 /**
@@ -64,6 +65,8 @@ export const DIALECTS: readonly Dialect[] = [
   openResearcherContent,
   asearcherAccess,
   searchAgentX,
+  verlToolQuestion,
+  verlTool,
   openaiEmbeddings,
   nativeSearch,
   nativePassages,

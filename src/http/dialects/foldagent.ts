@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
+import { totalMs } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { cutWords } from '../documents/cut-text.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
@@ -49,7 +49,7 @@ export const foldAgent = defineDialect({
       yield* separated(found, ({ document, hit }) =>
         JSON.stringify({ ...shown(document, HIT_WORDS), score: hit.score }),
       );
-      yield `],"took_ms":${total(timings)}}`;
+      yield `],"took_ms":${totalMs(timings)}}`;
     });
   },
 });
@@ -87,7 +87,7 @@ export const foldAgentOpen = defineDialect({
         const { documents, timings } = await documentsByName(retriever, [name], options);
         const result =
           documents[0] === undefined ? { docid, url, text: unknown(name) } : shown(documents[0], OPEN_WORDS);
-        const pieces = [JSON.stringify({ results: [result], took_ms: total(timings) })];
+        const pieces = [JSON.stringify({ results: [result], took_ms: totalMs(timings) })];
         return { timings, search: null, truncated: 0, pieces };
       },
     };
@@ -103,8 +103,4 @@ function unknown(name: { readonly id: string } | { readonly url: string }): stri
   return 'id' in name
     ? `No document has the id ${JSON.stringify(name.id.slice(0, 200))}. Open a docid of the search results.`
     : `No document has the URL ${JSON.stringify(name.url.slice(0, 200))}. Open a URL of the search results.`;
-}
-
-function total(timings: StageTimings): number {
-  return Number(STAGES.reduce((sum, stage) => sum + timings[stage], 0).toFixed(3));
 }

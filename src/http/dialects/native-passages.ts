@@ -2,10 +2,13 @@ import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { addTimings, NO_TIMINGS } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
-import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';
+import { CUT_UNITS, cutDocuments, type DocumentCut } from '../documents/cut-documents.ts';
+import { documentsOfPassages, type FoundDocuments, type WholeDocument } from '../documents/whole-document.ts';
 import { PassageIds, PassageRows, passagesNamed, refuseTooManyPassages } from '../native-search/named-passages.ts';
+import { View, viewMember } from '../native-search/reply.ts';
 import { Document, nullable } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
+import { refuse } from './questions.ts';
 import { separated } from './search-plan.ts';
 
 const Passage = Type.Object({
@@ -22,6 +25,20 @@ const Whole = Type.Object({
   rows: Type.Array(Type.Integer(), { description: 'Rows of the joined passages.' }),
 });
 
+const Most = (what: string) => Type.Optional(Type.Integer({ minimum: 1, description: `The first ${what}.` }));
+
+const Cut = nullable(
+  Type.Object(
+    {
+      words: Most('words'),
+      characters: Most('characters'),
+      tokens: Most("tokens of the index's tokenizer, or of the one that the server was started with"),
+    },
+    { additionalProperties: false },
+  ),
+  'With wholeDocuments: how much of each text is returned; exactly one of the fields.',
+);
+
 /** Many passages by id or row in one request, and the documents that they belong to. */
 export const nativePassages = defineDialect({
   name: 'native-passages',
@@ -32,12 +49,14 @@ export const nativePassages = defineDialect({
       ids: PassageIds,
       rows: PassageRows,
       wholeDocuments: Type.Boolean({ default: false, description: 'Whether the reply has the documents too.' }),
+      cut: Cut,
       index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
     },
     { additionalProperties: false },
   ),
   reply: Type.Object({
     index: Type.Object({ name: Type.String(), generation: Type.String() }),
+    view: Type.Optional(View),
     passages: Type.Array(Type.Union([Passage, Type.Null({ description: 'No passage has that id or row.' })]), {
       description: 'In the order of ids, then of rows. Of passages with the same id the first.',
     }),
@@ -48,9 +67,11 @@ export const nativePassages = defineDialect({
     ),
   }),
   example: { ids: ['s-0001', 's-0003'], rows: [7], wholeDocuments: true },
-  plan({ ids, rows, wholeDocuments, index }, limits) {
+  plan({ ids, rows, wholeDocuments, cut: wanted, index }, limits) {
     const count = ids.length + rows.length;
     refuseTooManyPassages(count, limits);
+    const cut = wanted === null ? null : documentCut(wanted);
+    if (cut !== null && !wholeDocuments) refuse(['cut'], 'Has no effect without wholeDocuments');
     return {
       queries: count,
       k: 1,
@@ -60,9 +81,7 @@ export const nativePassages = defineDialect({
         const found = passages.filter((passage) => passage !== undefined);
         const most = Math.max(1, Math.min(limits.maxK, Math.floor(limits.maxHits / Math.max(1, found.length))));
         const options = { limit: most, signal, slice: new TimeSlice(signal) };
-        const whole = wholeDocuments
-          ? await documentsOfPassages(retriever, found, options)
-          : { documents: undefined, timings: NO_TIMINGS };
+        const whole = wholeDocuments ? await documents() : { documents: undefined, timings: NO_TIMINGS };
         return {
           timings: addTimings(findTimings, whole.timings),
           search: null,
@@ -70,9 +89,16 @@ export const nativePassages = defineDialect({
           pieces: reply(whole.documents),
         };
 
+        async function documents(): Promise<FoundDocuments> {
+          const joined = await documentsOfPassages(retriever, found, options);
+          if (cut === null) return joined;
+          const short = await cutDocuments(retriever, joined.documents, cut, options);
+          return { ...short, timings: addTimings(joined.timings, short.timings) };
+        }
+
         function* reply(documents: readonly (WholeDocument | undefined)[] | undefined): Generator<string> {
           const { index: name, generation } = retriever.info;
-          yield `{"index":${JSON.stringify({ name, generation })},"passages":[`;
+          yield `{"index":${JSON.stringify({ name, generation })}${viewMember(retriever.info)},"passages":[`;
           yield* separated(passages, (passage) =>
             passage === undefined ? 'null' : `{"row":${passage.row},"document":${withContents(passage.document)}}`,
           );
@@ -89,6 +115,16 @@ export const nativePassages = defineDialect({
     };
   },
 });
+
+/** @throws RequestError unless exactly one unit is given. */
+function documentCut(wanted: Readonly<Partial<Record<DocumentCut['unit'], number>>>): DocumentCut {
+  const given = CUT_UNITS.flatMap((unit) => (wanted[unit] === undefined ? [] : [{ unit, most: wanted[unit] }]));
+  const [cut] = given;
+  if (cut === undefined || given.length > 1) {
+    return refuse(['cut'], `Expected exactly one of ${CUT_UNITS.join(', ')}, got ${given.length}`);
+  }
+  return cut;
+}
 
 function documentJson({ id, url, title, text, isCut, rows }: WholeDocument): string {
   return JSON.stringify({ id, url, title, text, whole: !isCut, rows });

@@ -9,7 +9,7 @@ import { TimeSlice } from '../../time-slice.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { bm25Ranking } from '../native-search/bm25-field.ts';
 import { passagesNamed } from '../native-search/named-passages.ts';
-import { failed, timingsJson } from '../native-search/reply.ts';
+import { failed, timingsJson, viewMember } from '../native-search/reply.ts';
 import { SCORE_MODES, type ScoreMode, ScoreReply, ScoreRequest } from '../native-search/score-request.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';
 import { separated } from './search-plan.ts';
@@ -39,6 +39,7 @@ export const nativeScore = defineDialect({
       index: request.index,
       async run(retriever, signal) {
         const slice = new TimeSlice(signal);
+        if (retriever.info.members !== undefined) refuseRows(queries);
         const found = await findAll(retriever, request, signal);
         const modes = request.modes ?? SCORE_MODES.filter((mode) => isServed(mode, retriever.info));
         const asked: AskedQuery[] = queries.map(({ question, query }, i) => ({
@@ -157,6 +158,16 @@ function refuseTooMuch({ queries, maxRank }: ScoreRequest, { maxHits }: RequestL
   }
 }
 
+/** Rows of several indexes would be ambiguous. @throws RequestError INVALID_REQUEST. */
+function refuseRows(queries: ScoreRequest['queries']): void {
+  const at = queries.findIndex(({ rows }) => rows.length > 0);
+  if (at === -1) return;
+  const msg = 'A row is a row of one index. Name passages of several indexes by ids, or score each index for itself';
+  throw new RequestError('INVALID_REQUEST', `body.queries.${at}.rows: ${msg}.`, [
+    { type: 'value_error', loc: ['body', 'queries', at, 'rows'], msg },
+  ]);
+}
+
 /** The passages of each query, in the order of its ids and rows. */
 async function findAll(
   retriever: Retriever,
@@ -187,18 +198,21 @@ function resultJson(
   const list = passages.map((passage) => {
     if (passage === undefined) return 'null';
     const { idJson, contents } = documentFields(passage.document);
+    const { source } = passage;
     const byMode = Object.fromEntries(scores.map(([mode, each]) => [mode, each[at]!]));
     at++;
     const members = JSON.stringify({ ...byMode, answer: hasAnswer?.(contents) }).slice(1);
     const id = idJson === undefined ? '' : `"id":${idJson}`;
-    const head = [`"row":${passage.row}`, id].filter((part) => part !== '').join(',');
+    const place =
+      source === undefined ? `"row":${passage.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;
+    const head = [place, id].filter((part) => part !== '').join(',');
     return `{${head}${members === '}' ? '' : ','}${members}`;
   });
   return `{"ok":true,"passages":[${list.join(',')}]}`;
 }
 
 function* reply({ info }: Retriever, results: readonly string[], timings: StageTimings): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })},"results":[`;
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation })}${viewMember(info)},"results":[`;
   yield* separated(results, (result) => result);
   yield `],"timings":${timingsJson(timings)}}`;
 }

@@ -1,4 +1,5 @@
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
+import { explainedFusion, explainedPlaces } from '../../retrieval/explain-fusion.ts';
 import { addTimings } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { wordsOf } from '../excerpt.ts';
@@ -56,8 +57,8 @@ export const nativeSearch = defineDialect({
         const call = searchCall(request, limits, retriever.info, considered);
         // All hits that are reranked are asked for: leaving some out then rarely needs another search.
         const firstK = Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
-        const { mode, bm25 } = call;
-        if (request.explain && mode !== 'bm25') throw explainNeedsBm25(mode);
+        const { mode, bm25, hybrid } = call;
+        if (request.explain && mode === 'dense') throw explainNeedsBm25(mode);
         const separate = request.fuse === 'none';
         let lists: readonly Selected[] = [];
         const { outcomes, timings: searchTimings } = await retrieveDeepening(
@@ -88,8 +89,13 @@ export const nativeSearch = defineDialect({
         const timings = explained === undefined ? searchTimings : addTimings(searchTimings, explained.timings);
         const words =
           maxChars === null ? [] : queries.map((query) => wordsOf(typeof query === 'string' ? query : query.query));
-        const toJson = (hit: Candidate, query: number): string =>
-          hitJson(hit, { words: words[query], maxChars, documents, terms: explained?.terms.get(hit.hit) });
+        const toJson = (found: Candidate, query: number): string => {
+          const { hit } = found;
+          const outcome = outcomes[query]!;
+          const terms = explained?.terms.get(hit);
+          const places = request.explain && outcome.ok ? explainedPlaces(hit, hybrid, outcome) : hit.places;
+          return hitJson(found, { words: words[query], maxChars, documents, terms, places });
+        };
         return {
           timings,
           search: { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) },
@@ -105,6 +111,7 @@ export const nativeSearch = defineDialect({
             fused,
             timings,
             toJson,
+            request.explain && hybrid !== undefined ? (outcome) => explainedFusion(hybrid, outcome) : undefined,
           ),
         };
       },

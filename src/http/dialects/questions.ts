@@ -56,7 +56,7 @@ function checkLength(field: string, name: string, list: readonly unknown[] | nul
   refuse([field], `Expected one ${name} (or null) per query, got ${list.length} ${field} for ${queries} queries`);
 }
 
-export function refuse(place: readonly string[], message: string): never {
+export function refuse(place: readonly (string | number)[], message: string): never {
   const issues = new Issues();
   issues.add('value_error', place, message, undefined);
   issues.throwIfAny();

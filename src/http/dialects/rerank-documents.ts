@@ -99,13 +99,13 @@ export function firstOf(ranked: readonly RankedPassage[], topN: number | null): 
 /** The text that the reranker reads: several fields, one per line. */
 function textOf(document: unknown, rankFields: readonly string[] | null, place: number): string {
   if (typeof document === 'string') return document;
-  if (!isJsonObject(document)) refuse(['documents', `${place}`], 'Expected a string or an object');
+  if (!isJsonObject(document)) refuse(['documents', place], 'Expected a string or an object');
   const fields = rankFields === null || rankFields.length === 0 ? ['text'] : rankFields;
   const values = fields.map((name) => field(document, name));
   const missing = fields.find((_, i) => typeof values[i] !== 'string');
   if (missing !== undefined) {
     const reason = 'Expected a string, because the document is ranked by this field';
-    refuse(['documents', `${place}`, missing.slice(0, 100)], reason);
+    refuse(['documents', place, missing.slice(0, 100)], reason);
   }
   return values.join('\n');
 }

@@ -5,6 +5,7 @@ import { defineDialect } from './dialect.ts';
 import { refuse } from './questions.ts';
 import { resultLists, scoredHit, truncatedMember } from './result-lists.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';
+import { searchR1Rerank } from './search-r1-rerank.ts';
 
 const METHOD = 'dense_exact';
 
@@ -40,6 +41,8 @@ export const rllmLegacy = defineDialect({
     }),
   ]),
   example: { query: 'who designed the Brooklyn Bridge', topk: 3 },
+  // Search-R1's requests for reranking have fields that this server does not know.
+  claims: (body) => !searchR1Rerank.claims(body, false),
   plan({ query, queries, topk, top_k, k }, limits) {
     const texts = query === null ? queries : [query];
     if (texts === null) return refuse(['query'], 'Missing query or queries');

@@ -18,12 +18,19 @@ export interface SearchPart {
   readonly truncate?: TruncateSide;
   /** Only for queries that may have a question or history. */
   readonly template?: QueryTemplate | null;
+  /** The agent's trajectory of each query, for the record. */
+  readonly trajectories?: readonly string[];
 }
 
-/** The plan of most dialects: one search, and a reply from its result. */
+/**
+ * The plan of most dialects: one search, and a reply from its result.
+ *
+ * @param failuresOf for a reply that has errors per query: these errors, for the log.
+ */
 export function searchPlan(
-  { queries, k, kField, limits, truncate, template = null }: SearchPart,
+  { queries, k, kField, limits, truncate, template = null, trajectories }: SearchPart,
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
+  failuresOf?: (result: RetrieveResult) => readonly TrawlError[],
 ): Plan {
   refuseTooLargeK(k, kField, queries.length, limits);
   if (limits.rerank !== null) refuseTooLargeK(limits.rerank.depth, 'the depth of reranking', queries.length, limits);
@@ -39,9 +46,11 @@ export function searchPlan(
     k,
     async run(retriever, signal) {
       const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
-      const search = k === 0 ? null : { ...request, outcomes: result.outcomes };
+      const known = trajectories === undefined ? {} : { trajectories };
+      const search = k === 0 ? null : { ...request, ...known, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-      return { timings: result.timings, search, truncated, pieces: reply(result, retriever.info) };
+      const failures = failuresOf === undefined ? {} : { failures: failuresOf(result) };
+      return { timings: result.timings, search, truncated, ...failures, pieces: reply(result, retriever.info) };
     },
   };
 }
@@ -94,6 +103,6 @@ function emptyResult(queries: number): RetrieveResult {
 
 function tooLarge(kField: string, reason: string, advice: string): RequestError {
   return new RequestError('K_TOO_LARGE', `${reason} ${advice}`, [
-    { type: 'less_than_equal', loc: ['body', kField], msg: reason },
+    { type: 'less_than_equal', loc: ['body', ...kField.split('.')], msg: reason },
   ]);
 }

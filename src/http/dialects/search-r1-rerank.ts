@@ -5,7 +5,7 @@ import { nullable, Queries, ResultLists, ReturnScores, Score } from './common-fi
 import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
 import { field, isJsonObject } from './read-request.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
-import { searchPlan } from './search-plan.ts';
+import { refuseTooLargeK, searchPlan } from './search-plan.ts';
 
 const TOPK_RETRIEVAL = 10;
 const TOPK_RERANK = 3;
@@ -84,6 +84,7 @@ export function rerankedSearch(
   hitText: (hit: Hit) => string,
 ): Plan {
   const depth = wanted || (limits.rerank?.depth ?? DEFAULT_RERANK_DEPTH);
+  refuseTooLargeK(depth, 'topk_retrieval', queries.length, limits);
   const search = {
     queries,
     k: Math.min(k || depth, depth),

@@ -6,8 +6,6 @@ import { field, isJsonObject } from './read-request.ts';
 import { rerankPlan } from './rerank-plan.ts';
 import { separated } from './search-plan.ts';
 
-const TOPK = 3;
-
 const Contents = Type.Optional(Type.String({ description: 'Title, newline, text.' }));
 
 /** A document, or a hit with its document: both forms of the entries in Search-R1's replies. */
@@ -27,7 +25,10 @@ export const searchR1Reranker = defineDialect({
   request: Type.Object({
     queries: Queries,
     documents: Type.Array(Type.Array(Passage), { description: 'One list per query.' }),
-    rerank_topk: nullable(Type.Integer({ minimum: 0 }), `Documents per query. Absent, null or 0: ${TOPK}.`),
+    rerank_topk: nullable(
+      Type.Integer({ minimum: 0 }),
+      "Documents per query. Absent, null or 0: the server's --topk, 3 by default.",
+    ),
     return_scores: ReturnScores,
   }),
   reply: Type.Object({
@@ -46,7 +47,7 @@ export const searchR1Reranker = defineDialect({
     return_scores: true,
   },
   claims: (body) => isJsonObject(body) && field(body, 'queries') !== undefined,
-  plan({ queries, documents, rerank_topk, return_scores }) {
+  plan({ queries, documents, rerank_topk, return_scores }, { topk }) {
     if (documents.length !== queries.length) {
       refuse(['documents'], `Expected one list per query, got ${documents.length} lists for ${queries.length} queries`);
     }
@@ -57,7 +58,7 @@ export const searchR1Reranker = defineDialect({
     return rerankPlan({ lists }, function* ({ ranked }) {
       yield '{"result":[';
       yield* separated(ranked, (passages, i) => {
-        const texts = passages.slice(0, rerank_topk || TOPK).map(({ index, score }) => {
+        const texts = passages.slice(0, rerank_topk || topk).map(({ index, score }) => {
           const text = lists[i]!.passages[index]!;
           return return_scores ? { document: text, score } : text;
         });
@@ -71,8 +72,7 @@ export const searchR1Reranker = defineDialect({
 /** The text as the original scores and returns it: `(Title: …) …`, with the first line as title. */
 function textOf({ contents, document }: Static<typeof Passage>, query: number, place: number): string {
   const whole = contents ?? document?.contents;
-  if (whole === undefined)
-    refuse(['documents', `${query}`, `${place}`], 'Expected contents, or document with contents');
+  if (whole === undefined) refuse(['documents', query, place], 'Expected contents, or document with contents');
   const [title, ...text] = whole.split('\n');
   return `(Title: ${title}) ${text.join('\n')}`;
 }

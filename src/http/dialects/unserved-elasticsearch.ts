@@ -6,7 +6,8 @@ import { defineDialect } from './dialect.ts';
 export const elasticsearch = defineDialect({
   name: 'elasticsearch',
   path: '/:index/_search',
-  summary: 'Elasticsearch queries (ArtSearch): only on servers started with --dialect elasticsearch',
+  summary:
+    'Elasticsearch queries (ArtSearch): only on servers started with --dialect elasticsearch; with --writable also _bulk (docs/elasticsearch.md)',
   request: Type.Object({}),
   reply: Type.Object({}),
   example: {},

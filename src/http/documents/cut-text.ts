@@ -1,7 +1,4 @@
-export interface CutText {
-  readonly text: string;
-  readonly isCut: boolean;
-}
+import type { CutText } from '../../retrieval/retriever.ts';
 
 /** The first `most` words of a text, in their spelling and spacing. A word is a run of characters without white space. */
 export function cutWords(text: string, most: number): CutText {

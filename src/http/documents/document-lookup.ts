@@ -1,4 +1,5 @@
 import type { DocumentFields } from '../../passages/document-fields.ts';
+import { titleForms } from '../../passages/title-forms.ts';
 import type { FindCall } from '../../retrieval/retriever.ts';
 
 /** A look-up of passages by one of several keys; the first key that any passage has counts. */
@@ -24,9 +25,4 @@ export function lookupsOfDocument({ document, url, title }: DocumentFields, row:
 export function documentKey(fields: DocumentFields, row: number): string {
   const [{ by, keys }] = lookupsOfDocument(fields, row) as [Lookup];
   return `${by} ${keys[0]}`;
-}
-
-/** A title without and with the quotes of the published corpora. */
-export function titleForms(title: string): readonly string[] {
-  return [title, `"${title}"`];
 }

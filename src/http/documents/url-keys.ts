@@ -1,4 +1,4 @@
-import { titleForms } from './document-lookup.ts';
+import { titleForms } from '../../passages/title-forms.ts';
 
 /** The URL itself and, by ASearcher's rule for wikis, with `index.php/X` as `index.php?title=X`. */
 export function urlKeys(url: string): string[] {

@@ -1,10 +1,11 @@
 import { documentFields } from '../../passages/document-fields.ts';
+import { titleForms } from '../../passages/title-forms.ts';
 import type { FoundPassage, Retriever, RetrieverInfo } from '../../retrieval/retriever.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
 import type { TimeSlice } from '../../time-slice.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
-import { type CutText, cutCharacters } from './cut-text.ts';
-import { type Lookup, lookupsOfDocument, titleForms } from './document-lookup.ts';
+import { cutCharacters } from './cut-text.ts';
+import { type Lookup, lookupsOfDocument } from './document-lookup.ts';
 import { findPassages } from './find-passages.ts';
 import { joinPassages, orderedPassages } from './join-passages.ts';
 import { titleKeys } from './url-keys.ts';
@@ -32,6 +33,11 @@ export interface Documents {
   readonly timings: StageTimings;
 }
 
+/** The document of each place. */
+export interface FoundDocuments extends Documents {
+  readonly documents: readonly WholeDocument[];
+}
+
 interface Options {
   /** Most passages of a document. Of a longer document, the first ones in row order are joined. */
   readonly limit: number;
@@ -44,7 +50,7 @@ export async function documentsOfPassages(
   retriever: Retriever,
   passages: readonly FoundPassage[],
   { limit, signal, slice }: Options,
-): Promise<Documents> {
+): Promise<FoundDocuments> {
   const lookups = passages.map(({ row, document }) => lookupsOfDocument(documentFields(document), row));
   const { found, timings } = await findPassages(retriever, lookups, limit, signal);
   const documents: WholeDocument[] = [];
@@ -99,7 +105,7 @@ function joinedDocument(found: readonly FoundPassage[], { index }: RetrieverInfo
   const passages = orderedPassages(found.map(({ row, document }) => ({ row, fields: documentFields(document) })));
   const { row, fields } = passages[0]!;
   const { id, title, url } = passageName(index, row, fields);
-  const cut: CutText = cutCharacters(joinPassages(passages.map((each) => each.fields)), MAX_CHARACTERS);
+  const cut = cutCharacters(joinPassages(passages.map((each) => each.fields)), MAX_CHARACTERS);
   return {
     id: fields.document ?? id,
     url,

@@ -1,8 +1,13 @@
+import type { IndexDefinition } from '../../document-store/index-definition.ts';
+import type { ColumnType } from '../../filter/column.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { indexesOf } from './leased-indexes.ts';
+import { similarityOf } from './query/knn-rows.ts';
+import { VECTOR_FIELD } from './query/queried-field.ts';
 import { refuseUnknownParameters } from './search-request.ts';
+import { settingsJson } from './write/index-settings.ts';
 
 export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/_cluster/health', handle: health },
@@ -11,6 +16,7 @@ export const CLUSTER_ROUTES: readonly ElasticsearchRoute[] = [
   { method: 'GET', url: '/_cat/indices/:index', handle: catIndices },
   { method: ['GET', 'HEAD'], url: '/:index', handle: describe },
   { method: 'GET', url: '/:index/_mapping', handle: describeMapping },
+  { method: 'GET', url: '/:index/_settings', handle: describeSettings },
 ];
 
 const SHARED = [
@@ -60,14 +66,17 @@ function health(asked: ElasticsearchRequest): ElasticsearchReply {
   });
 }
 
+/** A value of an index; `made` of one that was made over HTTP. */
+type CatColumn = (info: RetrieverInfo, made: IndexDefinition | undefined) => string;
+
 /** The columns of `_cat/indices` by name; those after `docs.deleted` are bytes. */
-const COLUMNS: ReadonlyMap<string, (info: RetrieverInfo) => string> = new Map([
+const COLUMNS: ReadonlyMap<string, CatColumn> = new Map<string, CatColumn>([
   ['health', () => 'green'],
   ['status', () => 'open'],
   ['index', ({ index }) => index],
-  ['uuid', ({ generation }) => generation.replace(/[^\w-]/g, '').slice(0, 22)],
-  ['pri', () => '1'],
-  ['rep', () => '0'],
+  ['uuid', ({ generation }, made) => made?.uuid ?? generation.replace(/[^\w-]/g, '').slice(0, 22)],
+  ['pri', (_, made) => String(made?.settings.shards ?? 1)],
+  ['rep', (_, made) => String(made?.settings.replicas ?? 0)],
   ['docs.count', ({ rows, deletedRows }) => String(rows - deletedRows)],
   ['docs.deleted', ({ deletedRows }) => String(deletedRows)],
   ['store.size', sizeOf],
@@ -96,7 +105,10 @@ function catIndices(asked: ElasticsearchRequest): ElasticsearchReply {
       );
     return { name, value };
   });
-  const rows = indexes(asked).map((info) => columns.map(({ value }) => value(info)));
+  const rows = indexes(asked).map((info) => {
+    const made = asked.routes.config.writable?.definition(info.index);
+    return columns.map(({ value }) => value(info, made));
+  });
   const accepted = /json/i.test(request.headers.accept ?? '');
   if (parameters.format === 'json' || (parameters.format === undefined && accepted)) {
     return json(rows.map((row) => Object.fromEntries(row.map((value, i) => [names[i], value]))));
@@ -124,10 +136,8 @@ function describe(asked: ElasticsearchRequest): ElasticsearchReply {
     info.index,
     {
       aliases: {},
-      mappings: mappingsOf(info),
-      settings: {
-        index: { number_of_shards: '1', number_of_replicas: '0', provided_name: info.index, uuid: info.generation },
-      },
+      mappings: mappingsOf(info, asked),
+      settings: settingsOf(info, asked),
     },
   ]);
   return json(Object.fromEntries(found));
@@ -135,13 +145,50 @@ function describe(asked: ElasticsearchRequest): ElasticsearchReply {
 
 function describeMapping(asked: ElasticsearchRequest): ElasticsearchReply {
   refuseUnknownParameters(asked.parameters, [...SHARED, 'allow_no_indices'], '/_mapping');
-  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { mappings: mappingsOf(info) }])));
+  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { mappings: mappingsOf(info, asked) }])));
 }
 
-/** The fields that can be searched. */
-function mappingsOf({ bm25 }: RetrieverInfo): object {
-  const fields = bm25?.fields ?? [];
-  return { properties: Object.fromEntries(fields.map((field) => [field, { type: 'text', analyzer: bm25?.analyser }])) };
+function describeSettings(asked: ElasticsearchRequest): ElasticsearchReply {
+  refuseUnknownParameters(
+    asked.parameters,
+    [...SHARED, 'allow_no_indices', 'flat_settings', 'include_defaults', 'name'],
+    '/_settings',
+  );
+  return json(Object.fromEntries(indexes(asked).map((info) => [info.index, { settings: settingsOf(info, asked) }])));
+}
+
+function settingsOf({ index, generation }: RetrieverInfo, { routes }: ElasticsearchRequest): object {
+  const definition = routes.config.writable?.definition(index);
+  if (definition !== undefined) return settingsJson(definition);
+  return { index: { number_of_shards: '1', number_of_replicas: '0', provided_name: index, uuid: generation } };
+}
+
+const COLUMN_MAPPINGS: Readonly<Record<ColumnType, string>> = {
+  string: 'keyword',
+  number: 'double',
+  boolean: 'boolean',
+  date: 'date',
+};
+
+/** The fields that can be searched (those with words, the columns, the vectors), or the mapping with which an index was made over HTTP. */
+function mappingsOf(info: RetrieverInfo, { routes }: ElasticsearchRequest): object {
+  const definition = routes.config.writable?.definition(info.index);
+  if (definition !== undefined) {
+    return { dynamic: definition.strict ? 'strict' : 'false', properties: definition.properties };
+  }
+  const { bm25, columns, dimension } = info;
+  const properties = new Map<string, object>();
+  for (const { name, type } of columns) properties.set(name, { type: COLUMN_MAPPINGS[type] });
+  for (const field of bm25?.fields ?? []) {
+    const column = columns.find(({ name }) => name === field);
+    const more = column === undefined ? {} : { fields: { keyword: { type: COLUMN_MAPPINGS[column.type] } } };
+    properties.set(field, { type: 'text', analyzer: bm25?.analyser, ...more });
+  }
+  if (dimension > 0 && !properties.has(VECTOR_FIELD)) {
+    const vectors = { type: 'dense_vector', dims: dimension, index: true, similarity: similarityOf(info) };
+    properties.set(VECTOR_FIELD, vectors);
+  }
+  return { properties: Object.fromEntries(properties) };
 }
 
 function json(value: unknown): ElasticsearchReply {

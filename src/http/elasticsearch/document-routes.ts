@@ -1,3 +1,4 @@
+import { isLimited } from '../indexes/view-choice.ts';
 import { documentId, rowOfId } from './document-id.ts';
 import { ElasticsearchError, errorObject, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
@@ -30,8 +31,13 @@ const PARAMETERS = [
   'routing',
 ];
 
-/** Every passage is in its first version. */
-const VERSION = '"_version":1,"_seq_no":0,"_primary_term":1';
+/** A passage, and which of its changes it is. */
+interface Found {
+  /** The row of the corpus, or a document that was written over HTTP, as JSON text. */
+  readonly document: string;
+  readonly version: number;
+  readonly seqNo: number;
+}
 
 interface Wanted {
   readonly index: string;
@@ -48,7 +54,7 @@ async function getDocument(asked: ElasticsearchRequest): Promise<ElasticsearchRe
 async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
   const wanted = wantedOf(asked);
   const document = await find(asked, wanted);
-  if (document !== undefined) return { pieces: [sourceOf(document, wanted.source) ?? document] };
+  if (document !== undefined) return { pieces: [sourceOf(document.document, wanted.source) ?? document.document] };
   const { index, id } = wanted;
   throw new ElasticsearchError(404, {
     type: 'resource_not_found_exception',
@@ -115,10 +121,29 @@ function wantedOf(asked: ElasticsearchRequest): Wanted {
   return { index: requestedIndexes(asked) ?? '', id: path.id ?? '', source };
 }
 
-/** The row of a passage as JSON text; undefined if the index has none with this id. Of several the first counts. */
-async function find({ signal, routes }: ElasticsearchRequest, { index, id }: Wanted): Promise<string | undefined> {
+/**
+ * The passage with an id; undefined if the index has none. Of several the first counts. A document that was written over HTTP is found
+ * before the next refresh, too, but in a view only what searches find.
+ */
+async function find(asked: ElasticsearchRequest, { index, id }: Wanted): Promise<Found | undefined> {
+  const { request, routes } = asked;
   if (!indexesOf(routes.holder, { names: undefined }).includes(index)) throw indexNotFound(index);
-  return withIndexes(routes, [index], async ([retriever]) => {
+  const { writable } = routes.config;
+  if (writable?.definition(index) !== undefined && !isLimited(request, routes.config)) {
+    const [stored] = await writable.read(index, [id]);
+    return stored ? { ...stored, document: stored.source } : undefined;
+  }
+  const document = await passageById(asked, { index, id });
+  // Every passage is in its first version.
+  return document === undefined ? undefined : { document, version: 1, seqNo: 0 };
+}
+
+function passageById(
+  asked: ElasticsearchRequest,
+  { index, id }: Pick<Wanted, 'index' | 'id'>,
+): Promise<string | undefined> {
+  const { signal } = asked;
+  return withIndexes(asked, [index], async ([retriever]) => {
     const row = rowOfId(id);
     const { found } = await retriever!.find({ by: 'id', keys: [id], limit: 1, signal });
     const [passage] = found[0]!;
@@ -129,9 +154,10 @@ async function find({ signal, routes }: ElasticsearchRequest, { index, id }: Wan
   });
 }
 
-function documentJson({ index, id, source }: Wanted, document: string | undefined): string {
+function documentJson({ index, id, source }: Wanted, found: Found | undefined): string {
   const head = `{"_index":${JSON.stringify(index)},"_id":${JSON.stringify(id)}`;
-  if (document === undefined) return `${head},"found":false}`;
-  const chosen = sourceOf(document, source);
-  return `${head},${VERSION},"found":true${chosen === undefined ? '' : `,"_source":${chosen}`}}`;
+  if (found === undefined) return `${head},"found":false}`;
+  const chosen = sourceOf(found.document, source);
+  const version = `"_version":${found.version},"_seq_no":${found.seqNo},"_primary_term":1`;
+  return `${head},${version},"found":true${chosen === undefined ? '' : `,"_source":${chosen}`}}`;
 }

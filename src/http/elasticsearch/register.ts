@@ -9,8 +9,18 @@ import { registerInfo } from './info-route.ts';
 import { jsonTypeFor } from './media-types.ts';
 import { MULTI_SEARCH_ROUTES } from './multi-search-route.ts';
 import { SEARCH_ROUTES } from './search-route.ts';
+import { INDEX_ROUTES } from './write/index-routes.ts';
+import { WRITE_ROUTES } from './write/write-routes.ts';
 
-const ROUTES = [...SEARCH_ROUTES, ...COUNT_ROUTES, ...MULTI_SEARCH_ROUTES, ...DOCUMENT_ROUTES, ...CLUSTER_ROUTES];
+const ROUTES = [
+  ...SEARCH_ROUTES,
+  ...COUNT_ROUTES,
+  ...MULTI_SEARCH_ROUTES,
+  ...DOCUMENT_ROUTES,
+  ...CLUSTER_ROUTES,
+  ...INDEX_ROUTES,
+  ...WRITE_ROUTES,
+];
 
 /** A header of every reply. Its clients refuse a server without it. */
 export const PRODUCT_HEADER = { 'x-elastic-product': 'Elasticsearch' } as const;

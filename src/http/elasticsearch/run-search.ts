@@ -1,17 +1,29 @@
+import { createHash } from 'node:crypto';
 import { BM25_PROFILES } from '../../lexical-index/bm25.ts';
-import type { Hit, Retriever } from '../../retrieval/retriever.ts';
+import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
+import type { Retriever, RetrieverInfo, TreeHit } from '../../retrieval/retriever.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
-import { lexicalTree } from './query/lexical-tree.ts';
+import { compareOrder, type TreeOrder } from '../../retrieval/tree-order.ts';
+import type { DslKnn } from './query/dsl-query.ts';
+import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
+import { lexicalTree, matchingRows, type QueriedIndex } from './query/lexical-tree.ts';
 import type { SearchRequest } from './search-request.ts';
+import { orderValuesAfter, treeOrder } from './sort-order.ts';
 
-export interface IndexHit extends Hit {
-  readonly index: string;
+/** An index of a search, with the query as it was searched there. */
+export interface SearchedIndex {
+  readonly info: RetrieverInfo;
+  readonly query: LexicalQuery;
+}
+
+export interface IndexHit extends TreeHit {
+  readonly index: SearchedIndex;
 }
 
 export interface SearchResult {
   /** Indexes searched. */
   readonly indexes: number;
-  /** Best first; of equal scores, in the order of the indexes and of their rows. */
+  /** Best first, or sorted; equal hits in the order of the indexes and of their rows. */
   readonly hits: readonly IndexHit[];
   /** Null without a match. */
   readonly best: number | null;
@@ -20,35 +32,47 @@ export interface SearchResult {
   readonly timings: StageTimings;
 }
 
-/** Searches one index, or several, whose hits are merged by their scores. */
+/** Searches one index, or several, whose hits are merged by their scores, or by what they are sorted by. */
 export async function runSearch(
   retrievers: readonly Retriever[],
-  { query, from, size, trackTotal, minScore }: SearchRequest,
+  search: SearchRequest,
   signal: AbortSignal,
 ): Promise<SearchResult> {
+  const { from, size, trackTotal, minScore, sort, after, trackScores } = search;
   const isOne = retrievers.length === 1;
+  const now = Date.now();
+  const indexes = retrievers.map((retriever): QueriedIndex => ({ retriever, size, now, signal }));
+  const nearest = await nearestOf(search, indexes);
   const hits: IndexHit[] = [];
   const best: number[] = [];
+  let order: readonly TreeOrder[] | undefined;
   let total = 0;
   let timings = NO_TIMINGS;
-  for (const retriever of retrievers) {
+  for (const [i, retriever] of retrievers.entries()) {
+    const index = indexes[i]!;
     const { info } = retriever;
+    order = sort && treeOrder(sort, info);
+    const query = await queryOf(search, index, nearest[i]!);
+    const key = keyOf(search, { isOne, now });
     const found = await retriever.searchTree({
-      query: await lexicalTree(query, { retriever, signal }),
+      query,
       parameters: BM25_PROFILES.elasticsearch,
       // The hits before `from` of all indexes together are known only after the merge.
       from: isOne ? from : 0,
       size: isOne ? size : from + size,
       count: trackTotal === false ? 0 : Math.max(1, Math.min(trackTotal, info.rows)),
       ...(minScore === undefined ? {} : { minScore }),
+      ...(order === undefined ? {} : { order, scored: trackScores }),
+      ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
+      ...(key === undefined ? {} : { key }),
       signal,
     });
-    hits.push(...found.hits.map((hit) => ({ ...hit, index: info.index })));
+    hits.push(...found.hits.map((hit): IndexHit => ({ ...hit, index: { info, query } })));
     if (found.best !== null) best.push(found.best);
     total += found.total;
     timings = addTimings(timings, found.timings);
   }
-  if (!isOne) hits.sort((a, b) => b.score - a.score);
+  if (!isOne) hits.sort(comparing(order));
   return {
     indexes: retrievers.length,
     hits: isOne ? hits : hits.slice(from, from + size),
@@ -56,4 +80,61 @@ export async function runSearch(
     total,
     timings,
   };
+}
+
+function comparing(order: readonly TreeOrder[] | undefined): (a: IndexHit, b: IndexHit) => number {
+  return (a, b) =>
+    order === undefined ? b.score - a.score : compareOrder(order, a.orderValues ?? [], b.orderValues ?? []);
+}
+
+/** The query of one index: that of the request, or its nearest passages, whose scores are added. */
+async function queryOf(
+  { query, knn }: SearchRequest,
+  index: QueriedIndex,
+  nearest: readonly (readonly ScoredRow[])[],
+): Promise<LexicalQuery> {
+  const all = { type: 'match-all', boost: 1 } as const;
+  if (knn.length === 0) return lexicalTree(query ?? all, index);
+  const { rows } = index.retriever.info;
+  const should = knn.map(({ boost }, i) => scoredRowsQuery(nearest[i]!, rows, boost));
+  const words = query === undefined ? [] : [await lexicalTree(query, index)];
+  return { type: 'bool', should: [...should, ...words] };
+}
+
+/** For each index and each knn of the request, its rows among the k nearest of all indexes together. */
+async function nearestOf(
+  { knn, size }: SearchRequest,
+  indexes: readonly QueriedIndex[],
+): Promise<readonly (readonly (readonly ScoredRow[])[])[]> {
+  const ofIndexes: ScoredRow[][][] = indexes.map(() => []);
+  for (const one of knn) {
+    const k = Math.max(1, one.k ?? size);
+    const found = await Promise.all(indexes.map((index) => nearestIn(one, k, index)));
+    const all = found.flatMap((rows, index) => rows.map((scored) => ({ index, scored })));
+    const kept = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
+    for (const [index, of] of ofIndexes.entries()) {
+      of.push(kept.flatMap((each) => (each.index === index ? [each.scored] : [])));
+    }
+  }
+  return ofIndexes;
+}
+
+async function nearestIn(knn: DslKnn, k: number, index: QueriedIndex): Promise<readonly ScoredRow[]> {
+  const rows = await matchingRows(knn.filter, index);
+  return nearestRows(index.retriever, { knn, k, rows, signal: index.signal });
+}
+
+/**
+ * Equal searches of an index share their result. Undefined where the query depends on more than the request: on another index, or on
+ * the time.
+ */
+function keyOf(
+  { query, knn, size }: SearchRequest,
+  { isOne, now }: { readonly isOne: boolean; readonly now: number },
+): string | undefined {
+  if (knn.length > 0 && !isOne) return undefined;
+  const text = JSON.stringify([query, knn, size]);
+  return createHash('sha256')
+    .update(text.includes('now') ? `${now} ${text}` : text)
+    .digest('base64url');
 }

@@ -1,28 +1,47 @@
 import { documentId } from './document-id.ts';
+import { fieldsJson } from './field-values.ts';
 import { floatText } from './float-text.ts';
-import type { SearchResult } from './run-search.ts';
+import { highlightJson } from './highlight/highlight-passage.ts';
+import type { IndexHit, SearchResult } from './run-search.ts';
 import type { SearchRequest } from './search-request.ts';
+import { sortValuesJson } from './sort-order.ts';
 import { sourceOf } from './source-filter.ts';
 
 /** The JSON text of a search's reply, a piece for each hit. */
 export function* searchReply(
   { hits, indexes, best, total }: SearchResult,
-  { size, source, trackTotal, totalAsInteger }: SearchRequest,
+  search: SearchRequest,
   { took, more = '' }: { readonly took: number; readonly more?: string },
 ): Generator<string> {
+  const { size, trackTotal, totalAsInteger, sort, trackScores } = search;
   // Elasticsearch says so only where it counts everything and returns nothing.
   const early = size === 0 && trackTotal === Number.POSITIVE_INFINITY ? ',"terminated_early":false' : '';
   yield `{"took":${took},"timed_out":false${early},"_shards":${shardsJson(indexes)},"hits":{`;
   if (trackTotal !== false) yield `"total":${totalJson(total, trackTotal, totalAsInteger)},`;
   else if (totalAsInteger) yield '"total":-1,';
-  yield `"max_score":${best === null || size === 0 ? 'null' : floatText(best)},"hits":[`;
-  for (const [i, { index, row, score, document }] of hits.entries()) {
-    const chosen = sourceOf(document, source);
-    const sourceJson = chosen === undefined ? '' : `,"_source":${chosen}`;
-    const id = JSON.stringify(documentId(document, row));
-    yield `${i === 0 ? '' : ','}{"_index":${JSON.stringify(index)},"_id":${id},"_score":${floatText(score)}${sourceJson}}`;
-  }
+  const hasBest = best !== null && size > 0 && (sort === undefined || trackScores);
+  yield `"max_score":${hasBest ? floatText(best) : 'null'},"hits":[`;
+  for (const [i, hit] of hits.entries()) yield `${i === 0 ? '' : ','}${hitJson(hit, search)}`;
   yield `]}${more}}`;
+}
+
+function hitJson(hit: IndexHit, { source, sort, trackScores, fields, highlight }: SearchRequest): string {
+  const { row, score, document, orderValues, index } = hit;
+  const { info, query } = index;
+  const isScored = sort === undefined || trackScores || sort.some(({ field }) => field === '_score');
+  const parts = [
+    `"_index":${JSON.stringify(info.index)}`,
+    `"_id":${JSON.stringify(documentId(document, row))}`,
+    `"_score":${isScored ? floatText(score) : 'null'}`,
+  ];
+  const add = (name: string, json: string | undefined): void => {
+    if (json !== undefined) parts.push(`"${name}":${json}`);
+  };
+  add('_source', sourceOf(document, source));
+  if (fields.length > 0) add('fields', fieldsJson(document, info, fields));
+  if (highlight.length > 0) add('highlight', highlightJson(hit, info, { query, fields: highlight }));
+  if (sort !== undefined && orderValues !== undefined) add('sort', sortValuesJson(orderValues, sort, info));
+  return `{${parts.join(',')}}`;
 }
 
 /** Each index is one shard. */

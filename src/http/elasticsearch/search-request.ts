@@ -1,29 +1,37 @@
-import { type ElasticsearchError, illegalArgument, searchPhaseFailure } from './elasticsearch-error.ts';
+import { ElasticsearchError, illegalArgument, searchPhaseFailure } from './elasticsearch-error.ts';
+import { type WantedField, wantedFieldsOf } from './field-values.ts';
+import { type HighlightField, highlightOf } from './highlight/highlight-request.ts';
 import { JsonBody, type JsonNode } from './json-nodes.ts';
-import {
-  booleanFrom,
-  booleanOf,
-  integerFrom,
-  integerOf,
-  itemsOf,
-  numberOf,
-  objectOf,
-  textOf,
-  tokenOf,
-} from './json-values.ts';
-import type { DslQuery } from './query/dsl-query.ts';
+import { booleanFrom, booleanOf, integerFrom, integerOf, numberOf, objectOf, textOf, tokenOf } from './json-values.ts';
+import type { DslKnn, DslQuery } from './query/dsl-query.ts';
+import { parseKnnSearches } from './query/knn-clause.ts';
 import { parseQuery } from './query/parse-query.ts';
+import { type SortCriterion, sortFrom, sortOf } from './sort-order.ts';
 import { type SourceChoice, sourceChoiceFrom, sourceChoiceOf } from './source-filter.ts';
+import { milliseconds } from './time-value.ts';
 
 /** A parsed search, which may run over several indexes. */
 export interface SearchRequest {
-  readonly query: DslQuery;
+  /** Undefined: all passages, or with `knn` none. */
+  readonly query: DslQuery | undefined;
+  /** The nearest passages, whose scores are added to those of the query. */
+  readonly knn: readonly (DslKnn & { readonly boost: number })[];
   readonly from: number;
   readonly size: number;
   readonly source: SourceChoice;
   /** Matching passages are counted exactly up to this number; false: they are not counted. */
   readonly trackTotal: number | false;
   readonly minScore: number | undefined;
+  /** Undefined: by score. */
+  readonly sort: readonly SortCriterion[] | undefined;
+  /** The sort values after which hits begin. */
+  readonly after: readonly (string | null)[] | undefined;
+  /** Whether hits have scores although they are sorted otherwise. */
+  readonly trackScores: boolean;
+  readonly fields: readonly WantedField[];
+  readonly highlight: readonly HighlightField[];
+  /** Limit of the time for the search in milliseconds; undefined: none of its own. */
+  readonly timeoutMs: number | undefined;
   /** Whether the total is a number instead of an object, as clients of version 6 expect. */
   readonly totalAsInteger: boolean;
 }
@@ -36,7 +44,7 @@ const DEFAULT_SIZE = 10;
 const DEFAULT_TRACK_TOTAL = 10_000;
 const MAX_WINDOW = 10_000;
 
-/** Parameters that change nothing here: one shard, no time limit of its own, no request cache. */
+/** Parameters that change nothing here: one shard, and a cache that needs no permission. */
 const IGNORED_PARAMETERS = [
   'allow_no_indices',
   'allow_partial_search_results',
@@ -54,8 +62,6 @@ const IGNORED_PARAMETERS = [
   'request_cache',
   'routing',
   'search_type',
-  'timeout',
-  'track_scores',
   'typed_keys',
   // `?index=` names the index, as on the other routes.
   'index',
@@ -67,6 +73,9 @@ const READ_PARAMETERS = [
   'from',
   'rest_total_hits_as_int',
   'size',
+  'sort',
+  'timeout',
+  'track_scores',
   'track_total_hits',
 ] as const;
 
@@ -92,12 +101,19 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 /** A search while it is read. */
 class SearchDraft {
   readonly #search: Mutable<SearchRequest> = {
-    query: { type: 'match-all', boost: 1 },
+    query: undefined,
+    knn: [],
     from: 0,
     size: DEFAULT_SIZE,
     source: 'all',
     trackTotal: DEFAULT_TRACK_TOTAL,
     minScore: undefined,
+    sort: undefined,
+    after: undefined,
+    trackScores: false,
+    fields: [],
+    highlight: [],
+    timeoutMs: undefined,
     totalAsInteger: false,
   };
 
@@ -112,9 +128,13 @@ class SearchDraft {
 
   readParameters(parameters: UrlParameters): void {
     const search = this.#search;
-    const { from, size, track_total_hits: track, rest_total_hits_as_int: asInteger } = parameters;
+    const { from, size, sort, timeout, track_total_hits: track, rest_total_hits_as_int: asInteger } = parameters;
     if (from !== undefined) search.from = integerFrom(from, 'from');
     if (size !== undefined) search.size = integerFrom(size, 'size');
+    if (sort !== undefined) search.sort = sortFrom(sort);
+    if (timeout !== undefined) search.timeoutMs = milliseconds(timeout, 'timeout');
+    const { track_scores: trackScores } = parameters;
+    if (trackScores !== undefined) search.trackScores = booleanFrom(trackScores, 'track_scores');
     if (track !== undefined) {
       search.trackTotal = /^(?:true|false|)$/.test(track)
         ? trackTotalOf(booleanFrom(track, 'track_total_hits'))
@@ -136,6 +156,7 @@ class SearchDraft {
     if (search.from < 0) throw illegalArgument(`[from] parameter cannot be negative but was [${search.from}]`);
     if (search.size < 0) throw illegalArgument(`[size] parameter cannot be negative, found [${search.size}]`);
     if (search.from + search.size > MAX_WINDOW) throw windowTooLarge(search.from + search.size);
+    checkAfter(search);
     return search;
   }
 }
@@ -145,6 +166,15 @@ type Read = (search: Mutable<SearchRequest>, body: JsonBody, node: JsonNode) => 
 const READERS: Readonly<Record<string, Read>> = {
   query(search, body, node) {
     search.query = parseQuery(body, node);
+  },
+  knn(search, body, node) {
+    search.knn = parseKnnSearches(body, node, (inner) => parseQuery(body, inner));
+  },
+  fields(search, body, node) {
+    search.fields = wantedFieldsOf(body, node);
+  },
+  highlight(search, body, node) {
+    search.highlight = highlightOf(body, node);
   },
   from(search, body, node) {
     search.from = integerOf(body, node, '[from]');
@@ -164,14 +194,22 @@ const READERS: Readonly<Record<string, Read>> = {
   min_score(search, body, node) {
     search.minScore = numberOf(body, node, '[min_score]');
   },
-  sort(_search, body, node) {
-    // Hits are ranked by their scores in any case.
-    const isByScore = (item: JsonNode): boolean => item.type === 'string' && item.value === '_score';
-    if (!itemsOf(node).every(isByScore)) throw body.fault(node, '[sort] supports only [_score] on this server');
+  sort(search, body, node) {
+    search.sort = sortOf(body, node);
   },
-  // They change nothing here.
-  timeout: (_search, body, node) => void textOf(body, node, '[timeout]'),
-  track_scores: (_search, body, node) => void booleanOf(body, node, '[track_scores]'),
+  search_after(search, body, node) {
+    if (node.type !== 'array' || node.items.length === 0) {
+      throw body.fault(node, '[search_after] must be an array of the sort values of a hit');
+    }
+    search.after = node.items.map((item) => (item.type === 'null' ? null : textOf(body, item, '[search_after]')));
+  },
+  timeout(search, body, node) {
+    search.timeoutMs = milliseconds(textOf(body, node, '[timeout]'), 'timeout');
+  },
+  track_scores(search, body, node) {
+    search.trackScores = booleanOf(body, node, '[track_scores]');
+  },
+  // It changes nothing here.
   stats: () => undefined,
 };
 
@@ -183,10 +221,7 @@ const UNSUPPORTED = [
   'docvalue_fields',
   'explain',
   'ext',
-  'fields',
-  'highlight',
   'indices_boost',
-  'knn',
   'pit',
   'post_filter',
   'profile',
@@ -195,7 +230,6 @@ const UNSUPPORTED = [
   'retriever',
   'runtime_mappings',
   'script_fields',
-  'search_after',
   'seq_no_primary_term',
   'slice',
   'stored_fields',
@@ -217,11 +251,23 @@ function trackTotalOf(value: boolean | number): number | false {
   throw illegalArgument(`[track_total_hits] parameter must be positive or equals to -1, got ${value}`);
 }
 
+/** @throws ElasticsearchError if `search_after` does not fit the other members. */
+function checkAfter({ after, sort, from }: SearchRequest): void {
+  if (after === undefined) return;
+  if (from > 0) {
+    const reason = 'Validation Failed: 1: [from] parameter must be set to 0 when [search_after] is used;';
+    throw new ElasticsearchError(400, { type: 'action_request_validation_exception', reason });
+  }
+  const values = `search_after has ${after.length} value(s) but sort has ${sort?.length}.`;
+  const reason = sort === undefined ? 'Sort must contain at least one field.' : values;
+  if (sort?.length !== after.length) throw searchPhaseFailure({ type: 'illegal_argument_exception', reason });
+}
+
 function windowTooLarge(window: number): ElasticsearchError {
   return searchPhaseFailure({
     type: 'illegal_argument_exception',
     reason:
       `Result window is too large, from + size must be less than or equal to: [${MAX_WINDOW}] but was [${window}]. This server has ` +
-      'neither the scroll API nor [search_after].',
+      'no scroll API; [search_after] continues a sorted search.',
   });
 }

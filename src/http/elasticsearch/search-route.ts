@@ -1,3 +1,4 @@
+import { TrawlError } from '../../errors.ts';
 import type { Hit, RecordedSearch } from '../../retrieval/retriever.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
@@ -40,20 +41,38 @@ export function searchIndexes(
 ): Promise<SearchResult> {
   const indexes = indexesOf(routes.holder, names);
   refuseTooMany(parsed, routes.config);
-  return withIndexes(routes, indexes, async (retrievers) => {
-    const result = await runSearch(retrievers, parsed, signal);
+  return withIndexes({ request, routes }, indexes, async (retrievers) => {
+    const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));
     const { name: dialect } = ELASTICSEARCH_ERRORS;
     for (const { info } of retrievers) {
-      const hits = result.hits.filter(({ index }) => index === info.index);
+      const hits = result.hits.filter(({ index }) => index.info === info);
       recordSearch(recorded(parsed, hits), { requestId: request.id, dialect }, info, routes);
     }
     return result;
   });
 }
 
+/** The result, or DEADLINE_EXCEEDED after the `timeout` of the request: a search has no partial results. */
+async function withinTime<T>(
+  { timeoutMs }: SearchRequest,
+  signal: AbortSignal,
+  search: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (timeoutMs === undefined) return search(signal);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    return await search(AbortSignal.any([signal, timeout]));
+  } catch (error) {
+    if (signal.aborted || !timeout.aborted) throw error;
+    throw new TrawlError('DEADLINE_EXCEEDED', `The search was not finished within its timeout of ${timeoutMs} ms.`);
+  }
+}
+
 /** A search as the recording has it: the words of a `match` or `multi_match`, else the query as JSON. */
-function recorded({ query, size }: SearchRequest, hits: readonly Hit[]): RecordedSearch {
-  const text = query.type === 'match' || query.type === 'multi-match' ? query.text : JSON.stringify(query);
+function recorded({ query, knn, size }: SearchRequest, hits: readonly Hit[]): RecordedSearch {
+  const hasText = query?.type === 'match' || query?.type === 'multi-match';
+  const shown = knn.length === 0 ? (query ?? { type: 'match-all' }) : { query, knn };
+  const text = hasText && knn.length === 0 ? query.text : JSON.stringify(shown);
   const outcome = {
     ok: true,
     hits,

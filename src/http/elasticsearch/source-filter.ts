@@ -1,3 +1,4 @@
+import { sourceOfRow } from '../../document-store/written-row.ts';
 import { parseKeepingNumbers } from '../../passages/exact-numbers.ts';
 import type { JsonBody, JsonNode } from './json-nodes.ts';
 import { booleanOf, itemsOf, textOf } from './json-values.ts';
@@ -44,8 +45,9 @@ function filtered(includes: readonly string[], excludes: readonly string[]): Sou
 /** The JSON text of a passage's row with the chosen members; undefined if there is none to send. */
 export function sourceOf(document: string, choice: SourceChoice): string | undefined {
   if (choice === 'none') return undefined;
-  if (choice === 'all') return document;
-  const kept = keep(parseKeepingNumbers(document), '', choice);
+  const source = sourceOfRow(document);
+  if (choice === 'all') return source;
+  const kept = keep(parseKeepingNumbers(source), '', choice);
   return JSON.stringify(kept ?? {});
 }
 

@@ -4,7 +4,7 @@ import { asTrawlError, isNodeError, TrawlError } from '../../errors.ts';
 import { elapsedMs, totalOnly } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { ERROR_STATUS } from './error-status.ts';
-import { RequestError } from './request-error.ts';
+import { RequestError, type ValidationIssue } from './request-error.ts';
 
 /**
  * The body of an error: `detail` in FastAPI's format, for clients of the original servers, and `error` with the stable code. The
@@ -12,8 +12,14 @@ import { RequestError } from './request-error.ts';
  */
 function errorBody(error: TrawlError, status: number = ERROR_STATUS[error.code]): string {
   const message = status === 500 ? 'The server failed. Its log has the details under the request id.' : error.message;
-  const detail = error instanceof RequestError ? error.issues : (STATUS_CODES[status] ?? 'Error');
-  return JSON.stringify({ detail, error: { code: error.code, message } });
+  return JSON.stringify({ detail: detailOf(error, status), error: { code: error.code, message } });
+}
+
+/** The faults of a 422, also of one that an index refused, because clients of FastAPI expect a list there; else a phrase. */
+function detailOf(error: TrawlError, status: number): readonly ValidationIssue[] | string {
+  if (error instanceof RequestError) return error.issues;
+  if (status === 422) return [{ type: 'value_error', loc: ['body'], msg: error.message }];
+  return STATUS_CODES[status] ?? 'Error';
 }
 
 /** Sends every error: one table of statuses, one format, one log line. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import { TrawlError } from '../../errors.ts';
 import { DIALECT_PATHS } from '../dialects/dispatch.ts';
-import { indexPrefix } from '../indexes/index-choice.ts';
+import { pathPrefix } from '../indexes/path-prefix.ts';
 import { RELOAD_ROUTE } from '../routes/admin.ts';
 import { MODEL_ROUTE } from '../routes/models.ts';
 import { PASSAGE_ROUTE } from '../routes/native.ts';
@@ -24,7 +24,7 @@ export function installUnknownRoutes(app: FastifyInstance): void {
     // Redirects only to known routes, so that the location cannot lead to another host.
     const bare = withoutTrailingSlashes(path);
     if (bare !== path && allowedMethods(app, bare).length > 0)
-      return reply.redirect(`${indexPrefix(request.raw)}${bare}${search}`, 307);
+      return reply.redirect(`${pathPrefix(request.raw)}${bare}${search}`, 307);
     const methods = allowedMethods(app, path);
     if (methods.length === 0) {
       throw new TrawlError('NOT_FOUND', 'Route not found. To search, use POST /retrieve; GET /docs lists all routes.');

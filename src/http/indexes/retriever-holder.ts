@@ -94,6 +94,31 @@ export class RetrieverHolder {
     return this.slots[0]?.retriever;
   }
 
+  /** Adds an index while the server runs, as the last one. @throws TrawlError INDEX_EXISTS if its name is taken. */
+  add(slot: IndexSlot): void {
+    if (this.#slots.has(slot.name) || this.#groups.has(slot.name)) {
+      throw new TrawlError('INDEX_EXISTS', `The server already has an index or a group with the name ${slot.name}.`);
+    }
+    if (this.#state === 'stopping') throw this.#notReady();
+    this.#slots.set(slot.name, slot);
+  }
+
+  /**
+   * Removes an index while the server runs: new requests no longer find it. The caller closes the slot, which waits for the running
+   * ones.
+   *
+   * @throws TrawlError NOT_FOUND; NOT_SUPPORTED for an index of a group.
+   */
+  remove(name: string): IndexSlot {
+    const slot = this.slot(name);
+    const group = [...this.#groups].find(([, members]) => members.includes(name))?.[0];
+    if (group !== undefined) {
+      throw new TrawlError('NOT_SUPPORTED', `${name} belongs to the group ${group}, so it cannot be removed.`);
+    }
+    this.#slots.delete(name);
+    return slot;
+  }
+
   /** Makes an open retriever the only index. */
   ready(retriever: Retriever): void {
     const slot = this.#slots.get(retriever.info.index) ?? new IndexSlot(retriever.info.index);
@@ -114,6 +139,9 @@ export class RetrieverHolder {
   slot(name?: string): IndexSlot {
     const slot = name === undefined ? this.slots[0] : this.#slots.get(name);
     if (slot !== undefined) return slot;
+    if (name === undefined && this.#state === 'ready') {
+      throw new TrawlError('NOT_FOUND', 'The server has no index yet.', { details: { param: 'index' } });
+    }
     if (name === undefined) throw this.#notReady();
     const group = this.#groups.get(name);
     if (group !== undefined) {

@@ -32,6 +32,10 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
     // A search of words has no queue.
     searchTree: (call) => retriever.searchTree(call),
     select: (call) => retriever.select(call),
+    async nearest(call) {
+      admit(retriever.statistics().search.expectedWaitMs);
+      return retriever.nearest(call);
+    },
     async embed(call) {
       admit(retriever.statistics().encoder.expectedWaitMs);
       return retriever.embed(call);
@@ -42,6 +46,7 @@ export function shedding(retriever: Retriever, { shedAfterMs }: Pick<ServerConfi
     },
     // Looking up passages needs neither the encoder nor the engine.
     find: (call) => retriever.find(call),
+    cut: (call) => retriever.cut(call),
     statistics: () => retriever.statistics(),
     close: () => retriever.close(),
   };

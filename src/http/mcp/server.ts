@@ -3,52 +3,49 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
-import type { TruncateSide } from '../../embedding/text-encoder.ts';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
 import type { RecordedSearch, Retriever } from '../../retrieval/retriever.ts';
+import type { RequestLimits } from '../dialects/dialect.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
-import type { RankingConfig } from '../ranking.ts';
-import { TOOLS } from './tools.ts';
+import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig } from './mcp-config.ts';
+import { TOOL_SETS } from './tool-sets.ts';
 
-export interface McpOptions {
+export interface McpOptions extends McpToolConfig {
   /** Called for each tool call, so that an assistant can connect while the index is being opened. */
   retriever(): Retriever | Promise<Retriever>;
   /** Called once for each search of a tool. */
   onSearch?(search: RecordedSearch): void;
   /** Called with the error of a failed tool, for the log; the assistant does not get the details of a bug. */
   onFailure(tool: string, error: TrawlError): void;
-  /** What to shorten if a question and its query together exceed the model's token limit. */
-  readonly truncate: TruncateSide;
-  /** How passages are ranked, unless the tool call sets the mode. */
-  readonly ranking: RankingConfig;
-  /** Longest text of an argument, in UTF-16 units. */
-  readonly maxChars: number;
+  /** Defaults and limits of searches. */
+  readonly limits: RequestLimits;
 }
 
 /** Shared by all servers, because it has no state and creating one takes longer than a request. */
 const validator = new AjvJsonSchemaValidator();
 
-const INSTRUCTIONS =
-  'A collection of passages, searched by meaning. Use short queries, one for each fact you need. Use fetch to read a whole ' +
-  'passage. Cite passages by title and url.';
-
 /**
- * An MCP server with the tools `search` and `fetch` for one index. As the protocol requires, a failing tool returns `isError` with a
+ * An MCP server with a set of tools for one index. As the protocol requires, a failing tool returns `isError` with a
  * message for the assistant, which begins with the error's code.
  */
 function mcpServer(options: McpOptions): Server {
+  const { tools, instructions } = TOOL_SETS[options.tools ?? 'trawl'];
   const server = new Server(
     { name: 'trawl', title: 'Trawl', version: packageVersion },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: validator },
+    {
+      capabilities: { tools: {} },
+      ...(instructions === undefined ? {} : { instructions }),
+      jsonSchemaValidator: validator,
+    },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: TOOLS.map(({ name, title, description, input, output }) => ({
+    tools: tools.map(({ name, title, description, input, output }) => ({
       name,
       title,
       description,
       inputSchema: objectSchema(input),
-      outputSchema: objectSchema(output),
+      ...(output === null ? {} : { outputSchema: objectSchema(output) }),
       annotations: { readOnlyHint: true, openWorldHint: false },
     })),
   }));
@@ -62,19 +59,19 @@ async function callTool(
   name: string,
   args: unknown,
   signal: AbortSignal,
-  { retriever, onSearch = () => undefined, onFailure, truncate, ranking, maxChars }: McpOptions,
+  options: McpOptions,
 ): Promise<CallToolResult> {
-  const tool = TOOLS.find((each) => each.name === name);
+  const { retriever, onSearch = () => undefined, onFailure, limits, snippetTokens = DEFAULT_SNIPPET_TOKENS } = options;
+  const { tools } = TOOL_SETS[options.tools ?? 'trawl'];
+  const tool = tools.find((each) => each.name === name);
   if (tool === undefined) {
-    const known = TOOLS.map((each) => each.name).join(' or ');
+    const known = tools.map((each) => each.name).join(' or ');
     return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
   try {
-    const result = await tool.call(await retriever(), args, { signal, truncate, ranking, maxChars, onSearch });
-    return {
-      content: [{ type: 'text', text: JSON.stringify(result) }],
-      structuredContent: result as Record<string, unknown>,
-    };
+    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, onSearch });
+    const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
+    return reply.structured === undefined ? { content } : { content, structuredContent: reply.structured };
   } catch (thrown) {
     const error = asTrawlError(thrown);
     onFailure(name, error);

@@ -11,6 +11,8 @@ export interface RecordedRequest {
   readonly dialect: string;
   readonly index: string;
   readonly generation: string;
+  /** The views that limited the search, with commas in between. */
+  readonly view?: string;
 }
 
 interface Observers {
@@ -22,9 +24,9 @@ interface Observers {
 export function recordSearch(
   search: RecordedSearch,
   request: Pick<RecordedRequest, 'requestId' | 'dialect'>,
-  { index, generation }: RetrieverInfo,
+  { index, generation, within }: RetrieverInfo,
   { metrics, config: { record } }: Observers,
 ): void {
   metrics.searched(search.outcomes);
-  record?.record({ ...request, index, generation }, search);
+  record?.record({ ...request, index, generation, ...(within === undefined ? {} : { view: within.join() }) }, search);
 }

@@ -35,7 +35,7 @@ interface ListenerGauges {
 }
 
 /**
- * The metrics of a server, shared by its listeners. Labels are dialects, stages, error codes, statuses and indexes, so that
+ * The metrics of a server, shared by its listeners. Labels are dialects, stages, error codes, statuses, indexes and views, so that
  * clients cannot create new time series.
  */
 export class ServerMetrics {
@@ -92,6 +92,9 @@ export class ServerMetrics {
     'Former name of trawl_disconnects_total.',
     ['reason'],
   );
+  readonly #views = this.#metrics.counter('trawl_view_requests_total', 'Answered requests within a view, by view.', [
+    'view',
+  ]);
   readonly #inFlight = this.#metrics.gauge('trawl_requests_in_flight', 'Requests in flight on the search routes.');
   readonly #reloads = this.#metrics.counter('trawl_index_reloads_total', 'Reloads of an index, by result.', [
     'index',
@@ -145,6 +148,10 @@ export class ServerMetrics {
     for (const outcome of outcomes) {
       if (outcome.ok && outcome.certificate.rescored !== null) this.#rescored.observe(outcome.certificate.rescored);
     }
+  }
+
+  viewed(view: string): void {
+    this.#views.inc({ view });
   }
 
   disconnected(reason: DisconnectReason): void {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
+import { HYBRID_FUSIONS } from '../../retrieval/hybrid-settings.ts';
 import type { ExplainCall, ExplainedTerm, Hit, Retriever, SearchMode } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
@@ -14,6 +15,30 @@ export const HitTerm = Type.Object({
   documentFrequency: Type.Integer({ description: 'Number of passages of the index that have the term in the field.' }),
   score: Type.Number({
     description: "The term's part of the field's score, which is the sum of its parts, rounded to float32. A float32.",
+  }),
+});
+
+const Range = Type.Union(
+  [
+    Type.Object({
+      best: Type.Number({ description: 'The first score of the list.' }),
+      floor: Type.Number({ description: 'The score that counts as 0: the last one, or 0 for a short list of bm25.' }),
+    }),
+    Type.Null(),
+  ],
+  { description: 'Null for an empty list.' },
+);
+
+/** The field `fusion` of a result. */
+export const ExplainedFusion = Type.Object({
+  fusion: Type.Enum([...HYBRID_FUSIONS]),
+  rrfK: Type.Number(),
+  denseWeight: Type.Number(),
+  bm25Weight: Type.Number(),
+  depth: Type.Integer(),
+  formula: Type.String({ description: 'The score of a hit. A list that does not have the passage adds 0.' }),
+  lists: Type.Array(Type.Object({ index: Type.Optional(Type.String()), dense: Range, bm25: Range }), {
+    description: 'Between which scores each list is scaled; with several indexes one entry per index.',
   }),
 });
 
@@ -51,7 +76,7 @@ export function refuseTooManyExplained(queries: number, k: number): void {
 }
 
 export function explainNeedsBm25(mode: SearchMode): RequestError {
-  const reason = `explain needs mode bm25, but the mode is ${mode}.`;
+  const reason = `explain needs mode bm25 or hybrid, but the mode is ${mode}.`;
   return new RequestError('INVALID_REQUEST', `body.explain: ${reason} Set "mode": "bm25", or leave out explain.`, [
     { type: 'value_error', loc: ['body', 'explain'], msg: reason },
   ]);

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { HybridPlaces } from '../../retrieval/hybrid-fusion.ts';
 import type { ExplainedTerm } from '../../retrieval/retriever.ts';
 import { Contents, Document, Score } from '../dialects/common-fields.ts';
 import { excerpt } from '../excerpt.ts';
@@ -50,11 +51,14 @@ export function hitJson(
     maxChars,
     documents,
     terms,
+    places = hit.places,
   }: {
     words: ReadonlySet<string> | undefined;
     maxChars: number | null;
     documents: boolean;
     terms: readonly ExplainedTerm[] | undefined;
+    /** In place of those of the hit. */
+    places?: HybridPlaces | undefined;
   },
 ): string {
   const { text, whole } =
@@ -63,11 +67,11 @@ export function hitJson(
       : excerpt(fields.contents, words, maxChars);
   const id = fields.idJson === undefined ? '' : `,"id":${fields.idJson}`;
   const title = fields.title === undefined ? '' : `,"title":${JSON.stringify(fields.title)}`;
-  const places = hit.places === undefined ? '' : `,${JSON.stringify(hit.places).slice(1, -1)}`;
+  const lists = places === undefined ? '' : `,${JSON.stringify(places).slice(1, -1)}`;
   const parts = terms === undefined ? '' : `,"terms":${JSON.stringify(terms)}`;
   const own = hit.source === undefined ? '' : `,"indexScore":${JSON.stringify(hit.source.score)}`;
   const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
-  const score = `"score":${JSON.stringify(hit.score)}${own}${first}${places}${parts}`;
+  const score = `"score":${JSON.stringify(hit.score)}${own}${first}${lists}${parts}`;
   const rest = `,${score},"text":${JSON.stringify(text)},"whole":${whole}`;
   const { source } = hit;
   const place =

@@ -42,7 +42,16 @@ export function refuseTooDeep(given: HybridOptions | null, { maxK, hybrid }: Req
   ]);
 }
 
-const Place = Type.Object({ rank: Type.Integer({ description: 'From 1.' }), score: Score });
+const Place = Type.Object({
+  rank: Type.Integer({ description: 'From 1.' }),
+  score: Score,
+  part: Type.Optional(
+    Type.Number({
+      description:
+        'With explain: what the list adds to the score of the hit, which is the sum of both parts, rounded to float32.',
+    }),
+  ),
+});
 
 /** The fields of a hit of hybrid search. */
 export const HybridHitFields = {

@@ -1,10 +1,18 @@
 import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../errors.ts';
-import { type QueryOutcome, type Retriever, SEARCH_MODES, type SearchMode } from '../../retrieval/retriever.ts';
+import {
+  type QueryAnswer,
+  type QueryOutcome,
+  type Retriever,
+  type RetrieverInfo,
+  SEARCH_MODES,
+  type SearchMode,
+} from '../../retrieval/retriever.ts';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { Score } from '../dialects/common-fields.ts';
 import { separated } from '../dialects/search-plan.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
+import { ExplainedFusion } from './explain.ts';
 import type { Candidate, Fused, Selected } from './fusion.ts';
 import { HitFields } from './hit.ts';
 
@@ -50,6 +58,7 @@ const QueryResult = Type.Object({
       }),
     ),
   }),
+  fusion: Type.Optional(ExplainedFusion),
   rerank: Type.Optional(
     Type.Union([Reranked, Failed], {
       description:
@@ -77,6 +86,11 @@ export const Timings = Type.Object({
   rerankMs: Type.Number(),
 });
 
+/** The field `view` of a reply. */
+export const View = Type.String({
+  description: 'The views that limit the request, with commas in between. Absent if there are none.',
+});
+
 /** The body of a reply of /v1/search. */
 export const SearchReply = Type.Object({
   index: Type.Object({
@@ -88,6 +102,7 @@ export const SearchReply = Type.Object({
       }),
     ),
   }),
+  view: Type.Optional(View),
   mode: Type.Enum([...SEARCH_MODES], { description: 'How the passages were ranked.' }),
   results: Type.Array(Type.Union([QueryResult, Failed]), {
     description: 'One per query, in the order of the queries.',
@@ -112,7 +127,7 @@ export const SearchReply = Type.Object({
   timings: Timings,
 });
 
-/** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. */
+/** The pieces of the reply's JSON. `toJson`: a hit's JSON without its closing brace. `explain`: how a query's lists were fused. */
 export function* replyPieces(
   { info }: Retriever,
   mode: SearchMode,
@@ -121,8 +136,9 @@ export function* replyPieces(
   fused: readonly Fused[] | undefined,
   timings: StageTimings,
   toJson: (hit: Candidate, query: number) => string,
+  explain?: (answer: QueryAnswer) => object,
 ): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members: info.members })},"mode":${JSON.stringify(mode)},"results":[`;
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members: info.members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {
@@ -136,6 +152,7 @@ export function* replyPieces(
       ok: true,
       embedded: { text: embedded, tokens, cut },
       certificate,
+      fusion: explain?.(outcome),
       rerank,
       failedIndexes,
     }).slice(0, -1);
@@ -157,6 +174,11 @@ export function* replyPieces(
     yield ']';
   }
   yield `,"timings":${timingsJson(timings)}}`;
+}
+
+/** The member `view` of a reply's JSON, after another member. */
+export function viewMember({ within }: RetrieverInfo): string {
+  return within === undefined ? '' : `,"view":${JSON.stringify(within.join())}`;
 }
 
 /** The timings of a reply. */

@@ -73,7 +73,8 @@ export const SearchRequest = Type.Object(
     }),
     explain: Type.Boolean({
       default: false,
-      description: 'Whether each hit has the terms of its score. Only with mode bm25.',
+      description:
+        'Whether each hit has the terms of its BM25 score; with mode hybrid also the part of each list, and each result the formula. Only with mode bm25 or hybrid.',
     }),
     template: Template,
     truncate: Truncate,

@@ -3,7 +3,7 @@ import { nullable, Score } from '../dialects/common-fields.ts';
 import { Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';
 import { PassageIds, PassageRows } from './named-passages.ts';
-import { Failed, Timings } from './reply.ts';
+import { Failed, Timings, View } from './reply.ts';
 
 /** The ways in which a passage can be scored. */
 export const SCORE_MODES = ['dense', 'bm25', 'rerank'] as const;
@@ -31,7 +31,11 @@ export const ScoreRequest = Type.Object(
       ),
       { description: 'Each query with the passages to score for it.' },
     ),
-    index: nullable(Type.String(), 'Name of the index. Absent: the index in the URL, or the default.'),
+    index: Type.Union([Type.String(), Type.Array(Type.String(), { minItems: 1 }), Type.Null()], {
+      default: null,
+      description:
+        'Name of the index or group, or several to score as one. Absent: the index in the URL, or the default. With several, passages are named by ids, and scores and ranks are those in the index of the passage.',
+    }),
     modes: nullable(
       Type.Array(Type.Enum([...SCORE_MODES])),
       'Which scores are computed: dense, bm25, rerank (the cross-encoder). Absent: those that the index and the server have.',
@@ -53,11 +57,14 @@ const ScoreAndRank = Type.Object({
   score: Score,
   rank: Type.Union([Type.Integer(), Type.Null()], {
     description:
-      'Rank in the whole index, from 1; null if it is larger than maxRank, or if the passage has no word of the query.',
+      'Rank among the passages of the index (of the view, if there is one), from 1; null if it is larger than maxRank, or if the passage has no word of the query.',
   }),
 });
 
 const ScoredPassage = Type.Object({
+  index: Type.Optional(
+    Type.String({ description: 'With several indexes: the index of the passage. Absent with one index.' }),
+  ),
   row: Type.Integer({ description: "The passage's row in the index." }),
   id: Type.Optional(Type.Unknown({ description: 'As in the corpus; absent if the passage has none.' })),
   dense: Type.Optional(ScoreAndRank),
@@ -69,6 +76,7 @@ const ScoredPassage = Type.Object({
 /** The body of a reply of /v1/score. */
 export const ScoreReply = Type.Object({
   index: Type.Object({ name: Type.String(), generation: Type.String() }),
+  view: Type.Optional(View),
   results: Type.Array(
     Type.Union([
       Type.Object({

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
@@ -8,12 +7,12 @@ import { bodyTooLarge } from '../errors/error-reply.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
 import type { Lease } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { byteLength, writeReply } from '../json-reply.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
 import type { ReplyBudget } from '../limits/reply-budget.ts';
-import { shedding } from '../limits/shedding.ts';
 import { recordSearch } from '../metrics/query-record.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
@@ -139,8 +138,9 @@ async function answer(
   const parse = performance.now() - parseStart;
   const lease = leaseFor(request, plan, holder);
   try {
-    const { info } = lease.retriever;
-    const result = await plan.run(shedding(narrowedRetriever(lease.retriever, config.filter), config), signal);
+    const retriever = retrieverFor(request, lease.retriever, config);
+    const { info } = retriever;
+    const result = await plan.run(retriever, signal);
     if (result.search !== null) {
       recordSearch(result.search, { requestId: request.id, dialect: dialect.name }, info, routes);
     }
@@ -214,7 +214,16 @@ function responseLog(every: number): ResponseLog {
     }
     const failed = failures.length === 0 ? {} : { failed: failures.length };
     request.log.info(
-      { dialect: dialect.name, index, queries, k, truncated, ...failed, ...roundedTimings(timings) },
+      {
+        dialect: dialect.name,
+        index,
+        ...viewFact(request.usedViews),
+        queries,
+        k,
+        truncated,
+        ...failed,
+        ...roundedTimings(timings),
+      },
       'retrieved',
     );
   };

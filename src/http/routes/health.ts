@@ -110,7 +110,9 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
     reply.header('cache-control', 'no-store');
     const { state, slots } = holder;
     const retriever = chosenRetriever(request, holder);
-    const ready = state === 'ready' && retriever !== undefined && retriever.failure === undefined;
+    // A server that is written over HTTP may have no index yet.
+    const ready =
+      state === 'ready' && (slots.length === 0 || (retriever !== undefined && retriever.failure === undefined));
     if (!ready) reply.code(503).header('retry-after', config.retryAfterS);
     const total = Math.max(1, slots.length);
     return {
@@ -140,6 +142,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: FAILED.stage, progress: FAILED.doing, indexes };
     }
+    if (state === 'ready' && slots.length === 0) return { status: 'ready', indexes };
     if (state !== 'ready' || retriever === undefined) {
       reply.code(503).header('retry-after', config.retryAfterS);
       return { status: state, progress: holder.progress, indexes };

@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import { isLoopback } from '../access/access.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
+import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { deadlineOf } from '../limits/deadline.ts';
-import { shedding } from '../limits/shedding.ts';
 import { recordSearch } from '../metrics/query-record.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
@@ -23,7 +22,7 @@ const FORBIDDEN = -32_000;
 export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
   const { holder, config, metrics, replies, bodies } = routes;
   if (config.mcp === null) return;
-  const { hosts } = config.mcp;
+  const { hosts, tools, snippetTokens } = config.mcp;
   // Loads the MCP library only if the route is configured.
   app.register(async (scope) => {
     const { answerMcp } = await import('../mcp/server.ts');
@@ -51,16 +50,17 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const signal = clientSignal(request.raw, reply.raw, deadlineOf(request, config));
         const body = parseJsonBody(request.body);
         bodies.release(request.raw);
-        const { retriever, release } = holder.lease(chosenIndex(request));
+        const lease = holder.lease(chosenIndex(request));
         let answer: Response;
         try {
+          const retriever = retrieverFor(request, lease.retriever, config);
           answer = await answerMcp(webRequest(request), body, signal, {
-            retriever: () => shedding(narrowedRetriever(retriever, config.filter), config),
+            retriever: () => retriever,
             onSearch: (search) =>
               recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
-            truncate: config.truncate,
-            ranking: config,
-            maxChars: config.maxQueryChars,
+            limits: config,
+            tools,
+            snippetTokens,
             onFailure(tool, error) {
               // Messages of refused calls may repeat arguments, which must not be logged.
               if (ERROR_STATUS[error.code] !== 500) request.log.info({ tool, code: error.code }, 'tool refused');
@@ -68,10 +68,16 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
             },
           });
         } finally {
-          release();
+          lease.release();
         }
+        const { index } = lease.retriever.info;
         request.log.info(
-          { mcp: methodOf(body), index: retriever.info.index, totalMs: Number(elapsedMs(request).toFixed(3)) },
+          {
+            mcp: methodOf(body),
+            index,
+            ...viewFact(request.usedViews),
+            totalMs: Number(elapsedMs(request).toFixed(3)),
+          },
           'answered',
         );
         reply.code(answer.status).header('cache-control', 'no-store');

@@ -4,12 +4,14 @@ import { TrawlError } from '../../errors.ts';
 import { COLUMN_TYPES } from '../../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE, QUERY_TEMPLATES } from '../../manifest/model-identity.ts';
 import { withContents } from '../../passages/contents.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { FindResult, RetrieverInfo } from '../../retrieval/retriever.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/common-fields.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { retrieverFor } from '../indexes/view-choice.ts';
+import type { ServerConfig } from '../server-config.ts';
 
 /** Largest number of rows returned for an id that several passages share. */
 const MAX_SAME_ID = 100;
@@ -44,6 +46,13 @@ const IndexFacts = Type.Object({
   columns: Type.Array(Type.Object({ name: Type.String(), type: Type.Enum([...COLUMN_TYPES]) }), {
     description: 'The columns that filters can name; empty if there are none.',
   }),
+  views: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      passages: Type.Integer({ description: 'Passages in the view, without deleted ones.' }),
+    }),
+    { description: 'The views that a prefix /views/NAME of the path can name; empty if there are none.' },
+  ),
   generation: Type.String({ description: 'Hash that identifies the content of the index.' }),
   model: Type.Union(
     [
@@ -120,13 +129,13 @@ function bm25Facts({ fields, analyser, k1, b }: NonNullable<RetrieverInfo['bm25'
   return { fields: [...fields], analyser, k1, b };
 }
 
-export function registerNative(app: FastifyInstance, holder: RetrieverHolder): void {
+export function registerNative(app: FastifyInstance, holder: RetrieverHolder, config: ServerConfig): void {
   app.get('/v1/indexes', async (_request, reply): Promise<Static<typeof IndexesReply>> => {
     reply.header('cache-control', 'no-store');
     holder.requireReady();
     const indexes = holder.slots.flatMap(({ name, retriever }, i) => {
       if (retriever === undefined) return [];
-      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, reranker } =
+      const { rows, deletedRows, dimension, metric, generation, model, modes, bm25, columns, views, reranker } =
         retriever.info;
       const facts = {
         rows,
@@ -138,6 +147,7 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
         modes: [...modes],
         bm25: bm25 && bm25Facts(bm25),
         columns: columns.map(({ name, type }) => ({ name, type })),
+        views: views.map(({ name, passages }) => ({ name, passages })),
         model: model && modelFacts(model),
         reranker: reranker && { name: reranker.name, maxTokens: reranker.maxTokens },
       };
@@ -149,8 +159,14 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder): v
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {
     const { id } = request.params;
     const signal = clientSignal(request.raw, reply.raw);
-    const { retriever, release } = holder.lease(chosenIndex(request));
-    const { found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }).finally(release);
+    const lease = holder.lease(chosenIndex(request));
+    let found: FindResult['found'];
+    try {
+      const retriever = retrieverFor(request, lease.retriever, config);
+      ({ found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }));
+    } finally {
+      lease.release();
+    }
     const [first, ...others] = found[0]!;
     if (first === undefined) {
       throw new TrawlError('NOT_FOUND', `Passage ${JSON.stringify(id.slice(0, 100))} not found.`);

@@ -1,5 +1,5 @@
-import { type AnalyserName, isSnowball } from '../lexical-settings.ts';
-import { cjkBigrams } from './cjk-bigrams.ts';
+import { type AnalyserName, isSnowball, type SnowballAnalyser } from '../lexical-settings.ts';
+import { cjkBigrams, type TermSpan } from './cjk-bigrams.ts';
 import { foldWidth } from './cjk-width.ts';
 import { lowerCase } from './lower-case.ts';
 import { porterStem } from './porter-stem.ts';
@@ -28,6 +28,45 @@ export function analyser(name: AnalyserName): Analyse {
   }
 }
 
+/** Returns the terms of a text with their places in it, in order, with repetitions. */
+export type Locate = (text: string) => TermSpan[];
+
+/** The same terms as those of `analyser`, with their places, for highlighting. */
+export function locator(name: AnalyserName): Locate {
+  if (isSnowball(name)) return (text) => snowballSpans(name, text);
+  switch (name) {
+    case 'english':
+    case 'anserini':
+      return englishSpans;
+    case 'standard':
+      return (text) => standardTokens(text).map(({ term, start, end }) => ({ term: lowerCase(term), start, end }));
+    case 'whitespace':
+      return (text) => placed(whitespace(text), text);
+    case 'cjk':
+      return cjkSpans;
+    default:
+      throw new TypeError(`unknown analyser: ${name satisfies never}`);
+  }
+}
+
+/** Each token of the text gives one term, or an empty one. */
+function snowballSpans(name: SnowballAnalyser, text: string): TermSpan[] {
+  const found = [...snowballTerms(name, text)].flatMap((each) => each ?? []);
+  return standardTokens(text).flatMap(({ start, end }, i) =>
+    whitespace(found[i]?.term ?? '').map((term) => ({ term, start, end })),
+  );
+}
+
+/** Terms that stand in the text as they are, one after another. */
+function placed(terms: readonly string[], text: string): TermSpan[] {
+  let at = 0;
+  return terms.map((term) => {
+    const start = text.indexOf(term, at);
+    at = start + term.length;
+    return { term, start, end: at };
+  });
+}
+
 const ENGLISH_STOP_WORDS = new Set(
   (
     'a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to ' +
@@ -39,10 +78,14 @@ const ENGLISH_STOP_WORDS = new Set(
 const CJK_STOP_WORDS = new Set([...ENGLISH_STOP_WORDS, 's', 't', 'www', ''].filter((word) => word !== 'an'));
 
 function english(text: string): string[] {
+  return englishSpans(text).map(({ term }) => term);
+}
+
+function englishSpans(text: string): TermSpan[] {
   return standardTokens(text)
-    .map(({ term }) => lowerCase(withoutPossessive(term)))
-    .filter((term) => !ENGLISH_STOP_WORDS.has(term))
-    .map(porterStem);
+    .map(({ term, start, end }) => ({ term: lowerCase(withoutPossessive(term)), start, end }))
+    .filter(({ term }) => !ENGLISH_STOP_WORDS.has(term))
+    .map((span) => ({ ...span, term: porterStem(span.term) }));
 }
 
 /** Lucene's EnglishPossessiveFilter: removes a final apostrophe with s or S. */
@@ -51,8 +94,12 @@ function withoutPossessive(term: string): string {
 }
 
 function cjk(text: string): string[] {
+  return cjkSpans(text).map(({ term }) => term);
+}
+
+function cjkSpans(text: string): TermSpan[] {
   const tokens = standardTokens(text).map((token) => ({ ...token, term: lowerCase(foldWidth(token.term)) }));
-  return cjkBigrams(tokens).filter((term) => !CJK_STOP_WORDS.has(term));
+  return cjkBigrams(tokens).filter(({ term }) => !CJK_STOP_WORDS.has(term));
 }
 
 /** Length in UTF-16 units at which Lucene's WhitespaceTokenizer ends a piece; it never splits a code point. */

@@ -2,29 +2,51 @@ import type { Token, TokenType } from './standard-tokenizer.ts';
 
 const CJK: ReadonlySet<TokenType> = new Set(['IDEOGRAPHIC', 'HIRAGANA', 'KATAKANA', 'HANGUL']);
 
+/** A term with the UTF-16 offsets of the text that it stands for: [start, end). */
+export interface TermSpan {
+  readonly term: string;
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
  * Bigrams as in Lucene's CJKBigramFilter: adjacent CJK tokens form a run of characters, which gives every pair of neighbours, or a
  * single character if the run has only one. Other tokens are unchanged.
  */
-export function cjkBigrams(tokens: readonly Token[]): string[] {
-  const terms: string[] = [];
-  let run: string[] = [];
+export function cjkBigrams(tokens: readonly Token[]): TermSpan[] {
+  const spans: TermSpan[] = [];
+  let run: TermSpan[] = [];
   let end = -1;
   const flush = (): void => {
-    if (run.length === 1) terms.push(run[0]!);
-    for (let i = 0; i + 1 < run.length; i++) terms.push(run[i]! + run[i + 1]!);
+    if (run.length === 1) spans.push(run[0]!);
+    for (let i = 0; i + 1 < run.length; i++) {
+      const [first, second] = [run[i]!, run[i + 1]!];
+      spans.push({ term: first.term + second.term, start: first.start, end: second.end });
+    }
     run = [];
   };
   for (const token of tokens) {
     if (!CJK.has(token.type)) {
       flush();
-      terms.push(token.term);
+      spans.push(token);
     } else {
       if (token.start !== end) flush();
-      run.push(...token.term);
+      run.push(...charactersOf(token));
     }
     end = token.end;
   }
   flush();
-  return terms;
+  return spans;
+}
+
+/** The characters of a token. Folded characters may be fewer than those of the text; they then stand for the whole token. */
+function charactersOf({ term, start, end }: Token): TermSpan[] {
+  const characters = [...term];
+  if (term.length !== end - start) return characters.map((character) => ({ term: character, start, end }));
+  let at = start;
+  return characters.map((character) => {
+    const from = at;
+    at += character.length;
+    return { term: character, start: from, end: at };
+  });
 }

@@ -57,7 +57,9 @@ class Evaluation {
       case 'rows': {
         // Without rows there is no scorer, as for a term that no row has.
         const rows = [...node.rows];
-        return rows.length === 0 ? undefined : constant(rows.filter(this.#index.isAllowed), boost);
+        if (rows.length === 0) return undefined;
+        if (node.scores === undefined || !scores) return constant(rows.filter(this.#index.isAllowed), boost);
+        return scored(rows, node.scores, boost, this.#index.isAllowed);
       }
       case 'match-all':
         return constant(this.#index.allowed(), boost);
@@ -156,6 +158,21 @@ function sums(clauses: readonly Scores[]): Map<number, { count: number; sum: num
 function constant(rows: Iterable<number>, score: number): Scores {
   checkFinite(score);
   return new Map(Array.from(rows, (row) => [row, score]));
+}
+
+function scored(
+  rows: readonly number[],
+  scores: Float32Array,
+  boost: number,
+  isAllowed: (row: number) => boolean,
+): Scores {
+  const found: Scores = new Map();
+  for (const [i, row] of rows.entries()) {
+    const score = fround(scores[i]! * boost);
+    checkFinite(score);
+    if (isAllowed(row)) found.set(row, score);
+  }
+  return found;
 }
 
 function checkFinite(weight: number): void {

@@ -9,7 +9,7 @@ export type Node =
   | ({ readonly type: 'bool' } & Clauses)
   | { readonly type: 'dis-max'; readonly queries: readonly Node[]; readonly tieBreaker: number }
   | { readonly type: 'constant-score'; readonly child: Node }
-  | { readonly type: 'rows'; readonly rows: RowBitmap }
+  | { readonly type: 'rows'; readonly rows: RowBitmap; readonly scores: Float32Array | undefined }
   | { readonly type: 'boost'; readonly child: Node; readonly boost: number }
   | { readonly type: 'match-all' }
   | { readonly type: 'match-none' };
@@ -105,7 +105,7 @@ export function nodesOf(query: LexicalQuery, analyse: AnalyseField, onTerm: (ter
       case 'constant-score':
         return { type: 'constant-score', child: copy(node.query, depth + 1) };
       case 'rows':
-        return { type: 'rows', rows: node.rows };
+        return { type: 'rows', rows: node.rows, scores: node.scores };
       case 'match-all':
         return { type: 'match-all' };
       case 'match-none':
@@ -152,7 +152,11 @@ export class EqualityClasses {
       case 'constant-score':
         return JSON.stringify([node.type, this.of(node.child)]);
       case 'rows':
-        return JSON.stringify([node.type, Buffer.from(node.rows.bytes).toString('base64')]);
+        return JSON.stringify([
+          node.type,
+          Buffer.from(node.rows.bytes).toString('base64'),
+          node.scores === undefined ? null : [...node.scores],
+        ]);
       case 'boost':
         return JSON.stringify([node.type, node.boost, this.of(node.child)]);
       default:

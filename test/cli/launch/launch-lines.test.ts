@@ -79,6 +79,7 @@ test('Search-R1’s launch line is translated into vectors, corpus, model and op
     out: undefined,
     maxQueryTokens: 256,
     importOptions: ['--query-prefix=query: ', '--passage-prefix=passage: ', '--pooling=mean', '--normalize=yes'],
+    rerankModel: undefined,
     serveOptions: ['--topk', '3'],
   });
   assert.match(remarks.join('\n'), /--faiss_gpu is ignored/);
@@ -147,8 +148,8 @@ test('ASearcher’s flags are translated or reported as ignored', () => {
 
 test('a flag that would change the answers and is not supported is refused', () => {
   assert.throws(
-    () => translateLaunchLine(withOptions('--reranker_model', 'm')),
-    trawlError('NOT_SUPPORTED', /reranking/),
+    () => translateLaunchLine(withOptions('--qdrant_url', 'http://localhost:6333')),
+    trawlError('NOT_SUPPORTED', /Qdrant/),
   );
   assert.throws(
     () => translateLaunchLine(withOptions('--qdrant_search_param', '{}')),
@@ -265,6 +266,54 @@ test('a launch line of BM25 indexes the words of the corpus beside it, once, and
   assert.equal(elsewhere.steps.at(-1)!.at(-1), 'x');
   const byRow = await planLaunchLine([...argv, '--bm25-order', 'row']);
   assert.deepEqual(byRow.steps.at(-1), ['serve', '--topk', '3', '--bm25-order', 'row', '--', out]);
+});
+
+test('the flags of Search-R1’s server that reranks add its cross-encoder, and set depth and number of passages', async () => {
+  const line = translateDense(
+    withOptions('--retrieval_topk', '20', '--reranker_model', 'some/reranker', '--reranker_batch_size', '32'),
+  );
+  assert.equal(line.rerankModel, 'some/reranker');
+  assert.deepEqual(line.serveOptions, ['--rerank-depth=20', '--topk=3']);
+  assert.match(line.remarks.join('\n'), /--reranker_batch_size is ignored/);
+  const usual = translateDense(withOptions('--reranking_topk=5', '--topk', '7'));
+  assert.equal(usual.rerankModel, 'cross-encoder/ms-marco-MiniLM-L12-v2');
+  assert.deepEqual(usual.serveOptions, ['--topk', '7', '--rerank-depth=10']);
+  const argv = withOptions('--retriever_model', 'token-average-256', '--reranker_model', 'some/reranker');
+  const { steps } = await planLaunchLine(argv);
+  assert.deepEqual(steps[0], ['model', 'add', 'some/reranker', '--name', 'reranker']);
+  assert.deepEqual(steps.at(-1)!.slice(0, 2), ['serve', '--rerank=reranker']);
+  assert.deepEqual(
+    steps.map(([command]) => command),
+    ['model', 'import', 'serve'],
+  );
+});
+
+test('the launch line of Search-R1’s rerank server serves an index with its cross-encoder on its port', async () => {
+  const argv =
+    'indexes/any --max_length 512 --rerank_topk 4 --rerank_model_name_or_path token-average-256 --batch_size 32 --reranker_type sentence_transformer'.split(
+      ' ',
+    );
+  assert.ok(isLaunchLine(argv));
+  assert.ok(isLaunchLine(['--rerank_topk=3']));
+  const { steps, remarks } = await planLaunchLine(argv);
+  assert.deepEqual(steps, [['serve', '--rerank=token-average-256', 'indexes/any', '--port', '6980', '--topk=4']]);
+  for (const flag of ['--batch-size', '--max_length'])
+    assert.match(remarks.join('\n'), new RegExp(`${flag} is ignored`));
+  const named = await planLaunchLine([
+    '--rerank_topk',
+    '3',
+    '--port=1',
+    '--rerank_model_name_or_path',
+    'token-average-256',
+  ]);
+  assert.deepEqual(named.steps, [['serve', '--rerank=token-average-256', '--port=1', '--topk=3']]);
+  assert.throws(
+    () => translateLaunchLine(['--reranker_type', 'flag']),
+    trawlError('NOT_SUPPORTED', /--reranker_type is flag, .*expected sentence_transformer/),
+  );
+  const { code, stderr } = await runTrawl(['serve', '--rerank_model_name_or_path', 'token-average-256']);
+  assert.equal(code, 2);
+  assert.match(stderr, /<index> is missing: Trawl reranks beside an index/);
 });
 
 test('commands are shown as they can be typed in a shell', () => {

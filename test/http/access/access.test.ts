@@ -6,6 +6,7 @@ import { DIALECTS } from '../../../src/http/dialects/dispatch.ts';
 import { IndexSlot } from '../../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
+import { trawlError } from '../../helpers/trawl-error.ts';
 import { build, errorOf, postTo, serve } from '../build.ts';
 
 const READ = 'r-key-of-enough-characters';
@@ -40,6 +41,22 @@ test('with keys every search route requires one, with an error in its dialect’
   const openai = (await postTo(app, '/v1/embeddings', {})).json as { error: { type: string } };
   assert.equal(openai.error.type, 'invalid_request_error');
   assert.equal(errorOf((await postTo(app, '/retrieve', {})).json).detail, 'Unauthorized');
+});
+
+test('a key is bound to the views of all its lines; a line with another word or name is refused', () => {
+  const text = `read:${READ} view=a  view=b-2\nread:${ADMIN} view=c\nadmin:${ADMIN}`;
+  const access = AccessKeys.parse(text, 'keys');
+  assert.deepEqual(access.grantOf(`Bearer ${READ}`), { scope: 'read', views: ['a', 'b-2'] });
+  assert.deepEqual(access.grantOf(`Bearer ${ADMIN}`), { scope: 'admin', views: ['c'] });
+  assert.equal(access.grantOf(`Bearer ${READ} view=a`), null);
+  assert.deepEqual(access.views, ['a', 'b-2', 'c']);
+  for (const [line, message] of [
+    [`read:${READ} only=a`, /keys, line 1: expected scope:key, .* and view=NAME after it/],
+    [`read:${READ} view=`, /keys, line 1: expected scope:key/],
+    [`read:${READ} view=a/b`, /keys, line 1: "a\/b" cannot be the name of a view/],
+  ] as const) {
+    assert.throws(() => AccessKeys.parse(line, 'keys'), trawlError('CONFIG_INVALID', message));
+  }
 });
 
 test('the key is checked before anything else of a request', async (t) => {

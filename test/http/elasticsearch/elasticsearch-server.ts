@@ -2,15 +2,25 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import { bm25Settings } from '../../../indexer/lexical/make-lexical.ts';
+import { FilterCache } from '../../../src/columns/filter-cache.ts';
+import { openRowFilters } from '../../../src/columns/open-row-filters.ts';
 import type { Column } from '../../../src/filter/column.ts';
 import type { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/http/server-config.ts';
 import type { LexicalField } from '../../../src/lexical-index/lexical-settings.ts';
+import { openLexicalFields } from '../../../src/lexical-index/open-lexical-index.ts';
+import type { Metric } from '../../../src/metric.ts';
 import { type Kernel, loadKernel } from '../../../src/native/kernel.ts';
+import { SqlitePassageStore } from '../../../src/passages/sqlite-passage-store.ts';
+import { assembleRetriever } from '../../../src/retrieval/assemble-retriever.ts';
+import { openIndexDirectory } from '../../../src/retrieval/index-directory.ts';
 import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
+import { openEngine } from '../../../src/vector-index/open-engine.ts';
+import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
-import { build as buildIndex, writeCorpus } from '../../indexer/build.ts';
+import { build as buildIndex, readIndex, writeCorpus } from '../../indexer/build.ts';
+import { FakeTextEncoder } from '../../indexer/fake-text-encoder.ts';
 import { build } from '../build.ts';
 
 const loaded = loadKernel();
@@ -50,6 +60,49 @@ export async function articleIndex(
   const retriever = await openRetriever(out, { modes: ['bm25'], name });
   t.after(() => retriever.close());
   return retriever;
+}
+
+/** An index with vectors, too, and its vectors. */
+export async function vectorIndex(
+  t: TestContext,
+  articles: readonly Article[],
+  {
+    name = 'wiki_en',
+    metric,
+    columns = [],
+    encoder = new FakeTextEncoder(),
+  }: { name?: string; metric: Metric; columns?: readonly Column[]; encoder?: FakeTextEncoder },
+): Promise<{ retriever: Retriever; vectors: readonly Float32Array[] }> {
+  const { kernel } = loaded as { kernel: Kernel };
+  const folder = await tempFolder(t);
+  const out = join(folder, 'ix');
+  const bm25 = bm25Settings({ analyser: 'standard', k1: 0.9, b: 0.4, fields: ['title', 'text'] });
+  const corpus = writeCorpus(folder, { 'c.jsonl': articles });
+  await buildIndex({ corpus, out, kernel, bm25, columns, encoder, metric });
+  const { source, lexical, columns: stored, passages, liveRows, manifest } = openIndexDirectory(out);
+  const { rows, dimension } = manifest;
+  const info = {
+    ...new FakeRetriever().info,
+    index: name,
+    rows,
+    bm25,
+    columns,
+    dimension,
+    metric,
+    model: encoder.identity,
+  };
+  const retriever = assembleRetriever(
+    { ...info, modes: ['dense', 'bm25'] },
+    {
+      dense: { encoder, index: await openEngine(source!) },
+      lexical: openLexicalFields(lexical),
+      filters: new FilterCache(openRowFilters(stored, rows)),
+      passages: await SqlitePassageStore.open(passages),
+      liveRows,
+    },
+  );
+  t.after(() => retriever.close());
+  return { retriever, vectors: readIndex(out).vectors };
 }
 
 /** A server with the interface of Elasticsearch. */

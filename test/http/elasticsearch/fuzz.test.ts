@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { Column } from '../../../src/filter/column.ts';
 import { type Article, articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
 
 const SEED = 20_261_122;
@@ -11,6 +12,8 @@ const NAMES = [
   'terms',
   'ids',
   'exists',
+  'range',
+  'knn',
   'bool',
   'dis_max',
   'constant_score',
@@ -35,6 +38,19 @@ const PARAMETERS = [
   'operator',
   'type',
   'tie_breaker',
+  'gte',
+  'lt',
+  'format',
+  'query_vector',
+  'k',
+  'year',
+  'meta.date',
+  'archived',
+  'fragment_size',
+  'number_of_fragments',
+  'pre_tags',
+  'order',
+  'missing',
   '__proto__',
   'constructor',
 ];
@@ -49,6 +65,10 @@ const BODY = [
   'aggs',
   'highlight',
   'knn',
+  'fields',
+  'search_after',
+  'track_scores',
+  'timeout',
   '__proto__',
 ];
 
@@ -58,6 +78,14 @@ const value = fc.letrec((tie) => ({
     fc.constantFrom<unknown>(
       'river',
       'title',
+      'year',
+      'title.keyword',
+      'vector',
+      'now-1d/d',
+      '2020-01',
+      'desc',
+      '_doc',
+      '5ms',
       'text',
       '*',
       'ti*^2',
@@ -94,14 +122,20 @@ const body = fc.oneof(
   fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
 );
 const ARTICLES: readonly Article[] = [
-  { id: '1', title: 'River', text: 'a river' },
-  { id: 2, title: 'Vienna', text: 'text', meta: { a: [1, { b: 2 }] } },
+  { id: '1', title: 'River', text: 'a river', year: [1, 2.5], archived: true },
+  { id: 2, title: 'Vienna', text: 'text', meta: { a: [1, { b: 2 }], date: '2020-01-31' } },
+];
+const COLUMNS: readonly Column[] = [
+  { name: 'title', type: 'string' },
+  { name: 'year', type: 'number' },
+  { name: 'archived', type: 'boolean' },
+  { name: 'meta.date', type: 'date' },
 ];
 
 test('no body makes a route of Elasticsearch fail: every reply is a 200, or a 4xx in its format', {
   skip: withoutWords,
 }, async (t) => {
-  const app = elasticsearch(t, await articleIndex(t, ARTICLES));
+  const app = elasticsearch(t, await articleIndex(t, ARTICLES, { columns: COLUMNS }));
   const url = fc.constantFrom(
     '/wiki_en/_search',
     '/_search',
@@ -140,6 +174,9 @@ test('parameters of the URL are read or refused', { skip: withoutWords }, async 
     '_source_includes',
     'track_total_hits',
     'rest_total_hits_as_int',
+    'sort',
+    'timeout',
+    'track_scores',
     'pretty',
     'q',
     'index',

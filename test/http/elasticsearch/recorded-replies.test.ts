@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { floatText } from '../../../src/http/elasticsearch/float-text.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 import { articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch-server.ts';
-import { comparableReply, type RecordedReply, randomArticles } from './random-bodies.ts';
+import { comparableReply, RANDOM_COLUMNS, type RecordedReply, randomArticles } from './random-bodies.ts';
 
 const RECORDED = join(packageRoot, 'test', 'fixtures', 'elasticsearch-replies.jsonl');
 
@@ -13,7 +13,7 @@ const RECORDED = join(packageRoot, 'test', 'fixtures', 'elasticsearch-replies.js
 test('400 random bodies get the replies that Elasticsearch 8.17.1 gave, with the bits of its scores', {
   skip: withoutWords,
 }, async (t) => {
-  const app = elasticsearch(t, await articleIndex(t, randomArticles(), { name: 'wiki_en' }));
+  const app = elasticsearch(t, await articleIndex(t, randomArticles(), { name: 'wiki_en', columns: RANDOM_COLUMNS }));
   let compared = 0;
   for (const line of readFileSync(RECORDED, 'utf8').trim().split('\n')) {
     const { body, reply } = JSON.parse(line) as RecordedReply;

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { cancelled } from '../../../src/abort.ts';
 import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
+import { AnswerCache } from '../../../src/retrieval/answer-cache.ts';
+import type { Retriever } from '../../../src/retrieval/retriever.ts';
+import { SharingRetriever } from '../../../src/retrieval/sharing-retriever.ts';
 import { type Article, articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch-server.ts';
 
 const skip = withoutWords;
@@ -218,7 +222,6 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
     [{ size: 'many' }, 'parsing_exception', /\[size\] must be a number/],
     [{ foo: 1 }, 'parsing_exception', /Unknown key for a VALUE_NUMBER in \[foo\]\./],
     [{ aggs: {} }, 'illegal_argument_exception', /\[aggs\] is not supported/],
-    [{ sort: ['title'] }, 'parsing_exception', /\[sort\] supports only \[_score\]/],
     [{ track_total_hits: -2 }, 'illegal_argument_exception', /track_total_hits/],
     ['{"query":', 'x_content_e_o_f_exception', /\[1:10\]/],
     ['{"query" 1}', 'x_content_parse_exception', /\[1:10\]/],
@@ -315,28 +318,74 @@ test('an index with title and text as one field says so instead of finding nothi
   assert.deepEqual(ids(whole).sort(), ['13', '14', '15']);
 });
 
-test('a column for filters is refused in a query instead of matching nothing', { skip }, async (t) => {
+test('the filter of an address holds for every query', { skip }, async (t) => {
   const articles = ARTICLES.map((article, i) => ({ ...article, year: 1900 + i }));
-  const app = elasticsearch(t, await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] }));
-  for (const query of [
-    { term: { year: 1901 } },
-    { terms: { year: [1901] } },
-    { exists: { field: 'year' } },
-    { match: { year: '1901' } },
-    { multi_match: { query: '1901', fields: ['text', 'year'] } },
-  ]) {
-    const { status, json } = await ask(app, 'POST', '/wiki_en/_search', { query });
-    assert.equal(status, 400, JSON.stringify(query));
-    assert.match(String(json.error!.reason), /column \[year\] of \[wiki_en\].*POST \/v1\/search/);
-  }
-  assert.equal((await ask(app, 'POST', '/wiki_en/_search', { query: { term: { other: 1901 } } })).status, 200);
   const filter = { column: 'year', op: '>=', value: 1902 } as const;
-  const limited = elasticsearch(t, await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] }), {
-    filter,
-  });
-  assert.deepEqual(
-    ids(await ask(limited, 'POST', '/wiki_en/_search', { query: { match: { text: 'river' } } })).sort(),
-    ['14', '15'],
-  );
+  const index = await articleIndex(t, articles, { columns: [{ name: 'year', type: 'number' }] });
+  const limited = elasticsearch(t, index, { filter });
+  const found = async (body: object): Promise<string[]> =>
+    ids(await ask(limited, 'POST', '/wiki_en/_search', body)).sort();
+  assert.deepEqual(await found({ query: { match: { text: 'river' } } }), ['14', '15']);
+  assert.deepEqual(await found({ query: { range: { year: { lte: 1902 } } }, sort: 'year' }), ['14']);
   assert.equal((await ask(limited, 'POST', '/wiki_en/_count')).json.count, 3);
+});
+
+test('a search ends at the time limit of the request, with an error instead of a part of the hits', {
+  skip,
+}, async (t) => {
+  const inner = await articleIndex(t, ARTICLES);
+  const slow: Retriever = {
+    info: inner.info,
+    failure: undefined,
+    retrieve: (call) => inner.retrieve(call),
+    hasAnswers: () => false,
+    explain: (call) => inner.explain(call),
+    score: (call) => inner.score(call),
+    searchTree: ({ signal }) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(cancelled()));
+      }),
+    select: (call) => inner.select(call),
+    nearest: (call) => inner.nearest(call),
+    embed: (call) => inner.embed(call),
+    rerank: (call) => inner.rerank(call),
+    find: (call) => inner.find(call),
+    cut: (call) => inner.cut(call),
+    statistics: () => inner.statistics(),
+    close: () => inner.close(),
+  };
+  const app = elasticsearch(t, slow);
+  const query = { match: { text: 'river' } };
+  for (const [url, body, headers, message] of [
+    ['/wiki_en/_search', { query, timeout: '20ms' }, {}, /its timeout of 20 ms/],
+    ['/wiki_en/_search?timeout=30ms', { query }, {}, /its timeout of 30 ms/],
+    ['/wiki_en/_search', { query, timeout: '1h' }, { 'x-request-timeout-ms': '40' }, /within 40 ms/],
+  ] as const) {
+    const { status, json } = await ask(app, 'POST', url, body, headers);
+    assert.deepEqual([status, json.error!.type], [503, 'timeout_exception']);
+    assert.match(String(json.error!.reason), message);
+  }
+});
+
+test('equal searches come from the answer cache, and count as its answers', { skip }, async (t) => {
+  const inner = await articleIndex(t, ARTICLES, { columns: [{ name: 'title', type: 'string' }] });
+  const retriever = new SharingRetriever(inner, { answerCache: new AnswerCache(1e6), singleFlight: true });
+  const app = elasticsearch(t, retriever);
+  const bodies = [
+    { query: { match: { text: 'river' } } },
+    { query: { match: { text: 'river' } }, from: 1 },
+    { query: { match: { text: 'river' } }, sort: 'title.keyword' },
+    { query: { term: { 'title.keyword': 'River' } } },
+  ];
+  const ask2 = async () => {
+    const texts: string[] = [];
+    for (const body of bodies)
+      texts.push((await ask(app, 'POST', '/wiki_en/_search', body)).text.replace(/"took":\d+/, ''));
+    return texts;
+  };
+  const first = await ask2();
+  const { computed, cached } = retriever.statistics().sharing;
+  assert.deepEqual(await ask2(), first);
+  const after = retriever.statistics().sharing;
+  assert.deepEqual([after.cached - cached, after.computed - computed], [bodies.length, 0]);
 });

@@ -18,6 +18,7 @@ from ._servers import Servers
 from ._types import (
     Bm25Parameters,
     Deduplication,
+    DocumentCut,
     Filter,
     Fusion,
     HybridSettings,
@@ -148,10 +149,14 @@ class TrawlClient:
         *,
         rows: Iterable[int] = (),
         whole_documents: bool = False,
+        cut: DocumentCut | None = None,
         index: str | None = None,
     ) -> Passages:
-        """Many passages by id and by row. ``whole_documents`` adds the documents that they belong to."""
-        body = _score_protocol.passages_body(ids, rows, whole_documents, index)
+        """Many passages by id and by row. ``whole_documents`` adds the documents that they belong to.
+
+        ``cut``: the beginnings of the documents, with at most this number of ``words``, ``characters`` or ``tokens``.
+        """
+        body = _score_protocol.passages_body(ids, rows, whole_documents, cut, index)
         return self._result(Call("/v1/passages", _score_protocol.passages, body))
 
     def score(
@@ -162,12 +167,13 @@ class TrawlClient:
         modes: Sequence[ScoreMode] | None = None,
         bm25: Bm25Parameters | None = None,
         truncate: TruncateSide | None = None,
-        index: str | None = None,
+        index: str | Sequence[str] | None = None,
     ) -> ScoreResponse:
         """The scores of given passages, their exact ranks up to ``max_rank``, and whether they have an answer.
 
         ``modes``: which scores, by default those that the index has. ``max_rank=0`` finds no ranks. A query that fails
-        does not fail the others: its result has the error.
+        does not fail the others: its result has the error. ``index`` may name several indexes, whose passages are then
+        named by ids.
         """
         body = _score_protocol.score_body(
             queries, index=index, modes=modes, max_rank=max_rank, bm25=bm25, truncate=truncate

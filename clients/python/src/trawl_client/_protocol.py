@@ -132,6 +132,7 @@ def search_response(body: Json) -> SearchResponse:
         hits=None if fused is None else tuple(_fused_hit(hit) for hit in fused),
         timings=Timings(timings["embedMs"], timings["searchMs"], timings["fetchMs"], timings.get("rerankMs", 0.0)),
         mode=cast(SearchMode, body.get("mode", "dense")),
+        view=body.get("view"),
     )
 
 
@@ -190,7 +191,7 @@ def _terms(hit: Json) -> tuple[ExplainedTerm, ...] | None:
 
 
 def _place(place: Json | None) -> Place | None:
-    return None if place is None else Place(place["rank"], place["score"])
+    return None if place is None else Place(place["rank"], place["score"], place.get("part"))
 
 
 def _fused_hit(hit: Json) -> FusedHit:
@@ -263,6 +264,7 @@ def indexes(body: Json) -> list[IndexInfo]:
             model=_model(index["model"]),
             modes=tuple(index.get("modes", ("dense",))),
             columns={column["name"]: column["type"] for column in index.get("columns", ())},
+            views={view["name"]: view["passages"] for view in index.get("views", ())},
         )
         for index in body["indexes"]
     ]

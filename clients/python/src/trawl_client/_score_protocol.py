@@ -8,6 +8,7 @@ from typing import Any
 from ._errors import TrawlQueryError
 from ._types import (
     Bm25Parameters,
+    DocumentCut,
     Passage,
     PassageId,
     Passages,
@@ -32,11 +33,15 @@ def exact_id(passage: PassageId) -> PassageId:
     return str(passage) if isinstance(passage, int) and abs(passage) > _LARGEST_SAFE else passage
 
 
-def passages_body(ids: Iterable[PassageId], rows: Iterable[int], whole_documents: bool, index: str | None) -> Json:
+def passages_body(
+    ids: Iterable[PassageId], rows: Iterable[int], whole_documents: bool, cut: DocumentCut | None, index: str | None
+) -> Json:
     """The body of POST /v1/passages."""
     if isinstance(ids, (str, bytes)):
         raise TypeError("ids is a single id; pass a list of ids.")
     body: Json = {"ids": [exact_id(passage) for passage in ids], "rows": list(rows), "wholeDocuments": whole_documents}
+    if cut is not None:
+        body["cut"] = dict(cut)
     if index is not None:
         body["index"] = index
     return body
@@ -60,7 +65,7 @@ def _whole(body: Json) -> WholeDocument:
 def score_body(
     queries: Sequence[ScoreQuery],
     *,
-    index: str | None,
+    index: str | Sequence[str] | None,
     modes: Sequence[ScoreMode] | None,
     max_rank: int,
     bm25: Bm25Parameters | None,
@@ -70,7 +75,7 @@ def score_body(
     if isinstance(queries, ScoreQuery):
         raise TypeError("queries is a single query; pass a list of queries.")
     optional: Json = {
-        "index": index,
+        "index": index if index is None or isinstance(index, str) else list(index),
         "modes": None if modes is None else list(modes),
         "bm25": None if bm25 is None else dict(bm25),
         "truncate": truncate,
@@ -114,6 +119,7 @@ def _scored(passage: Json) -> ScoredPassage:
         _ranked(passage.get("bm25")),
         passage["rerank"]["score"] if "rerank" in passage else None,
         passage.get("answer"),
+        passage.get("index"),
     )
 
 

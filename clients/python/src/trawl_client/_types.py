@@ -16,6 +16,8 @@ Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
 Filter: TypeAlias = str | Mapping[str, Any]
 ColumnType: TypeAlias = Literal["string", "number", "boolean", "date"]
 HybridSettings: TypeAlias = Mapping[str, float | str]
+# One of words, characters, tokens.
+DocumentCut: TypeAlias = Mapping[str, int]
 RerankParameters: TypeAlias = Mapping[str, int | str | bool]
 Deduplication: TypeAlias = Literal["none", "passage", "title", "document"]
 TruncateSide: TypeAlias = Literal["tail", "question"]
@@ -71,10 +73,14 @@ class FirstStage:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A passage's rank (from 1) and score in one of the two lists of a hybrid search."""
+    """A passage's rank (from 1) and score in one of the two lists of a hybrid search.
+
+    ``part``: with ``explain``, what the list adds to the score of the hit; else None.
+    """
 
     rank: int
     score: float
+    part: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +190,8 @@ class SearchResponse:
     timings: Timings
     mode: SearchMode = "dense"
     """How the passages were ranked."""
+    view: str | None = None
+    """The views that limited the search, with commas in between; None if there were none."""
 
     def raise_for_errors(self) -> SearchResponse:
         """Raises the error of the first query that failed; otherwise returns the response itself."""
@@ -257,7 +265,8 @@ class RankedScore:
 class ScoredPassage:
     """The scores of a passage for a query; None for a mode that was not asked for or that the server lacks.
 
-    ``answer``: whether a golden answer stands in it; None without ``answers``.
+    ``answer``: whether a golden answer stands in it; None without ``answers``. ``index``: with several indexes, the
+    index that has the passage, and whose scores and ranks these are; else None.
     """
 
     row: int
@@ -266,6 +275,7 @@ class ScoredPassage:
     bm25: RankedScore | None = None
     rerank: float | None = None
     answer: bool | None = None
+    index: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +316,8 @@ class IndexInfo:
     """An index of the server. ``generation`` changes whenever the index is rebuilt.
 
     ``modes`` are the ways to search it, the default first. ``columns`` are the names and types that filters can use.
-    ``model`` and ``metric`` are None without vectors.
+    ``views`` are the views that a base URL with ``/views/NAME`` can name, with their numbers of passages. ``model``
+    and ``metric`` are None without vectors.
     """
 
     name: str
@@ -317,6 +328,7 @@ class IndexInfo:
     model: ModelInfo | None
     modes: tuple[SearchMode, ...] = ("dense",)
     columns: Mapping[str, ColumnType] = field(default_factory=dict)
+    views: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

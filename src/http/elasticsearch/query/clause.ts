@@ -1,7 +1,7 @@
 import { ElasticsearchError, illegalArgument } from '../elasticsearch-error.ts';
 import type { JsonBody, JsonNode, ObjectNode } from '../json-nodes.ts';
-import { numberOf } from '../json-values.ts';
-import type { DslQuery } from './dsl-query.ts';
+import { numberOf, textOf } from '../json-values.ts';
+import type { DslQuery, DslValue } from './dsl-query.ts';
 
 /** The body of one query, such as the object after `"match":`. */
 export interface Clause {
@@ -78,6 +78,11 @@ export function onlyField({ body, name, node }: Clause): { field: string; value:
     );
   }
   return { field: first[0], value: first[1] };
+}
+
+/** A string, a number or a boolean as it was written. */
+export function dslValueOf(body: JsonBody, node: JsonNode, what: string): DslValue {
+  return { text: textOf(body, node, what), isNumber: node.type === 'number' };
 }
 
 function boostOf(body: JsonBody, node: JsonNode): number {

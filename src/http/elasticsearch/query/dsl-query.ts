@@ -1,3 +1,5 @@
+import type { BoundName } from '../../../filter/filter.ts';
+
 /**
  * A query of Elasticsearch's query DSL as it was written, before it is related to an index: fields may be unknown there, and ids
  * are not rows yet.
@@ -10,8 +12,10 @@ export type DslQuery = Boosted &
         readonly fields: readonly FieldPattern[];
         readonly tieBreaker: number;
       } & TextSearch)
-    | { readonly type: 'term'; readonly field: string; readonly term: string }
-    | { readonly type: 'terms'; readonly field: string; readonly terms: readonly string[] }
+    | { readonly type: 'term'; readonly field: string; readonly term: DslValue }
+    | { readonly type: 'terms'; readonly field: string; readonly terms: readonly DslValue[] }
+    | DslRange
+    | DslKnn
     | { readonly type: 'ids'; readonly ids: readonly string[] }
     | { readonly type: 'exists'; readonly field: string }
     | DslBool
@@ -23,6 +27,33 @@ export type DslQuery = Boosted &
 
 interface Boosted {
   readonly boost: number;
+}
+
+/** A value as it was written. A number is a date in milliseconds, where a text has other formats, too. */
+export interface DslValue {
+  readonly text: string;
+  readonly isNumber: boolean;
+}
+
+export interface DslRange {
+  readonly type: 'range';
+  readonly field: string;
+  readonly bounds: { readonly [Name in BoundName]?: DslValue };
+  /** Formats of dates with `||` in between; undefined: Elasticsearch's default. */
+  readonly format: string | undefined;
+}
+
+/** The passages whose vectors are nearest. */
+export interface DslKnn {
+  readonly type: 'knn';
+  readonly field: string;
+  readonly vector: readonly number[];
+  /** Passages of each index; undefined: the size of the search. */
+  readonly k: number | undefined;
+  /** Similarity, as the metric of the index has it, below which passages do not match; undefined: none. */
+  readonly similarity: number | undefined;
+  /** Queries that a passage must match to be among the nearest. */
+  readonly filter: readonly DslQuery[];
 }
 
 /** The parts of `match`, and of `multi_match` in each of its fields. */

@@ -1,16 +1,26 @@
 import { type LexicalQuery, type MinimumRule, minimumOf } from '../../../lexical-index/lexical-query.ts';
 import type { LexicalField } from '../../../lexical-index/lexical-settings.ts';
 import type { Retriever } from '../../../retrieval/retriever.ts';
+import type { RowBitmap } from '../../../row-bitmap.ts';
 import { type ElasticsearchError, illegalArgument, queryFailure } from '../elasticsearch-error.ts';
-import { type DslQuery, type FieldPattern, fitsPattern, type TextSearch } from './dsl-query.ts';
+import {
+  type DslKnn,
+  type DslQuery,
+  type DslRange,
+  type DslValue,
+  type FieldPattern,
+  fitsPattern,
+  type TextSearch,
+} from './dsl-query.ts';
+import { nearestRows, scoredRowsQuery } from './knn-rows.ts';
 import { parseMinimum } from './minimum-should-match.ts';
+import { queriedField } from './queried-field.ts';
+import { RowSets, type RowSetsOptions } from './row-sets.ts';
 
-/** Limit of the sets of rows of one query, in bytes: a set has a bit for each row of the index. */
-const MAX_SET_BYTES = 256 * 1024 ** 2;
-
-export interface QueriedIndex {
-  readonly retriever: Pick<Retriever, 'info' | 'select'>;
-  readonly signal: AbortSignal;
+export interface QueriedIndex extends RowSetsOptions {
+  readonly retriever: Pick<Retriever, 'info' | 'nearest' | 'select'>;
+  /** Hits of the search, which are the nearest passages of a knn without `k`. */
+  readonly size: number;
 }
 
 /**
@@ -22,16 +32,24 @@ export function lexicalTree(query: DslQuery, index: QueriedIndex): Promise<Lexic
   return new TreeMaker(index).make(query);
 }
 
+/** The rows that match all of the queries, as a knn needs them; undefined without queries: all rows. */
+export function matchingRows(queries: readonly DslQuery[], index: QueriedIndex): Promise<RowBitmap | undefined> {
+  return new TreeMaker(index).rowsOf(queries);
+}
+
 const NOTHING: LexicalQuery = { type: 'match-none' };
 
 class TreeMaker {
   readonly #index: QueriedIndex;
+  readonly #info: Retriever['info'];
   readonly #fields: readonly LexicalField[];
-  #setBytes = 0;
+  readonly #sets: RowSets;
 
   constructor(index: QueriedIndex) {
     this.#index = index;
-    this.#fields = index.retriever.info.bm25?.fields ?? [];
+    this.#sets = new RowSets(index);
+    this.#info = index.retriever.info;
+    this.#fields = this.#info.bm25?.fields ?? [];
   }
 
   async make(query: DslQuery): Promise<LexicalQuery> {
@@ -42,15 +60,15 @@ class TreeMaker {
       case 'multi-match':
         return this.#multiMatch(query, boost);
       case 'term':
-        return query.field === '_id' ? this.#ids([query.term], boost) : this.#term(query.field, query.term, boost);
-      case 'terms': {
-        const { field, terms } = query;
-        if (field === '_id') return this.#ids(terms, boost);
-        const should = terms.map((term) => this.#term(field, term, 1));
-        return { type: 'constant-score', query: { type: 'bool', should }, boost };
-      }
+        return this.#term(query.field, query.term, boost);
+      case 'terms':
+        return this.#terms(query.field, query.terms, boost);
+      case 'range':
+        return this.#range(query, boost);
+      case 'knn':
+        return this.#knn(query, boost);
       case 'ids':
-        return this.#ids(query.ids, boost);
+        return this.#sets.ids(query.ids, boost);
       case 'exists':
         return this.#exists(query.field, boost);
       case 'bool':
@@ -94,20 +112,31 @@ class TreeMaker {
     };
   }
 
-  #multiMatch(query: Extract<DslQuery, { type: 'multi-match' }>, boost: number): LexicalQuery {
+  async #multiMatch(query: Extract<DslQuery, { type: 'multi-match' }>, boost: number): Promise<LexicalQuery> {
     const { fields, tieBreaker } = query;
     this.#checkTieBreaker(tieBreaker);
-    const boosts = new Map<LexicalField, number>();
+    const boosts = new Map<string, number>();
     for (const { pattern, boost: own } of fields) {
-      for (const field of this.#fieldsOf(pattern)) boosts.set(field, Math.fround((boosts.get(field) ?? 1) * own));
+      for (const name of this.#namesOf(pattern)) boosts.set(name, Math.fround((boosts.get(name) ?? 1) * own));
     }
-    const queries = [...boosts].map(([field, own]) => this.#match(field, query, own));
+    const queries: LexicalQuery[] = [];
+    for (const [name, own] of boosts) queries.push(await this.#match(name, query, own));
     return { type: 'dis-max', queries, tieBreaker, boost };
   }
 
-  #match(name: string, { text, operator, minimumShouldMatch, zeroTerms }: TextSearch, boost: number): LexicalQuery {
-    const field = this.#field(name);
-    if (field === undefined) return NOTHING;
+  /** A column's values are not analysed, so the whole text is one term. */
+  #match(name: string, search: TextSearch, boost: number): Promise<LexicalQuery> | LexicalQuery {
+    const field = queriedField(name, this.#info);
+    return field?.kind === 'text'
+      ? this.#matchText(field.field, search, boost)
+      : this.#term(name, { text: search.text, isNumber: false }, boost);
+  }
+
+  #matchText(
+    field: LexicalField,
+    { text, operator, minimumShouldMatch, zeroTerms }: TextSearch,
+    boost: number,
+  ): LexicalQuery {
     return {
       type: 'match',
       field,
@@ -119,58 +148,80 @@ class TreeMaker {
     };
   }
 
-  #term(name: string, term: string, boost: number): LexicalQuery {
-    const field = this.#field(name);
-    return field === undefined ? NOTHING : { type: 'term', field, term, boost };
-  }
-
-  #exists(name: string, boost: number): LexicalQuery {
-    this.#refuseColumn(name);
-    // Every passage has an id and a text, and contents; a title may be absent.
-    if (name === '_id' || name === '_index' || (this.#fields as readonly string[]).includes(name)) {
-      if (name !== 'title') return { type: 'constant-score', query: { type: 'match-all' }, boost };
-      throw illegalArgument('[exists] is not supported by this server for [title]');
+  async #term(name: string, term: DslValue, boost: number): Promise<LexicalQuery> {
+    const field = queriedField(name, this.#info);
+    switch (field?.kind) {
+      case 'text':
+        return { type: 'term', field: field.field, term: term.text, boost };
+      case 'id':
+        return this.#sets.ids([term.text], boost);
+      case 'column':
+        return this.#sets.term(field.column, term, boost);
+      case 'vector':
+        throw this.#failure(`Field [${name}] of type [dense_vector] doesn't support term queries`);
+      default:
+        return NOTHING;
     }
-    return NOTHING;
   }
 
-  async #ids(ids: readonly string[], boost: number): Promise<LexicalQuery> {
-    if (ids.length === 0) return NOTHING;
-    const { retriever, signal } = this.#index;
-    this.#setBytes += Math.ceil(retriever.info.rows / 8);
-    if (this.#setBytes > MAX_SET_BYTES) {
-      throw illegalArgument(`The query has too many [ids]: their sets would need more than ${MAX_SET_BYTES} bytes`);
-    }
-    return { type: 'rows', rows: await retriever.select({ ids, signal }), boost };
-  }
-
-  /** The searchable field of this name; undefined if the index has none. */
-  #field(name: string): LexicalField | undefined {
-    const found = this.#fields.find((field) => field === name);
-    this.#refuseColumn(name);
-    const isPart = name === 'title' || name === 'text';
-    if (found === undefined && isPart && this.#fields.includes('contents')) {
-      throw illegalArgument(
-        `The index [${this.#index.retriever.info.index}] has title and text as one field, [contents], so [${name}] cannot be ` +
-          'searched alone. Make its inverted indexes again with trawl optimize INDEX --bm25 --bm25-fields title,text.',
+  async #terms(name: string, terms: readonly DslValue[], boost: number): Promise<LexicalQuery> {
+    const field = queriedField(name, this.#info);
+    if (field?.kind === 'id') {
+      return this.#sets.ids(
+        terms.map(({ text }) => text),
+        boost,
       );
     }
-    return found;
+    if (field?.kind === 'column') return this.#sets.terms(field.column, terms, boost);
+    const should: LexicalQuery[] = [];
+    for (const term of terms) should.push(await this.#term(name, term, 1));
+    return { type: 'constant-score', query: { type: 'bool', should }, boost };
   }
 
-  /** A column that the index has stored for filters must not look like a field that no passage has. */
-  #refuseColumn(name: string): void {
-    const { columns, index, bm25 } = this.#index.retriever.info;
-    if (bm25?.fields.some((field) => field === name) || !columns.some((column) => column.name === name)) return;
-    throw illegalArgument(
-      `The column [${name}] of [${index}] cannot be searched by Elasticsearch's queries on this server. POST /v1/search has a ` +
-        'filter for it, and --filter limits all searches of an address.',
-    );
+  async #range({ field: name, ...query }: DslRange, boost: number): Promise<LexicalQuery> {
+    const field = queriedField(name, this.#info);
+    if (field === undefined) return NOTHING;
+    if (field.kind === 'column') return this.#sets.range(field.column, query, boost);
+    if (field.kind === 'text')
+      throw illegalArgument(`[range] is not supported by this server for the text field [${name}]`);
+    throw this.#failure(`Field [${name}] does not support range queries`);
   }
 
-  #fieldsOf(pattern: FieldPattern['pattern']): readonly LexicalField[] {
+  async #knn(knn: DslKnn, boost: number): Promise<LexicalQuery> {
+    const { retriever, size, signal } = this.#index;
+    const rows = await this.rowsOf(knn.filter);
+    const found = await nearestRows(retriever, { knn, k: Math.max(1, knn.k ?? size), rows, signal });
+    if (found.length === 0) return NOTHING;
+    this.#sets.count();
+    return scoredRowsQuery(found, this.#info.rows, boost);
+  }
+
+  /** The rows that match all of the queries. */
+  async rowsOf(queries: readonly DslQuery[]): Promise<RowBitmap | undefined> {
+    if (queries.length === 0) return undefined;
+    const { retriever, signal } = this.#index;
+    return retriever.select({ query: { type: 'bool', filter: await this.#all(queries) }, signal });
+  }
+
+  async #exists(name: string, boost: number): Promise<LexicalQuery> {
+    const field = queriedField(name, this.#info);
+    const all: LexicalQuery = { type: 'constant-score', query: { type: 'match-all' }, boost };
+    if (field?.kind === 'column') return this.#sets.exists(field.column, boost);
+    // A title may be absent. Where it is a column, too, the column knows.
+    if (field?.kind === 'text' && field.field === 'title') {
+      const isColumn = this.#info.columns.some((column) => column.name === name);
+      if (isColumn) return this.#sets.exists({ name }, boost);
+      throw illegalArgument(
+        '[exists] needs [title] as a column: trawl optimize INDEX --column title:string. Every passage has [text].',
+      );
+    }
+    return field !== undefined || name === '_index' ? all : NOTHING;
+  }
+
+  /** The fields that a pattern names: among those with words, unless it is a whole name. */
+  #namesOf(pattern: FieldPattern['pattern']): readonly string[] {
     if (pattern.includes('*')) return this.#fields.filter((field) => fitsPattern(pattern, field));
-    return [this.#field(pattern) ?? []].flat();
+    return queriedField(pattern, this.#info) === undefined ? [] : [pattern];
   }
 
   #minimum(text: string | undefined): readonly MinimumRule[] | undefined {
@@ -185,6 +236,6 @@ class TreeMaker {
   }
 
   #failure(why: string): ElasticsearchError {
-    return queryFailure(this.#index.retriever.info.index, why);
+    return queryFailure(this.#info.index, why);
   }
 }

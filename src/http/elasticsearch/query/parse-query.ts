@@ -4,6 +4,8 @@ import { tokenOf } from '../json-values.ts';
 import type { Clause } from './clause.ts';
 import { parseAllOrNone, parseBool, parseConstantScore, parseDisMax } from './compound-clauses.ts';
 import type { DslQuery } from './dsl-query.ts';
+import { parseKnnClause } from './knn-clause.ts';
+import { parseRange } from './range-clause.ts';
 import { parseExists, parseIds, parseTerm, parseTerms } from './term-clauses.ts';
 import { parseMatch, parseMultiMatch } from './text-clauses.ts';
 
@@ -12,6 +14,8 @@ const PARSERS: ReadonlyMap<string, (clause: Clause) => DslQuery> = new Map([
   ['multi_match', parseMultiMatch],
   ['term', parseTerm],
   ['terms', parseTerms],
+  ['range', parseRange],
+  ['knn', parseKnnClause],
   ['ids', parseIds],
   ['exists', parseExists],
   ['bool', parseBool],

@@ -1,17 +1,17 @@
 import type { JsonNode } from '../json-nodes.ts';
 import { booleanOf, textOf, tokenOf } from '../json-values.ts';
-import { type Clause, onlyField, onlyNeutral, readParameters } from './clause.ts';
-import type { DslQuery } from './dsl-query.ts';
+import { type Clause, dslValueOf, onlyField, onlyNeutral, readParameters } from './clause.ts';
+import type { DslQuery, DslValue } from './dsl-query.ts';
 
 /** `term`: `{"text": "word"}` or `{"text": {"value": "word", …}}`. The word is not analysed. */
 export function parseTerm(clause: Clause): DslQuery {
   const { body, name } = clause;
   const { field, value } = onlyField(clause);
   if (value.type === 'array') throw body.fault(value, `[${name}] query does not support array of values`);
-  if (value.type !== 'object') return { type: 'term', field, term: textOf(body, value, `[${name}]`), boost: 1 };
-  let term: string | undefined;
+  if (value.type !== 'object') return { type: 'term', field, term: dslValueOf(body, value, `[${name}]`), boost: 1 };
+  let term: DslValue | undefined;
   const read = (given: JsonNode): void => {
-    term = textOf(body, given, '[value]');
+    term = dslValueOf(body, given, '[value]');
   };
   const boost = readParameters(clause, value, {
     value: read,
@@ -35,10 +35,10 @@ export function parseTerms(clause: Clause): DslQuery {
       `[${name}] query does not support [${field.slice(0, 100)}] as ${tokenOf(value)}; expected an array`,
     );
   }
-  let terms: string[] = [];
+  let terms: DslValue[] = [];
   const boost = readParameters(clause, node, {
     [field]() {
-      terms = value.items.map((item) => textOf(body, item, `a value of [${name}]`));
+      terms = value.items.map((item) => dslValueOf(body, item, `a value of [${name}]`));
     },
   });
   return { type: 'terms', field, terms, boost };

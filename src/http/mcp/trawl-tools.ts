@@ -1,49 +1,23 @@
-import { type Static, type TSchema, Type } from 'typebox';
-import type { TruncateSide } from '../../embedding/text-encoder.ts';
+import { Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { parseFilterExpression } from '../../filter/filter-expression.ts';
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import { type FoundPassage, type RecordedSearch, type Retriever, SEARCH_MODES } from '../../retrieval/retriever.ts';
+import { type FoundPassage, type Retriever, SEARCH_MODES } from '../../retrieval/retriever.ts';
 import { inputWith } from '../dialects/questions.ts';
-import { readRequest } from '../dialects/read-request.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
-import { type RankingConfig, rankingFor } from '../ranking.ts';
-
-/** A tool for assistants. */
-export interface Tool {
-  readonly name: string;
-  readonly title: string;
-  readonly description: string;
-  readonly input: TSchema;
-  readonly output: TSchema;
-  /** @throws TrawlError; INVALID_REQUEST for arguments that do not match `input`. */
-  call(retriever: Retriever, args: unknown, options: ToolCallOptions): Promise<object>;
-}
-
-interface ToolCallOptions {
-  readonly signal: AbortSignal;
-  /** What to shorten if a question and its query together exceed the model's token limit. */
-  readonly truncate: TruncateSide;
-  /** How passages are ranked, unless the arguments set the mode. */
-  readonly ranking: RankingConfig;
-  /** Longest text of an argument, in UTF-16 units. */
-  readonly maxChars: number;
-  /** Called once for each search. */
-  onSearch(search: RecordedSearch): void;
-}
+import { rankingFor } from '../ranking.ts';
+import { defineTool, MAX_PASSAGES, type Tool, type ToolReply } from './tool.ts';
 
 /** Default number of hits of a search. */
 const DEFAULT_HITS = 10;
 const MAX_HITS = 100;
 /** Length of a hit's excerpt; `fetch` returns the whole passage. */
 const EXCERPT_CHARACTERS = 400;
-/** Largest number of passages of a page that is fetched by URL or title. */
-const MAX_PASSAGES = 200;
 
 const Result = Type.Object({
   id: Type.String({ description: 'Argument for fetch.' }),
@@ -68,7 +42,7 @@ const Fetched = Type.Object({
  * `search` and `fetch` with the names, arguments and results that OpenAI's connectors and deep research require of an MCP server
  * (platform.openai.com/docs/mcp). `question`, `k` and `mode` are additions of Trawl.
  */
-export const TOOLS: readonly Tool[] = [
+export const TRAWL_TOOLS: readonly Tool[] = [
   defineTool({
     name: 'search',
     title: 'Search passages',
@@ -109,15 +83,15 @@ export const TOOLS: readonly Tool[] = [
     async run(
       retriever,
       { query, question, history, k = DEFAULT_HITS, mode, filter: expression },
-      { signal, truncate, ranking, onSearch },
+      { signal, limits, onSearch },
     ) {
       const input = inputWith(query, question, history);
       const filter = expression === undefined ? undefined : parseFilterExpression(expression);
       const call = {
         queries: [input],
         k,
-        truncate,
-        ...rankingFor(ranking, k, { mode }),
+        truncate: limits.truncate,
+        ...rankingFor(limits, k, { mode }),
         ...(filter === undefined ? {} : { filter }),
       };
       const { outcomes } = await retriever.retrieve({ ...call, signal });
@@ -130,7 +104,7 @@ export const TOOLS: readonly Tool[] = [
         const { id, title, url } = passageName(retriever.info.index, row, fields);
         return { id, title, url, text: excerpt(bodyOf(fields), words, EXCERPT_CHARACTERS).text, score };
       });
-      return { results };
+      return structured({ results });
     },
   }),
   defineTool({
@@ -156,32 +130,17 @@ export const TOOLS: readonly Tool[] = [
         ...textColumns(first.document),
         index: retriever.info.index,
         generation: retriever.info.generation,
+        ...(retriever.info.within === undefined ? {} : { view: retriever.info.within.join() }),
         rows: passages.map(({ row }) => row).join(','),
       };
-      return { id, title, text: joinPassages(all.map(({ fields }) => fields)), url, metadata };
+      return structured({ id, title, text: joinPassages(all.map(({ fields }) => fields)), url, metadata });
     },
   }),
 ];
 
-interface ToolParts<Input extends TSchema> {
-  readonly name: string;
-  readonly title: string;
-  readonly description: string;
-  readonly input: Input;
-  readonly output: TSchema;
-  run(retriever: Retriever, args: Static<Input>, options: ToolCallOptions): Promise<object>;
-}
-
-function defineTool<Input extends TSchema>({ run, ...parts }: ToolParts<Input>): Tool {
-  return {
-    ...parts,
-    call: (retriever, args, options) =>
-      run(
-        retriever,
-        readRequest(parts.input, args, { items: MAX_PASSAGES, characters: options.maxChars, what: 'arguments' }),
-        options,
-      ),
-  };
+/** The same object as text and as structured content, as the protocol wants it. */
+function structured(result: Record<string, unknown>): ToolReply {
+  return { texts: [JSON.stringify(result)], structured: result };
 }
 
 function bodyOf({ text, contents }: DocumentFields): string {
@@ -205,7 +164,7 @@ async function passagesOf(retriever: Retriever, id: string, signal: AbortSignal)
 function textColumns(documentJson: string): Record<string, string> {
   const row: unknown = JSON.parse(documentJson);
   if (typeof row !== 'object' || row === null) return {};
-  const fields = new Set(['id', '_id', 'title', 'text', 'contents', 'url']);
+  const fields = new Set(['id', '_id', '_index', 'title', 'text', 'contents', 'url']);
   const columns = Object.entries(row).filter(([name, value]) => typeof value === 'string' && !fields.has(name));
   return Object.fromEntries(columns) as Record<string, string>;
 }

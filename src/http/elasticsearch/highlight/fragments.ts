@@ -1,0 +1,81 @@
+/** A word to highlight: UTF-16 offsets [start, end). */
+export interface Mark {
+  readonly start: number;
+  readonly end: number;
+  readonly term: string;
+}
+
+export interface Fragment {
+  readonly start: number;
+  readonly end: number;
+  readonly marks: readonly Mark[];
+}
+
+/** Where sentences and words of a text begin and end. */
+const SENTENCES = new Intl.Segmenter('und', { granularity: 'sentence' });
+const WORDS = new Intl.Segmenter('und', { granularity: 'word' });
+
+/**
+ * Cuts the parts of a text that have marks, in order. A fragment begins with a sentence and takes further ones while it has at most
+ * `size` characters; of a longer sentence it takes about `size` characters around its first mark, cut between words. 0: one sentence
+ * each.
+ *
+ * @param marks in the order of their places.
+ */
+export function fragmentsOf(text: string, marks: readonly Mark[], size: number): readonly Fragment[] {
+  const sentences = boundaries(SENTENCES, text);
+  const fragments: { start: number; end: number; marks: Mark[] }[] = [];
+  for (const mark of marks) {
+    const last = fragments.at(-1);
+    if (last !== undefined && mark.start < last.end) {
+      last.marks.push(mark);
+      continue;
+    }
+    const { start, end } = placeAround(text, mark.start, { sentences, size, after: last?.end ?? 0 });
+    fragments.push({ start, end, marks: [mark] });
+  }
+  return fragments;
+}
+
+interface Place {
+  /** The boundaries of sentences, ascending. */
+  readonly sentences: readonly number[];
+  readonly size: number;
+  /** The end of the fragment before. */
+  readonly after: number;
+}
+
+function placeAround(text: string, at: number, { sentences, size, after }: Place): { start: number; end: number } {
+  const next = sentences.findIndex((boundary) => boundary > at);
+  let start = Math.max(sentences[next - 1]!, after);
+  let last = next;
+  if (size === 0) return { start, end: sentences[last]! };
+  while (last + 1 < sentences.length && sentences[last + 1]! - start <= size) last++;
+  let end = sentences[last]!;
+  if (end - start <= size) return { start, end };
+  // The mark is within the first `size` characters of the rest, or the fragment begins before it between two words.
+  const words = boundaries(WORDS, text.slice(start, end)).map((boundary) => boundary + start);
+  if (at + 1 - size > start) start = words.findLast((boundary) => boundary < at + 1 - size) ?? start;
+  const left = Math.max(0, size - (at + 1 - start));
+  if (at + 1 + left < end) end = words.find((boundary) => boundary > at + 1 + left) ?? end;
+  return { start, end };
+}
+
+function boundaries(segmenter: Intl.Segmenter, text: string): number[] {
+  return [...Array.from(segmenter.segment(text), ({ index }) => index), text.length];
+}
+
+/** Parameters of BM25 for fragments: a fragment takes the part of a document, its usual length is `PIVOT` characters. */
+const [K1, B, PIVOT] = [1.2, 0.75, 87];
+
+/** How well a fragment matches: more for several different words, and a little more at the beginning of the text. */
+export function fragmentScore({ start, end, marks }: Fragment, textLength: number): number {
+  const frequencies = new Map<string, number>();
+  for (const { term } of marks) frequencies.set(term, (frequencies.get(term) ?? 0) + 1);
+  const documents = 1 + textLength / PIVOT;
+  const weight = (K1 + 1) * Math.log(1 + (documents + 0.5) / 1.5);
+  const norm = K1 * (1 - B + B * ((end - start) / PIVOT));
+  let score = 0;
+  for (const frequency of frequencies.values()) score += (weight * frequency) / (frequency + norm);
+  return score * (1 + 1 / Math.log(PIVOT + start));
+}

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import { unknownView } from '../../views/unknown-view.ts';
+import { shedding } from '../limits/shedding.ts';
+import type { ServerMetrics } from '../metrics/server-metrics.ts';
+import type { ServerConfig } from '../server-config.ts';
+import { pathView } from './path-prefix.ts';
+
+/** The header of a reply that names the views of the request. */
+export const VIEW_HEADER = 'x-trawl-view';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The views that the API key of the request is bound to; null without a key. */
+    keyViews: readonly string[] | null;
+    /** The views that limited the request; null until a retriever was made for it. */
+    usedViews: readonly string[] | null;
+  }
+}
+
+/** Names the views of each reply in its header, and counts its requests. */
+export function installViews(app: FastifyInstance, metrics: Pick<ServerMetrics, 'viewed'>): void {
+  app.decorateRequest('keyViews', null);
+  app.decorateRequest('usedViews', null);
+  app.addHook('onSend', async ({ usedViews }, reply) => {
+    if (usedViews === null || usedViews.length === 0) return;
+    reply.header(VIEW_HEADER, usedViews.join());
+    for (const view of usedViews) metrics.viewed(view);
+  });
+}
+
+/** The views of a request, for replies, the log and the record: their names with commas in between; nothing without views. */
+export function viewFact(views: readonly string[] | null | undefined): { readonly view?: string } {
+  return views === null || views === undefined || views.length === 0 ? {} : { view: views.join() };
+}
+
+/** The views of the API key of a request, of the address and of its path. */
+function viewsOf(request: FastifyRequest, config: Pick<ServerConfig, 'views'>): readonly string[] {
+  const inPath = pathView(request.raw);
+  return [...new Set([...(request.keyViews ?? []), ...config.views, ...(inPath === undefined ? [] : [inPath])])];
+}
+
+/** Whether there are passages that a request may not find. */
+export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'filter' | 'views'>): boolean {
+  return config.filter !== null || viewsOf(request, config).length > 0;
+}
+
+/**
+ * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
+ * address, with its load shedding. Every route that returns passages gets its retriever here.
+ *
+ * @throws TrawlError NOT_FOUND if the index does not have one of the views.
+ */
+export function retrieverFor(
+  request: FastifyRequest,
+  retriever: Retriever,
+  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs'>,
+): Retriever {
+  const { index, views: known } = retriever.info;
+  const views = viewsOf(request, config);
+  for (const view of views) {
+    if (known.some(({ name }) => name === view)) continue;
+    throw unknownView(
+      view,
+      index,
+      known.map(({ name }) => name),
+    );
+  }
+  request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
+  return shedding(
+    narrowedRetriever(retriever, { views, ...(config.filter === null ? {} : { filter: config.filter }) }),
+    config,
+  );
+}

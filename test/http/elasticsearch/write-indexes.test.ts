@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ask, withoutWords } from './elasticsearch-server.ts';
+import { idsOf, MANUAL, ndjson, succeeded, writableServer } from './writable-server.ts';
+
+const skip = withoutWords;
+
+test('an index has the mapping and the settings that it was made with', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  const properties = {
+    title: { type: 'text', analyzer: 'english' },
+    text: { type: 'text', analyzer: 'english' },
+    source: { type: 'keyword' },
+    url: { type: 'keyword', index: false },
+    meta: { properties: { date: { type: 'date' }, year: { type: 'integer' } } },
+    rank: { type: 'double' },
+    open: { type: 'boolean' },
+  };
+  const settings = { index: { number_of_shards: 2, number_of_replicas: '0' }, 'index.refresh_interval': '-1' };
+  succeeded(await ask(app, 'PUT', '/ix', { settings, mappings: { properties } }));
+  const { json } = await ask(app, 'GET', '/ix');
+  assert.deepEqual(json.ix!.mappings, { dynamic: 'false', properties });
+  const { uuid, creation_date: created, ...rest } = json.ix!.settings!.index as unknown as Record<string, string>;
+  assert.match(uuid!, /^[\w-]{22}$/);
+  assert.ok(Math.abs(Number(created) - Date.now()) < 600_000);
+  assert.deepEqual(rest, {
+    number_of_shards: '2',
+    number_of_replicas: '0',
+    refresh_interval: '-1',
+    provided_name: 'ix',
+  });
+  assert.deepEqual((await ask(app, 'GET', '/ix/_mapping')).json.ix!.mappings!.properties, properties);
+  assert.equal((await ask(app, 'GET', '/ix/_settings')).json.ix!.settings!.index!.number_of_shards, '2');
+  const document = {
+    text: 'Bridges',
+    source: ['a', 'b'],
+    meta: { date: '1883-05-24', year: 1883 },
+    rank: 0.5,
+    open: true,
+  };
+  const { json: written } = succeeded(await ask(app, 'PUT', '/ix/_doc/1?refresh=true', document));
+  assert.deepEqual(written._shards, { total: 1, successful: 1, failed: 0 });
+  assert.deepEqual(await idsOf(app, 'ix', { match: { text: 'bridge' } }), ['1']);
+  const found = async (filter: string): Promise<number> => {
+    const { json: reply } = succeeded(
+      await ask(app, 'POST', '/v1/search?index=ix', { queries: ['bridge'], mode: 'bm25', filter }),
+    );
+    return (reply.results![0]!.hits as unknown as object[]).length;
+  };
+  assert.equal(await found("meta.date < 1900-01-01 and source = 'b' and rank < 1 and open = true"), 1);
+  assert.equal(await found('meta.year > 1883'), 0);
+  for (const wrong of [
+    { source: 1 },
+    { meta: { date: 'yesterday' } },
+    { meta: { year: 1883.5 } },
+    { rank: 'high' },
+    { open: 'yes' },
+    { text: 5 },
+    { title: null },
+  ]) {
+    const { status, json: refused } = await ask(app, 'PUT', '/ix/_doc/2', wrong);
+    assert.deepEqual([status, refused.error!.type], [400, 'document_parsing_exception'], JSON.stringify(wrong));
+  }
+});
+
+test('an index of contents has one field', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  const mappings = { properties: { contents: { type: 'text', analyzer: 'whitespace' } } };
+  succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings }));
+  succeeded(await ask(app, 'PUT', '/ix/_doc/1', { contents: 'A Bridge' }));
+  succeeded(await ask(app, 'PUT', '/ix/_doc/2?refresh=true', { title: 'Bridge' }));
+  assert.deepEqual(await idsOf(app, 'ix', { match: { contents: 'Bridge' } }), ['1']);
+  assert.deepEqual(await idsOf(app, 'ix', { match: { contents: 'bridge' } }), []);
+});
+
+test('a document whose text no search would find is refused', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  succeeded(await ask(app, 'PUT', '/texts', MANUAL));
+  const mappings = { properties: { contents: { type: 'text' } } };
+  succeeded(await ask(app, 'PUT', '/contents', { ...MANUAL, mappings }));
+  for (const [index, document, reason] of [
+    ['texts', { contents: '"A"\nb' }, /text in \[contents\], but the index has the text field \[text\]/],
+    ['contents', { title: 'A', text: 'b' }, /text in \[text\], but the index has the text field \[contents\]/],
+  ] as const) {
+    const { status, json } = await ask(app, 'PUT', `/${index}/_doc/1`, document);
+    assert.deepEqual([status, json.error!.type], [400, 'document_parsing_exception']);
+    assert.match(String(json.error!.reason), reason);
+  }
+});
+
+test('a mapping that this server does not have is refused and named', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  for (const [mappings, reason] of [
+    [
+      { properties: { body: { type: 'text' } } },
+      /field \[body\] cannot be \[text\]: only \[title\], \[text\] and \[contents\]/,
+    ],
+    [{ properties: { v: { type: 'dense_vector' } } }, /The type \[dense_vector\] of the field \[v\] is not supported/],
+    [{ properties: { v: {} } }, /No type specified for field \[v\]/],
+    [{ properties: { v: 1 } }, /Expected map for property \[fields\] on field \[v\]/],
+    [{ properties: [] }, /\[properties\] must be an object/],
+    [{ properties: { title: { type: 'keyword' } } }, /field \[title\] must have the type \[text\]/],
+    [
+      { properties: { text: { type: 'text', analyzer: 'ik_max_word' } } },
+      /analyzer \[ik_max_word\] has not been configured/,
+    ],
+    [
+      { properties: { text: { type: 'text', fields: { raw: { type: 'keyword' } } } } },
+      /unknown parameter \[fields\] on mapper \[text\] of type \[text\]/,
+    ],
+    [
+      { properties: { k: { type: 'keyword', ignore_above: 256 } } },
+      /unknown parameter \[ignore_above\] on mapper \[k\]/,
+    ],
+    [{ properties: { _x: { type: 'keyword' } } }, /cannot have the name \[_x\]/],
+    [
+      { properties: { title: { type: 'text', analyzer: 'english' }, text: { type: 'text' } } },
+      /All text fields must have the same \[analyzer\]/,
+    ],
+    [
+      { properties: { text: { type: 'text', search_analyzer: 'english' } } },
+      /\[search_analyzer\] of the field \[text\]/,
+    ],
+    [
+      { properties: { contents: { type: 'text' }, text: { type: 'text' } } },
+      /\[text\] cannot be \[text\] beside \[contents\]/,
+    ],
+    [{ dynamic: true }, /\[dynamic\] can be \[false\] or \[strict\]/],
+    [{ _source: { enabled: false } }, /Root mapping definition has unsupported parameters: {2}\[_source\]/],
+    [{ properties: { a: { properties: { text: { type: 'text' } } } } }, /field \[a.text\] cannot be \[text\]/],
+  ] as const) {
+    const { status, json } = await ask(app, 'PUT', '/ix', { mappings });
+    assert.deepEqual([status, json.error!.type], [400, 'mapper_parsing_exception'], JSON.stringify(mappings));
+    assert.match(String(json.error!.reason), reason);
+  }
+  assert.equal((await ask(app, 'HEAD', '/ix')).status, 404);
+});
+
+test('settings, members and names that this server does not have are refused', { skip }, async (t) => {
+  const { app, folder } = await writableServer(t);
+  for (const [body, type] of [
+    [{ settings: { analysis: { analyzer: {} }, codec: 'best_compression' } }, 'illegal_argument_exception'],
+    [{ settings: { number_of_shards: 0 } }, 'illegal_argument_exception'],
+    [{ settings: { refresh_interval: 'soon' } }, 'illegal_argument_exception'],
+    [{ settings: { refresh_interval: '99d' } }, 'illegal_argument_exception'],
+    [{ aliases: { a: {} } }, 'illegal_argument_exception'],
+    [{ foo: {} }, 'parse_exception'],
+    [{ settings: [] }, 'parsing_exception'],
+    ['{', 'x_content_e_o_f_exception'],
+  ] as const) {
+    const { status, json } = await ask(app, 'PUT', '/ix', body);
+    assert.deepEqual([status, json.error!.type], [400, type], JSON.stringify(body));
+  }
+  for (const name of [
+    'Ix',
+    '_ix',
+    '-ix',
+    '+ix',
+    '..',
+    '.ix',
+    'a/b',
+    '../ix',
+    'a b',
+    'a,b',
+    'a*',
+    'a?',
+    'a:b',
+    'ü',
+    'x'.repeat(65),
+  ]) {
+    const { status, json } = await ask(app, 'PUT', `/${encodeURIComponent(name)}`);
+    assert.deepEqual([status, json.error!.type], [400, 'invalid_index_name_exception'], name);
+  }
+  assert.equal((await ask(app, 'GET', '/_cat/indices')).text, '');
+  const after = await writableServer(t, { folder: join(folder, '..', 'other') });
+  assert.equal(after.holder.slots.length, 0);
+});
+
+test('an index that exists is not made again, whoever has its name', { skip }, async (t) => {
+  const first = await writableServer(t);
+  succeeded(await ask(first.app, 'PUT', '/ix', MANUAL));
+  const again = await ask(first.app, 'PUT', '/ix');
+  assert.deepEqual([again.status, again.json.error!.type], [400, 'resource_already_exists_exception']);
+  const { uuid } = (await ask(first.app, 'GET', '/ix')).json.ix!.settings!.index as unknown as { uuid: string };
+  assert.equal(again.json.error!.reason, `index [ix/${uuid}] already exists`);
+  const both = await Promise.all(['a', 'a'].map((name) => ask(first.app, 'PUT', `/${name}`)));
+  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 400]);
+  await first.stop();
+
+  const made = readdirSync(join(first.folder, 'ix')).find((name) => name.startsWith('index-'))!;
+  const served = { name: 'read', folder: join(first.folder, 'ix', made) };
+  const { app } = await writableServer(t, { served: [served], groups: new Map([['both', ['read']]]) });
+  for (const name of ['read', 'both']) {
+    assert.equal((await ask(app, 'PUT', `/${name}`)).json.error!.type, 'resource_already_exists_exception');
+  }
+  const { json } = await ask(app, 'POST', '/_bulk', ndjson({ index: { _index: 'read' } }, { text: 'a' }));
+  const { error, status } = json.items![0]!.index as unknown as {
+    error: { type: string; reason: string };
+    status: number;
+  };
+  assert.deepEqual([status, error.type], [403, 'cluster_block_exception']);
+  assert.match(error.reason, /it was not made over HTTP/);
+  assert.equal((await ask(app, 'DELETE', '/read')).status, 403);
+  assert.equal((await ask(app, 'PUT', '/read/_settings', { refresh_interval: '1s' })).status, 403);
+  assert.equal((await ask(app, 'PUT', '/none/_settings', { refresh_interval: '1s' })).status, 404);
+});
+
+test('settings can change, and a mapping can be sent again', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  const mappings = { properties: { text: { type: 'text', analyzer: 'english' }, source: { type: 'keyword' } } };
+  succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings }));
+  assert.deepEqual((await ask(app, 'PUT', '/ix/_mapping', mappings)).json, { acknowledged: true });
+  for (const properties of [{ other: { type: 'keyword' } }, { source: { type: 'long' } }]) {
+    const { status, json } = await ask(app, 'PUT', '/ix/_mapping', { properties });
+    assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception']);
+  }
+  succeeded(await ask(app, 'PUT', '/ix/_doc/1', { text: 'a bridge' }));
+  assert.equal((await ask(app, 'PUT', '/ix/_settings', { number_of_shards: 2 })).status, 400);
+  succeeded(await ask(app, 'PUT', '/ix/_settings', { index: { refresh_interval: '10ms', number_of_replicas: 3 } }));
+  while ((await idsOf(app, 'ix', { match: { text: 'bridge' } })).length === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const { index } = (await ask(app, 'GET', '/ix/_settings')).json.ix!.settings!;
+  assert.deepEqual([index!.refresh_interval, index!.number_of_replicas], ['10ms', '3']);
+});
+
+test('a server that starts again has its indexes, and finds what was stored but not refreshed', { skip }, async (t) => {
+  const first = await writableServer(t);
+  succeeded(await ask(first.app, 'PUT', '/kept', MANUAL));
+  succeeded(await ask(first.app, 'PUT', '/gone', MANUAL));
+  succeeded(await ask(first.app, 'PUT', '/kept/_doc/1?refresh=true', { text: 'one' }));
+  succeeded(await ask(first.app, 'PUT', '/kept/_doc/2', { text: 'two' }));
+  succeeded(await ask(first.app, 'DELETE', '/gone'));
+  const before = (await ask(first.app, 'GET', '/kept')).text;
+  await first.stop();
+  const { app, failures } = await writableServer(t, { folder: first.folder });
+  assert.equal((await ask(app, 'GET', '/kept')).text, before);
+  assert.equal((await ask(app, 'HEAD', '/gone')).status, 404);
+  assert.equal((await ask(app, 'GET', '/kept/_doc/2')).json._seq_no, 1);
+  while ((await idsOf(app, 'kept', { match_all: {} })).length < 2)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  const { json } = succeeded(await ask(app, 'PUT', '/kept/_doc/1', { text: 'three' }));
+  assert.deepEqual([json._version, json._seq_no], [2, 2]);
+  assert.deepEqual(failures, []);
+});
+
+test('a server without an index is ready', { skip }, async (t) => {
+  const { app } = await writableServer(t);
+  assert.deepEqual((await ask(app, 'GET', '/readyz')).json, { status: 'ready', indexes: [] });
+  assert.equal((await ask(app, 'GET', '/health')).status, 200);
+  assert.equal((await ask(app, 'POST', '/retrieve', { queries: ['a'] })).status, 404);
+  assert.equal((await ask(app, 'POST', '/_search', {})).json.hits!.total!.value, 0);
+});
