@@ -9,6 +9,10 @@ export interface Question {
   readonly query?: string;
   /** The agent's queries before this one, oldest first. */
   readonly history?: readonly string[];
+  /** Which of the agent's searches for the question it is, as the file counts them. */
+  readonly roundIndex?: number;
+  /** The data set that the question comes from. */
+  readonly dataset?: string;
   /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
@@ -16,8 +20,8 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "golden_answers"?,
- * "gold_ids"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
+ * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?,
+ * "golden_answers"?, "gold_ids"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
  * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
@@ -43,7 +47,8 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
 
 type Fail = (reason: string) => Error;
 
-function parseQuestion(text: string, fail: Fail): Question {
+/** Parses a line of a file of questions. Throws the error that `fail` makes of a reason. */
+export function parseQuestion(text: string, fail: Fail): Question {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -61,6 +66,9 @@ function parseQuestion(text: string, fail: Fail): Question {
   const query = columns.get('query') ?? undefined;
   if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
   const history = stringsOf(columns, 'history_queries', fail);
+  const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
+  const dataset = columns.get('dataset') ?? undefined;
+  if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   return {
@@ -68,9 +76,17 @@ function parseQuestion(text: string, fail: Fail): Question {
     question,
     ...(query === undefined ? {} : { query }),
     ...(history === undefined ? {} : { history }),
+    ...(roundIndex === undefined ? {} : { roundIndex }),
+    ...(dataset === undefined ? {} : { dataset }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
   };
+}
+
+function roundOf(value: unknown, fail: Fail): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value;
+  throw fail('"round_index" must be an integer from 0 to 2147483647, or absent');
 }
 
 function stringsOf(columns: ReadonlyMap<string, unknown>, name: string, fail: Fail): string[] | undefined {

@@ -17,6 +17,9 @@ environment(peers.clientFolder(), peers.clientMarker(), "other projects' clients
   pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
   pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
 });
+environment(peers.trainingFolder(), peers.trainingMarker(), "the trainers' readers", (python) => {
+  pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]);
+});
 await installLuceneIfPossible();
 await installElasticsearchIfPossible();
 const clients = await import('../dist/test/peers/elasticsearch-clients.js');

@@ -228,6 +228,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
   ],
   'evaluation/': ['src/errors.ts'],
+  // Training rows from searches.
+  'mining/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/embedding/text-encoder.ts',
+    'src/passages/document-fields.ts',
+    'src/retrieval/retriever.ts',
+    'evaluation/',
+  ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/system/',
@@ -258,6 +268,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/',
     'export/',
     'evaluation/',
+    'mining/',
     'bench/',
   ],
   'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
@@ -268,7 +279,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'onnxruntime-node': ['src/embedding/inference/onnx-session.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
-  'better-sqlite3': ['src/passages/', 'src/document-store/document-store.ts', 'src/system/file-lock.ts'],
+  'better-sqlite3': [
+    'src/passages/',
+    'src/document-store/document-store.ts',
+    'src/system/file-lock.ts',
+    'mining/work-file.ts',
+  ],
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
