@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Column } from '../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
-import type { Retriever, RetrieverInfo, SearchMode, ViewInfo } from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo, ViewInfo } from './retriever-info.ts';
+import type { SearchMode } from './search-mode.ts';
 
 /** An index of a group. */
 export interface GroupMember {

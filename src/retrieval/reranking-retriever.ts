@@ -7,35 +7,21 @@ import type { Reranker, RerankList, RerankOptions, RerankScores } from '../reran
 import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { TimeSlice } from '../time-slice.ts';
+import type { CutCall, CutResult } from './calls/cut-call.ts';
+import type { EmbedCall, EmbedResult } from './calls/embed-call.ts';
+import type { ExplainCall, ExplainResult } from './calls/explain-call.ts';
+import type { FindCall, FindResult } from './calls/find-call.ts';
+import type { NearestCall, NearestResult } from './calls/nearest-call.ts';
+import type { QueryAnswer, QueryOutcome } from './calls/query-outcome.ts';
+import type { RerankCall, RerankResult, RerankSettings } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
+import type { ScoreCall, ScoreResult } from './calls/score-call.ts';
+import type { SelectCall } from './calls/select-call.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { inputOf } from './embedded-query.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  QueryAnswer,
-  QueryOutcome,
-  RerankCall,
-  RerankLoad,
-  RerankResult,
-  RerankSettings,
-  RetrieveCall,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RerankLoad, RetrieverStatistics } from './retriever-statistics.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { addTimings, Stopwatch } from './timings.ts';
 

@@ -5,35 +5,22 @@ import { filterKey } from '../filter/filter.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
+import type { CutCall, CutResult } from './calls/cut-call.ts';
+import type { EmbedCall, EmbedResult } from './calls/embed-call.ts';
+import type { ExplainCall, ExplainResult } from './calls/explain-call.ts';
+import type { FindCall, FindResult } from './calls/find-call.ts';
+import type { NearestCall, NearestResult } from './calls/nearest-call.ts';
+import type { QueryOutcome } from './calls/query-outcome.ts';
+import type { RerankCall, RerankResult, RerankSettings } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveQuery, RetrieveResult } from './calls/retrieve-call.ts';
+import type { ScoreCall, ScoreResult } from './calls/score-call.ts';
+import type { SelectCall } from './calls/select-call.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import { hybridKey } from './hybrid-settings.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  QueryOutcome,
-  RerankCall,
-  RerankResult,
-  RerankSettings,
-  RetrieveCall,
-  RetrieveQuery,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RetrieverStatistics } from './retriever-statistics.ts';
 import { SharedTrees } from './shared-trees.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 import { unlessAborted } from './unless-aborted.ts';

@@ -7,7 +7,8 @@ import { pino } from 'pino';
 import { TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import type { RecordedRequest } from '../../src/http/metrics/query-record.ts';
-import type { QueryOutcome, RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
 

@@ -14,7 +14,7 @@ import type { ServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';

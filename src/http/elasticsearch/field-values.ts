@@ -1,7 +1,7 @@
 import { columnValues } from '../../columns/column-values.ts';
 import { sourceOfRow } from '../../document-store/written-row.ts';
 import type { Column } from '../../filter/column.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { doubleText } from './double-text.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import type { JsonBody, JsonNode } from './json-nodes.ts';

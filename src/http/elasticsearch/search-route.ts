@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import type { Hit, RecordedSearch } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
+import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { recordSearch } from '../metrics/query-record.ts';

@@ -1,13 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../errors.ts';
-import {
-  type QueryAnswer,
-  type QueryOutcome,
-  type Retriever,
-  type RetrieverInfo,
-  SEARCH_MODES,
-  type SearchMode,
-} from '../../retrieval/retriever.ts';
+import type { QueryAnswer, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
+import { SEARCH_MODES, type SearchMode } from '../../retrieval/search-mode.ts';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { Score } from '../dialects/common-fields.ts';
 import { separated } from '../dialects/search-plan.ts';
