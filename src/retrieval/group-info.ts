@@ -50,7 +50,7 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
       mappedBytes: sum(({ memory }) => memory.mappedBytes),
       lexicalBytes: sum(({ memory }) => memory.lexicalBytes),
     },
-    members: infos.map(({ index: name, generation }) => ({ index: name, generation })),
+    members: infos.map(({ index: name, generation, views }) => ({ index: name, generation, views })),
   };
 }
 

@@ -39,7 +39,14 @@ export interface RetrieverInfo {
   readonly reranker: RerankerInfo | null;
   readonly memory: IndexMemory;
   /** The indexes of a group, in its order; absent for one index. */
-  readonly members?: readonly { readonly index: string; readonly generation: string }[];
+  readonly members?: readonly MemberInfo[];
+}
+
+/** An index of a group. */
+export interface MemberInfo {
+  readonly index: string;
+  readonly generation: string;
+  readonly views: readonly ViewInfo[];
 }
 
 /** Bytes of the index's files, by how much of them a search reads. */

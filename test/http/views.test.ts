@@ -475,7 +475,56 @@ test('an index outside of the indexes of a view cannot be searched in it, not ev
   ] as const) {
     const { status, text } = await postTo(app, path, body);
     assert.equal(status, 404, text);
-    assert.match(text, /has no view ..?train/);
+    // In a group, too, the message names the index that lacks the view.
+    assert.match(text, /The index news has no view ..?train..?; it has no views/);
+  }
+});
+
+test("Elasticsearch's patterns find only the indexes that have the view; naming another one is a 404 that names it", {
+  skip,
+}, async (t) => {
+  const holder = await bothIndexes(t, [{ ...VIEWS[0]!, indexes: ['wiki'] }]);
+  const all = { query: { match_all: {} }, size: 100 };
+  for (const [name, binding] of Object.entries(BINDINGS)) {
+    const app = build(t, holder, { ...binding.config, dialects: ['elasticsearch'] });
+    const ask = async (url: string, payload: object | string) => {
+      const headers = { 'content-type': 'application/json' };
+      const response = await inject(app, binding, { method: 'POST', url, payload, headers });
+      assert.doesNotMatch(response.payload, new RegExp(SECRET), `${name} ${url}`);
+      return { status: response.statusCode, text: response.payload, json: response.json<Record<string, never>>() };
+    };
+    for (const url of ['/_search', '/_all/_search', '/*/_search', '/w*,n*/_search', '/wiki,n*/_search']) {
+      const { status, text, json } = await ask(url, all);
+      assert.equal(status, 200, `${name} ${url} ${text}`);
+      const { hits, total } = (json as { hits: { hits: { _index: string }[]; total: { value: number } } }).hits;
+      assert.deepEqual([total.value, new Set(hits.map(({ _index }) => _index))], [12, new Set(['wiki'])], url);
+      assert.match(text, /"_shards":\{"total":1,/);
+    }
+    assert.equal((await ask('/_count', {})).json.count, 12);
+    assert.deepEqual((await ask('/n*/_search', all)).json._shards, { total: 0, successful: 0, skipped: 0, failed: 0 });
+    assert.equal((await ask('/wiki,news/_count?ignore_unavailable=true', {})).json.count, 12);
+    for (const url of ['/news/_search', '/wiki,news/_search', '/all/_search', '/*,news/_search', '/wiki,news/_count']) {
+      const { status, text } = await ask(url, url.endsWith('_count') ? {} : all);
+      assert.equal(status, 404, `${name} ${url} ${text}`);
+      assert.match(text, /The index news has no view/);
+    }
+    const docs = [
+      { _index: 'wiki', _id: 'wiki-2' },
+      { _index: 'news', _id: 'news-2' },
+      { _index: 'none', _id: '1' },
+    ];
+    const many = await ask('/_mget', { docs });
+    assert.equal(many.status, 200, many.text);
+    const [found, without, missing] = (many.json as { docs: { found?: boolean; error?: { reason: string } }[] }).docs;
+    assert.equal(found!.found, true);
+    assert.match(without!.error!.reason, /^The index news has no view/);
+    assert.match(missing!.error!.reason, /^no such index \[none\]/);
+    const lines = [{ index: '_all' }, all, { index: 'news' }, all].map((line) => `${JSON.stringify(line)}\n`).join('');
+    const { responses } = (await ask('/_msearch', lines)).json as { responses: { status: number }[] };
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200, 404],
+    );
   }
 });
 

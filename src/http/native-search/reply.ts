@@ -134,7 +134,8 @@ export function* replyPieces(
   toJson: (hit: Candidate, query: number) => string,
   explain?: (answer: QueryAnswer) => object,
 ): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members: info.members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
+  const members = info.members?.map(({ index, generation }) => ({ index, generation }));
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {
