@@ -64,7 +64,7 @@ export const SERVE_OPTIONS = {
   },
   mcp: {
     type: 'flag',
-    help: 'Also serve tools to assistants at /mcp (Model Context Protocol, streamable HTTP): search and fetch, or those of --mcp-tools.',
+    help: 'Also serve tools to assistants at /mcp (Model Context Protocol: streamable HTTP, or an event stream): search and fetch, or those of --mcp-tools.',
   },
   ...MCP_OPTIONS,
   'mcp-host': {
