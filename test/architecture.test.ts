@@ -179,6 +179,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/http/',
     'src/retrieval/retriever.ts',
     'src/retrieval/retriever-info.ts',
+    'src/retrieval/recorded-search.ts',
     'src/retrieval/calls/',
     'src/retrieval/timings.ts',
     'src/retrieval/tree-order.ts',

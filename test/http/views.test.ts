@@ -497,6 +497,14 @@ test('an index outside of the indexes of a view cannot be searched in it, not ev
   }
 });
 
+interface ElasticsearchReply {
+  readonly hits: { readonly hits: readonly { readonly _index: string }[]; readonly total: { readonly value: number } };
+  readonly count: number;
+  readonly _shards: object;
+  readonly docs: readonly { readonly found?: boolean; readonly error?: { readonly reason: string } }[];
+  readonly responses: readonly { readonly status: number }[];
+}
+
 test("Elasticsearch's patterns find only the indexes that have the view; naming another one is a 404 that names it", {
   skip,
 }, async (t) => {
@@ -508,12 +516,12 @@ test("Elasticsearch's patterns find only the indexes that have the view; naming 
       const headers = { 'content-type': 'application/json' };
       const response = await inject(app, binding, { method: 'POST', url, payload, headers });
       assert.doesNotMatch(response.payload, new RegExp(SECRET), `${name} ${url}`);
-      return { status: response.statusCode, text: response.payload, json: response.json<Record<string, never>>() };
+      return { status: response.statusCode, text: response.payload, json: response.json<ElasticsearchReply>() };
     };
     for (const url of ['/_search', '/_all/_search', '/*/_search', '/w*,n*/_search', '/wiki,n*/_search']) {
       const { status, text, json } = await ask(url, all);
       assert.equal(status, 200, `${name} ${url} ${text}`);
-      const { hits, total } = (json as { hits: { hits: { _index: string }[]; total: { value: number } } }).hits;
+      const { hits, total } = json.hits;
       assert.deepEqual([total.value, new Set(hits.map(({ _index }) => _index))], [12, new Set(['wiki'])], url);
       assert.match(text, /"_shards":\{"total":1,/);
     }
@@ -532,12 +540,12 @@ test("Elasticsearch's patterns find only the indexes that have the view; naming 
     ];
     const many = await ask('/_mget', { docs });
     assert.equal(many.status, 200, many.text);
-    const [found, without, missing] = (many.json as { docs: { found?: boolean; error?: { reason: string } }[] }).docs;
+    const [found, without, missing] = many.json.docs;
     assert.equal(found!.found, true);
     assert.match(without!.error!.reason, /^The index news has no view/);
     assert.match(missing!.error!.reason, /^no such index \[none\]/);
     const lines = [{ index: '_all' }, all, { index: 'news' }, all].map((line) => `${JSON.stringify(line)}\n`).join('');
-    const { responses } = (await ask('/_msearch', lines)).json as { responses: { status: number }[] };
+    const { responses } = (await ask('/_msearch', lines)).json;
     assert.deepEqual(
       responses.map(({ status }) => status),
       [200, 404],

@@ -11,7 +11,7 @@ test('the names that other tools have for the number of passages lead to the opt
 });
 
 test('without such an option, and for other names, the closest name is suggested', () => {
-  assert.equal(suggestOption('top-k', ['port', 'max-k']), 'max-k');
+  assert.equal(suggestOption('max_k', ['port', 'max-k']), 'max-k');
   assert.equal(suggestOption('prot', ['port', 'topk']), 'port');
   assert.equal(suggestOption('limit', ['seconds']), undefined);
 });
