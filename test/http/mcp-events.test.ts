@@ -106,7 +106,7 @@ test('a client that leaves its stream cancels its searches, and the stream takes
   await eventually(() => retriever.calls[0]?.signal?.aborted === true);
   const { status } = await post(SEARCH);
   assert.equal(status, 404);
-  const forged = await fetch(`${url}/mcp?stream=none`, {
+  const forged = await fetch(`${url}/mcp?session_id=none`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(SEARCH),

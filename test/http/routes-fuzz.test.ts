@@ -125,7 +125,7 @@ const parameter = fc.oneof(
 );
 
 const query = fc.dictionary(
-  fc.constantFrom('index', 'query', 'k', 'from', 'size', 'q', 'format', 'v', 'stream', 'unknown'),
+  fc.constantFrom('index', 'query', 'k', 'from', 'size', 'q', 'format', 'v', 'session_id', 'unknown'),
   fc.oneof(parameter, fc.integer().map(String)),
   { maxKeys: 3 },
 );

@@ -7,8 +7,8 @@ import { EventStreams } from '../mcp/event-streams.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 export const MCP_ROUTE = '/mcp';
-/** The parameter of the URL to which a client posts messages whose answers it gets in its stream. */
-const STREAM_PARAMETER = 'stream';
+/** The parameter of the URL to which a client posts messages whose answers it gets in its stream; Python's client knows the name. */
+const STREAM_PARAMETER = 'session_id';
 /** JSON-RPC's code of an error within the server. */
 const INTERNAL_ERROR = -32_603;
 
