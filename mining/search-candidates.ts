@@ -1,6 +1,9 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { bug, type TrawlError } from '../src/errors.ts';
-import type { QueryAnswer, RetrieveCall, Retriever, SearchMode } from '../src/retrieval/retriever.ts';
+import type { QueryAnswer } from '../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { SearchMode } from '../src/retrieval/search-mode.ts';
 import type { Candidate } from './candidate.ts';
 import { passageFields } from './find-positives.ts';
 

@@ -4,7 +4,7 @@ import type { MiningQuery } from '../../mining/mining-query.ts';
 import { questionQueries } from '../../mining/question-queries.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/retriever.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount } from '../format.ts';
