@@ -228,6 +228,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
   ],
   'evaluation/': ['src/errors.ts'],
+  'records/': ['src/errors.ts', 'src/abort.ts', 'src/system/', 'src/passages/exact-numbers.ts', 'corpus/'],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/system/',
@@ -258,6 +259,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/',
     'export/',
     'evaluation/',
+    'records/',
     'bench/',
   ],
   'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
