@@ -140,8 +140,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/views/',
     'src/rerank/',
   ],
+  'src/recording/': [
+    'src/errors.ts',
+    'src/system/durable-file.ts',
+    'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
+    'src/filter/filter.ts',
+    'src/passages/document-fields.ts',
+    'src/retrieval/retriever.ts',
+    'src/retrieval/hybrid-settings.ts',
+  ],
   'src/http/': [
     'src/errors.ts',
+    'src/recording/',
     'src/abort.ts',
     'src/package-root.ts',
     'src/time-slice.ts',
@@ -172,6 +183,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/http/elasticsearch/': [
     'src/errors.ts',
     'src/http/',
+    'src/recording/recorded-search.ts',
     'src/retrieval/retriever.ts',
     'src/retrieval/timings.ts',
     'src/retrieval/tree-order.ts',

@@ -4,6 +4,7 @@ import type { WritableIndexes } from '../document-store/writable-indexes.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
+import type { QueryRecord } from '../recording/recorded-search.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import {
   BM25_ORDERS,
@@ -14,7 +15,6 @@ import {
 } from '../retrieval/retriever.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { McpToolConfig } from './mcp/mcp-config.ts';
-import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
 
 /** Options of the HTTP server. Limits reserve no memory. */

@@ -342,25 +342,6 @@ export interface ScoreResult {
   readonly timings: StageTimings;
 }
 
-/** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
-export interface RecordedSearch {
-  readonly queries: readonly EncoderInput[];
-  readonly k: number;
-  /** Absent: the default of the index. */
-  readonly mode?: SearchMode;
-  readonly rerank?: RerankSettings;
-  /** Absent: the template of the index. */
-  readonly template?: QueryTemplate;
-  readonly truncate?: TruncateSide;
-  readonly filter?: Filter;
-  /** Hybrid: how the lists were fused. */
-  readonly hybrid?: HybridSettings;
-  /** The agent's trajectory of each query, if the request names them. */
-  readonly trajectories?: readonly string[];
-  /** One per query. */
-  readonly outcomes: readonly QueryOutcome[];
-}
-
 export interface EmbedCall {
   readonly inputs: readonly EncoderInput[];
   readonly inputType: InputType;

@@ -6,8 +6,8 @@ import { chosenIndex } from '../indexes/index-choice.ts';
 import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { deadlineOf } from '../limits/deadline.ts';
-import { recordSearch } from '../metrics/query-record.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
+import { recordSearch } from '../record-search.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 
 const MCP_ROUTE = '/mcp';
@@ -56,8 +56,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
           const retriever = retrieverFor(request, lease.retriever, config);
           answer = await answerMcp(webRequest(request), body, signal, {
             retriever: () => retriever,
-            onSearch: (search) =>
-              recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
+            onSearch: (search) => recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes),
             limits: config,
             tools,
             snippetTokens,
