@@ -2,7 +2,7 @@ import { TrawlError } from '../src/errors.ts';
 import type { RecordedQuery } from './recorded-query.ts';
 
 /** Fields by which records are selected. */
-export const SELECTED_FIELDS = [
+const SELECTED_FIELDS = [
   'trajectory',
   'generation',
   'dialect',

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { closeAll, openRecordFiles } from '../../records/record-files.ts';
@@ -52,7 +51,14 @@ async function writeAll(lines: AsyncIterable<string>, write: (text: string) => P
 async function toStandardOutput(text: string): Promise<boolean> {
   const { stdout } = process;
   if (stdout.destroyed) return false;
-  if (!stdout.write(text)) await Promise.race([once(stdout, 'drain'), once(stdout, 'close')]);
+  if (stdout.write(text)) return true;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      for (const event of ['drain', 'error', 'close']) stdout.off(event, done);
+      resolve();
+    };
+    for (const event of ['drain', 'error', 'close']) stdout.on(event, done);
+  });
   return !stdout.destroyed;
 }
 

@@ -86,7 +86,7 @@ test('/v1/search refuses in its body what it cannot record, whether it records o
       [{ turn: [1] }, ['body', 'record', 'turn']],
       [{ turn: -1 }, ['body', 'record', 'turn']],
       [{ trajectory: 'x'.repeat(300) }, ['body', 'record', 'trajectory']],
-      [{ policy: ['a', 'b\n'] }, ['body', 'record', 'policy', '1']],
+      [{ policy: ['a', 'b\nc'] }, ['body', 'record', 'policy', 1]],
       [{ tags: { a: {} } }, ['body', 'record', 'tags']],
       [{ question_id: 'snake' }, ['body', 'record', 'question_id']],
       ['x', ['body', 'record']],

@@ -46,7 +46,8 @@ export const RecordField = nullable(
 export function checkRecordField(record: Static<typeof RecordField>, queries: number): void {
   const issues = new Issues();
   for (const { name, reason } of readBody(record, queries).ignored) {
-    issues.add('value_error', name.split('.'), `${reason[0]!.toUpperCase()}${reason.slice(1)}`, undefined);
+    const place = name.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+    issues.add('value_error', place, `${reason[0]!.toUpperCase()}${reason.slice(1)}`, undefined);
   }
   issues.throwIfAny();
 }
