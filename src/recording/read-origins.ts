@@ -42,6 +42,9 @@ function dashed(field: OriginField): string {
   return field.replace(/[A-Z]/, (letter) => `-${letter.toLowerCase()}`);
 }
 
+/** The headers that say where queries come from. */
+export const ORIGIN_HEADERS: readonly string[] = FIELDS.map((field) => `x-trawl-${dashed(field)}`);
+
 /** Reads where the queries of a request come from. A value that cannot be used is left out and listed; nothing is refused. */
 export function readOrigins({ body, headers, parameters }: OriginSources, queries: number): ReadOrigins {
   const ignored: IgnoredValue[] = [];
