@@ -3,7 +3,7 @@ import type { TrajectoryGuesser } from '../recording/guess-trajectories.ts';
 import type { IgnoredValue } from '../recording/read-origins.ts';
 import type { QueryRecord, RecordedSearch } from '../recording/recorded-search.ts';
 import { withOrigins } from '../recording/with-origins.ts';
-import type { RetrieverInfo } from '../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../retrieval/retriever-info.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
 
 /** The header of a reply that names the values of its request that were not recorded. */

@@ -5,14 +5,9 @@ import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts'
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
 import type { QueryRecord } from '../recording/recorded-search.ts';
+import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
-import {
-  BM25_ORDERS,
-  type Bm25Order,
-  type RerankSettings,
-  SEARCH_MODES,
-  type SearchMode,
-} from '../retrieval/retriever.ts';
+import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/search-mode.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { McpToolConfig } from './mcp/mcp-config.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';

@@ -1,5 +1,5 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import type { QueryOutcome } from '../retrieval/retriever.ts';
+import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
 import type { QueryOrigin } from './query-origin.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
 import { recordLines } from './record-line.ts';

@@ -1,7 +1,7 @@
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
 import { documentFields } from '../passages/document-fields.ts';
-import type { Hit } from '../retrieval/retriever.ts';
+import type { Hit } from '../retrieval/calls/query-outcome.ts';
 import type { RecordedSearch } from './recorded-search.ts';
 
 /**

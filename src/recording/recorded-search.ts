@@ -1,8 +1,10 @@
 import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
 import type { Filter } from '../filter/filter.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
+import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
+import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
-import type { QueryOutcome, RerankSettings, SearchMode } from '../retrieval/retriever.ts';
+import type { SearchMode } from '../retrieval/search-mode.ts';
 import type { QueryOrigin } from './query-origin.ts';
 
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */

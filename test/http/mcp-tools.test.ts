@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { TrawlError } from '../../src/errors.ts';
 import type { McpConfig, ServerConfig } from '../../src/http/server-config.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
-import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
 

@@ -7,9 +7,9 @@ import { parseRecord } from '../../records/recorded-query.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
-import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

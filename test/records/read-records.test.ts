@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -208,4 +209,25 @@ test('a set is read from the file that it names, whatever is around it', async (
   writeFileSync(join(folder, 'a.jsonl.bak'), 'x');
   writeFileSync(join(folder, 'aa.jsonl.1'), recordLine('other'));
   assert.deepEqual(await queriesOf([join(folder, 'a.jsonl')]), ['a']);
+});
+
+const COUNTER = `
+import { readRecords } from '#root/records/read-records.js';
+let count = 0;
+for await (const { query } of readRecords([process.argv[2]])) count += query.rows.length > 0 ? 1 : 0;
+console.log(count);
+`;
+
+test('a file that is larger than the memory is read', async (t) => {
+  const folder = await tempFolder(t);
+  const path = join(folder, 'record.jsonl');
+  const program = join(folder, 'count.mjs');
+  writeFileSync(program, COUNTER.replaceAll('#root/', new URL('../../', import.meta.url).href));
+  // 200 MB as text.
+  const lines = recordLine('x'.repeat(2000)).repeat(1000);
+  writeFileSync(`${path}.1.zst`, Buffer.concat(Array(90).fill(zstdCompressSync(lines))));
+  const { stdout, stderr } = spawnSync(process.execPath, ['--max-old-space-size=40', program, path], {
+    encoding: 'utf8',
+  });
+  assert.equal(stdout.trim(), '90000', stderr);
 });
