@@ -74,7 +74,7 @@ test('the --record file of a running server can be rotated by renaming it, and i
 test('a rotated and compressed record has what its requests said, and trawl records reads it', async (t) => {
   const record = join(folder, 'origins.jsonl');
   const { url, child, ended } = await serveIndex(t, index, ['--record', record, '--record-mib', '1']);
-  const queries = Array.from({ length: 500 }, (_, i) => `query ${i} ${'about bridges and rivers '.repeat(10)}`);
+  const queries = Array.from({ length: 500 }, (_, i) => `query ${i} ${'about bridges and rivers '.repeat(50)}`);
   const trajectory = queries.map((_, i) => `t-${i}`);
   for (const turn of [1, 2, 3]) {
     const response = await fetch(`${url}/retrieve?trawl-policy=run-1`, {
