@@ -133,15 +133,10 @@ function lockPath(path: string): string {
 }
 
 function acquire(path: string): FileLock {
-  let lock: FileLock | undefined;
-  try {
-    lock = FileLock.acquire(lockPath(path), 'exclusive');
-  } catch (error) {
-    // SQLite has one code for every reason.
-    if (isNodeError(error) && !existsSync(dirname(path)))
-      throw writeFailure(Object.assign(error, { code: 'ENOENT' }), path);
-    throw writeFailure(error, path);
+  if (!existsSync(dirname(path))) {
+    throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be written: its folder does not exist. Make it first.`);
   }
+  const lock = FileLock.acquire(lockPath(path), 'exclusive');
   if (lock !== undefined) return lock;
   throw new TrawlError('OUTPUT_EXISTS', `Another process is writing ${path}. Wait for it, or choose another path.`);
 }

@@ -15,8 +15,8 @@ const trajectories = join(folder, 'hotpotqa-steps.json');
 /** Trajectories about the sample corpus: each searches twice. */
 async function writeTrajectories(path: string, count: number): Promise<void> {
   const items = Array.from({ length: count }, (_, i) => {
-    const { contents } = JSON.parse(sample[i % sample.length]!) as { contents: string };
-    const words = contents.split(/\s+/);
+    const { text } = JSON.parse(sample[i % sample.length]!) as { text: string };
+    const words = text.split(/\s+/);
     const [first, second] = [words.slice(0, 6).join(' '), words.slice(4, 12).join(' ')];
     return step1Item({
       id: `train_${i}`,

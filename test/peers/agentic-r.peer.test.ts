@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { packageRoot } from '../../src/package-root.ts';
 import { constructRows } from '../../trajectories/agentic-r/construct-rows.ts';
 import { AGENTIC_R_RULE } from '../../trajectories/agentic-r/training-rule.ts';
-import { packageRoot } from '../../src/package-root.ts';
 import { peerPython, withoutPeers } from '../helpers/peers.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { judgedFiles, localLine, type MadeRound, openFiles } from '../trajectories/agentic-r/judged-files.ts';
@@ -44,7 +44,10 @@ test('rows are those of the rule in Python, but for the draw, and both draws are
   const out = join(files.candidates, '..', 'python.jsonl');
   const script = join(packageRoot, 'test', 'peers', 'agentic_r_rows.py');
   execFileSync(peerPython(), [script, files.candidates, files.local, files.global, out, '1']);
-  const theirs = (await readFile(out, 'utf8')).trimEnd().split('\n').map((line) => JSON.parse(line) as Row);
+  const theirs = (await readFile(out, 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Row);
   const ours: Row[] = [];
   const counts = await constructRows(
     files.candidates,

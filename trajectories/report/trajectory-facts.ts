@@ -30,7 +30,7 @@ export interface TurnFacts {
 }
 
 /** Turns told apart; later ones are added to the last. */
-export const MAX_TURNS = 32;
+const MAX_TURNS = 32;
 
 /** The turns of a trajectory in their order. */
 export function turnFacts({ searches }: Trajectory, gold: Gold): TurnFacts[] {
