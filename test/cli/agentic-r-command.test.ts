@@ -154,23 +154,25 @@ test('candidates of another generation of the index are refused by the hand-over
 
 test('candidates killed again and again give the bytes of an undisturbed run', async () => {
   const many = join(folder, 'many.json');
-  await writeTrajectories(many, 4000);
+  await writeTrajectories(many, 6000);
   const whole = join(folder, 'whole.json');
-  assert.equal((await agenticR('candidates', index, many, '--out', whole, '--encoder-threads', '1')).code, 0);
+  const one = ['--encoder-threads', '1', '--search-threads', '1'];
+  assert.equal((await agenticR('candidates', index, many, '--out', whole, ...one)).code, 0);
   const out = join(folder, 'killed.json');
-  const args = ['agentic-r', 'candidates', index, many, '--out', out, '--encoder-threads', '1'];
-  let kills = 0;
-  for (; kills < 6 && !existsSync(out); kills++) {
+  const args = ['agentic-r', 'candidates', index, many, '--out', out, ...one];
+  const progress = (): Promise<string> => readFile(`${out}.progress.json`, 'utf8').catch(() => '');
+  let resumed = 0;
+  for (let kills = 0; kills < 8 && !existsSync(out); kills++) {
+    const before = await progress();
     const child = spawnTrawl(args);
     const ended = endOf(child);
-    // Killed once it has written something, at another moment in each round.
-    const deadline = Date.now() + 20_000;
-    while (!existsSync(`${out}.partial`) && child.exitCode === null && Date.now() < deadline) await sleep(5);
-    await sleep(40 * kills);
+    // Killed after a new checkpoint, at another moment each time: while it searches, writes or makes the next one.
+    while ((await progress()) === before && child.exitCode === null) await sleep(5);
+    await sleep(31 * kills);
     child.kill('SIGKILL');
-    await ended;
+    if (/Resuming after/.test((await ended).stderr)) resumed += 1;
   }
-  assert.ok(kills > 1);
+  assert.ok(resumed > 0);
   if (!existsSync(out)) {
     const last = await runTrawl(args);
     assert.equal(last.code, 0, last.stderr);

@@ -10,7 +10,7 @@ import { DROP_REASONS, type DropReason, type OpenRound, type RoundsOptions, roun
 /** Queries searched at once. */
 const BATCH_QUERIES = 256;
 /** Time between two checkpoints. */
-const CHECKPOINT_MS = 2000;
+const CHECKPOINT_MS = 500;
 
 export interface CandidateCounts {
   /** Trajectories read. */
