@@ -14,6 +14,7 @@ export interface MadeTrajectory {
   readonly answers?: readonly string[];
   readonly searches?: readonly MadeSearch[];
   readonly prompt?: string;
+  /** Default: the item has no metrics. */
   readonly em?: number;
 }
 
@@ -24,7 +25,7 @@ export function step1Item({
   answers = ['Ada'],
   searches = [],
   prompt,
-  em = 0,
+  em,
 }: MadeTrajectory) {
   const texts = searches.map(
     ({ query }, i) => `thought ${i + 1}<search> ${query} </search><information>…</information>`,
@@ -40,7 +41,7 @@ export function step1Item({
       pred: 'x',
       finish_flag: true,
       retrieved_times: searches.length,
-      metric_score: { em, f1: 0.5 },
+      ...(em === undefined ? {} : { metric_score: { em, f1: 0.5 } }),
       retrieval_results: Object.fromEntries(
         searches.map(({ query, searchedText = query, shown = [] }, i) => [
           String(i),
