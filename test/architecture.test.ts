@@ -244,6 +244,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/embedding/text-encoder.ts',
     'src/passages/contents.ts',
     'src/passages/id-column.ts',
+    'src/retrieval/calls/',
     'src/retrieval/retriever.ts',
     'corpus/',
     'evaluation/',

@@ -1,7 +1,9 @@
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { idColumnOf } from '../../src/passages/id-column.ts';
-import type { Hit, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
+import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { ResumableFile } from '../resumable-file.ts';
 import type { Trajectory } from '../trajectory.ts';
 import type { CandidateItem } from './candidate-item.ts';

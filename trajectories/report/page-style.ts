@@ -46,14 +46,14 @@ p { margin: 0 0 0.75rem; color: var(--muted); max-width: 48rem; }
 .facts dt { color: var(--muted); font-size: 0.85rem; }
 .facts dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
 .note { margin-top: 1rem; }
-.scroll { overflow-x: auto; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
+.scroll { overflow-x: auto; margin-top: 0.6rem; background: var(--surface); border: 1px solid var(--line); border-radius: 8px; }
 table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.5rem 0.9rem; text-align: right; vertical-align: top; white-space: nowrap; }
+th, td { padding: 0.5rem 0.75rem; text-align: right; vertical-align: top; white-space: nowrap; }
 th:first-child { text-align: left; }
 thead th { color: var(--muted); font-weight: 600; font-size: 0.85rem; border-bottom: 1px solid var(--line); }
 tbody tr + tr > * { border-top: 1px solid var(--line); }
 .value { display: block; }
-.bar { display: block; height: 5px; min-width: 5.5rem; margin-top: 4px; background: var(--empty); border-radius: 3px; overflow: hidden; }
+.bar { display: block; height: 5px; min-width: 4.5rem; margin-top: 4px; background: var(--empty); border-radius: 3px; overflow: hidden; }
 .bar i { display: block; height: 100%; border-radius: 3px; }
 .reached i { background: var(--reached); }
 .waste i { background: var(--waste); }
