@@ -14,6 +14,8 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   records: async () => (await import('./commands/records.ts')).recordsCommand,
+  'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
+  trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,
