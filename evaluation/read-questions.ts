@@ -17,11 +17,13 @@ export interface Question {
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
+  /** What sort of question it is, such as `bridge` or `comparison` in HotpotQA. */
+  readonly type?: string;
 }
 
 /**
  * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?,
- * "golden_answers"?, "gold_ids"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
+ * "golden_answers"?, "gold_ids"?, "type"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
  * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
@@ -71,6 +73,7 @@ export function parseQuestion(text: string, fail: Fail): Question {
   if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
+  const type = columns.get('type');
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
@@ -80,6 +83,8 @@ export function parseQuestion(text: string, fail: Fail): Question {
     ...(dataset === undefined ? {} : { dataset }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
+    // Other sets use the name for other things.
+    ...(typeof type === 'string' ? { type } : {}),
   };
 }
 
