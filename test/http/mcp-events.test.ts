@@ -6,7 +6,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { EventStreams } from '../../src/http/mcp/event-streams.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from './build.ts';
 
