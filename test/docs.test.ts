@@ -139,7 +139,7 @@ test('every file and link that a page names exists', () => {
       seen++;
     }
     for (const code of inlineCode) {
-      if (!/^(src|corpus|indexer|evaluation|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code))
+      if (!/^(src|corpus|indexer|evaluation|records|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code))
         continue;
       // Other model folders are examples of a user's folders.
       if (/^models\/(?!token-average-256|train|README)/.test(code)) continue;
