@@ -258,8 +258,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/id-column.ts',
     'src/retrieval/calls/',
     'src/retrieval/retriever.ts',
+    'src/manifest/model-identity.ts',
     'corpus/',
     'evaluation/',
+    'records/',
   ],
   // Training rows from searches.
   'mining/': [
