@@ -20,6 +20,9 @@ export interface MiningQuery {
   readonly answers: readonly string[];
 }
 
+/** Why a recorded query is left out: its search failed, or it belongs to another split. */
+export type SkipReason = 'failed' | 'other_split';
+
 /** Identifies a query in a run: equal question and query are one query, whoever asked it and how often. SHA-256 in hex. */
 export function queryKey({ question, query }: MiningQuery): string {
   return sha256([question, query ?? null]);

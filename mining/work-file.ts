@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../src/errors.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
+import { comparableText } from './comparable-text.ts';
 import { groupKey, type MiningQuery, queryKey, textKey } from './mining-query.ts';
 
 /** A query of the work file. */
@@ -20,6 +21,7 @@ const TABLES = `
   CREATE TABLE query (place INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
   CREATE TABLE positive (scope TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
   CREATE TABLE qrel (query TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (query, passage));
+  CREATE TABLE judged (question TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE excluded (text TEXT PRIMARY KEY) WITHOUT ROWID;
   CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
@@ -78,6 +80,20 @@ export class WorkFile {
     return this.#statement('SELECT passage FROM qrel WHERE query = ? ORDER BY rowid').pluck().all(queryId) as string[];
   }
 
+  /** Adds a judged question, to the positives and answers of an equal one if there is one. */
+  addJudged(query: MiningQuery): void {
+    const question = comparableText(query.question);
+    const earlier = this.judged(query.question);
+    const body = earlier === undefined ? query : withJudgements(earlier, query);
+    this.#statement('INSERT OR REPLACE INTO judged VALUES (?, ?)').run(question, JSON.stringify(body));
+  }
+
+  /** The judged question with the same comparable text. */
+  judged(question: string): MiningQuery | undefined {
+    const body = this.#statement('SELECT body FROM judged WHERE question = ?').pluck().get(comparableText(question));
+    return body === undefined ? undefined : (JSON.parse(body as string) as MiningQuery);
+  }
+
   addExcluded(text: string): void {
     this.#statement('INSERT OR IGNORE INTO excluded VALUES (?)').run(text);
   }
@@ -101,13 +117,8 @@ export class WorkFile {
       );
       return true;
     }
-    const first = JSON.parse(earlier) as MiningQuery;
-    const positiveIds = [...new Set([...first.positiveIds, ...query.positiveIds])];
-    const answers = [...new Set([...first.answers, ...query.answers])];
-    this.#statement('UPDATE query SET body = ? WHERE key = ?').run(
-      JSON.stringify({ ...first, positiveIds, answers }),
-      key,
-    );
+    const first = withJudgements(JSON.parse(earlier) as MiningQuery, query);
+    this.#statement('UPDATE query SET body = ? WHERE key = ?').run(JSON.stringify(first), key);
     return false;
   }
 
@@ -172,4 +183,13 @@ export class WorkFile {
     }
     return statement;
   }
+}
+
+/** A query with the positives and answers of another one, too. */
+function withJudgements(first: MiningQuery, { positiveIds, answers }: MiningQuery): MiningQuery {
+  return {
+    ...first,
+    positiveIds: [...new Set([...first.positiveIds, ...positiveIds])],
+    answers: [...new Set([...first.answers, ...answers])],
+  };
 }

@@ -274,6 +274,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/retriever.ts',
     'src/retrieval/search-mode.ts',
     'evaluation/',
+    'records/',
   ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [

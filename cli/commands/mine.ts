@@ -2,6 +2,7 @@ import { ROW_FORMATS } from '../../mining/formats/formats.ts';
 import { type MiningProgress, mineNegatives } from '../../mining/mine-negatives.ts';
 import type { MiningQuery } from '../../mining/mining-query.ts';
 import { questionQueries } from '../../mining/question-queries.ts';
+import { recordPaths, recordQueries } from '../../mining/record-queries.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
@@ -82,12 +83,21 @@ export const mineCommand = defineCommand({
       const summary = await mineNegatives({
         retriever,
         source: {
-          queries: questionQueries(options.queries),
+          ...(options.records.length === 0
+            ? { queries: questionQueries(options.queries) }
+            : {
+                queries: recordQueries(options.records, {
+                  split: options.split,
+                  generation: options['any-generation'] ? undefined : retriever.info.generation,
+                }),
+                judged: questionQueries(options.queries),
+              }),
           qrels: options.qrels,
           excluded: options['exclude-questions'],
         },
         inputs: [
           ...options.queries,
+          ...(options.records.length === 0 ? [] : await recordPaths(options.records)),
           ...(options.qrels === undefined ? [] : [options.qrels]),
           ...options['exclude-questions'],
         ],
@@ -121,6 +131,8 @@ export const mineCommand = defineCommand({
           near_duplicate: nearDuplicate,
           output_scores: options['output-scores'],
           query_form: form,
+          records: options.records.length > 0,
+          split: options.split ?? null,
           search: ranking,
           also_bm25: options['also-bm25'],
           view: options.view ?? null,

@@ -11,7 +11,21 @@ export const MINE_OPTIONS = {
   queries: {
     type: 'list',
     value: 'FILE',
-    help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Repeat the option for several files. Required.',
+    help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "gold_ids"?, "golden_answers"?}, or {"_id", "text"} as in BEIR. Repeat the option for several files. Required, unless --records and --qrels are given.',
+  },
+  records: {
+    type: 'list',
+    value: 'FILE',
+    help: 'Mine for the queries of this file of `trawl serve --record` and its rotated files, in place of those of --queries. Each has the positives and answers of the question in --queries with the same text. Repeat the option for several files.',
+  },
+  split: {
+    type: 'string',
+    value: 'NAME',
+    help: 'With --records: only queries that the client marked with this split. Default: all.',
+  },
+  'any-generation': {
+    type: 'flag',
+    help: 'With --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
   },
   qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
   'exclude-questions': {
@@ -119,8 +133,12 @@ export function nearDuplicateShare({ 'near-duplicate': text }: Values): number |
 
 /** Checks what the options need of each other. @throws TrawlError USAGE. */
 export function checkMineOptions(options: Values): void {
-  if (options.queries.length === 0) {
+  if (options.queries.length === 0 && (options.records.length === 0 || options.qrels === undefined)) {
     throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries questions.jsonl.');
+  }
+  if (options.records.length === 0 && (options.split !== undefined || options['any-generation'])) {
+    const name = options.split === undefined ? 'any-generation' : 'split';
+    throw new TrawlError('USAGE', `--${name} has no effect without --records FILE.`);
   }
   if (options.out === undefined) throw new TrawlError('USAGE', '--out is missing: the file of training rows.');
   if (options.format === undefined) {

@@ -13,6 +13,8 @@ export function reportText(summary: MiningSummary): string {
       ['queries read', read.read],
       ['left out: excluded questions', read.excluded],
       ['left out: without judgements', read.unjudged],
+      ['left out: failed', read.failed],
+      ['left out: of another split', read.other_split],
       ['added to an equal query', read.merged],
     ]),
     ...section('Queries without a row', Object.entries(unmined)),

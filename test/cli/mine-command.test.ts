@@ -393,6 +393,80 @@ test('an existing file is not replaced without --overwrite, and nothing is left 
   assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [out, `${out}.report.json`]);
 });
 
+interface RecordOptions {
+  readonly query: string;
+  readonly question?: string;
+  readonly generation?: string;
+  readonly split?: string;
+  readonly trajectory?: string;
+  readonly turn?: number;
+  readonly error?: string;
+}
+
+function writeRecords(name: string, generation: string, records: readonly RecordOptions[]): string {
+  const path = join(folder, name);
+  const lines = records.map((record, place) => ({
+    time: '2026-11-20T12:00:00.000Z',
+    requestId: `r${place}`,
+    dialect: 'search-r1',
+    index: 'planted',
+    generation,
+    place: 0,
+    k: 3,
+    ...record,
+    rows: [],
+    scores: [],
+    ids: [],
+  }));
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  return path;
+}
+
+test('recorded queries have the positives of their question; rollouts of a question are siblings', async () => {
+  const { report } = await mine();
+  const { generation } = report.origin;
+  const [first, second] = questions();
+  const records = writeRecords('record.jsonl', generation, [
+    { question: first!.question, query: 'Brooklyn Bridge engineer', trajectory: 'a', turn: 1, split: 'train' },
+    { question: first!.question, query: 'Brooklyn Bridge engineer', trajectory: 'b', turn: 2, split: 'train' },
+    { query: `${first!.question} [SEP] who designed it`, split: 'train' },
+    { question: 'An unknown question?', query: 'x', split: 'train' },
+    { question: second!.question, query: 'held out', split: 'validation' },
+    { question: first!.question, query: 'broken', split: 'train', error: 'EMPTY_QUERY' },
+  ]);
+  const mined = await mine(['--records', records, '--split', 'train']);
+  assert.deepEqual(mined.report.read, { read: 6, excluded: 0, unjudged: 1, failed: 1, other_split: 1, merged: 1 });
+  assert.deepEqual(
+    mined.rows.map(({ query_id, query }) => [query_id, query]),
+    [
+      [first!.id, `${first!.question} [SEP] Brooklyn Bridge engineer`],
+      [first!.id, `${first!.question} [SEP] who designed it`],
+    ],
+  );
+  assert.equal(new Set(mined.rows.map(({ group }) => group)).size, 1);
+  for (const row of mined.rows)
+    assert.deepEqual(
+      row.positive_passages.map(({ docid }) => docid),
+      first!.gold_ids,
+    );
+});
+
+test('records of another generation are refused unless they are allowed', async () => {
+  const [first] = questions();
+  const records = writeRecords('other.jsonl', 'an-older-generation', [{ question: first!.question, query: 'bridge' }]);
+  const out = join(folder, 'other-rows.jsonl');
+  const run = ['--queries', QUESTIONS, '--records', records, '--out', out, '--format', 'tevatron'];
+  const { code, stderr } = await mineRefused(...run);
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /other\.jsonl:1: the query was asked in index generation an-older-generation.*--any-generation/s,
+  );
+  assert.equal(existsSync(out), false);
+  assert.equal((await mineRefused(...run, '--any-generation')).code, 0);
+  assert.equal(linesOf(out).length, 1);
+});
+
 const REFUSED: readonly (readonly [args: readonly string[], message: RegExp])[] = [
   [['--out', 'x', '--format', 'tevatron'], /--queries is missing/],
   [['--queries', QUESTIONS, '--format', 'tevatron'], /--out is missing/],
@@ -408,6 +482,8 @@ const REFUSED: readonly (readonly [args: readonly string[], message: RegExp])[] 
   [['--near-duplicate', '1.5'], /--near-duplicate is "1.5"/],
   [['--sampling-strategy', 'best'], /sampling-strategy.*best/],
   [['--also-bm25', '--mode', 'bm25'], /--also-bm25 has no effect with --mode bm25/],
+  [['--split', 'train'], /--split has no effect without --records/],
+  [['--any-generation'], /--any-generation has no effect without --records/],
   [['--k1', '1.2'], /--k1 has no effect without --mode bm25/],
   [['--rerank-threads', '2'], /--rerank-threads has no effect without --rerank/],
 ];

@@ -67,9 +67,12 @@ export function trainingMarker(): string {
   return join(trainingFolder(), '.complete');
 }
 
-/** The folder of the packages, which is not in the environment's path. */
+/**
+ * The folder of the packages, which is not in the environment's path. Its name matters: dill, with which datasets hashes tables, takes
+ * modules of other folders for the user's own and pickles them whole.
+ */
 export function trainingLibraryFolder(): string {
-  return join(trainingFolder(), 'libraries');
+  return join(trainingFolder(), 'site-packages');
 }
 
 /** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */

@@ -67,7 +67,7 @@ test('what is left out is counted by its reason', async (t) => {
   const work = await workFile(t);
   const queries = [miningQuery(), miningQuery(), miningQuery({ question: 'b', positiveIds: [] })];
   const counts = await loadQueries(work, { queries: streamOf(queries), excluded: [] });
-  assert.deepEqual(counts, { read: 3, excluded: 0, unjudged: 1, merged: 1 });
+  assert.deepEqual(counts, { read: 3, excluded: 0, unjudged: 1, failed: 0, other_split: 0, merged: 1 });
 });
 
 test('a value is there after a reopening, an unfinished filling is not', async (t) => {
