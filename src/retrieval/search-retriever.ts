@@ -16,6 +16,7 @@ import { hitRows } from './hit-rows.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 import { searchByRow } from './lexical-hits.ts';
 import { missingPart } from './mode-parts.ts';
+import { type Documents, NO_DOCUMENTS } from './no-documents.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import { type EmbedOutcome, type QueryVectors, rowOf, usableQueries, wrongDimension } from './query-vectors.ts';
@@ -198,8 +199,10 @@ export class SearchRetriever implements Retriever {
     const search = (some: readonly string[], depth: number): Promise<LexicalResult> =>
       watch.time('search', () => this.#searchTexts(call, some, depth));
     const { rows } = this.info;
-    const request = { texts, k, rows, passages: this.#passages, longTies: this.#longTies, watch, signal };
-    const found = bm25Order === 'pyserini' ? await searchPyserini(search, request) : await searchByRow(search, request);
+    const isPyserini = bm25Order === 'pyserini';
+    const passages = isPyserini ? this.#passages : this.#documents(call);
+    const request = { texts, k, rows, passages, longTies: this.#longTies, watch, signal };
+    const found = isPyserini ? await searchPyserini(search, request) : await searchByRow(search, request);
     this.#countLexical(call, found);
     const outcomes = texts.map((text, q): QueryOutcome => {
       const hits = found.lists[q]!;
@@ -380,9 +383,13 @@ export class SearchRetriever implements Retriever {
     const found = await watch.time('search', () => this.#searchVectors(call, embedded, k));
     watch.waited('search', found.waitedMs);
     const rows = hitRows(found, k);
-    const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
+    const documents = await watch.time('fetch', () => this.#documents(call).getMany(rows, signal));
     const { dimension } = this.#requireDense().index;
     return { outcomes: denseOutcomes(embedded, dimension, found, k, documents), timings: watch.timings };
+  }
+
+  #documents({ documents = true }: RetrieveCall): Documents {
+    return documents ? this.#passages : NO_DOCUMENTS;
   }
 
   /** Searches the vectors of the embedded queries; the result does not count the failed ones. */
@@ -428,7 +435,7 @@ export class SearchRetriever implements Retriever {
       this.#countLexical(group, words);
       const fused = await watch.time('search', () => fuseResults({ near, words, embedded, depth }, settings, call));
       const rows = fused.flatMap((list) => list.rows.map(({ row }) => row));
-      const documents = await watch.time('fetch', () => this.#passages.getMany(rows, signal));
+      const documents = await watch.time('fetch', () => this.#documents(call).getMany(rows, signal));
       const { dimension } = this.#requireDense().index;
       outcomes.push(...hybridOutcomes({ fused, embedded, near, depth, dimension }, documents));
     }
