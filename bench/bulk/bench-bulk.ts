@@ -5,6 +5,7 @@ import { NoEncoder } from '../../bulk-search/no-encoder.ts';
 import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { makeEncoder, type OutputFormat } from '../../bulk-search/outputs/output-format.ts';
 import { PassageIds } from '../../bulk-search/passage-ids.ts';
+import type { QuerySource } from '../../bulk-search/query-source.ts';
 import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
 import { runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
@@ -90,8 +91,14 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
     const vectors = join(options.scratch, 'queries.npy');
     await writeFile(vectors, encodeNpy(asked));
     const cases = ['engine', ...FORMATS] as const;
-    // The ids that a format has read stay for its next piece, as in one command for all queries.
+    // The query file is opened, and ids are read, once for each format, as in one command for all queries.
     const ids = new Map(FORMATS.map((format) => [format, PassageIds.of([{ name: undefined, store: passages }])]));
+    const sources = new Map<OutputFormat, Promise<QuerySource>>();
+    const sourceOf = (format: OutputFormat): Promise<QuerySource> => {
+      const source = sources.get(format) ?? openQueryVectors(vectors, { dimension, texts: undefined, signal });
+      sources.set(format, source);
+      return source;
+    };
     const times = new Map<string, number[]>(cases.map((name) => [name, []]));
     const warmUp = { first: 0, end: Math.min(queries, 2 * BATCH_QUERIES) };
     await engineSeconds(engine, asked, warmUp, k);
@@ -103,12 +110,13 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
         const seconds =
           name === 'engine'
             ? await engineSeconds(engine, asked, range, k)
-            : await bulkSeconds(name, { retriever, ids: ids.get(name)!, vectors, range, options });
+            : await bulkSeconds(name, { retriever, ids: ids.get(name)!, sourceOf, range, options });
         times.get(name)!.push(seconds);
       }
       note(`${range.end} of ${queries} queries, each ${cases.length} times`);
     }
     const ofEngine = times.get('engine')!;
+    for (const source of sources.values()) (await source).close();
     const records = cases.map((name): BulkRecord => {
       const each = times.get(name)!;
       const seconds = sum(each);
@@ -156,7 +164,7 @@ async function engineSeconds(
 interface BulkCase {
   readonly retriever: Retriever;
   readonly ids: PassageIds;
-  readonly vectors: string;
+  readonly sourceOf: (format: OutputFormat) => Promise<QuerySource>;
   readonly range: Range;
   readonly options: BenchBulkOptions;
 }
@@ -164,12 +172,12 @@ interface BulkCase {
 /** From the opening of the query file to the renamed output. */
 async function bulkSeconds(
   format: OutputFormat,
-  { retriever, ids, vectors, range, options }: BulkCase,
+  { retriever, ids, sourceOf, range, options }: BulkCase,
 ): Promise<number> {
-  const { dimension, k, scratch, signal } = options;
+  const { k, scratch, signal } = options;
   const out = join(scratch, `hits.${format}`);
   const begun = performance.now();
-  const source = await openQueryVectors(vectors, { dimension, texts: undefined, signal });
+  const source = await sourceOf(format);
   const output = await OutputFiles.open([out], {}, true);
   const shape = {
     queries: range.end - range.first,
@@ -196,7 +204,6 @@ async function bulkSeconds(
     return (performance.now() - begun) / 1000;
   } finally {
     await output.close();
-    source.close();
     rmSync(out, { force: true });
   }
 }

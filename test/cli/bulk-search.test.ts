@@ -121,8 +121,9 @@ test('all formats have the hits of single calls, queries of one id and several r
     const { question, query, history_queries: history } = asked[place]!;
     const input = query === undefined ? question : { question, query, ...(history === undefined ? {} : { history }) };
     const { outcomes } = await retriever.retrieve({ queries: [input], k: 7 });
-    assert.ok(outcomes[0]!.ok);
-    const expected = outcomes[0].hits.map(({ row, score, document }) => {
+    const [outcome] = outcomes;
+    assert.ok(outcome?.ok === true);
+    const expected = outcome.hits.map(({ row, score, document }) => {
       const [, id] = /^\{"id":(?:"([^"]*)"|(\d+)),/.exec(document)?.filter((part) => part !== undefined) ?? [];
       return { row, id: id ?? `row:${row}`, score };
     });
