@@ -331,14 +331,26 @@ test('SIGTERM ends with the code to resume, and the same command completes the s
   const cwd = await tempFolder(t);
   const library = faultLibrary(cwd);
   if ('missing' in library) return t.skip(library.missing);
-  const expected = await search(join(cwd, 'expected.jsonl'));
-  const out = join(cwd, 'hits.jsonl');
-  const args = ['search', index, '--queries', queries, '--k', '7', '--out', out];
+  // More batches than are in flight at a time.
+  const many = join(cwd, 'many.jsonl');
+  writeFileSync(many, readFileSync(queries, 'utf8').repeat(10));
+  const argsFor = (file: string): string[] => [
+    'search',
+    index,
+    '--queries',
+    many,
+    '--k',
+    '7',
+    '--out',
+    join(cwd, file),
+  ];
+  assert.equal((await runTrawl(argsFor('expected.jsonl'))).code, 0);
+  const [out, args] = [join(cwd, 'hits.jsonl'), argsFor('hits.jsonl')];
   // The second write of results.
   const env = library.environment({ under: `${out}.partial`, calls: 'write', at: 2, do: 'term' });
   const stopped = await endOf(spawnTrawl(args, { env }));
   assert.equal(stopped.code, 75, stopped.stderr);
-  assert.match(stopped.stderr, /Stopped after \d+ of 700 queries\. The same command resumes there/);
+  assert.match(stopped.stderr, /Stopped after \d+ of 7000 queries\. The same command resumes there/);
   assert.equal(existsSync(out), false);
   const changed = await runTrawl([...args, '--filter', 'part < 9', '--k', '8']);
   assert.equal(changed.code, 1);
@@ -348,9 +360,9 @@ test('SIGTERM ends with the code to resume, and the same command completes the s
   );
   const resumed = await runTrawl([...args, '--json']);
   const report = jsonOf<{ queries: number; resumed: number; failed: number }>(resumed);
-  assert.ok(report.resumed > 0 && report.resumed < QUERIES, `resumed after ${report.resumed}`);
-  assert.deepEqual({ ...report, resumed: 0 }, { out, queries: QUERIES, k: 7, resumed: 0, failed: 0 });
-  assert.ok(readFileSync(out).equals(expected));
+  assert.ok(report.resumed > 0 && report.resumed < 10 * QUERIES, `resumed after ${report.resumed}`);
+  assert.deepEqual({ ...report, resumed: 0 }, { out, queries: 10 * QUERIES, k: 7, resumed: 0, failed: 0 });
+  assert.ok(readFileSync(out).equals(readFileSync(join(cwd, 'expected.jsonl'))));
 });
 
 test('a query file that changes during the search is an error, and a pipe is refused', async (t) => {

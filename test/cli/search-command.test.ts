@@ -122,7 +122,7 @@ test('an output file that cannot be written is named with the reason', async () 
   if (existsSync('/dev/full')) {
     assert.match(
       (await runTrawl([...args, '/dev/full'])).stderr,
-      /^trawl: \/dev\/full: no space left.*\[DISK_FULL\]\n$/,
+      /^(?:searching\n)?trawl: \/dev\/full: no space left.*\[DISK_FULL\]\n$/,
     );
   }
 });
