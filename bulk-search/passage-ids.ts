@@ -1,8 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
 import type { PassageStore } from '../src/passages/passage-store.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
+import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
 import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
-import type { Hit } from '../src/retrieval/retriever.ts';
 
 /** Most ids of an index that are kept. A million short ids take about 64 MB. */
 const MAX_KEPT = 2 ** 20;

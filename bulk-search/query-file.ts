@@ -3,7 +3,7 @@ import { reasonOf } from '../corpus/list-corpus-files.ts';
 import type { Question } from '../evaluation/read-questions.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
-import type { RetrieveQuery } from '../src/retrieval/retriever.ts';
+import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { type QueryFormat, queryFormatOf } from './query-format.ts';
 import type { BulkQuery, QuerySource } from './query-source.ts';

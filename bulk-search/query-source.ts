@@ -1,4 +1,4 @@
-import type { RetrieveQuery } from '../src/retrieval/retriever.ts';
+import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 
 /** One query of a bulk search. */
 export interface BulkQuery {

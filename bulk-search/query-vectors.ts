@@ -1,5 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
-import type { EmbeddedQuery } from '../src/retrieval/retriever.ts';
+import type { EmbeddedQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { SegmentReader } from '../src/vector-index/vector-segments.ts';
 import { openVectorFiles } from '../vector-files/open-vector-files.ts';

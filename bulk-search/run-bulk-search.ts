@@ -1,5 +1,6 @@
 import { TrawlError } from '../src/errors.ts';
-import type { QueryOutcome, RetrieveQuery } from '../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { inOrder } from './in-order.ts';
 import type { OutputFiles, Progress } from './output-files.ts';
 import { OutputStream } from './output-stream.ts';

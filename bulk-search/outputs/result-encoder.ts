@@ -1,5 +1,5 @@
 import type { TrawlError } from '../../src/errors.ts';
-import type { Hit } from '../../src/retrieval/retriever.ts';
+import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
 
 /** The hits of a query, or its error. */
 export interface FoundQuery {

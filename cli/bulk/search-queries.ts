@@ -18,7 +18,7 @@ import type { OptionValues } from '../../src/options/option-spec.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
-import type { RetrieverInfo } from '../../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';

@@ -1,7 +1,10 @@
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { ExplainedTerm } from '../../src/retrieval/calls/explain-call.ts';
+import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/retrieval/explain-fusion.ts';
-import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { BULK_OPTIONS, isBulkSearch } from '../bulk/bulk-options.ts';
 import { searchQueries } from '../bulk/search-queries.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';

@@ -1,4 +1,4 @@
-import type { QueryOutcome } from '../../retrieval/retriever.ts';
+import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import type { Selected, Selection } from './fusion.ts';
 import type { SearchRequest } from './request.ts';
