@@ -8,7 +8,7 @@ export const BULK_OPTIONS = {
   queries: {
     type: 'string',
     value: 'FILE',
-    help: 'Search for every query of a file instead of one query; needs --out. JSON lines or Parquet with {"id", "question", "query"?, "history_queries"?, "round_index"?}, TSV (id, tab, query) or TREC topics. Ids may repeat. docs/bulk-search.md',
+    help: 'Search for every query of a file instead of one query; needs --out. JSON lines or Parquet with {"id", "question", "query"?, "history_queries"?, "round_index"?}, TSV (id, tab, query) or TREC topics. Ids may repeat (docs/bulk-search.md).',
   },
   'queries-format': {
     type: 'choice',
