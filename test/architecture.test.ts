@@ -241,6 +241,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/errors.ts',
     'src/abort.ts',
     'src/system/',
+    'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
     'src/passages/',
     'src/retrieval/',
     'src/vector-index/vector-segments.ts',

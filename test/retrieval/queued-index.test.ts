@@ -41,7 +41,7 @@ test('a search starts at once when the engine is idle', async () => {
   assert.deepEqual([...(await asked).rows], [3, 4]);
 });
 
-test('with a number of queries for a batch, a batch has that many while so many wait', async () => {
+test('a queue with a number of queries for its batches makes batches of that number', async () => {
   const { engine, index } = held({ batchQueries: 5 });
   const asked = [
     ask(
