@@ -16,6 +16,8 @@ export interface Question {
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
+  /** What sort of question it is, such as `bridge` or `comparison` in HotpotQA. */
+  readonly type?: string;
 }
 
 /**
@@ -46,7 +48,7 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
 type Fail = (reason: string) => Error;
 
 /**
- * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "golden_answers"?, "gold_ids"?}`, or BEIR's
+ * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "golden_answers"?, "gold_ids"?, "type"?}`, or BEIR's
  * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
  * `fail` makes of a reason.
  */
@@ -68,6 +70,7 @@ export function parseQuestion(text: string, fail: Fail): Question {
   const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
+  const type = columns.get('type');
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
@@ -76,6 +79,8 @@ export function parseQuestion(text: string, fail: Fail): Question {
     ...(roundIndex === undefined ? {} : { roundIndex }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
+    // Other sets use the name for other things.
+    ...(typeof type === 'string' ? { type } : {}),
   };
 }
 

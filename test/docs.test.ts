@@ -63,7 +63,7 @@ test('every trawl command in a code line exists, with its options', () => {
   let seen = 0;
   for (const { path, codeLines, inlineCode } of pages) {
     for (const line of [...codeLines, ...inlineCode]) {
-      for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx )trawl ([a-z]+)([^|;&)]*)/g)) {
+      for (const [, name, rest] of line.matchAll(/(?:^|[|;&(]\s*|npx )trawl ([a-z]+(?:-[a-z]+)*)([^|;&)]*)/g)) {
         const command = COMMANDS.find((candidate) => candidate.name === name);
         assert.ok(command, `${path}: there is no command trawl ${name} (${line})`);
         seen++;
@@ -139,7 +139,7 @@ test('every file and link that a page names exists', () => {
       seen++;
     }
     for (const code of inlineCode) {
-      if (!/^(src|corpus|indexer|evaluation|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code))
+      if (!/^(src|corpus|indexer|evaluation|records|cli|scripts|test|docs|models|bench|clients)\/[\w./-]*$/.test(code))
         continue;
       // Other model folders are examples of a user's folders.
       if (/^models\/(?!token-average-256|train|README)/.test(code)) continue;

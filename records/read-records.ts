@@ -1,0 +1,133 @@
+import { isUtf8 } from 'node:buffer';
+import type { FileHandle } from 'node:fs/promises';
+import { startsLike } from '../corpus/compression.ts';
+import { gunzip } from '../corpus/gzip.ts';
+import { LineSplitter, type RawLine } from '../corpus/line-splitter.ts';
+import { unzstd } from '../corpus/zstd.ts';
+import { throwIfCancelled } from '../src/abort.ts';
+import { isNodeError, TrawlError } from '../src/errors.ts';
+import { closeAll, openRecordFiles, type RecordFileHandle } from './record-files.ts';
+import { parseRecord, type RecordedQuery } from './recorded-query.ts';
+
+/** A query with its place in the files. */
+export interface RecordLine {
+  readonly file: string;
+  /** Line number, from 1. */
+  readonly line: number;
+  /** The line as it is in the file, without its line end. */
+  readonly text: string;
+  readonly query: RecordedQuery;
+}
+
+/** A line that is no record. */
+export interface DamagedLine {
+  readonly file: string;
+  readonly line: number;
+  readonly reason: string;
+  /** Whether it is the unfinished last line of its file, as a server leaves it that was killed. */
+  readonly unfinished: boolean;
+}
+
+export interface ReadRecordsOptions {
+  /**
+   * Called for each damaged line, which is left out. Default: the unfinished last line of a file is left out, and any other damaged line
+   * throws CORPUS_BAD_LINE.
+   */
+  readonly onDamaged?: (line: DamagedLine) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const CHUNK_BYTES = 256 * 1024;
+/** A record has a few kilobytes, and one of 2,048 hits about 60. Limits memory if a file has no line ends. */
+const MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Reads files of `--record` in the order of `paths`, each with its rotated files, oldest first; compressed files by their first bytes.
+ * Memory does not depend on the size of the files. Leaving the loop early closes them.
+ *
+ * @throws TrawlError CORPUS_NOT_FOUND; CORPUS_BAD_LINE for a damaged line, or for compressed data that is damaged.
+ */
+export async function* readRecords(
+  paths: readonly string[],
+  options: ReadRecordsOptions = {},
+): AsyncGenerator<RecordLine, void> {
+  const files = await openRecordFiles(paths);
+  try {
+    for (const file of files) yield* linesOf(file, options);
+  } finally {
+    await closeAll(files);
+  }
+}
+
+async function* linesOf(
+  { path: file, handle }: RecordFileHandle,
+  { onDamaged = refuse, signal }: ReadRecordsOptions,
+): AsyncGenerator<RecordLine, void> {
+  const splitter = new LineSplitter({ newline: 'lf', maxLineBytes: MAX_LINE_BYTES });
+  try {
+    for await (const chunk of unpacked(handle)) {
+      throwIfCancelled(signal);
+      for (const raw of splitter.push(chunk)) {
+        const read = readLine(file, raw);
+        if (read === undefined) continue;
+        if ('query' in read) yield read;
+        else onDamaged({ ...read, unfinished: false });
+      }
+    }
+  } catch (error) {
+    throw readingFailed(file, splitter.nextNumber, error);
+  }
+  for (const raw of splitter.end()) {
+    const read = readLine(file, raw);
+    if (read === undefined) continue;
+    if ('query' in read) yield read;
+    else onDamaged({ ...read, unfinished: true });
+  }
+}
+
+/** Undefined for a blank line. */
+function readLine(
+  file: string,
+  { number: line, bytes, sizeBytes }: RawLine,
+): RecordLine | Omit<DamagedLine, 'unfinished'> | undefined {
+  if (bytes === null) return { file, line, reason: `the line has ${sizeBytes} bytes, more than ${MAX_LINE_BYTES}` };
+  if (!isUtf8(bytes)) return { file, line, reason: 'not valid UTF-8' };
+  const text = bytes.toString('utf8');
+  if (text.trim() === '') return undefined;
+  const parsed = parseRecord(text);
+  return parsed.ok ? { file, line, text, query: parsed.query } : { file, line, reason: parsed.reason };
+}
+
+async function* unpacked(handle: FileHandle): AsyncGenerator<Buffer, void> {
+  const start = await handle.read(Buffer.alloc(4), 0, 4, 0);
+  const magic = start.buffer.subarray(0, start.bytesRead);
+  const source = chunksOf(handle);
+  if (magic.length === 4 && startsLike('zstd', magic)) yield* unzstd(source);
+  else if (magic.length >= 2 && startsLike('gzip', magic)) yield* gunzip(source);
+  else yield* source;
+}
+
+async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer, void> {
+  for (let position = 0; ; ) {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+function refuse({ file, line, reason, unfinished }: DamagedLine): void {
+  if (!unfinished) throw badLine(file, line, reason);
+}
+
+function badLine(file: string, line: number, reason: string, cause?: unknown): TrawlError {
+  return new TrawlError('CORPUS_BAD_LINE', `${file}:${line}: ${reason}.`, { details: { file, line }, cause });
+}
+
+/** Names the file and line of an error that ended the reading of a file. */
+function readingFailed(file: string, line: number, error: unknown): unknown {
+  if (error instanceof TrawlError || !(error instanceof Error)) return error;
+  const isDamage = error.name === 'DamagedDataError' || (isNodeError(error) && error.code?.startsWith('Z_') === true);
+  if (!isDamage) return error;
+  return badLine(file, line, `the compressed data cannot be read from here on (${error.message})`, error);
+}

@@ -1,0 +1,44 @@
+import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
+import type { Filter } from '../filter/filter.ts';
+import type { QueryTemplate } from '../manifest/model-identity.ts';
+import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
+import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
+import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
+import type { SearchMode } from '../retrieval/search-mode.ts';
+import type { QueryOrigin } from './query-origin.ts';
+
+/** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
+export interface RecordedSearch {
+  readonly queries: readonly EncoderInput[];
+  readonly k: number;
+  /** Absent: the default of the index. */
+  readonly mode?: SearchMode;
+  readonly rerank?: RerankSettings;
+  /** Absent: the template of the index. */
+  readonly template?: QueryTemplate;
+  readonly truncate?: TruncateSide;
+  readonly filter?: Filter;
+  /** Hybrid: how the lists were fused. */
+  readonly hybrid?: HybridSettings;
+  /** Where each query comes from. Before `withOrigins`: what the fields of the dialect say about it. */
+  readonly origins?: readonly QueryOrigin[];
+  /** If not every item of the request is a query: the position of each query among them, and their number. */
+  readonly items?: { readonly positions: readonly number[]; readonly count: number };
+  /** One per query. */
+  readonly outcomes: readonly QueryOutcome[];
+}
+
+/** The request of a recorded search. */
+export interface RecordedRequest {
+  readonly requestId: string;
+  readonly dialect: string;
+  readonly index: string;
+  readonly generation: string;
+  /** The views that limited the search, with commas in between. */
+  readonly view?: string;
+}
+
+/** Records queries and their hits. `record` must neither throw nor block. */
+export interface QueryRecord {
+  record(request: RecordedRequest, search: RecordedSearch): void;
+}
