@@ -19,7 +19,7 @@ test('questions are read with and without the optional columns, and ids become s
   );
   const questions = await readQuestions(file);
   assert.deepEqual(questions, [
-    { id: '1', question: 'Q?', query: 'sub', goldenAnswers: ['a', 'b'], goldIds: ['7', 'x'] },
+    { id: '1', question: 'Q?', query: 'sub', goldenAnswers: ['a', 'b'], goldIds: ['7', 'x'], type: 'bridge' },
     { id: '2', question: '\u2028' },
     { id: '9007199254740993', question: 'q', roundIndex: 3 },
   ]);
