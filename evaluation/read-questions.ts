@@ -1,3 +1,4 @@
+import { parseJson } from '../corpus/parse-json.ts';
 import type { Judgements } from './judgements.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 
@@ -22,9 +23,8 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?,
- * "golden_answers"?, "gold_ids"?, "type"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
- * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
+ * Reads a JSONL file of questions, one `parseQuestion` a line, into memory. Throws CORPUS_BAD_LINE for an invalid line or a repeated
+ * id, CORPUS_NOT_FOUND if the file cannot be read. `readQueries` of bulk-search/ reads files of any size.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
   const questions: Question[] = [];
@@ -49,14 +49,16 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
 
 type Fail = (reason: string) => Error;
 
-/** Parses a line of a file of questions. Throws the error that `fail` makes of a reason. */
+/**
+ * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
+ * "gold_ids"?, "type"?}`, or BEIR's
+ * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
+ * `fail` makes of a reason.
+ */
 export function parseQuestion(text: string, fail: Fail): Question {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    throw fail('not valid JSON; expected one object per line');
-  }
+  const json = parseJson(text);
+  if (!json.ok) throw fail('not valid JSON; expected one object per line');
+  const parsed = json.value;
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');
   }
@@ -107,9 +109,10 @@ function idsOf(value: unknown, fail: Fail): string[] | undefined {
   return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail));
 }
 
-/** Rejects integers above 2^53: the JSON parser has rounded them, so they could name another passage. */
+/** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */
 function idOf(value: unknown, name: string, fail: Fail): string {
   if (typeof value === 'string') return value;
+  if (typeof value === 'bigint') return String(value);
   if (Number.isSafeInteger(value)) return String(value);
   throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
 }
