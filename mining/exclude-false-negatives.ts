@@ -1,9 +1,10 @@
 import type { AnswerRule } from './answer-rule.ts';
 import type { Candidate, DroppedCandidate, DropReason } from './candidate.ts';
-import { comparableText, contentHash } from './comparable-text.ts';
+import { comparableText } from './comparable-text.ts';
 import type { MinedPassage } from './mined-query.ts';
 import type { MiningQuery } from './mining-query.ts';
-import { NearDuplicates, shinglesOf } from './near-duplicates.ts';
+import { NearDuplicates } from './near-duplicates.ts';
+import { type PassageTexts, passageTexts } from './passage-texts.ts';
 
 export interface ExclusionInput {
   readonly query: MiningQuery;
@@ -27,7 +28,7 @@ export function excludeFalseNegatives(input: ExclusionInput): {
 } {
   const { query, positives, siblings, positiveIds, siblingIds, answers, nearDuplicate } = input;
   const relevant = new SeenTexts(nearDuplicate);
-  for (const passage of [...positives, ...siblings]) relevant.add(passage);
+  for (const passage of [...positives, ...siblings]) relevant.add(passageTexts(passage));
   const better = new SeenTexts(nearDuplicate);
   const queryTexts = new Set([query.question, query.query ?? ''].map(comparableText));
   const rows = new Set(positives.map(({ row }) => row));
@@ -35,13 +36,13 @@ export function excludeFalseNegatives(input: ExclusionInput): {
   const reasonOf = (candidate: Candidate): DropReason | undefined => {
     if (positiveIds.has(candidate.id) || rows.has(candidate.row)) return 'positive';
     if (siblingIds.has(candidate.id) || siblingRows.has(candidate.row)) return 'sibling';
-    if (relevant.hasCopy(candidate)) return 'copy';
-    if (relevant.hasNearDuplicate(candidate)) return 'near_duplicate';
-    if (queryTexts.has(comparableText(candidate.text)) || queryTexts.has(comparableText(candidate.contents)))
-      return 'query';
+    const texts = passageTexts(candidate);
+    if (relevant.hasCopy(texts)) return 'copy';
+    if (relevant.hasNearDuplicate(texts)) return 'near_duplicate';
+    if (queryTexts.has(texts.body) || queryTexts.has(texts.whole)) return 'query';
     if (answers.matches(candidate.contents)) return 'answer';
-    if (better.hasCopy(candidate) || better.hasNearDuplicate(candidate)) return 'repeated';
-    better.add(candidate);
+    if (better.hasCopy(texts) || better.hasNearDuplicate(texts)) return 'repeated';
+    better.add(texts);
     return undefined;
   };
   const kept: Candidate[] = [];
@@ -54,32 +55,26 @@ export function excludeFalseNegatives(input: ExclusionInput): {
   return { kept, dropped };
 }
 
-type Texts = Pick<MinedPassage, 'text' | 'contents'>;
-
 /** Texts to find copies and near-duplicates of. Titles are not compared. */
 class SeenTexts {
   readonly #threshold: number | null;
-  readonly #hashes = new Set<string>();
+  readonly #bodies = new Set<string>();
   readonly #shingles = new NearDuplicates();
 
   constructor(threshold: number | null) {
     this.#threshold = threshold;
   }
 
-  add(passage: Texts): void {
-    this.#hashes.add(contentHash(passage));
-    if (this.#threshold !== null) this.#shingles.add(shinglesOf(bodyOf(passage)));
+  add({ body, shingles }: PassageTexts): void {
+    this.#bodies.add(body);
+    if (this.#threshold !== null) this.#shingles.add(shingles);
   }
 
-  hasCopy(passage: Texts): boolean {
-    return this.#hashes.has(contentHash(passage));
+  hasCopy({ body }: PassageTexts): boolean {
+    return this.#bodies.has(body);
   }
 
-  hasNearDuplicate(passage: Texts): boolean {
-    return this.#threshold !== null && this.#shingles.similarity(shinglesOf(bodyOf(passage))) >= this.#threshold;
+  hasNearDuplicate({ shingles }: PassageTexts): boolean {
+    return this.#threshold !== null && this.#shingles.similarity(shingles) >= this.#threshold;
   }
-}
-
-function bodyOf({ text, contents }: Texts): string {
-  return text.trim() === '' ? contents : text;
 }

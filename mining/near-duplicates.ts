@@ -1,12 +1,10 @@
-import { comparableText } from './comparable-text.ts';
-
 /** Words in a shingle. */
 const SHINGLE_WORDS = 3;
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
-/** The distinct runs of three consecutive words of a text; a shorter text is one run. */
-export function shinglesOf(text: string): ReadonlySet<string> {
-  const words = comparableText(text).match(WORD) ?? [];
+/** The distinct runs of three consecutive words of a comparable text; a shorter text is one run. */
+export function shinglesOf(comparable: string): ReadonlySet<string> {
+  const words = comparable.match(WORD) ?? [];
   if (words.length < SHINGLE_WORDS) return new Set(words.length === 0 ? [] : [words.join(' ')]);
   const shingles = new Set<string>();
   for (let i = 0; i + SHINGLE_WORDS <= words.length; i++) shingles.add(words.slice(i, i + SHINGLE_WORDS).join(' '));

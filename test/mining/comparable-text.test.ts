@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { comparableText, contentHash } from '../../mining/comparable-text.ts';
+import { comparableText } from '../../mining/comparable-text.ts';
+import { passageTexts } from '../../mining/passage-texts.ts';
 
 const EQUAL: readonly (readonly [a: string, b: string, why: string])[] = [
   ['The  Bridge\tof\u00a0Sighs\n', 'the bridge of sighs', 'white space and letter case'],
@@ -30,11 +31,9 @@ test('the comparable text of a comparable text is itself', () => {
   );
 });
 
-test('two passages with one text under two titles have one hash; passages that are only a title have their own', () => {
+test('two passages with one text under two titles have one body; passages that are only a title have their own', () => {
   const text = 'It spans the river.';
-  assert.equal(
-    contentHash({ text, contents: `"A"\n${text}` }),
-    contentHash({ text: ' it spans  the river.', contents: text }),
-  );
-  assert.notEqual(contentHash({ text: '', contents: '"A"\n' }), contentHash({ text: '', contents: '"B"\n' }));
+  const bodyOf = (passage: { text: string; contents: string }): string => passageTexts(passage).body;
+  assert.equal(bodyOf({ text, contents: `"A"\n${text}` }), bodyOf({ text: ' it spans  the river.', contents: text }));
+  assert.notEqual(bodyOf({ text: '', contents: '"A"\n' }), bodyOf({ text: '', contents: '"B"\n' }));
 });
