@@ -18,7 +18,7 @@ const kept = new Map<string, PassageTexts>();
 
 /** Computes the texts of a passage, or takes those that an earlier call computed. */
 export function passageTexts({ text, contents }: Pick<MinedPassage, 'text' | 'contents'>): PassageTexts {
-  const key = JSON.stringify([text, contents.length, contents.slice(0, 200)]);
+  const key = JSON.stringify([text, contents]);
   const known = kept.get(key);
   if (known !== undefined) return known;
   const whole = comparableText(contents);
