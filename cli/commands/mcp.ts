@@ -44,8 +44,10 @@ export const mcpCommand = defineCommand({
     checkRerankOptions(options, given);
     // A wrong path, filter or view must end the command instead of failing each search.
     const filter = filterOption(options.filter);
-    for (const { folder } of parseServedIndexes([positionals[0]!, ...options.index])) {
-      checkFilter(filter, { columns: openIndexDirectory(folder).columns, index: folder });
+    const further = parseServedIndexes(options.index).map(({ folder }) => folder);
+    for (const each of [positionals[0]!, ...further]) {
+      const { columns, folder } = openIndexDirectory(each);
+      checkFilter(filter, { columns, index: folder });
     }
     viewOption(options);
     const { serveStdio } = await import('../../src/http/mcp/server.ts');

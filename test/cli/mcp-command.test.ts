@@ -68,7 +68,7 @@ test('trawl mcp --index searches several indexes as one, and each must have the 
     [['--index', `more=${index}`, '--filter', 'open'], /names the column "open"/],
     [['--index', join(folder, 'none')], /INDEX_NOT_FOUND/],
   ] as const) {
-    const { code, stderr } = await runTrawl(['mcp', index, ...more]);
+    const { code, stderr } = await runTrawl(['mcp', index, ...more], { stdin: 'pipe' });
     assert.notEqual(code, 0);
     assert.match(stderr, message);
   }
