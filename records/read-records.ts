@@ -6,7 +6,7 @@ import { LineSplitter, type RawLine } from '../corpus/line-splitter.ts';
 import { unzstd } from '../corpus/zstd.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
-import { closeAll, openRecordSets, type RecordFileHandle } from './record-files.ts';
+import { closeAll, openRecordFiles, type RecordFileHandle } from './record-files.ts';
 import { parseRecord, type RecordedQuery } from './recorded-query.ts';
 
 /** A query with its place in the files. */
@@ -51,7 +51,7 @@ export async function* readRecords(
   paths: readonly string[],
   options: ReadRecordsOptions = {},
 ): AsyncGenerator<RecordLine, void> {
-  yield* readRecordFiles((await openRecordSets(paths)).flat(), options);
+  yield* readRecordFiles(await openRecordFiles(paths), options);
 }
 
 /** The same for open files, which are closed at the end. */

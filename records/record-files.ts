@@ -48,6 +48,11 @@ export async function openRecordSets(paths: readonly string[]): Promise<RecordFi
   return sets;
 }
 
+/** The same as one list. */
+export async function openRecordFiles(paths: readonly string[]): Promise<RecordFileHandle[]> {
+  return (await openRecordSets(paths)).flat();
+}
+
 async function openSet(path: string): Promise<RecordFileHandle[]> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const files = await listSet(path);

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { closeAll, openRecordSets } from '../../records/record-files.ts';
+import { closeAll, openRecordFiles } from '../../records/record-files.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { PartialFile } from '../../src/system/partial-file.ts';
 
@@ -65,7 +65,7 @@ async function toStandardOutput(text: string): Promise<boolean> {
 async function refuseInput(out: string, inputs: readonly string[]): Promise<void> {
   const existing = await stat(out).catch(() => undefined);
   if (existing === undefined) return;
-  const files = (await openRecordSets(inputs)).flat();
+  const files = await openRecordFiles(inputs);
   try {
     for (const { path, handle } of files) {
       const { dev, ino } = await handle.stat();
