@@ -13,6 +13,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
+  replay: async () => (await import('./commands/replay.ts')).replayCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,
