@@ -22,11 +22,12 @@ export interface RecordedCall {
  * - `error`: the query failed;
  * - `group`: several indexes were searched as one;
  * - `view`: a view limited the search, which the record names but does not define;
+ * - `queryTree`: a search of Elasticsearch's interface, whose query is more than its text;
  * - `selection`: the request left hits out or merged lists, so the record does not have what the search found;
  * - `rerankFailed`: the reranker failed, and the hits are those of the search;
  * - `unknown`: a setting has a value that this program does not know.
  */
-export const UNUSABLE = ['error', 'group', 'view', 'selection', 'rerankFailed', 'unknown'] as const;
+export const UNUSABLE = ['error', 'group', 'view', 'queryTree', 'selection', 'rerankFailed', 'unknown'] as const;
 export type Unusable = (typeof UNUSABLE)[number];
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -36,6 +37,7 @@ export function recordedCall(query: RecordedQuery, text: string): RecordedCall |
   if (query.error !== undefined) return 'error';
   if (query.indexes !== undefined || query.failedIndexes !== undefined) return 'group';
   if (query.view !== undefined) return 'view';
+  if (query.dialect === 'elasticsearch') return 'queryTree';
   const fields = JSON.parse(text) as Fields;
   if (fields.selection !== undefined) return 'selection';
   const facts = factsOf(fields.answer);

@@ -7,6 +7,7 @@ const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {
   error: 'failed when they were recorded',
   group: 'of several indexes searched as one',
   view: 'limited by a view',
+  queryTree: "of Elasticsearch's interface",
   selection: 'of requests that left hits out or merged lists',
   rerankFailed: 'whose reranking failed',
   unknown: 'with settings that this version does not know',

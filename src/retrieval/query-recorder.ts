@@ -1,6 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { documentFields } from '../passages/document-fields.ts';
+import { answerFacts } from '../recording/answer-facts.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
 import type { Hit, QueryOutcome, RecordedSearch } from './retriever.ts';
 
@@ -133,7 +134,21 @@ function bytesOf(outcome: QueryOutcome): number {
 }
 
 function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const { queries, k, mode, rerank, template, truncate, filter, hybrid, trajectories, outcomes } = search;
+  const {
+    queries,
+    k,
+    mode,
+    rerank,
+    template,
+    truncate,
+    filter,
+    hybrid,
+    trajectories,
+    outcomes,
+    bm25,
+    bm25Order,
+    selection,
+  } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const head = {
@@ -148,7 +163,11 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
       ...(rerank === undefined ? {} : { rerank }),
       ...(template === undefined ? {} : { template }),
       ...(truncate === undefined ? {} : { truncate }),
+      ...(outcome.ok && outcome.cut !== 'nothing' ? { cut: outcome.cut } : {}),
       ...(filter === undefined ? {} : { filter }),
+      ...(bm25 === undefined ? {} : { bm25 }),
+      ...(bm25Order === undefined ? {} : { bm25Order }),
+      ...(selection === undefined ? {} : { selection }),
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;
@@ -158,6 +177,7 @@ function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
     const ids = outcome.hits.map(({ document }) => documentFields(document).idJson ?? 'null').join(',');
     const { hits, failedIndexes } = outcome;
     const found = {
+      answer: answerFacts(input, outcome),
       ...placesOf(hits),
       scores: hits.map(({ score }) => score),
       ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),

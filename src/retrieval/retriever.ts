@@ -356,10 +356,23 @@ export interface RecordedSearch {
   readonly filter?: Filter;
   /** Hybrid: how the lists were fused. */
   readonly hybrid?: HybridSettings;
+  readonly bm25?: Bm25Ranking;
+  readonly bm25Order?: Bm25Order;
+  /** How the request chose among the hits that were found, or merged the lists. Absent: the outcomes are what was found. */
+  readonly selection?: RecordedSelection;
   /** The agent's trajectory of each query, if the request names them. */
   readonly trajectories?: readonly string[];
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
+}
+
+/** The parts of a request of /v1/search that leave hits out or merge lists. */
+export interface RecordedSelection {
+  readonly minScore?: number;
+  /** Number of ids to leave out. */
+  readonly excluded?: number;
+  readonly deduplicate?: string;
+  readonly fuse?: string;
 }
 
 export interface EmbedCall {

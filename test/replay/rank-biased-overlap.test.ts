@@ -50,7 +50,7 @@ test('tied passages all stand at the first of their ranks', () => {
   // The order within a tie does not matter.
   close(rankBiasedOverlap(list('(ab)c'), list('(ba)c'), 0.9), 1);
   // An unequal pair: short a, long (ab)c. Depth 1: 2 · 1 / (1 + 2) = 2/3; below, a is seen and 2/3 a rank are unseen.
-  // Depth 2: 2 (1 + 2/3) / (2 + 2) = 5/6. Depth 3: 2 (1 + 4/3) / (3 + 3) = 7/9. The tail goes on with 7/9.
+  // Depth 2: 2 (1 + 2/3) / (2 + 2) = 5/6. Depth 3: 2 (1 + 4/3) / (3 + 3) = 7/9. The tail has 7/9 too.
   close(rankBiasedOverlap(list('a'), list('(ab)c'), 0.5), 0.5 * (2 / 3) + 0.25 * (5 / 6) + 0.125 * (7 / 9) * 2);
 });
 
