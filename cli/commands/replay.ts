@@ -176,6 +176,8 @@ function bundleLines({
 
 async function compare(context: Context, against: string): Promise<number> {
   const { options, positionals, signal, out, note } = context;
+  const p = persistence(options.p);
+  const cutoffs = parseCutoffs(options.cutoffs);
   const { target, changes, close } = await openTarget(context, against);
   try {
     const questions = options.questions === undefined ? undefined : await readQuestions(options.questions);
@@ -183,8 +185,8 @@ async function compare(context: Context, against: string): Promise<number> {
       records: positionals,
       target,
       changes,
-      p: persistence(options.p),
-      cutoffs: parseCutoffs(options.cutoffs),
+      p,
+      cutoffs,
       gold: questions === undefined ? undefined : new GoldQuestions(questions),
       examples: options.examples,
       signal,
