@@ -2,7 +2,7 @@ import { asTrawlError, TrawlError } from '../src/errors.ts';
 import { bindFilter } from '../src/filter/bind-filter.ts';
 import type { Filter } from '../src/filter/filter.ts';
 import { parseFilterExpression } from '../src/filter/filter-expression.ts';
-import type { RetrieverInfo } from '../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
 
 /** Which passages a search may find. */
 export const FILTER_OPTION = {

@@ -19,7 +19,7 @@ export function namedNumbers<Name extends string>(
       const expected = `expected ${names.join(' and ')} at most once each, as in ${example}.`;
       throw new TrawlError('USAGE', `--${option} is ${JSON.stringify(text)}; ${expected}`);
     }
-    found[name] = numberFrom(option, number, { max });
+    found[name] = numberFrom(option, number, { max, name });
   }
   return found;
 }

@@ -2,7 +2,7 @@ import type { Question } from '../evaluation/read-questions.ts';
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { QUERY_TEMPLATES, type QueryTemplate } from '../src/manifest/model-identity.ts';
-import type { RetrieveCall } from '../src/retrieval/retriever.ts';
+import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 
 /**
  * What is embedded for an evaluation question: the question, an agent's sub-query, or both as `question [SEP] query`, with the history

@@ -2,14 +2,10 @@ import { TrawlError } from '../src/errors.ts';
 import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25, type FieldRanking } from '../src/lexical-index/bm25.ts';
 import type { Bm25Settings, LexicalField } from '../src/lexical-index/lexical-settings.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
+import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
-import {
-  BM25_ORDERS,
-  type RetrieveCall,
-  type RetrieverInfo,
-  SEARCH_MODES,
-  type SearchMode,
-} from '../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
+import { BM25_ORDERS, SEARCH_MODES, type SearchMode } from '../src/retrieval/search-mode.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from './filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from './hybrid-options.ts';
 import { namedNumbers } from './named-numbers.ts';

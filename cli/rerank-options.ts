@@ -8,7 +8,8 @@ import { ModelReranker } from '../src/rerank/model-reranker.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../src/rerank/pair-budget.ts';
 import { RERANK_APIS } from '../src/rerank/rerank-api.ts';
 import type { Reranker } from '../src/rerank/reranker.ts';
-import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../src/retrieval/retriever.ts';
+import { DEFAULT_RERANK_DEPTH } from '../src/retrieval/calls/rerank-call.ts';
+import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 
 /** The options of the commands that can rerank. */
 export const RERANK_OPTIONS = {

@@ -13,7 +13,7 @@ import {
   MetricName,
   ModelRecord,
 } from '../src/manifest/schemas.ts';
-import { SEARCH_MODES } from '../src/retrieval/retriever.ts';
+import { SEARCH_MODES } from '../src/retrieval/search-mode.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 
 export const BUNDLE_FILE = 'bundle.json';

@@ -1,7 +1,9 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
-import type { Hit, QueryOutcome, RetrieveResult, Retriever } from '../src/retrieval/retriever.ts';
+import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveResult } from '../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
 import type { KeyedCall } from './answer-key.ts';
 import {
   type KnownPassage,

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import { BoundedRetriever, DEFAULT_MAX_WAITING_BYTES } from '../src/retrieval/bounded-retriever.ts';
-import type { Retriever, RetrieverInfo } from '../src/retrieval/retriever.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
 import { BUNDLE_FILES, type BundleManifest, checkBundleFiles, readBundleManifest } from './bundle-manifest.ts';
 import { ReplayRetriever, type Unrecorded } from './replay-retriever.ts';
 

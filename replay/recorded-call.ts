@@ -4,8 +4,9 @@ import { TrawlError } from '../src/errors.ts';
 import { filterOf } from '../src/filter/filter-json.ts';
 import { QUERY_TEMPLATES } from '../src/manifest/model-identity.ts';
 import type { AnswerFacts } from '../src/recording/answer-facts.ts';
+import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import { hybridFault } from '../src/retrieval/hybrid-settings.ts';
-import { BM25_ORDERS, type RetrieveCall, SEARCH_MODES } from '../src/retrieval/retriever.ts';
+import { BM25_ORDERS, SEARCH_MODES } from '../src/retrieval/search-mode.ts';
 import type { KeyedCall } from './answer-key.ts';
 
 /** A recorded query as the retriever was asked it. */

@@ -1,19 +1,13 @@
 import { applyTemplate } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { PassageStore } from '../src/passages/passage-store.ts';
+import type { FindCall, FindResult, FoundPassage } from '../src/retrieval/calls/find-call.ts';
+import type { QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall, RetrieveQuery, RetrieveResult } from '../src/retrieval/calls/retrieve-call.ts';
 import { inputOf } from '../src/retrieval/embedded-query.ts';
-import type {
-  FindCall,
-  FindResult,
-  FoundPassage,
-  QueryOutcome,
-  RetrieveCall,
-  RetrieveQuery,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-} from '../src/retrieval/retriever.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../src/retrieval/retriever-info.ts';
+import type { RetrieverStatistics } from '../src/retrieval/retriever-statistics.ts';
 import { NO_STATISTICS } from '../src/retrieval/statistics-sum.ts';
 import { Stopwatch } from '../src/retrieval/timings.ts';
 import { RunningCalls } from '../src/running-calls.ts';

@@ -1,6 +1,6 @@
 import { composeText, type EncoderInput, type Truncation } from '../src/embedding/text-encoder.ts';
 import type { AnswerFacts } from '../src/recording/answer-facts.ts';
-import type { Hit, QueryAnswer } from '../src/retrieval/retriever.ts';
+import type { Hit, QueryAnswer } from '../src/retrieval/calls/query-outcome.ts';
 import type { AnswerKey } from './answer-key.ts';
 
 /**

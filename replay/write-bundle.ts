@@ -11,7 +11,7 @@ import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../src/passages/sqlite-passage-writer.ts';
 import { type IndexDirectory, openIndexDirectory } from '../src/retrieval/index-directory.ts';
 import { missingPart } from '../src/retrieval/mode-parts.ts';
-import { SEARCH_MODES, type SearchMode } from '../src/retrieval/retriever.ts';
+import { SEARCH_MODES, type SearchMode } from '../src/retrieval/search-mode.ts';
 import { writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { writeFailure } from '../src/system/write-failure.ts';

@@ -4,7 +4,8 @@ import { judgementsOf, type Question, readQuestions } from '../../evaluation/rea
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
-import type { RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';

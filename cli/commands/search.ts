@@ -1,8 +1,11 @@
 import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import type { ExplainedTerm } from '../../src/retrieval/calls/explain-call.ts';
+import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/retrieval/explain-fusion.ts';
-import type { ExplainedTerm, Hit, QueryOutcome, RetrieveCall, Retriever } from '../../src/retrieval/retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';

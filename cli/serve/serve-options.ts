@@ -4,7 +4,7 @@ import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
 import { DEFAULT_MAX_WAITING_BYTES } from '../../src/retrieval/bounded-retriever.ts';
-import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/retriever.ts';
+import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
 import { FILTER_OPTION } from '../filter-option.ts';
 import { HYBRID_OPTIONS } from '../hybrid-options.ts';
 import { MCP_OPTIONS } from '../mcp-options.ts';
@@ -76,7 +76,7 @@ export const SERVE_OPTIONS = {
   },
   mcp: {
     type: 'flag',
-    help: 'Also serve tools to assistants at /mcp (Model Context Protocol, streamable HTTP): search and fetch, or those of --mcp-tools.',
+    help: 'Also serve tools to assistants at /mcp (Model Context Protocol: streamable HTTP, or an event stream): search and fetch, or those of --mcp-tools.',
   },
   ...MCP_OPTIONS,
   'mcp-host': {

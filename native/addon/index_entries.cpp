@@ -1,9 +1,8 @@
 // Opens, searches and closes indexes.
-#include <cstring>
-
 #include "entries.hpp"
 #include "environment.hpp"
 #include "request_bitmap.hpp"
+#include "search_arrays.hpp"
 #include "trawl/search.hpp"
 
 namespace trawl_addon {
@@ -16,25 +15,15 @@ std::string optional_path(const Napi::Object& spec, const char* name) {
   return value.IsUndefined() ? std::string() : string_of(value, name);
 }
 
-Napi::Value search_arrays(Napi::Env env, const trawl::SearchResult& found) {
+Napi::Value result_of(Napi::Env env, const trawl::SearchResult& found) {
   const auto count = static_cast<size_t>(found.queries);
-  const size_t cells = count * static_cast<size_t>(found.k);
-  auto counts = Napi::Uint32Array::New(env, count);
-  auto rows = Napi::Float64Array::New(env, cells);
-  auto scores = Napi::Float64Array::New(env, cells);
   auto rescored = Napi::Float64Array::New(env, count);
   double full_scans = 0;
   for (size_t q = 0; q < count; ++q) {
-    counts[q] = static_cast<uint32_t>(found.counts[q]);
     rescored[q] = static_cast<double>(found.stats[q].rescored);
     full_scans += found.stats[q].full_scan ? 1 : 0;
   }
-  for (size_t i = 0; i < cells; ++i) rows[i] = static_cast<double>(found.rows[i]);
-  if (cells > 0) std::memcpy(scores.Data(), found.scores.data(), cells * sizeof(double));
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("counts", counts);
-  result.Set("rows", rows);
-  result.Set("scores", scores);
+  Napi::Object result = search_arrays<Napi::Float64Array>(env, found);
   result.Set("rescored", rescored);
   result.Set("fullScans", full_scans);
   return result;
@@ -100,7 +89,7 @@ Napi::Value search(const Napi::CallbackInfo& info) {
     options.filter_bits = filter ? filter->words(scratch) : nullptr;
     auto found =
         std::make_shared<trawl::SearchResult>(trawl::search(*index, queries->data(), count, options, pool()));
-    return [found](Napi::Env env) { return search_arrays(env, *found); };
+    return [found](Napi::Env env) { return result_of(env, *found); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }

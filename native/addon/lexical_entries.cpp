@@ -1,6 +1,5 @@
 // Opens, searches and explains inverted indexes.
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "entries.hpp"
@@ -8,6 +7,7 @@
 #include "lexical_arguments.hpp"
 #include "lexical_queries.hpp"
 #include "request_bitmap.hpp"
+#include "search_arrays.hpp"
 #include "trawl/error.hpp"
 #include "trawl/lexical_verify.hpp"
 
@@ -38,27 +38,17 @@ const uint64_t* rows_to_search(const LexicalHolder& holder, const RequestBitmap*
   return scratch.data();
 }
 
-Napi::Value search_arrays(Napi::Env env, const LexicalResult& found, const std::vector<uint32_t>& terms) {
+Napi::Value result_of(Napi::Env env, const LexicalResult& found, const std::vector<uint32_t>& terms) {
   const auto count = static_cast<size_t>(found.queries);
-  const size_t cells = count * static_cast<size_t>(found.k);
-  auto counts = Napi::Uint32Array::New(env, count);
-  auto rows = Napi::Float64Array::New(env, cells);
-  auto scores = Napi::Float32Array::New(env, cells);
   auto term_counts = Napi::Uint32Array::New(env, count);
   auto postings = Napi::Float64Array::New(env, count);
   auto read = Napi::Float64Array::New(env, count);
   for (size_t q = 0; q < count; q++) {
-    counts[q] = static_cast<uint32_t>(found.counts[q]);
     term_counts[q] = terms[q];
     postings[q] = static_cast<double>(found.stats[q].postings);
     read[q] = static_cast<double>(found.stats[q].postings_decoded);
   }
-  for (size_t i = 0; i < cells; i++) rows[i] = static_cast<double>(found.rows[i]);
-  if (cells > 0) std::memcpy(scores.Data(), found.scores.data(), cells * sizeof(float));
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("counts", counts);
-  result.Set("rows", rows);
-  result.Set("scores", scores);
+  Napi::Object result = search_arrays<Napi::Float32Array>(env, found);
   result.Set("terms", term_counts);
   result.Set("postings", postings);
   result.Set("postingsRead", read);
@@ -176,7 +166,7 @@ Napi::Value search_lexical(const Napi::CallbackInfo& info) {
       terms[i] = static_cast<uint32_t>(bags[i].size());
     }
     auto found = std::make_shared<LexicalResult>(lexical_search(holder->index, bags, options, pool()));
-    return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
+    return [found, terms](Napi::Env env) { return result_of(env, *found, terms); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }
@@ -215,7 +205,7 @@ Napi::Value search_lexical_fields(const Napi::CallbackInfo& info) {
     std::vector<uint32_t> terms(queries->trees().size());
     for (size_t i = 0; i < terms.size(); i++) terms[i] = queries->count_terms(i);
     auto found = std::make_shared<LexicalResult>(lexical_search(indexes, queries->trees(), options, pool()));
-    return [found, terms](Napi::Env env) { return search_arrays(env, *found, terms); };
+    return [found, terms](Napi::Env env) { return result_of(env, *found, terms); };
   };
   return jobs_of(info.Env()).start(info.Env(), id, work, hold(filter));
 }

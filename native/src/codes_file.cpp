@@ -13,11 +13,7 @@ namespace trawl {
 std::shared_ptr<const CodesFile> CodesFile::open(const std::string& path, CodesAccess access) {
   const auto file = MappedFile::open(path, 0, -1);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
-  CodesHeader header;
-  if (file->bytes() < static_cast<int64_t>(sizeof header)) {
-    refuse("the file has " + std::to_string(file->bytes()) + " bytes, too short for a codes file");
-  }
-  std::memcpy(&header, file->data(), sizeof header);
+  const auto header = read_header<CodesHeader>(path, *file, "a codes file");
   check_codes_header(path, header, file->bytes());
 
   std::shared_ptr<CodesFile> codes(new CodesFile);

@@ -1,11 +1,25 @@
 // Header, footer and checksums of a codes file. The reader and the writer use them.
 #pragma once
+#include <cstring>
 #include <string>
 #include <vector>
 
+#include "mapped_file.hpp"
 #include "trawl/codes_file.hpp"
+#include "trawl/error.hpp"
 
 namespace trawl {
+
+// Copies the header at the beginning of a file. `what` names such a file in the message. Throws kBadFile for a shorter file.
+template <class Header>
+Header read_header(const std::string& path, const MappedFile& file, const std::string& what) {
+  Header header;
+  if (file.bytes() < static_cast<int64_t>(sizeof header)) {
+    throw Error(ErrorCode::kBadFile, path + ": the file has " + std::to_string(file.bytes()) + " bytes, too short for " + what);
+  }
+  std::memcpy(&header, file.data(), sizeof header);
+  return header;
+}
 
 uint64_t codes_header_bytes(int64_t dimension);
 uint64_t codes_header_checksum(CodesHeader header, const std::vector<float>& mean_f32);

@@ -13,11 +13,7 @@ namespace trawl {
 std::shared_ptr<const PrefilterFile> PrefilterFile::open(const std::string& path) {
   const auto file = MappedFile::open(path, 0, -1);
   const auto refuse = [&](const std::string& why) { throw Error(ErrorCode::kBadFile, path + ": " + why); };
-  PrefilterHeader header;
-  if (file->bytes() < static_cast<int64_t>(sizeof header)) {
-    refuse("the file has " + std::to_string(file->bytes()) + " bytes, too short for a prefilter file");
-  }
-  std::memcpy(&header, file->data(), sizeof header);
+  const auto header = read_header<PrefilterHeader>(path, *file, "a prefilter file");
   check_prefilter_header(path, header, file->bytes());
 
   std::shared_ptr<PrefilterFile> prefilter(new PrefilterFile);

@@ -1,17 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
 import type { StoredValue } from '../filter/bind-filter.ts';
-import { COLUMN_TYPES, type ColumnType } from '../filter/column.ts';
-import {
-  COLUMN_FIELDS,
-  COLUMN_HEADER_BYTES,
-  COLUMN_MAGIC,
-  COLUMN_VERSION,
-  type ColumnHeader,
-  layOut,
-  NO_VALUE,
-  TYPE_CODES,
-} from './column-format.ts';
+import type { ColumnType } from '../filter/column.ts';
+import { type ColumnHeader, NO_VALUE } from './column-format.ts';
+import { foreignColumn, readColumnHeader } from './column-header.ts';
 
 type Data = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
@@ -36,7 +28,7 @@ export class ColumnFile {
     const bytes = Buffer.from(buffer, texts);
     for (let i = 0; i < distinct; i++) {
       const [from, to] = [Number(ends[i]!), Number(ends[i + 1]!)];
-      if (from > to || to > bytes.length) throw foreign(path, `its text ${i} is outside of the file`);
+      if (from > to || to > bytes.length) throw foreignColumn(path, `its text ${i} is outside of the file`);
       (this.texts as Buffer[]).push(bytes.subarray(from, to));
     }
   }
@@ -54,9 +46,9 @@ export class ColumnFile {
     }
     // The sections are aligned relative to the beginning of the file.
     const buffer = new Uint8Array(bytes).buffer;
-    const header = columnHeader(bytes, path);
+    const header = readColumnHeader(bytes, path);
     if (type !== undefined && header.type !== type) {
-      throw foreign(path, `it has the type ${header.type}, but the column has the type ${type}`);
+      throw foreignColumn(path, `it has the type ${header.type}, but the column has the type ${type}`);
     }
     return new ColumnFile(header, buffer, path);
   }
@@ -94,39 +86,4 @@ export class ColumnFile {
     }
     return values;
   }
-}
-
-function columnHeader(bytes: Buffer, path: string): ColumnHeader {
-  if (bytes.length < COLUMN_HEADER_BYTES || bytes.toString('latin1', 0, 8) !== COLUMN_MAGIC) {
-    throw foreign(path, 'it is not a column file');
-  }
-  const version = bytes.readUInt32LE(COLUMN_FIELDS.version);
-  if (version !== COLUMN_VERSION) {
-    throw new TrawlError(
-      'INDEX_VERSION_UNSUPPORTED',
-      `${path}: has version ${version}, but this program reads ${COLUMN_VERSION}. Update Trawl, or make the column again.`,
-    );
-  }
-  const u32 = (name: 'type' | 'width' | 'multiple'): number => bytes.readUInt32LE(COLUMN_FIELDS[name]);
-  const u64 = (name: 'rows' | 'values' | 'distinct' | 'starts' | 'data' | 'textStarts' | 'texts' | 'bytes'): number =>
-    Number(bytes.readBigUInt64LE(COLUMN_FIELDS[name]));
-  const type = COLUMN_TYPES.find((known) => TYPE_CODES[known] === u32('type'));
-  const width = ([1, 2, 4, 8] as const).find((known) => known === u32('width'));
-  if (type === undefined || width === undefined || (width === 8) !== (type === 'number' || type === 'date')) {
-    throw foreign(path, 'its type or width is unknown');
-  }
-  const shape = { type, rows: u64('rows'), values: u64('values'), distinct: u64('distinct'), width };
-  const header = layOut({ ...shape, multiple: u32('multiple') !== 0 }, u64('bytes') - u64('texts'));
-  const same = (['starts', 'data', 'textStarts', 'texts', 'bytes'] as const).every(
-    (name) => header[name] === u64(name),
-  );
-  if (!same || header.bytes !== bytes.length) throw foreign(path, 'its size differs from its header');
-  return header;
-}
-
-function foreign(path: string, reason: string): TrawlError {
-  return new TrawlError(
-    'INDEX_FILE_FOREIGN',
-    `${path}: ${reason}. Copy it again, or make it again with trawl optimize.`,
-  );
 }

@@ -2,16 +2,8 @@ import { open } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
 import type { StoredValue } from '../filter/bind-filter.ts';
 import type { Column } from '../filter/column.ts';
-import {
-  COLUMN_FIELDS,
-  COLUMN_HEADER_BYTES,
-  COLUMN_MAGIC,
-  COLUMN_VERSION,
-  type ColumnHeader,
-  layOut,
-  NO_VALUE,
-  TYPE_CODES,
-} from './column-format.ts';
+import { type ColumnHeader, layOut, NO_VALUE } from './column-format.ts';
+import { columnHeaderBytes } from './column-header.ts';
 
 /** Map, which finds the code of a text, has at most 2^24 entries. */
 const MAX_DISTINCT = 2 ** 24 - 1;
@@ -62,7 +54,7 @@ export class ColumnWriter {
     const header = layOut({ ...shape, type }, textBytes);
     const file = await open(path, 'w');
     try {
-      await file.write(headerBytes(header), 0, COLUMN_HEADER_BYTES, 0);
+      await writeAt(file, columnHeaderBytes(header), 0);
       if (this.#multiple) await writeAt(file, this.#starts.subarray(0, this.#rows + 1), header.starts);
       await writeAt(
         file,
@@ -134,19 +126,6 @@ function dataOf(width: ColumnHeader['width'], length: number): Data {
 
 function codeWidth(distinct: number): 1 | 2 | 4 {
   return distinct <= 0xff ? 1 : distinct <= 0xffff ? 2 : 4;
-}
-
-function headerBytes(header: ColumnHeader): Uint8Array {
-  const bytes = Buffer.alloc(COLUMN_HEADER_BYTES);
-  bytes.write(COLUMN_MAGIC, 0, 'latin1');
-  bytes.writeUInt32LE(COLUMN_VERSION, COLUMN_FIELDS.version);
-  bytes.writeUInt32LE(TYPE_CODES[header.type], COLUMN_FIELDS.type);
-  bytes.writeUInt32LE(header.width, COLUMN_FIELDS.width);
-  bytes.writeUInt32LE(Number(header.multiple), COLUMN_FIELDS.multiple);
-  for (const name of ['rows', 'values', 'distinct', 'starts', 'data', 'textStarts', 'texts', 'bytes'] as const) {
-    bytes.writeBigUInt64LE(BigInt(header[name]), COLUMN_FIELDS[name]);
-  }
-  return bytes;
 }
 
 async function writeAt(

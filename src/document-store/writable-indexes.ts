@@ -9,7 +9,8 @@ export interface WritableIndexes {
   /**
    * Makes an index without documents; searches find it when this resolves.
    *
-   * @throws TrawlError INDEX_EXISTS, DISK_FULL, OUTPUT_NOT_WRITABLE, NOT_READY while the server stops.
+   * @throws TrawlError INDEX_EXISTS, DISK_FULL, OUTPUT_NOT_WRITABLE, NOT_READY while the server stops; CONFIG_INVALID if a view of the
+   * server needs a column that the definition does not have.
    */
   create(definition: IndexDefinition): Promise<void>;
   /** Removes an index and its documents. Searches that have begun end. @throws TrawlError NOT_FOUND. */

@@ -104,6 +104,8 @@ class Parser {
   #list(): readonly FilterValue[] {
     if (!this.#take('(')) throw this.#expected("( and a list of values, such as ('a', 'b')");
     const values: FilterValue[] = [];
+    // As in JSON, a list that a program makes may be empty.
+    if (this.#take(')')) return values;
     do {
       if (values.length === MAX_FILTER_VALUES) throw this.#expected(`at most ${MAX_FILTER_VALUES} values`);
       values.push(this.#value());

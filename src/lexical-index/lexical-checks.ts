@@ -1,6 +1,6 @@
-import type { Bm25Parameters } from './bm25.ts';
+import { type Bm25Parameters, DEFAULT_BM25 } from './bm25.ts';
 import type { LexicalFields, LexicalFieldsRequest } from './lexical-fields.ts';
-import type { LexicalRequest } from './lexical-index.ts';
+import type { ExplainRequest, LexicalRequest } from './lexical-index.ts';
 import {
   childrenOf,
   type LexicalQuery,
@@ -22,16 +22,18 @@ export function checkLexicalRequest(
     throw new RangeError(`The filter covers ${filter.rows} rows, but the index has ${rows}.`);
 }
 
-/** @throws RangeError */
-export function checkParameters({ k1, b }: Bm25Parameters): void {
-  if (!Number.isFinite(Math.fround(k1)) || k1 < 0) throw new RangeError(`k1 must be 0 or larger, but is ${k1}.`);
-  if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
-}
-
-/** @throws RangeError */
-export function checkRows(explained: readonly number[], rows: number): void {
+/** A request with its defaults. @throws RangeError if k1, b or a row is out of range. */
+export function checkedExplainRequest(request: ExplainRequest, rows: number): Required<Omit<ExplainRequest, 'signal'>> {
+  const { query, rows: explained, parameters = DEFAULT_BM25, weight = 1, maxTerms = Number.MAX_SAFE_INTEGER } = request;
+  checkParameters(parameters);
   const wrong = explained.find((row) => !Number.isInteger(row) || row < 0 || row >= rows);
   if (wrong !== undefined) throw new RangeError(`A row is ${wrong}, but the index has rows 0 to ${rows - 1}.`);
+  return { query, rows: explained, parameters, weight, maxTerms };
+}
+
+function checkParameters({ k1, b }: Bm25Parameters): void {
+  if (!Number.isFinite(Math.fround(k1)) || k1 < 0) throw new RangeError(`k1 must be 0 or larger, but is ${k1}.`);
+  if (!(b >= 0 && b <= 1)) throw new RangeError(`b must be from 0 to 1, but is ${b}.`);
 }
 
 /** The fields and rows that queries may name. */

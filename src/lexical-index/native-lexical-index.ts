@@ -4,7 +4,7 @@ import type { NativeLexicalIndex } from '../native/lexical-functions.ts';
 import type { LexicalKernel } from '../native/lexical-kernel.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { DEFAULT_BM25, type FieldCounts } from './bm25.ts';
-import { checkLexicalRequest, checkParameters, checkRows } from './lexical-checks.ts';
+import { checkedExplainRequest, checkLexicalRequest } from './lexical-checks.ts';
 import type {
   EngineSource,
   ExplainRequest,
@@ -76,18 +76,10 @@ export class MappedLexicalIndex implements LexicalIndex {
     return this.#calls.close(() => this.#kernel.close(this.handle));
   }
 
-  async #explain({
-    query,
-    rows,
-    parameters = DEFAULT_BM25,
-    weight = 1,
-    maxTerms = Number.MAX_SAFE_INTEGER,
-    signal,
-  }: ExplainRequest): Promise<TermScore[][]> {
-    checkParameters(parameters);
-    checkRows(rows, this.rows);
-    const request = { query, rows: Float64Array.from(rows), parameters, weight, maxTerms };
-    const found = await this.#kernel.explain(this.handle, request, signal);
+  async #explain(request: ExplainRequest): Promise<TermScore[][]> {
+    const { signal } = request;
+    const { rows, ...checked } = checkedExplainRequest(request, this.rows);
+    const found = await this.#kernel.explain(this.handle, { ...checked, rows: Float64Array.from(rows) }, signal);
     if (signal?.aborted === true) throw cancelled();
     let at = 0;
     return Array.from(found.counts, (count) =>

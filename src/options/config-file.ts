@@ -4,6 +4,7 @@ import { TrawlError } from '../errors.ts';
 import { closestTo } from './closest.ts';
 import { type OptionSpec, type OptionTable, optionOf } from './option-spec.ts';
 import { optionValue } from './option-value.ts';
+import { suggestOption } from './suggest-option.ts';
 
 /** Read if it exists and `--config` is not given. */
 const DEFAULT_CONFIG_FILE = 'trawl.config.json';
@@ -47,7 +48,7 @@ export function readConfigFile(
   for (const [name, value] of Object.entries(section)) {
     const spec = name === 'config' ? undefined : optionOf(table, name);
     if (spec === undefined) {
-      const near = closestTo(
+      const near = suggestOption(
         name,
         Object.keys(table).filter((option) => option !== 'config'),
       );

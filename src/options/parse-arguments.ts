@@ -1,6 +1,6 @@
 import { TrawlError } from '../errors.ts';
-import { closestTo } from './closest.ts';
 import { type OptionTable, optionOf } from './option-spec.ts';
+import { suggestOption } from './suggest-option.ts';
 
 export interface ParsedArguments {
   /** The values of each given option, in order; 'true' or 'false' for a flag. */
@@ -46,7 +46,7 @@ export function parseArguments(table: OptionTable, argv: readonly string[], comm
       }
       add(positive === undefined ? name.slice(3) : name, positive === undefined ? 'false' : 'true');
     } else if (positive === undefined) {
-      const near = closestTo(name, optionNames(table));
+      const near = suggestOption(name, optionNames(table));
       throw new TrawlError(
         'USAGE',
         `Unknown option --${name}${near === undefined ? '.' : `; did you mean --${near}?`} See \`trawl ${command} --help\`.`,

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Hit, QueryAnswer, TreeResult } from './retriever.ts';
+import type { Hit, QueryAnswer } from './calls/query-outcome.ts';
+import type { TreeResult } from './calls/tree-call.ts';
 import { NO_TIMINGS } from './timings.ts';
 
 interface Entry {

@@ -1,34 +1,22 @@
 import { lengthOf } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
+import type { CutCall, CutResult } from './calls/cut-call.ts';
+import type { EmbedCall, EmbedResult } from './calls/embed-call.ts';
+import type { ExplainCall, ExplainResult } from './calls/explain-call.ts';
+import type { FindCall, FindResult } from './calls/find-call.ts';
+import type { NearestCall, NearestResult } from './calls/nearest-call.ts';
+import type { Hit } from './calls/query-outcome.ts';
+import type { RerankCall, RerankResult } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveQuery, RetrieveResult } from './calls/retrieve-call.ts';
+import type { ScoreCall, ScoreResult } from './calls/score-call.ts';
+import type { SelectCall } from './calls/select-call.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { inputOf, isEmbedded } from './embedded-query.ts';
 import { hybridBytes } from './hybrid-search.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  Hit,
-  NearestCall,
-  NearestResult,
-  RerankCall,
-  RerankResult,
-  RetrieveCall,
-  RetrieveQuery,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RetrieverStatistics } from './retriever-statistics.ts';
 
 export const DEFAULT_MAX_WAITING_BYTES = 512 * 1024 * 1024;
 

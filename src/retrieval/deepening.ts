@@ -1,13 +1,8 @@
 import { TrawlError } from '../errors.ts';
+import type { QueryAnswer, QueryCertificate, QueryOutcome } from './calls/query-outcome.ts';
+import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
 import { withVector } from './embedded-query.ts';
-import type {
-  QueryAnswer,
-  QueryCertificate,
-  QueryOutcome,
-  RetrieveCall,
-  RetrieveResult,
-  Retriever,
-} from './retriever.ts';
+import type { Retriever } from './retriever.ts';
 import { addTimings } from './timings.ts';
 
 /** Factor by which k grows from search to search. */

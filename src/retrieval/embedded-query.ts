@@ -1,5 +1,6 @@
 import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
-import type { EmbeddedQuery, QueryOutcome, RetrieveQuery } from './retriever.ts';
+import type { QueryOutcome } from './calls/query-outcome.ts';
+import type { EmbeddedQuery, RetrieveQuery } from './calls/retrieve-call.ts';
 
 export function isEmbedded(query: RetrieveQuery): query is EmbeddedQuery {
   return typeof query === 'object' && 'vector' in query;

@@ -1,6 +1,6 @@
+import type { Hit, QueryAnswer } from './calls/query-outcome.ts';
 import { type HybridPlaces, type ListRanges, partOf } from './hybrid-fusion.ts';
 import type { HybridSettings } from './hybrid-settings.ts';
-import type { Hit, QueryAnswer } from './retriever.ts';
 
 /** How the lists of a hybrid search were fused: its settings, the formula in words, and the scores between which lists are scaled. */
 export interface ExplainedFusion extends HybridSettings {

@@ -1,7 +1,7 @@
 import { TrawlError } from '../errors.ts';
 import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
-import type { ExplainedTerm } from './retriever.ts';
+import type { ExplainedTerm } from './calls/explain-call.ts';
 
 /** Limit of the terms in the answer to a call. It bounds the memory of calls with long queries. */
 const MAX_EXPLAINED_TERMS = 1_000_000;

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Column } from '../filter/column.ts';
 import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
-import type { Retriever, RetrieverInfo, SearchMode, ViewInfo } from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo, ViewInfo } from './retriever-info.ts';
+import type { SearchMode } from './search-mode.ts';
 
 /** An index of a group. */
 export interface GroupMember {
@@ -48,7 +50,7 @@ export function groupInfo(index: string, members: readonly GroupMember[]): Retri
       mappedBytes: sum(({ memory }) => memory.mappedBytes),
       lexicalBytes: sum(({ memory }) => memory.lexicalBytes),
     },
-    members: infos.map(({ index: name, generation }) => ({ index: name, generation })),
+    members: infos.map(({ index: name, generation, views }) => ({ index: name, generation, views })),
   };
 }
 

@@ -1,6 +1,7 @@
 import { TrawlError } from '../errors.ts';
+import type { FailedIndex, Hit, QueryAnswer, QueryOutcome } from './calls/query-outcome.ts';
+import type { Reranking } from './calls/rerank-call.ts';
 import type { GroupMember } from './group-info.ts';
-import type { FailedIndex, Hit, QueryAnswer, QueryOutcome, Reranking } from './retriever.ts';
 
 /** The constant of reciprocal rank fusion, as for the lists of several queries. */
 const RRF_K = 60;

@@ -1,39 +1,24 @@
 import { cancelled } from '../abort.ts';
 import { asTrawlError, TrawlError } from '../errors.ts';
 import { RowBitmap } from '../row-bitmap.ts';
+import type { CutCall, CutResult } from './calls/cut-call.ts';
+import type { EmbedCall, EmbedResult } from './calls/embed-call.ts';
+import type { ExplainCall, ExplainedTerm, ExplainResult } from './calls/explain-call.ts';
+import type { FindCall, FindResult, FoundPassage } from './calls/find-call.ts';
+import type { NearestCall, NearestResult } from './calls/nearest-call.ts';
+import type { QueryOutcome } from './calls/query-outcome.ts';
+import type { RerankCall, RerankResult } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
+import type { RowScore, ScoreCall, ScoreOutcome, ScoreResult } from './calls/score-call.ts';
+import type { SelectCall } from './calls/select-call.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { withVector } from './embedded-query.ts';
 import { encoderKey, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
 import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainedTerm,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  FoundPassage,
-  NearestCall,
-  NearestResult,
-  QueryOutcome,
-  RerankCall,
-  RerankResult,
-  RetrieveCall,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  RowScore,
-  ScoreCall,
-  ScoreOutcome,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RetrieverStatistics } from './retriever-statistics.ts';
 import { sumOf } from './statistics-sum.ts';
 import { addTimings, longestTimings, NO_TIMINGS, type StageTimings } from './timings.ts';
 

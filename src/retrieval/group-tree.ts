@@ -1,6 +1,6 @@
 import type { LexicalQuery, RowsQuery } from '../lexical-index/lexical-query.ts';
+import type { TreeCall, TreeHit, TreeResult } from './calls/tree-call.ts';
 import type { GroupMember } from './group-info.ts';
-import type { TreeCall, TreeHit, TreeResult } from './retriever.ts';
 import { compareOrder, type OrderValue, type TreeOrder } from './tree-order.ts';
 
 /** The query tree for one index of a group: sets of rows of the group become those of the index. */

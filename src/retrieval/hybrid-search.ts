@@ -2,10 +2,11 @@ import { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { TimeSlice } from '../time-slice.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
+import type { QueryOutcome } from './calls/query-outcome.ts';
+import type { RetrieveCall } from './calls/retrieve-call.ts';
 import { type FusedRow, fuseLists, type ListRanges, rangesOf, type SideList } from './hybrid-fusion.ts';
 import { type HybridSettings, hybridFault, hybridSettings } from './hybrid-settings.ts';
 import { type QueryVectors, rowOf } from './query-vectors.ts';
-import type { QueryOutcome, RetrieveCall } from './retriever.ts';
 
 /** Rows of each side that a call holds at once; the lists of more queries are made after one another. */
 const MAX_LIST_ROWS = 2 ** 20;

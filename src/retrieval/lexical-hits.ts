@@ -1,9 +1,9 @@
 import type { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
+import type { Hit } from './calls/query-outcome.ts';
 import { hitRows } from './hit-rows.ts';
 import type { OneAtATime } from './one-at-a-time.ts';
-import type { Hit } from './retriever.ts';
 import type { Stopwatch } from './timings.ts';
 
 /** Searches for texts with the ranking of a call. */

@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import type { SearchMode } from './retriever.ts';
+import type { SearchMode } from './search-mode.ts';
 
 /** What an index has, or what of it is open. */
 export interface ModeParts {

@@ -1,5 +1,6 @@
 import { bothFilters } from '../filter/filter.ts';
-import type { Retriever, RowScope } from './retriever.ts';
+import type { RowScope } from './calls/row-scope.ts';
+import type { Retriever } from './retriever.ts';
 
 /**
  * A retriever whose every call stays within a scope: a call can narrow it by its own filter and views, but not leave it. Texts that are

@@ -16,8 +16,10 @@ import { type IndexDirectory, openIndexDirectory } from './index-directory.ts';
 import { missingPart } from './mode-parts.ts';
 import { type IndexEncoderOptions, openIndexEncoder, recordedModel } from './open-index-encoder.ts';
 import { openUnchanged } from './open-unchanged.ts';
-import { type Retriever, type RetrieverInfo, SEARCH_MODES, type SearchMode } from './retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
 import type { RetrieverParts } from './retriever-parts.ts';
+import { SEARCH_MODES, type SearchMode } from './search-mode.ts';
 import { checkFieldRanking } from './search-words.ts';
 
 export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOptions {

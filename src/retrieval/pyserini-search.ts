@@ -2,9 +2,9 @@ import { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { TimeSlice } from '../time-slice.ts';
+import type { Hit } from './calls/query-outcome.ts';
 import type { HitsRequest, LexicalHits, SearchTexts } from './lexical-hits.ts';
 import { comparePyserini, pyseriniScores, type Ranked } from './pyserini-order.ts';
-import type { Hit } from './retriever.ts';
 
 /** Hits that a search asks for beyond k, to find the end of most ties at once. */
 const SPARE_HITS = 32;

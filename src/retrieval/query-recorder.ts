@@ -2,8 +2,9 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import { answerFacts } from '../recording/answer-facts.ts';
+import type { Hit, QueryOutcome } from './calls/query-outcome.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
-import type { Hit, QueryOutcome, RecordedSearch } from './retriever.ts';
+import type { RecordedSearch } from './recorded-search.ts';
 
 export interface QueryRecorderOptions extends RecordFileOptions {
   /** Limit of the bytes that wait to be written. Above it, searches are dropped. Default: 64 MiB. */

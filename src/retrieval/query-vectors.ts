@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import type { QueryEmbedding } from './retriever.ts';
+import type { QueryEmbedding } from './calls/query-outcome.ts';
 
 export type EmbedOutcome =
   | ({ readonly ok: true } & QueryEmbedding)

@@ -4,38 +4,16 @@ import { documentFields } from '../passages/document-fields.ts';
 import { checkPairBudget } from '../rerank/pair-budget.ts';
 import { rankByScore } from '../rerank/rank-by-score.ts';
 import type { Reranker, RerankList, RerankOptions, RerankScores } from '../rerank/reranker.ts';
-import type { RowBitmap } from '../row-bitmap.ts';
 import { RunningCalls } from '../running-calls.ts';
 import { TimeSlice } from '../time-slice.ts';
+import type { QueryAnswer, QueryOutcome } from './calls/query-outcome.ts';
+import type { RerankCall, RerankResult, RerankSettings } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveResult } from './calls/retrieve-call.ts';
 import { inputOf } from './embedded-query.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  QueryAnswer,
-  QueryOutcome,
-  RerankCall,
-  RerankLoad,
-  RerankResult,
-  RerankSettings,
-  RetrieveCall,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import { PassingRetriever } from './passing-retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RerankLoad, RetrieverStatistics } from './retriever-statistics.ts';
 import { NO_STATISTICS } from './statistics-sum.ts';
 import { addTimings, Stopwatch } from './timings.ts';
 
@@ -44,9 +22,7 @@ import { addTimings, Stopwatch } from './timings.ts';
  * with the largest scores are returned. The reranker reads the question, if any, a space and the query; and the contents of the
  * passage. Calls that do not ask for reranking pass through.
  */
-export class RerankingRetriever implements Retriever {
-  readonly info: RetrieverInfo;
-  readonly #inner: Retriever;
+export class RerankingRetriever extends PassingRetriever {
   readonly #reranker: Reranker;
   readonly #maxTokens: number;
   readonly #load: { -readonly [name in keyof RerankLoad]: number } = { ...NO_STATISTICS.rerank };
@@ -54,23 +30,22 @@ export class RerankingRetriever implements Retriever {
 
   /** The reranker is not closed with the retriever. `maxTokens`: see `ServingOptions.maxRerankTokens`. */
   constructor(inner: Retriever, reranker: Reranker, maxTokens: number) {
-    this.info = inner.info;
-    this.#inner = inner;
+    super(inner);
     this.#reranker = reranker;
     this.#maxTokens = maxTokens;
   }
 
-  retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+  override retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const { rerank } = call;
     return rerank === undefined
-      ? this.#inner.retrieve(call)
+      ? this.inner.retrieve(call)
       : this.#calls.run(() => this.#retrieve({ ...call, rerank }));
   }
 
   async #retrieve(call: RetrieveCall & { readonly rerank: RerankSettings }): Promise<RetrieveResult> {
     const { rerank, ...search } = call;
     this.#checkModel(rerank);
-    const found = await this.#inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth) });
+    const found = await this.inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth) });
     const lists = await listsOf(call, found.outcomes, this.info);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);
@@ -85,35 +60,7 @@ export class RerankingRetriever implements Retriever {
     return { outcomes, timings: addTimings(found.timings, watch.timings) };
   }
 
-  hasAnswers(call: RetrieveCall): boolean {
-    return this.#inner.hasAnswers(call);
-  }
-
-  explain(call: ExplainCall): Promise<ExplainResult> {
-    return this.#inner.explain(call);
-  }
-
-  score(call: ScoreCall): Promise<ScoreResult> {
-    return this.#inner.score(call);
-  }
-
-  searchTree(call: TreeCall): Promise<TreeResult> {
-    return this.#inner.searchTree(call);
-  }
-
-  select(call: SelectCall): Promise<RowBitmap> {
-    return this.#inner.select(call);
-  }
-
-  nearest(call: NearestCall): Promise<NearestResult> {
-    return this.#inner.nearest(call);
-  }
-
-  embed(call: EmbedCall): Promise<EmbedResult> {
-    return this.#inner.embed(call);
-  }
-
-  rerank({ lists, raw, signal }: RerankCall): Promise<RerankResult> {
+  override rerank({ lists, raw, signal }: RerankCall): Promise<RerankResult> {
     return this.#calls.run(async () => {
       const watch = new Stopwatch();
       const { outcomes } = await this.#score(lists, { raw, signal }, watch);
@@ -121,27 +68,15 @@ export class RerankingRetriever implements Retriever {
     });
   }
 
-  find(call: FindCall): Promise<FindResult> {
-    return this.#inner.find(call);
-  }
-
-  cut(call: CutCall): Promise<CutResult> {
-    return this.#inner.cut(call);
-  }
-
-  statistics(): RetrieverStatistics {
+  override statistics(): RetrieverStatistics {
     return {
-      ...this.#inner.statistics(),
+      ...this.inner.statistics(),
       rerank: { ...this.#load, expectedWaitMs: this.#reranker.expectedWaitMs },
     };
   }
 
-  get failure(): TrawlError | undefined {
-    return this.#inner.failure;
-  }
-
-  close(): Promise<void> {
-    return this.#calls.close(() => this.#inner.close());
+  override close(): Promise<void> {
+    return this.#calls.close(() => this.inner.close());
   }
 
   #checkModel({ model }: RerankSettings): void {
@@ -159,8 +94,7 @@ export class RerankingRetriever implements Retriever {
     const pairs = lists.reduce((sum, { passages }) => sum + passages.length, 0);
     this.#load.waitingPairs += pairs;
     try {
-      const scores = await watch.time('rerank', () => this.#reranker.score(lists, options));
-      watch.waited('rerank', scores.waitedMs);
+      const scores = await watch.timeQueued('rerank', () => this.#reranker.score(lists, options));
       this.#countScored(lists, scores);
       return scores;
     } finally {

@@ -1,5 +1,5 @@
 import { RowBitmap } from '../row-bitmap.ts';
-import type { RowScore } from './retriever.ts';
+import type { RowScore } from './calls/score-call.ts';
 
 /** The best rows of each query, `k` places a query. */
 interface Found {

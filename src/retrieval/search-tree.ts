@@ -6,7 +6,9 @@ import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { PassageStore } from '../passages/passage-store.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
 import { TimeSlice } from '../time-slice.ts';
-import type { LexicalLoad, RetrieverInfo, TreeCall, TreeHit, TreeResult } from './retriever.ts';
+import type { TreeCall, TreeHit, TreeResult } from './calls/tree-call.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { LexicalLoad } from './retriever-statistics.ts';
 import type { Stopwatch } from './timings.ts';
 import { compareOrder, type OrderValue, type TreeOrder } from './tree-order.ts';
 

@@ -1,7 +1,8 @@
 import { throwIfCancelled } from '../abort.ts';
 import { filterKey } from '../filter/filter.ts';
 import type { AnswerCache } from './answer-cache.ts';
-import type { SharingStatistics, TreeCall, TreeResult } from './retriever.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
+import type { SharingStatistics } from './retriever-statistics.ts';
 import { NO_TIMINGS } from './timings.ts';
 import { unlessAborted } from './unless-aborted.ts';
 

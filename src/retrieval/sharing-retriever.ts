@@ -1,39 +1,18 @@
 import { throwIfCancelled } from '../abort.ts';
 import { applyTemplate, contextOf } from '../embedding/text-encoder.ts';
-import type { TrawlError } from '../errors.ts';
 import { filterKey } from '../filter/filter.ts';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
-import type { RowBitmap } from '../row-bitmap.ts';
 import { type AnswerCache, firstHits } from './answer-cache.ts';
+import type { QueryOutcome } from './calls/query-outcome.ts';
+import type { RerankSettings } from './calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveQuery, RetrieveResult } from './calls/retrieve-call.ts';
+import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { isEmbedded, isText } from './embedded-query.ts';
 import { hybridKey } from './hybrid-settings.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  NearestCall,
-  NearestResult,
-  QueryOutcome,
-  RerankCall,
-  RerankResult,
-  RerankSettings,
-  RetrieveCall,
-  RetrieveQuery,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-  SelectCall,
-  TreeCall,
-  TreeResult,
-} from './retriever.ts';
+import { PassingRetriever } from './passing-retriever.ts';
+import type { Retriever } from './retriever.ts';
+import type { RetrieverInfo } from './retriever-info.ts';
+import type { RetrieverStatistics } from './retriever-statistics.ts';
 import { SharedTrees } from './shared-trees.ts';
 import { addTimings, NO_TIMINGS } from './timings.ts';
 import { unlessAborted } from './unless-aborted.ts';
@@ -67,9 +46,7 @@ export interface SharingOptions {
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
-export class SharingRetriever implements Retriever {
-  readonly info: RetrieverInfo;
-  readonly #inner: Retriever;
+export class SharingRetriever extends PassingRetriever {
   readonly #cache: AnswerCache | undefined;
   readonly #scope: number;
   readonly #singleFlight: boolean;
@@ -81,8 +58,7 @@ export class SharingRetriever implements Retriever {
   #coalesced = 0;
 
   constructor(inner: Retriever, { answerCache, singleFlight }: SharingOptions) {
-    this.info = inner.info;
-    this.#inner = inner;
+    super(inner);
     this.#cache = answerCache;
     this.#scope = answerCache?.newScope() ?? 0;
     this.#singleFlight = singleFlight;
@@ -90,12 +66,12 @@ export class SharingRetriever implements Retriever {
     this.#trees = new SharedTrees({ search, cache: answerCache, scope: this.#scope, singleFlight });
   }
 
-  async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
+  override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     throwIfCancelled(call.signal);
     this.#queries += countTextQueries(call.queries);
     if (!this.#singleFlight && this.#cache === undefined) {
       this.#computed += countTextQueries(call.queries);
-      return this.#inner.retrieve(call);
+      return this.inner.retrieve(call);
     }
     const outcomes = new Array<QueryOutcome | undefined>(call.queries.length);
     let unanswered = this.#singleFlight ? distinct(call, this.info) : each(call, this.info);
@@ -145,55 +121,19 @@ export class SharingRetriever implements Retriever {
     return { outcomes: outcomes as QueryOutcome[], timings };
   }
 
-  hasAnswers(call: RetrieveCall): boolean {
+  override hasAnswers(call: RetrieveCall): boolean {
     return call.queries.every((query) => this.#cache?.has(this.#scope, keyOf(query, call, this.info), call.k) === true);
   }
 
-  explain(call: ExplainCall): Promise<ExplainResult> {
-    return this.#inner.explain(call);
-  }
-
-  score(call: ScoreCall): Promise<ScoreResult> {
-    return this.#inner.score(call);
-  }
-
-  searchTree(call: TreeCall): Promise<TreeResult> {
+  override searchTree(call: TreeCall): Promise<TreeResult> {
     return this.#trees.search(call);
   }
 
-  select(call: SelectCall): Promise<RowBitmap> {
-    return this.#inner.select(call);
-  }
-
-  nearest(call: NearestCall): Promise<NearestResult> {
-    return this.#inner.nearest(call);
-  }
-
-  embed(call: EmbedCall): Promise<EmbedResult> {
-    return this.#inner.embed(call);
-  }
-
-  rerank(call: RerankCall): Promise<RerankResult> {
-    return this.#inner.rerank(call);
-  }
-
-  find(call: FindCall): Promise<FindResult> {
-    return this.#inner.find(call);
-  }
-
-  cut(call: CutCall): Promise<CutResult> {
-    return this.#inner.cut(call);
-  }
-
-  get failure(): TrawlError | undefined {
-    return this.#inner.failure;
-  }
-
-  statistics(): RetrieverStatistics {
+  override statistics(): RetrieverStatistics {
     const held = this.#cache?.heldBy(this.#scope);
     const trees = this.#trees.counts;
     return {
-      ...this.#inner.statistics(),
+      ...this.inner.statistics(),
       sharing: {
         queries: this.#queries + trees.queries,
         cached: this.#cached + trees.cached,
@@ -206,8 +146,8 @@ export class SharingRetriever implements Retriever {
     };
   }
 
-  async close(): Promise<void> {
-    await this.#inner.close();
+  override async close(): Promise<void> {
+    await this.inner.close();
     this.#cache?.forget(this.#scope);
   }
 
@@ -222,7 +162,7 @@ export class SharingRetriever implements Retriever {
   async #compute(own: readonly UnansweredQuery[], call: RetrieveCall): Promise<RetrieveResult> {
     const queries = own.map(({ query }) => query);
     this.#computed += countTextQueries(queries);
-    const running = this.#inner.retrieve({ ...call, queries });
+    const running = this.inner.retrieve({ ...call, queries });
     const outcomes = running.then(
       (result) => result.outcomes,
       () => null,

@@ -1,6 +1,6 @@
 import { NO_ENCODER_LOAD } from '../embedding/text-encoder.ts';
 import { NO_SEARCH_LOAD } from '../vector-index/vector-index.ts';
-import type { RetrieverStatistics } from './retriever.ts';
+import type { RetrieverStatistics } from './retriever-statistics.ts';
 
 export const NO_STATISTICS: RetrieverStatistics = Object.freeze({
   encoder: NO_ENCODER_LOAD,

@@ -49,6 +49,13 @@ export class Stopwatch {
     }
   }
 
+  /** As `time`, for work that waited in a queue: that part counts as `queue`. */
+  async timeQueued<T extends { readonly waitedMs: number }>(stage: Stage, work: () => Promise<T>): Promise<T> {
+    const done = await this.time(stage, work);
+    this.waited(stage, done.waitedMs);
+    return done;
+  }
+
   /** Moves part of a stage's time to `queue`. */
   waited(stage: Stage, ms: number): void {
     this.#ms[stage] -= ms;

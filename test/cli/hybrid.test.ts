@@ -149,7 +149,8 @@ test('options without effect, wrong values and an index without vectors are refu
     [['--mode', 'dense', '--k1', '1'], /--k1 has no effect without --mode bm25 or hybrid/],
     [['--mode', 'hybrid', '--hybrid-weights', '0.5,0.5'], /--hybrid-weights is "0\.5,0\.5"; expected dense and bm25/],
     [['--mode', 'hybrid', '--hybrid-weights', 'dense=0,bm25=0'], /at least one weight must not be 0/],
-    [['--mode', 'hybrid', '--hybrid-weights', 'dense=x'], /--hybrid-weights is "x"; expected a number from 0/],
+    [['--mode', 'hybrid', '--hybrid-weights', 'dense=x'], /dense of --hybrid-weights is "x"; expected a number from 0/],
+    [['--mode', 'hybrid', '--hybrid-weights', 'dense=nan,bm25=1'], /dense of --hybrid-weights is "nan"; expected/],
     [['--mode', 'hybrid', '--hybrid-rrf-k', '-1'], /--hybrid-rrf-k is "-1"/],
     [['--mode', 'hybrid', '--hybrid-fusion', 'sum'], /hybrid-fusion/],
   ] as const) {

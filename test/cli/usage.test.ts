@@ -77,6 +77,10 @@ const MISUSE: Readonly<Record<string, readonly [args: readonly string[], message
   'a missing argument': [['serve'], /<index> is missing: trawl serve <index>/],
   'too many arguments': [['search', 'i', 'two', 'words'], /Too many arguments \(words; quote a text with spaces\)/],
   'an unknown option': [['serve', 'i', '--prot', '1'], /Unknown option --prot; did you mean --port\?/],
+  "another tool's name of an option": [
+    ['search', 'i', 'q', '--topk', '3'],
+    /Unknown option --topk; did you mean --k\?/,
+  ],
   'a port out of range': [
     ['serve', 'i', '--port', '65536'],
     /--port is "65536"; expected a whole number from 0 to 65535/,

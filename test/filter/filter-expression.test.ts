@@ -35,6 +35,7 @@ test('an expression has comparisons, lists, existence, and, or and not', () => {
     ['"a ""b""" exists', { column: 'a "b"', op: 'exists' }],
     ['"and" != true', { column: 'and', op: '!=', value: true }],
     ['n not in (1, 2)', { not: { column: 'n', op: 'in', values: [1, 2] } }],
+    ['n in ()', { column: 'n', op: 'in', values: [] }],
     ['n between 1 and 2', { column: 'n', op: 'range', gte: 1, lte: 2 }],
     ["between BETWEEN 'a' AND 'b'", { column: 'between', op: 'range', gte: 'a', lte: 'b' }],
     ['NOT (Größe EXISTS)', { not: { column: 'Größe', op: 'exists' } }],
@@ -62,7 +63,8 @@ test('a fault names its position, what was found and what is expected', () => {
     ["a = 'b' c", 9, /found "c", expected and, or, or the end/],
     ['(a', 3, /found the end, expected and, or, or \)/],
     ['a in 1', 6, /expected \( and a list/],
-    ['a in ()', 7, /expected a value/],
+    ['a in (,)', 7, /expected a value/],
+    ['a in (1,)', 9, /expected a value/],
     ['a in (1', 8, /expected , or \)/],
     ['a and and b', 7, /expected a column, not, or \(/],
     ['a not b', 7, /expected in/],
@@ -98,13 +100,12 @@ function expressionOf(filter: Filter): string {
   return `${column} in (${filter.values.map(literal).join(', ')})`;
 }
 
-/** An expression cannot have an empty list, nor an operator with one part, nor a range with other bounds than `between`. */
+/** An expression cannot have an operator with one part, nor a range with other bounds than `between`. */
 function isExpressible(filter: Filter): boolean {
   if ('and' in filter) return filter.and.every(isExpressible);
   if ('or' in filter) return filter.or.every(isExpressible);
   if ('not' in filter) return isExpressible(filter.not);
-  if (filter.op === 'range') return filter.gte !== undefined && filter.lte !== undefined;
-  return filter.op !== 'in' || filter.values.length > 0;
+  return filter.op !== 'range' || (filter.gte !== undefined && filter.lte !== undefined);
 }
 
 test('a filter is read from its JSON as it was', () => {

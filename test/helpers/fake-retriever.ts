@@ -1,27 +1,18 @@
 import { applyTemplate, composeText, type EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
+import type { CutCall, CutResult } from '../../src/retrieval/calls/cut-call.ts';
+import type { EmbedCall, EmbedResult } from '../../src/retrieval/calls/embed-call.ts';
+import type { ExplainCall, ExplainResult } from '../../src/retrieval/calls/explain-call.ts';
+import type { FindCall, FindResult } from '../../src/retrieval/calls/find-call.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RerankCall, RerankResult } from '../../src/retrieval/calls/rerank-call.ts';
+import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/calls/retrieve-call.ts';
+import type { ScoreCall, ScoreResult } from '../../src/retrieval/calls/score-call.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
-import type {
-  CutCall,
-  CutResult,
-  EmbedCall,
-  EmbedResult,
-  ExplainCall,
-  ExplainResult,
-  FindCall,
-  FindResult,
-  QueryOutcome,
-  RerankCall,
-  RerankResult,
-  RetrieveCall,
-  RetrieveResult,
-  Retriever,
-  RetrieverInfo,
-  RetrieverStatistics,
-  ScoreCall,
-  ScoreResult,
-} from '../../src/retrieval/retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import type { RetrieverStatistics } from '../../src/retrieval/retriever-statistics.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
 import { modelIdentity } from './model-identity.ts';
 

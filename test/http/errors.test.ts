@@ -1,23 +1,10 @@
 import assert from 'node:assert/strict';
-import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { pino } from 'pino';
 import { ERROR_CODES, type ErrorCode, TrawlError } from '../../src/errors.ts';
 import { ERROR_STATUS } from '../../src/http/errors/error-status.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, post } from './build.ts';
-
-/** A logger that keeps its lines. */
-function memoryLog(): { logger: ReturnType<typeof pino>; lines: Record<string, unknown>[] } {
-  const lines: Record<string, unknown>[] = [];
-  const sink = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
-      done();
-    },
-  });
-  return { logger: pino(sink), lines };
-}
+import { memoryLog } from './memory-log.ts';
 
 test('every code has a status, and none is 429', () => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {

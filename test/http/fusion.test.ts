@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { excerpt, wordsOf } from '../../src/http/excerpt.ts';
 import { fuse, type Selection, select } from '../../src/http/native-search/fusion.ts';
-import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { TimeSlice } from '../../src/time-slice.ts';
 
 const ALL: Selection = { k: 100, minScore: null, excluded: new Set(), deduplicate: 'none' };

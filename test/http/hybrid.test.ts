@@ -6,7 +6,7 @@ import { resolveServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { postTo } from './build.ts';

@@ -11,6 +11,7 @@ import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { build, errorOf, eventually, postTo } from './build.ts';
+import { memoryLog } from './memory-log.ts';
 
 const loaded = loadKernel();
 const skip = loaded.ok ? false : `the native engine is not built: ${loaded.reason}`;
@@ -166,6 +167,21 @@ test('an index that cannot search by vectors fails the request; with allowPartia
     result!.hits.map(({ index, row }) => [index, row]),
     alone.map(({ row }) => ['both', row]),
   );
+});
+
+test("a client's mistake in one index is no error of the server in the log, with allowPartial neither", {
+  skip,
+}, async (t) => {
+  const { logger, lines } = memoryLog();
+  const app = build(t, holder, { logger });
+  const request = { queries: [VIENNA], index: NAMES, mode: 'dense', allowPartial: true };
+  assert.equal((await postTo(app, '/v1/search', request)).status, 200);
+  const refused = lines.filter(({ msg }) => msg === 'query refused');
+  assert.deepEqual(
+    refused.map(({ level, code }) => [level, code]),
+    [[30, 'NOT_SUPPORTED']],
+  );
+  assert.ok(lines.every(({ level }) => Number(level) <= 30));
 });
 
 test('exclusion, fusion of queries and deduplication work over a group as over an index', { skip }, async () => {

@@ -7,7 +7,8 @@ import { pino } from 'pino';
 import { TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import type { RecordedRequest } from '../../src/http/metrics/query-record.ts';
-import type { QueryOutcome, RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
 
@@ -234,14 +235,20 @@ test('a missed deadline is the same error as on other routes', async (t) => {
   assert.ok(ours.status >= 500);
 });
 
-test('the route exists only if configured, and only for POST', async (t) => {
+test('the route exists only if configured, and only for POST and event streams', async (t) => {
   const without = build(t);
   assert.equal((await postTo(without, '/mcp', PING, HEADERS)).status, 404);
   const app = build(t, new FakeRetriever(), MCP);
   assert.deepEqual((await postTo(app, '/mcp', PING, HEADERS)).json, { jsonrpc: '2.0', id: 1, result: {} });
-  for (const method of ['GET', 'DELETE'] as const) {
-    const { statusCode, headers } = await app.inject({ method, url: '/mcp' });
-    assert.deepEqual([statusCode, headers.allow], [405, 'POST, OPTIONS']);
+  const events = { accept: 'text/event-stream', 'mcp-protocol-version': '2025-06-18' };
+  for (const [method, headers, allow] of [
+    ['GET', {}, 'POST, OPTIONS'],
+    // A client of streamable HTTP asks for a stream of the server's own messages, which there are not.
+    ['GET', events, 'POST, OPTIONS'],
+    ['DELETE', {}, 'GET, POST, OPTIONS'],
+  ] as const) {
+    const reply = await app.inject({ method, url: '/mcp', headers });
+    assert.deepEqual([reply.statusCode, reply.headers.allow], [405, allow]);
   }
 });
 

@@ -7,7 +7,9 @@ import type { QueryRecord, RecordedRequest } from '../../src/http/metrics/query-
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import { type Deduplication, type Fusion, fuse, select } from '../../src/http/native-search/fusion.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
-import type { QueryAnswer, QueryOutcome, RecordedSearch, Retriever } from '../../src/retrieval/retriever.ts';
+import type { QueryAnswer, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { TimeSlice } from '../../src/time-slice.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { FakeEncoder, FakeIndex, FakeStore, type Log } from '../retrieval/fakes.ts';

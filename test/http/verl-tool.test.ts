@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
-import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo } from './build.ts';
 

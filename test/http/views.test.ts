@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import type { FastifyInstance, InjectOptions } from 'fastify';
+import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
 import { DIALECTS, NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
@@ -14,7 +15,7 @@ import type { ServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
@@ -35,6 +36,7 @@ const rowsOf = (index: string): readonly object[] =>
     url: `https://example.org/${index}/${Math.floor(i / 2)}`,
     text: `The river and the bridge of ${index}, number ${i}, are ${i % 2 === 0 ? 'public' : SECRET} here.`,
     source: i % 3 === 0 ? 'news' : 'wiki',
+    open: i % 2 === 0,
   }));
 const INDEXES = ['wiki', 'news'] as const;
 const blocked = (index: string): string[] => Array.from({ length: PASSAGES / 2 }, (_, i) => `${index}-${2 * i + 1}`);
@@ -54,7 +56,16 @@ before(async () => {
         .map((row) => `${JSON.stringify(row)}\n`)
         .join(''),
     );
-    const options = ['--model', 'token-average-256', '--bm25', '--column', 'source:string', '--quiet'];
+    const options = [
+      '--model',
+      'token-average-256',
+      '--bm25',
+      '--column',
+      'source:string',
+      '--column',
+      'open:boolean',
+      '--quiet',
+    ];
     const { code, stderr } = await runTrawl(['index', corpus, '--out', join(folder, name), ...options]);
     assert.equal(code, 0, stderr);
   }
@@ -96,6 +107,11 @@ const BINDINGS: Readonly<Record<string, Binding>> = {
     prefix: '',
     headers: { authorization: `Bearer ${KEY}` },
   },
+};
+/** The same, and the filter of an address, which has no name. */
+const LIMITS: typeof BINDINGS = {
+  ...BINDINGS,
+  filter: { config: { filter: parseFilterExpression('open') }, prefix: '', headers: {} },
 };
 const UNBOUND: Binding = { config: {}, prefix: '', headers: {} };
 
@@ -224,7 +240,7 @@ function decoded(text: string): string {
   return [text, ...inside.map(String)].join('\n');
 }
 
-test('no request of any dialect gets a blocked passage, however the request is bound to the view', {
+test('no request of any dialect gets a blocked passage, by a view or a filter, however the request is bound to it', {
   skip,
 }, async (t) => {
   assert.deepEqual(Object.keys(ATTEMPTS).sort(), DIALECTS.map(({ name }) => name).sort());
@@ -243,7 +259,8 @@ test('no request of any dialect gets a blocked passage, however the request is b
         });
         const isUnknown = response.statusCode === 404 && binding !== UNBOUND;
         assert.ok(response.statusCode === 200 || isUnknown, `${dialect.name}: ${response.payload}`);
-        assert.equal(response.headers['x-trawl-view'], binding === UNBOUND ? undefined : 'train', dialect.name);
+        const hasView = Object.values(BINDINGS).includes(binding);
+        assert.equal(response.headers['x-trawl-view'], hasView ? 'train' : undefined, dialect.name);
         texts.push(decoded(response.payload));
       }
       return texts;
@@ -254,7 +271,7 @@ test('no request of any dialect gets a blocked passage, however the request is b
         if (!/"answer"/.test(text)) assert.match(text, new RegExp(SECRET), `${dialect.name} ${i}`);
       }
     }
-    for (const [name, binding] of Object.entries(BINDINGS)) {
+    for (const [name, binding] of Object.entries(LIMITS)) {
       for (const text of await replies(binding))
         assert.doesNotMatch(text, new RegExp(SECRET), `${dialect.name} by ${name}`);
     }
@@ -265,7 +282,7 @@ test("Elasticsearch's routes neither return nor count blocked passages", { skip 
   const holder = await bothIndexes(t);
   const config = { dialects: ['elasticsearch'] };
   const open = build(t, holder, config);
-  for (const [name, binding] of Object.entries(BINDINGS)) {
+  for (const [name, binding] of Object.entries(LIMITS)) {
     const app = build(t, holder, { ...binding.config, ...config });
     for (const request of ELASTICSEARCH) {
       const shown = `${name} ${String(request.url)} ${JSON.stringify(request.payload)}`;
@@ -335,7 +352,7 @@ test('assistants can neither search nor fetch a blocked passage by id, row, URL 
     );
     const config = { mcp: { hosts: [], tools }, topk: 100 };
     const open = build(t, holder, config);
-    const bound = Object.values(BINDINGS).map((binding) => ({
+    const bound = Object.values(LIMITS).map((binding) => ({
       binding,
       app: build(t, holder, { ...binding.config, ...config }),
     }));
@@ -354,7 +371,7 @@ test('assistants can neither search nor fetch a blocked passage by id, row, URL 
 
 test('GET /v1/passages/{id} does not know a blocked passage, in an index and in a group', { skip }, async (t) => {
   const holder = await bothIndexes(t);
-  for (const binding of Object.values(BINDINGS)) {
+  for (const binding of Object.values(LIMITS)) {
     const app = build(t, holder, binding.config);
     const get = async (url: string): Promise<number> => (await inject(app, binding, { method: 'GET', url })).statusCode;
     assert.equal(await get(`/v1/passages/${ID}`), 404);
@@ -475,7 +492,64 @@ test('an index outside of the indexes of a view cannot be searched in it, not ev
   ] as const) {
     const { status, text } = await postTo(app, path, body);
     assert.equal(status, 404, text);
-    assert.match(text, /has no view ..?train/);
+    // In a group, too, the message names the index that lacks the view.
+    assert.match(text, /The index news has no view ..?train..?; it has no views/);
+  }
+});
+
+interface ElasticsearchReply {
+  readonly hits: { readonly hits: readonly { readonly _index: string }[]; readonly total: { readonly value: number } };
+  readonly count: number;
+  readonly _shards: object;
+  readonly docs: readonly { readonly found?: boolean; readonly error?: { readonly reason: string } }[];
+  readonly responses: readonly { readonly status: number }[];
+}
+
+test("Elasticsearch's patterns find only the indexes that have the view; naming another one is a 404 that names it", {
+  skip,
+}, async (t) => {
+  const holder = await bothIndexes(t, [{ ...VIEWS[0]!, indexes: ['wiki'] }]);
+  const all = { query: { match_all: {} }, size: 100 };
+  for (const [name, binding] of Object.entries(BINDINGS)) {
+    const app = build(t, holder, { ...binding.config, dialects: ['elasticsearch'] });
+    const ask = async (url: string, payload: object | string) => {
+      const headers = { 'content-type': 'application/json' };
+      const response = await inject(app, binding, { method: 'POST', url, payload, headers });
+      assert.doesNotMatch(response.payload, new RegExp(SECRET), `${name} ${url}`);
+      return { status: response.statusCode, text: response.payload, json: response.json<ElasticsearchReply>() };
+    };
+    for (const url of ['/_search', '/_all/_search', '/*/_search', '/w*,n*/_search', '/wiki,n*/_search']) {
+      const { status, text, json } = await ask(url, all);
+      assert.equal(status, 200, `${name} ${url} ${text}`);
+      const { hits, total } = json.hits;
+      assert.deepEqual([total.value, new Set(hits.map(({ _index }) => _index))], [12, new Set(['wiki'])], url);
+      assert.match(text, /"_shards":\{"total":1,/);
+    }
+    assert.equal((await ask('/_count', {})).json.count, 12);
+    assert.deepEqual((await ask('/n*/_search', all)).json._shards, { total: 0, successful: 0, skipped: 0, failed: 0 });
+    assert.equal((await ask('/wiki,news/_count?ignore_unavailable=true', {})).json.count, 12);
+    for (const url of ['/news/_search', '/wiki,news/_search', '/all/_search', '/*,news/_search', '/wiki,news/_count']) {
+      const { status, text } = await ask(url, url.endsWith('_count') ? {} : all);
+      assert.equal(status, 404, `${name} ${url} ${text}`);
+      assert.match(text, /The index news has no view/);
+    }
+    const docs = [
+      { _index: 'wiki', _id: 'wiki-2' },
+      { _index: 'news', _id: 'news-2' },
+      { _index: 'none', _id: '1' },
+    ];
+    const many = await ask('/_mget', { docs });
+    assert.equal(many.status, 200, many.text);
+    const [found, without, missing] = many.json.docs;
+    assert.equal(found!.found, true);
+    assert.match(without!.error!.reason, /^The index news has no view/);
+    assert.match(missing!.error!.reason, /^no such index \[none\]/);
+    const lines = [{ index: '_all' }, all, { index: 'news' }, all].map((line) => `${JSON.stringify(line)}\n`).join('');
+    const { responses } = (await ask('/_msearch', lines)).json;
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200, 404],
+    );
   }
 });
 

@@ -22,14 +22,17 @@ interface Answer {
   readonly missing: { readonly error: boolean; readonly text: string };
 }
 
-test('the official Python client gets the same results over HTTP and over stdio', { skip }, async () => {
+test('the official Python client gets the same results over both HTTP transports and over stdio', {
+  skip,
+}, async () => {
   const command = [process.execPath, join(packageRoot, 'dist', 'cli', 'trawl.js'), 'mcp', index];
   const answers = (await runClientPeer('mcp_client.py', {
     url: `${server.url}/mcp`,
     command,
     query: 'who designed the Brooklyn Bridge',
-  })) as { http: Answer; stdio: Answer };
+  })) as { http: Answer; events: Answer; stdio: Answer };
   assert.deepEqual(answers.http, answers.stdio);
+  assert.deepEqual(answers.events, answers.stdio);
   const { tools, results, text, missing } = answers.http;
   assert.deepEqual(tools, ['search', 'fetch']);
   assert.deepEqual([results.length, results[0]!.title], [3, 'Brooklyn Bridge']);

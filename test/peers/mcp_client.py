@@ -5,6 +5,7 @@ import json
 import sys
 
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 
 request = json.load(sys.stdin)
 
@@ -29,6 +30,7 @@ async def main():
     command, *args = request["command"]
     return {
         "http": await use(request["url"]),
+        "events": await use(sse_client(request["url"])),
         "stdio": await use(StdioServerParameters(command=command, args=args)),
     }
 

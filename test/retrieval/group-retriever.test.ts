@@ -2,17 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { TrawlError } from '../../src/errors.ts';
+import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
 import { isEmbedded } from '../../src/retrieval/embedded-query.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
-import type {
-  Hit,
-  QueryOutcome,
-  RetrieveCall,
-  RetrieveResult,
-  RetrieverInfo,
-  SearchMode,
-} from '../../src/retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 

@@ -7,7 +7,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
 import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
-import type { RecordedSearch } from '../../src/retrieval/retriever.ts';
+import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 

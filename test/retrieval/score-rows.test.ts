@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
+import type { RowScore } from '../../src/retrieval/calls/score-call.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { Retriever, RowScore } from '../../src/retrieval/retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 
 const folder = await fileFolder();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
-import type { QueryOutcome } from '../../src/retrieval/retriever.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { SearchRetriever } from '../../src/retrieval/search-retriever.ts';
 import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
 import { BM25_PROFILES } from '../../src/lexical-index/bm25.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import type { TreeCall, TreeResult } from '../../src/retrieval/retriever.ts';
+import type { TreeCall, TreeResult } from '../../src/retrieval/calls/tree-call.ts';
 import { SharedTrees } from '../../src/retrieval/shared-trees.ts';
 import { NO_TIMINGS } from '../../src/retrieval/timings.ts';
 import { trawlError } from '../helpers/trawl-error.ts';

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { DEFAULT_BM25 } from '../../src/lexical-index/bm25.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
-import type { QueryOutcome, RetrieveCall } from '../../src/retrieval/retriever.ts';
+import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
 import { type SharingOptions, SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -127,6 +130,66 @@ test('queries with other history are equal if the template leaves it out', async
   release();
   await Promise.all([...different, ...withoutHistory]);
 });
+
+type Ranking = Omit<RetrieveCall, 'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate'>;
+
+const SETTINGS = hybridSettings({}, 1);
+const SOURCE = { column: 'source', op: '=', value: 'wiki' } as const;
+const DATED = { column: 'date', op: 'exists' } as const;
+/** Values of each field of a call that changes its hits; no two are equal. A new field needs an entry. */
+const DIFFERENT: { readonly [field in keyof Required<Ranking>]: readonly NonNullable<Ranking[field]>[] } = {
+  mode: ['dense', 'bm25', 'hybrid'],
+  bm25: [
+    { ...DEFAULT_BM25, k1: 2 },
+    { ...DEFAULT_BM25, b: 1 },
+    { ...DEFAULT_BM25, k1Factor: true },
+    { ...DEFAULT_BM25, tieBreaker: 0.3 },
+    { ...DEFAULT_BM25, weights: { title: 2 } },
+    { ...DEFAULT_BM25, weights: { text: 2 } },
+  ],
+  bm25Order: ['pyserini'],
+  filter: [SOURCE, DATED, { and: [SOURCE, DATED] }, { or: [SOURCE, DATED] }, { not: SOURCE }],
+  views: [['train'], ['past'], ['train', 'past']],
+  hybrid: [
+    SETTINGS,
+    { ...SETTINGS, fusion: 'rrf' },
+    { ...SETTINGS, rrfK: 1, fusion: 'rrf' },
+    { ...SETTINGS, denseWeight: 1 },
+    { ...SETTINGS, bm25Weight: 1 },
+    { ...SETTINGS, depth: 7 },
+  ],
+  rerank: [{ depth: 5 }, { depth: 6 }, { depth: 5, model: 'other' }, { depth: 5, allowFailure: true }],
+};
+
+for (const cached of [false, true]) {
+  test(`queries that differ in mode, parameters, filter, views, fusion or reranking do not share ${cached ? 'a cached answer' : 'one in flight'}`, async () => {
+    const { shared, asked, release } = share(
+      cached ? { answerCache: new AnswerCache(MIB), singleFlight: false } : { hold: true },
+    );
+    const rankings: Partial<Ranking>[] = [
+      {},
+      ...Object.entries(DIFFERENT).flatMap(([field, values]) => values.map((value) => ({ [field]: value }))),
+    ];
+    const running: Promise<unknown>[] = [];
+    const ask = async (ranking: Partial<Ranking>): Promise<void> => {
+      const answer = shared.retrieve({ queries: ['a'], k: 1, ...ranking });
+      running.push(answer);
+      if (cached) await answer;
+    };
+    for (const ranking of rankings) await ask(ranking);
+    await pendingCallbacks();
+    assert.equal(asked().length, rankings.length);
+    // Equal ones do share it, also in other words.
+    for (const ranking of rankings) await ask(ranking);
+    await ask({ views: ['past', 'train', 'past'] });
+    await ask({ filter: { and: [DATED, SOURCE] } });
+    await ask({ bm25Order: 'row' });
+    await pendingCallbacks();
+    assert.equal(asked().length, rankings.length);
+    release();
+    await Promise.all(running);
+  });
+}
 
 test('an answer in flight for more hits serves for fewer, not for more', async () => {
   const { shared, release, asked } = share({ hold: true });

@@ -1,6 +1,6 @@
 import type { Filter } from '../../src/filter/filter.ts';
 import { withoutQuotes } from '../../src/passages/document-fields.ts';
-import type { SearchMode } from '../../src/retrieval/retriever.ts';
+import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { COLUMNS } from '../filter/arbitrary-filters.ts';
 import { passes } from '../filter/naive-filter.ts';
 import { type CorpusRow, type GivenBm25, inOrder, type NaiveIndex, type Scored } from './naive-index.ts';

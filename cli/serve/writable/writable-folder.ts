@@ -170,6 +170,8 @@ export class WritableFolder implements WritableIndexes {
         const reason = `index [${name}] blocked by: [FORBIDDEN/8/index write (api)]; it was not made over HTTP`;
         return { status: 403, type: 'cluster_block_exception', reason };
       }
+      // A view of the server needs a column that the index does not have.
+      if (code === 'CONFIG_INVALID') return { status: 400, type: 'illegal_argument_exception', reason: message };
       if (code !== 'DISK_FULL' && code !== 'OUTPUT_NOT_WRITABLE') throw error;
       return { status: 429, type: 'cluster_block_exception', reason: message };
     }
@@ -206,7 +208,7 @@ export class WritableFolder implements WritableIndexes {
     } catch (error) {
       await slot.close();
       await rm(files.folder, { recursive: true, force: true });
-      throw error;
+      throw withoutViews(name, error);
     }
     await this.#adopt(files, slot);
   }
@@ -236,4 +238,13 @@ export class WritableFolder implements WritableIndexes {
       });
     this.#removing.add(removing);
   }
+}
+
+/** The error of an index that lacks a column of a view, with the way out; others as they are. */
+function withoutViews(name: string, error: unknown): unknown {
+  const { code, message } = asTrawlError(error);
+  if (code !== 'CONFIG_INVALID') return error;
+  const wayOut =
+    'Map the columns of the views when the index is made, or list in "indexes" of a view the indexes that have it.';
+  return new TrawlError('CONFIG_INVALID', `The index ${name} was not made. ${message} ${wayOut}`, { cause: error });
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { Contents, Queries, Score, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { resultLists } from './result-lists.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
 import { type DocumentFields, documentFields, withoutQuotes } from '../../passages/document-fields.ts';
-import type { FoundPassage } from '../../retrieval/retriever.ts';
+import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { withContents, withUrl } from '../../passages/contents.ts';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { resultLists } from './result-lists.ts';

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode, TrawlError } from '../../errors.ts';
-import type { RecordedSearch, Retriever } from '../../retrieval/retriever.ts';
+import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type JsonObject, readRequest } from './read-request.ts';

@@ -1,5 +1,6 @@
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { retrieveDeepening } from '../../retrieval/deepening.ts';
-import type { Hit, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { documentsOfPassages, type WholeDocument } from '../documents/whole-document.ts';

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit, RetrieveResult } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
+import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { STAGES } from '../../retrieval/timings.ts';
 import { Contents, nullable, Queries, Score } from './common-fields.ts';
 import { defineDialect, type RequestLimits } from './dialect.ts';

@@ -3,7 +3,10 @@ import { composeText, type EncoderInput } from '../../embedding/text-encoder.ts'
 import type { TrawlError } from '../../errors.ts';
 import type { Bm25Ranking } from '../../lexical-index/bm25.ts';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { FoundPassage, Retriever, RetrieverInfo, ScoreCall } from '../../retrieval/retriever.ts';
+import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
+import type { ScoreCall } from '../../retrieval/calls/score-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { RequestError } from '../errors/request-error.ts';

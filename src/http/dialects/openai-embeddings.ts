@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import type { InputType } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
-import type { EmbedResult, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { EmbedResult } from '../../retrieval/calls/embed-call.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { nullable, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';

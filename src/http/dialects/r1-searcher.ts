@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { Queries } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { hitsOf, searchPlan, separated } from './search-plan.ts';

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import { Contents, Queries, Query, Score } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { claimsKeysOf } from './search-keys.ts';

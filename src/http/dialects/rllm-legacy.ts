@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { RetrieveResult } from '../../retrieval/retriever.ts';
+import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { nullable, ScoredDocument, Topk, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { refuse } from './questions.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
-import type { RetrieveResult } from '../../retrieval/retriever.ts';
+import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { Document, nullable, Query, Score, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { field, isJsonObject } from './read-request.ts';

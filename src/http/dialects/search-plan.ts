@@ -1,7 +1,9 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { QueryTemplate } from '../../manifest/model-identity.ts';
-import type { Hit, QueryOutcome, RetrieveResult, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
+import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { rankingFor } from '../ranking.ts';

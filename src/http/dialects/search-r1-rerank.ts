@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import { DEFAULT_RERANK_DEPTH, type Hit } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../retrieval/calls/rerank-call.ts';
 import { nullable, Queries, ResultLists, ReturnScores, Score } from './common-fields.ts';
 import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
 import { field, isJsonObject } from './read-request.ts';

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
-import type { QueryOutcome } from '../../retrieval/retriever.ts';
+import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import { totalMs } from '../../retrieval/timings.ts';
 import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
 import { inputWith, refuse } from './questions.ts';

@@ -1,4 +1,5 @@
-import type { CutText, Retriever } from '../../retrieval/retriever.ts';
+import type { CutText } from '../../retrieval/calls/cut-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import { NO_TIMINGS } from '../../retrieval/timings.ts';
 import type { TimeSlice } from '../../time-slice.ts';
 import { cutCharacters, cutWords } from './cut-text.ts';

@@ -1,4 +1,4 @@
-import type { CutText } from '../../retrieval/retriever.ts';
+import type { CutText } from '../../retrieval/calls/cut-call.ts';
 
 /** The first `most` words of a text, in their spelling and spacing. A word is a run of characters without white space. */
 export function cutWords(text: string, most: number): CutText {

@@ -1,6 +1,6 @@
 import type { DocumentFields } from '../../passages/document-fields.ts';
 import { titleForms } from '../../passages/title-forms.ts';
-import type { FindCall } from '../../retrieval/retriever.ts';
+import type { FindCall } from '../../retrieval/calls/find-call.ts';
 
 /** A look-up of passages by one of several keys; the first key that any passage has counts. */
 export interface Lookup {

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import type { FoundPassage, Retriever } from '../../retrieval/retriever.ts';
+import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import type { Lookup } from './document-lookup.ts';
 

@@ -1,6 +1,8 @@
 import { documentFields } from '../../passages/document-fields.ts';
 import { titleForms } from '../../passages/title-forms.ts';
-import type { FoundPassage, Retriever, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
 import type { TimeSlice } from '../../time-slice.ts';
 import { idInUrl, passageName } from '../passage-name.ts';

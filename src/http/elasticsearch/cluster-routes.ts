@@ -1,6 +1,6 @@
 import type { IndexDefinition } from '../../document-store/index-definition.ts';
 import type { ColumnType } from '../../filter/column.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { indexesOf } from './leased-indexes.ts';

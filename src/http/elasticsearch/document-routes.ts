@@ -1,7 +1,9 @@
+import { TrawlError } from '../../errors.ts';
 import { isLimited } from '../indexes/view-choice.ts';
 import { documentId, rowOfId } from './document-id.ts';
-import { ElasticsearchError, errorObject, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
+import { ElasticsearchError, illegalArgument, indexNotFound } from './elasticsearch-error.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
+import { elasticsearchError } from './error-format.ts';
 import { JsonBody, type ObjectNode } from './json-nodes.ts';
 import { itemsOf, objectOf, textOf } from './json-values.ts';
 import { indexesOf, withIndexes } from './leased-indexes.ts';
@@ -62,7 +64,7 @@ async function getSource(asked: ElasticsearchRequest): Promise<ElasticsearchRepl
   });
 }
 
-/** `{"docs": [{"_index", "_id", "_source"}]}` or `{"ids": [...]}`. A missing index is the error of its document alone. */
+/** `{"docs": [{"_index", "_id", "_source"}]}` or `{"ids": [...]}`. An index that is missing, or that lacks a view of the request, is the error of its document alone. */
 async function getMany(asked: ElasticsearchRequest): Promise<ElasticsearchReply> {
   const { request, body: text, parameters, routes } = asked;
   refuseUnknownParameters(parameters, PARAMETERS, request.url.split('?')[0]!);
@@ -89,8 +91,8 @@ async function getMany(asked: ElasticsearchRequest): Promise<ElasticsearchReply>
     try {
       pieces.push(documentJson(one, await find(asked, one)));
     } catch (error) {
-      if (!(error instanceof ElasticsearchError)) throw error;
-      const { error: cause } = errorObject(error);
+      if (!(error instanceof TrawlError && error.code === 'NOT_FOUND')) throw error;
+      const { error: cause } = elasticsearchError(error, 404);
       pieces.push(JSON.stringify({ _index: one.index, _id: one.id, error: cause }));
     }
   }

@@ -34,7 +34,7 @@ export const ELASTICSEARCH_ERRORS: ErrorFormat = {
 };
 
 /** The JSON object of any error. */
-export function elasticsearchError(error: TrawlError, status: number): object {
+export function elasticsearchError(error: TrawlError, status: number): { error: object | string; status: number } {
   // A body of this one form has no type.
   if (error.code === 'UNSUPPORTED_MEDIA_TYPE') return { error: error.message, status };
   if (error instanceof ElasticsearchError) return errorObject(error);

@@ -1,7 +1,7 @@
 import { columnValues } from '../../columns/column-values.ts';
 import { sourceOfRow } from '../../document-store/written-row.ts';
 import type { Column } from '../../filter/column.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { doubleText } from './double-text.ts';
 import { illegalArgument } from './elasticsearch-error.ts';
 import type { JsonBody, JsonNode } from './json-nodes.ts';
@@ -50,7 +50,7 @@ export function wantedFieldsOf(body: JsonBody, node: JsonNode): readonly WantedF
 /** The JSON text of a hit's `fields`; undefined if the passage has none of them. */
 export function fieldsJson(
   document: string,
-  { bm25, columns }: Pick<RetrieverInfo, 'bm25' | 'columns'>,
+  { bm25, columns, integers }: Pick<RetrieverInfo, 'bm25' | 'columns'> & { readonly integers: ReadonlySet<string> },
   wanted: readonly WantedField[],
 ): string | undefined {
   const row: unknown = JSON.parse(sourceOfRow(document));
@@ -61,7 +61,8 @@ export function fieldsJson(
     if (format === undefined) return;
     const values = columnValues(row, column);
     if ('wrong' in values || values.length === 0) return;
-    const texts = values.map((value) => valueJson(value, column.type, format));
+    const isInteger = integers.has(column.name);
+    const texts = values.map((value) => (isInteger ? String(value) : valueJson(value, column.type, format)));
     parts.push(`${JSON.stringify(name)}:[${texts.join(',')}]`);
   };
   for (const field of words) add(field.name, field);

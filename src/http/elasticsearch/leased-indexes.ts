@@ -1,6 +1,6 @@
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
-import { retrieverFor } from '../indexes/view-choice.ts';
+import { hasViewsOf, retrieverFor } from '../indexes/view-choice.ts';
 import { indexNotFound } from './elasticsearch-error.ts';
 import type { ElasticsearchRequest } from './elasticsearch-route.ts';
 import { fitsPattern } from './query/dsl-query.ts';
@@ -12,13 +12,19 @@ export interface IndexNames {
   readonly ignoreUnavailable?: boolean;
 }
 
-/** @throws ElasticsearchError index_not_found_exception. */
+/**
+ * The names of indexes, in their order.
+ *
+ * @param isUsable whether patterns and `_all` find an index. One that is named and is not usable is refused when it is used.
+ * @throws ElasticsearchError index_not_found_exception.
+ */
 export function indexesOf(
   holder: RetrieverHolder,
   { names, ignoreUnavailable = false }: IndexNames,
+  isUsable: (name: string) => boolean = () => true,
 ): readonly string[] {
   const known = holder.slots.map(({ name }) => name).sort();
-  if (names === undefined || names === '_all' || names === '') return known;
+  if (names === undefined || names === '_all' || names === '') return known.filter(isUsable);
   // A group is an alias of its indexes.
   const all = [...known.map((name) => [name, [name]] as const), ...holder.groups];
   const fitting = (pattern: string): string[] =>
@@ -32,12 +38,24 @@ export function indexesOf(
       for (const left of fitting(pattern.slice(1))) found.delete(left);
       continue;
     }
+    const isPattern = pattern.includes('*');
+    hasPattern ||= isPattern;
     const members = fitting(pattern);
-    hasPattern ||= pattern.includes('*');
-    if (members.length === 0 && !pattern.includes('*') && !ignoreUnavailable) throw indexNotFound(name);
-    for (const member of members) found.add(member);
+    if (members.length === 0 && !isPattern && !ignoreUnavailable) throw indexNotFound(name);
+    for (const member of members) if (isUsable(member) || !(isPattern || ignoreUnavailable)) found.add(member);
   }
   return [...found].sort();
+}
+
+/** The indexes that a request searches. Patterns and `_all` leave out those that do not have its views. */
+export function searchedIndexes(
+  { request, routes: { holder, config } }: Pick<ElasticsearchRequest, 'request' | 'routes'>,
+  names: IndexNames,
+): readonly string[] {
+  return indexesOf(holder, names, (name) => {
+    const info = holder.slot(name).retriever?.info;
+    return info === undefined || hasViewsOf(request, info, config);
+  });
 }
 
 /** Calls `use` with the retrievers of the indexes, which stay open until it has ended. */

@@ -10,7 +10,7 @@ import { JsonBody } from './json-nodes.ts';
 import { booleanOf, itemsOf, objectOf, textOf } from './json-values.ts';
 import { searchReply } from './search-reply.ts';
 import { parseSearch, refuseUnknownParameters, type UrlParameters } from './search-request.ts';
-import { requestedIndexes, searchIndexes } from './search-route.ts';
+import { integersOf, requestedIndexes, searchIndexes } from './search-route.ts';
 
 export const MULTI_SEARCH_ROUTES: readonly ElasticsearchRoute[] = ['/_msearch', '/:index/_msearch'].map((url) => ({
   method: ['GET', 'POST'],
@@ -63,7 +63,9 @@ async function multiSearch(asked: ElasticsearchRequest): Promise<ElasticsearchRe
       const result = await searchIndexes(asked, parsed, { names, ignoreUnavailable });
       timings = addTimings(timings, result.timings);
       const took = Math.round(performance.now() - started);
-      replies.push([...searchReply(result, parsed, { took, more: ',"status":200' })].join(''));
+      replies.push(
+        [...searchReply(result, parsed, { took, more: ',"status":200', integersOf: integersOf(asked) })].join(''),
+      );
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const error = asTrawlError(thrown);

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { BM25_PROFILES } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
-import type { Retriever, RetrieverInfo, TreeHit } from '../../retrieval/retriever.ts';
+import type { TreeHit } from '../../retrieval/calls/tree-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { compareOrder, type TreeOrder } from '../../retrieval/tree-order.ts';
 import type { DslKnn } from './query/dsl-query.ts';

@@ -7,11 +7,19 @@ import type { SearchRequest } from './search-request.ts';
 import { sortValuesJson } from './sort-order.ts';
 import { sourceOf } from './source-filter.ts';
 
+interface ReplyFacts {
+  readonly took: number;
+  /** The text of further members, after a comma. */
+  readonly more?: string;
+  /** The columns of an index whose numbers have no fraction, such as those that it was made with as `long`. */
+  readonly integersOf: (index: string) => ReadonlySet<string>;
+}
+
 /** The JSON text of a search's reply, a piece for each hit. */
 export function* searchReply(
   { hits, indexes, best, total }: SearchResult,
   search: SearchRequest,
-  { took, more = '' }: { readonly took: number; readonly more?: string },
+  { took, more = '', integersOf }: ReplyFacts,
 ): Generator<string> {
   const { size, trackTotal, totalAsInteger, sort, trackScores } = search;
   // Elasticsearch says so only where it counts everything and returns nothing.
@@ -21,11 +29,17 @@ export function* searchReply(
   else if (totalAsInteger) yield '"total":-1,';
   const hasBest = best !== null && size > 0 && (sort === undefined || trackScores);
   yield `"max_score":${hasBest ? floatText(best) : 'null'},"hits":[`;
-  for (const [i, hit] of hits.entries()) yield `${i === 0 ? '' : ','}${hitJson(hit, search)}`;
+  for (const [i, hit] of hits.entries()) {
+    yield `${i === 0 ? '' : ','}${hitJson(hit, search, integersOf(hit.index.info.index))}`;
+  }
   yield `]}${more}}`;
 }
 
-function hitJson(hit: IndexHit, { source, sort, trackScores, fields, highlight }: SearchRequest): string {
+function hitJson(
+  hit: IndexHit,
+  { source, sort, trackScores, fields, highlight }: SearchRequest,
+  integers: ReadonlySet<string>,
+): string {
   const { row, score, document, orderValues, index } = hit;
   const { info, query } = index;
   const isScored = sort === undefined || trackScores || sort.some(({ field }) => field === '_score');
@@ -38,9 +52,10 @@ function hitJson(hit: IndexHit, { source, sort, trackScores, fields, highlight }
     if (json !== undefined) parts.push(`"${name}":${json}`);
   };
   add('_source', sourceOf(document, source));
-  if (fields.length > 0) add('fields', fieldsJson(document, info, fields));
+  if (fields.length > 0) add('fields', fieldsJson(document, { ...info, integers }, fields));
   if (highlight.length > 0) add('highlight', highlightJson(hit, info, { query, fields: highlight }));
-  if (sort !== undefined && orderValues !== undefined) add('sort', sortValuesJson(orderValues, sort, info));
+  if (sort !== undefined && orderValues !== undefined)
+    add('sort', sortValuesJson(orderValues, sort, { ...info, integers }));
   return `{${parts.join(',')}}`;
 }
 

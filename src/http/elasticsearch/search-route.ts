@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import type { Hit, RecordedSearch } from '../../retrieval/retriever.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
+import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { recordSearch } from '../metrics/query-record.ts';
@@ -7,7 +8,7 @@ import { elapsedMs } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';
-import { indexesOf, withIndexes } from './leased-indexes.ts';
+import { type IndexNames, searchedIndexes, withIndexes } from './leased-indexes.ts';
 import { runSearch, type SearchResult } from './run-search.ts';
 import { searchReply } from './search-reply.ts';
 import { parseSearch, type SearchRequest } from './search-request.ts';
@@ -26,7 +27,8 @@ async function search(asked: ElasticsearchRequest): Promise<ElasticsearchReply> 
     ignoreUnavailable: parameters.ignore_unavailable === 'true',
   });
   const took = Math.round(elapsedMs(request));
-  return { pieces: searchReply(result, parsed, { took }), searches: { count: 1, timings: result.timings } };
+  const pieces = searchReply(result, parsed, { took, integersOf: integersOf(asked) });
+  return { pieces, searches: { count: 1, timings: result.timings } };
 }
 
 /** The indexes that a request names in its path, or elsewhere as on the other routes. */
@@ -34,12 +36,20 @@ export function requestedIndexes({ request, path }: ElasticsearchRequest): strin
   return path.index ?? chosenIndex(request);
 }
 
+/** For replies: the columns that the indexes which were made over HTTP have as `long` or another type of integers. */
+export function integersOf({ routes }: Pick<ElasticsearchRequest, 'routes'>): (index: string) => ReadonlySet<string> {
+  return (index) => {
+    const columns = routes.config.writable?.definition(index)?.columns ?? [];
+    return new Set(columns.flatMap(({ name, integer }) => (integer ? [name] : [])));
+  };
+}
+
 export function searchIndexes(
   { request, signal, routes }: Pick<ElasticsearchRequest, 'request' | 'signal' | 'routes'>,
   parsed: SearchRequest,
-  names: Parameters<typeof indexesOf>[1],
+  names: IndexNames,
 ): Promise<SearchResult> {
-  const indexes = indexesOf(routes.holder, names);
+  const indexes = searchedIndexes({ request, routes }, names);
   refuseTooMany(parsed, routes.config);
   return withIndexes({ request, routes }, indexes, async (retrievers) => {
     const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));

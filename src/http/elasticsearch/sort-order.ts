@@ -1,6 +1,6 @@
 import type { StoredValue } from '../../filter/bind-filter.ts';
 import type { Column } from '../../filter/column.ts';
-import type { RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { OrderValue, TreeOrder } from '../../retrieval/tree-order.ts';
 import { doubleText } from './double-text.ts';
 import { ElasticsearchError, illegalArgument, queryFailure, searchPhaseFailure } from './elasticsearch-error.ts';
@@ -176,18 +176,20 @@ function wanted(value: StoredValue | null, field: string, text: string): StoredV
 export function sortValuesJson(
   values: readonly OrderValue[],
   criteria: readonly SortCriterion[],
-  info: RetrieverInfo,
+  info: RetrieverInfo & { readonly integers: ReadonlySet<string> },
 ): string {
   const texts = criteria.map(({ field, descending, missing, unmappedType }, i) => {
     const value = values[i] ?? null;
     if (field === '_doc') return String(value);
     if (field === '_score') return floatText(Number(value));
-    const type = sortColumn(field, info)?.type ?? COLUMN_TYPES_OF.get(unmappedType ?? '') ?? 'date';
-    if (value !== null) return type === 'number' ? doubleText(Number(value)) : JSON.stringify(value);
+    const column = sortColumn(field, info);
+    const hasFractions = column === undefined || !info.integers.has(column.name);
+    const type = column?.type ?? COLUMN_TYPES_OF.get(unmappedType ?? '') ?? 'date';
+    if (value !== null) return type === 'number' && hasFractions ? doubleText(Number(value)) : JSON.stringify(value);
     // A row without a value stands at an end of the order.
     const isLargest = descending === (missing === '_first');
     if (type === 'string') return 'null';
-    if (type === 'number') return isLargest ? '"Infinity"' : '"-Infinity"';
+    if (type === 'number' && hasFractions) return isLargest ? '"Infinity"' : '"-Infinity"';
     return isLargest ? '9223372036854775807' : '-9223372036854775808';
   });
   return `[${texts.join(',')}]`;

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverStatistics } from '../../retrieval/retriever-statistics.ts';
 import { countsOf, NO_STATISTICS, sumOf, withoutLimits } from '../../retrieval/statistics-sum.ts';
 
 /**

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { narrowedRetriever } from '../../retrieval/narrowed-retriever.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { unknownView } from '../../views/unknown-view.ts';
 import { shedding } from '../limits/shedding.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
@@ -46,6 +47,15 @@ export function isLimited(request: FastifyRequest, config: Pick<ServerConfig, 'f
   return config.filter !== null || viewsOf(request, config).length > 0;
 }
 
+/** Whether an index has all views of a request, so that the request can use it. */
+export function hasViewsOf(
+  request: FastifyRequest,
+  { views: known }: Pick<RetrieverInfo, 'views'>,
+  config: Pick<ServerConfig, 'views'>,
+): boolean {
+  return viewsOf(request, config).every((view) => known.some(({ name }) => name === view));
+}
+
 /**
  * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
  * address, with its load shedding. Every route that returns passages gets its retriever here.
@@ -57,14 +67,16 @@ export function retrieverFor(
   retriever: Retriever,
   config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs'>,
 ): Retriever {
-  const { index, views: known } = retriever.info;
+  const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;
   const views = viewsOf(request, config);
   for (const view of views) {
-    if (known.some(({ name }) => name === view)) continue;
+    // In a group, the index that lacks it.
+    const without = members.find((member) => !member.views.some(({ name }) => name === view));
+    if (without === undefined) continue;
     throw unknownView(
       view,
-      index,
-      known.map(({ name }) => name),
+      without.index,
+      without.views.map(({ name }) => name),
     );
   }
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];

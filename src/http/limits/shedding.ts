@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
-import type { RetrieveCall, Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieveCall } from '../../retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox';
-import type { RecordedSearch, Retriever } from '../../retrieval/retriever.ts';
+import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { readRequest } from '../dialects/read-request.ts';
 

@@ -1,4 +1,5 @@
-import type { Retriever, RetrieverStatistics } from '../../retrieval/retriever.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverStatistics } from '../../retrieval/retriever-statistics.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import type { MetricLine, MetricSet } from './prometheus.ts';
 

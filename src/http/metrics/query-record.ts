@@ -1,4 +1,5 @@
-import type { RecordedSearch, RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { ServerMetrics } from './server-metrics.ts';
 
 /** Records queries and their hits. `record` must neither throw nor block. */

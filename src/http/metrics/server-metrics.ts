@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { ErrorCode } from '../../errors.ts';
-import type { QueryOutcome } from '../../retrieval/retriever.ts';
+import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { addIndexMetrics } from './index-metrics.ts';
 import { MetricSet } from './prometheus.ts';

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { BM25_PROFILES, type Bm25Ranking, DEFAULT_BM25 } from '../../lexical-index/bm25.ts';
-import { BM25_ORDERS, type RetrieverInfo } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
+import { BM25_ORDERS } from '../../retrieval/search-mode.ts';
 
 const Weight = Type.Number({ minimum: 0, maximum: 1_000_000 });
 

@@ -1,7 +1,10 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
+import type { ExplainCall, ExplainedTerm } from '../../retrieval/calls/explain-call.ts';
+import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { HYBRID_FUSIONS } from '../../retrieval/hybrid-settings.ts';
-import type { ExplainCall, ExplainedTerm, Hit, Retriever, SearchMode } from '../../retrieval/retriever.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { SearchMode } from '../../retrieval/search-mode.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import { RequestError } from '../errors/request-error.ts';
 

@@ -1,5 +1,5 @@
 import { type DocumentFields, documentFields } from '../../passages/document-fields.ts';
-import type { Hit, QueryOutcome } from '../../retrieval/retriever.ts';
+import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { TimeSlice } from '../../time-slice.ts';
 import { documentKey } from '../documents/document-lookup.ts';
 

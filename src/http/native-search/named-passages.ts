@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import type { FoundPassage, Retriever } from '../../retrieval/retriever.ts';
+import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
 import { addTimings, type StageTimings } from '../../retrieval/timings.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { RequestError } from '../errors/request-error.ts';

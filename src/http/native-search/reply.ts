@@ -1,13 +1,9 @@
 import { type Static, Type } from 'typebox';
 import type { TrawlError } from '../../errors.ts';
-import {
-  type QueryAnswer,
-  type QueryOutcome,
-  type Retriever,
-  type RetrieverInfo,
-  SEARCH_MODES,
-  type SearchMode,
-} from '../../retrieval/retriever.ts';
+import type { QueryAnswer, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
+import type { Retriever } from '../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
+import { SEARCH_MODES, type SearchMode } from '../../retrieval/search-mode.ts';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { Score } from '../dialects/common-fields.ts';
 import { separated } from '../dialects/search-plan.ts';
@@ -138,7 +134,8 @@ export function* replyPieces(
   toJson: (hit: Candidate, query: number) => string,
   explain?: (answer: QueryAnswer) => object,
 ): Generator<string> {
-  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members: info.members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
+  const members = info.members?.map(({ index, generation }) => ({ index, generation }));
+  yield `{"index":${JSON.stringify({ name: info.index, generation: info.generation, members })}${viewMember(info)},"mode":${JSON.stringify(mode)},"results":[`;
   for (const [i, outcome] of outcomes.entries()) {
     if (i > 0) yield ',';
     if (!outcome.ok) {

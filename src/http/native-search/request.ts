@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { SEARCH_MODES } from '../../retrieval/retriever.ts';
+import { SEARCH_MODES } from '../../retrieval/search-mode.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import { Template, Truncate } from '../dialects/questions.ts';
 import { Bm25Field } from './bm25-field.ts';

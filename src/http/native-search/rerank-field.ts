@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { DEFAULT_RERANK_DEPTH, type RetrieveCall } from '../../retrieval/retriever.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../retrieval/calls/rerank-call.ts';
+import type { RetrieveCall } from '../../retrieval/calls/retrieve-call.ts';
 import { nullable } from '../dialects/common-fields.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { refuseTooLargeK } from '../dialects/search-plan.ts';

@@ -1,5 +1,7 @@
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
-import type { RetrieveCall, RetrieverInfo, SearchMode } from '../../retrieval/retriever.ts';
+import type { RetrieveCall } from '../../retrieval/calls/retrieve-call.ts';
+import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
+import type { SearchMode } from '../../retrieval/search-mode.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { inputWith } from '../dialects/questions.ts';
 import { rankingFor } from '../ranking.ts';

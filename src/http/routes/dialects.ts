@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { TrawlError } from '../../errors.ts';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
+import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
 import type { Lease } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
@@ -190,8 +192,15 @@ function logFailedReranking(request: FastifyRequest, { search }: Answer): void {
   const errors = (search?.outcomes ?? []).flatMap((outcome) =>
     outcome.ok && outcome.rerank?.ok === false ? [outcome.rerank.error] : [],
   );
+  logFailures(request, errors, 'reranking');
+}
+
+/** Logs the first errors of queries: those of the server as errors, those of a client as a refused request is logged. */
+function logFailures(request: FastifyRequest, errors: readonly TrawlError[], what: 'query' | 'reranking'): void {
   for (const error of errors.slice(0, LOGGED_FAILURES)) {
-    request.log.error({ err: error, code: error.code, details: error.details }, 'reranking failed');
+    const { code, details, message } = error;
+    if (ERROR_STATUS[code] === 500) request.log.error({ err: error, code, details }, `${what} failed`);
+    else request.log.info({ code, reason: message }, `${what} refused`);
   }
 }
 
@@ -209,9 +218,7 @@ function responseLog(every: number): ResponseLog {
   let responses = 0;
   return (request, index, dialect, { queries, k }, { truncated, failures = [] }, timings) => {
     if (responses++ % every !== 0 && failures.length === 0) return;
-    for (const error of failures.slice(0, LOGGED_FAILURES)) {
-      request.log.error({ err: error, code: error.code, details: error.details }, 'query failed');
-    }
+    logFailures(request, failures, 'query');
     const failed = failures.length === 0 ? {} : { failed: failures.length };
     request.log.info(
       {

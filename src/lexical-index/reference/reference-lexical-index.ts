@@ -5,7 +5,7 @@ import { RunningCalls } from '../../running-calls.ts';
 import { TopK } from '../../top-k.ts';
 import { analyser } from '../analysis/analysers.ts';
 import { type Bm25Parameters, DEFAULT_BM25, type FieldCounts, inverseNorms, termScore, termWeight } from '../bm25.ts';
-import { checkLexicalRequest, checkParameters, checkRows } from '../lexical-checks.ts';
+import { checkedExplainRequest, checkLexicalRequest } from '../lexical-checks.ts';
 import type {
   EngineSource,
   ExplainRequest,
@@ -80,16 +80,9 @@ export class ReferenceLexicalIndex implements LexicalIndex {
     });
   }
 
-  async #explain({
-    query,
-    rows,
-    parameters = DEFAULT_BM25,
-    weight = 1,
-    maxTerms = Number.MAX_SAFE_INTEGER,
-    signal,
-  }: ExplainRequest): Promise<TermScore[][]> {
-    checkParameters(parameters);
-    checkRows(rows, this.rows);
+  async #explain(request: ExplainRequest): Promise<TermScore[][]> {
+    const { signal } = request;
+    const { query, rows, parameters, weight, maxTerms } = checkedExplainRequest(request, this.rows);
     const explained = new Map(rows.map((row) => [row, [] as TermScore[]]));
     const times = new Map<number, number>();
     for (const row of rows) times.set(row, (times.get(row) ?? 0) + 1);

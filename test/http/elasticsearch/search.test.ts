@@ -207,7 +207,7 @@ test('faults are answered with the errors of Elasticsearch', { skip }, async (t)
     [
       { query: { multi_match: { query: 'a', type: 'cross_fields' } } },
       'illegal_argument_exception',
-      /cross_fields.*not supported/,
+      /cross_fields\] is not supported by this server\. Use best_fields or most_fields/,
     ],
     [{ query: { multi_match: { query: 'a', type: 'x' } } }, 'parse_exception', /unknown type/],
     [{ query: { multi_match: { query: 'a', fields: ['title^x'] } } }, 'illegal_argument_exception', /"x"/],

@@ -7,6 +7,7 @@ import { RetrieverHolder } from '../../../src/http/indexes/retriever-holder.ts';
 import type { ServerConfig } from '../../../src/http/server-config.ts';
 import { openRetriever } from '../../../src/retrieval/open-retriever.ts';
 import type { Retriever } from '../../../src/retrieval/retriever.ts';
+import type { ViewDefinition } from '../../../src/views/view-definition.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { ask, elasticsearch, type Reply } from './elasticsearch-server.ts';
 
@@ -27,6 +28,7 @@ export async function writableServer(
     folder,
     served = [],
     groups = new Map<string, readonly string[]>(),
+    views = [],
     config = {},
     wrap = (retriever) => retriever,
   }: {
@@ -34,6 +36,7 @@ export async function writableServer(
     /** Indexes beside the writable ones. */
     readonly served?: readonly { readonly name: string; readonly folder: string }[];
     readonly groups?: ReadonlyMap<string, readonly string[]>;
+    readonly views?: readonly ViewDefinition[];
     readonly config?: Partial<ServerConfig>;
     readonly wrap?: (retriever: Retriever) => Retriever;
   } = {},
@@ -45,7 +48,8 @@ export async function writableServer(
     onFailure: (_, error) => failures.push(error),
   });
   let stopping: Promise<void> | undefined;
-  const open: OpenIndex = async (name, target) => wrap(await openRetriever(target.folder, { modes: ['bm25'], name }));
+  const open: OpenIndex = async (name, target) =>
+    wrap(await openRetriever(target.folder, { modes: ['bm25'], name, views }));
   const holder = RetrieverHolder.over([...served, ...writable.targets()], open, groups);
   const stop = (): Promise<void> => {
     stopping ??= writable.close().then(() => holder.close());

@@ -253,3 +253,106 @@ test('a server without an index is ready', { skip }, async (t) => {
   assert.equal((await ask(app, 'POST', '/retrieve', { queries: ['a'] })).status, 404);
   assert.equal((await ask(app, 'POST', '/_search', {})).json.hits!.total!.value, 0);
 });
+
+test('numbers that are mapped as integers have no fraction in fields and sort values, others do', {
+  skip,
+}, async (t) => {
+  const { app } = await writableServer(t);
+  const properties = {
+    ...Object.fromEntries(['long', 'integer', 'short', 'byte'].map((type) => [type, { type }])),
+    year: { type: 'long' },
+    rank: { type: 'double' },
+  };
+  succeeded(await ask(app, 'PUT', '/ix', { ...MANUAL, mappings: { properties } }));
+  const numbers = { long: 3, integer: -4, short: 5, byte: 6, rank: 3 };
+  succeeded(await ask(app, 'PUT', '/ix/_doc/1', { text: 'A bridge', year: [12_000_000, 7], ...numbers }));
+  succeeded(await ask(app, 'PUT', '/ix/_doc/2?refresh=true', { text: 'A river' }));
+  const sort = ['long', 'integer', 'short', 'byte', 'year', 'rank'];
+  const body = { sort, fields: sort, _source: false };
+  const { text, json } = succeeded(await ask(app, 'POST', '/ix/_search', body));
+  assert.match(
+    text,
+    /"fields":\{"long":\[3\],"integer":\[-4\],"short":\[5\],"byte":\[6\],"year":\[12000000,7\],"rank":\[3\.0\]\}/,
+  );
+  assert.match(text, /"sort":\[3,-4,5,6,7,3\.0\]/);
+  // A document without a value has the largest long, or infinity.
+  assert.match(text, /"sort":\[(?:9223372036854775807,){5}"Infinity"\]/);
+  const [first, second] = json.hits!.hits as unknown as readonly { readonly sort: readonly unknown[] }[];
+  for (const [after, found] of [
+    [first!.sort, 1],
+    [second!.sort, 0],
+  ] as const) {
+    const page = succeeded(await ask(app, 'POST', '/ix/_search', { ...body, search_after: after }));
+    assert.equal((page.json.hits!.hits as unknown as object[]).length, found);
+  }
+  const lines = ndjson({}, { sort: ['year'], _source: false });
+  const many = await ask(app, 'POST', '/ix/_msearch', lines, { 'content-type': 'application/x-ndjson' });
+  assert.match(many.text, /"sort":\[7\]/);
+});
+
+test('an index that lacks a column of a view is not made, and no document makes it', { skip }, async (t) => {
+  const filter = { column: 'source', op: '=', value: 'wiki' } as const;
+  const views = [{ name: 'train', filter }];
+  const { app, folder, holder } = await writableServer(t, { views });
+  const source = { type: 'keyword' };
+  const refusals = [
+    await ask(app, 'PUT', '/ix', MANUAL),
+    await ask(app, 'PUT', '/ix', { ...MANUAL, mappings: { properties: { source: { type: 'long' } } } }),
+    await ask(app, 'PUT', '/ix/_doc/1', { text: 'A bridge', source: 'wiki' }),
+  ];
+  for (const { status, json } of refusals) {
+    assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception']);
+    const { reason } = json.error as unknown as { reason: string };
+    assert.match(reason, /^The index ix was not made\. View train: .*source.*Map the columns of the views/);
+  }
+  succeeded(await ask(app, 'PUT', '/good', { ...MANUAL, mappings: { properties: { source } } }));
+  const body = ndjson(
+    { index: { _index: 'ix', _id: '1' } },
+    { text: 'A bridge', source: 'wiki' },
+    { index: { _index: 'good', _id: '1' } },
+    { text: 'A bridge', source: 'wiki' },
+    { index: { _index: 'good', _id: '2' } },
+    { text: 'A bridge', source: 'news' },
+    { index: { _index: 'good', _id: '3' } },
+    { text: 'A bridge' },
+  );
+  const { json } = await ask(app, 'POST', '/_bulk', body, { 'content-type': 'application/x-ndjson' });
+  const items = json.items as unknown as { index: { status: number; error?: { type: string } } }[];
+  assert.deepEqual(
+    items.map(({ index }) => [index.status, index.error?.type]),
+    [
+      [400, 'illegal_argument_exception'],
+      [201, undefined],
+      [201, undefined],
+      [201, undefined],
+    ],
+  );
+  succeeded(await ask(app, 'POST', '/_refresh'));
+  assert.deepEqual(await idsOf(app, 'good', { match: { text: 'bridge' } }), ['1', '2', '3']);
+  const inView = await ask(app, 'POST', '/views/train/good/_search', { query: { match: { text: 'bridge' } } });
+  assert.deepEqual(
+    (succeeded(inView).json.hits!.hits as unknown as { _id: string }[]).map(({ _id }) => _id),
+    ['1'],
+  );
+  // Nothing is left of the index that was not made.
+  assert.deepEqual(
+    holder.slots.map(({ name }) => name),
+    ['good'],
+  );
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => !name.startsWith('.lock')),
+    ['good'],
+  );
+});
+
+test('an index outside of the indexes of a view is made without its columns, and is not found in the view', {
+  skip,
+}, async (t) => {
+  const views = [{ name: 'train', filter: { column: 'source', op: 'exists' } as const, indexes: ['good'] }];
+  const { app } = await writableServer(t, { views });
+  succeeded(await ask(app, 'PUT', '/ix/_doc/1?refresh=true', { text: 'A bridge' }));
+  assert.deepEqual(await idsOf(app, 'ix', { match_all: {} }), ['1']);
+  assert.equal((await ask(app, 'POST', '/views/train/ix/_search', {})).status, 404);
+  const { json } = succeeded(await ask(app, 'POST', '/views/train/_search', {}));
+  assert.deepEqual(json.hits!.total, { value: 0, relation: 'eq' });
+});

@@ -220,7 +220,9 @@ test('the parameters of a write are checked', { skip }, async (t) => {
     assert.deepEqual([status, json.error!.type], [400, 'document_parsing_exception'], body);
   }
   for (const route of ['_update/1', '_delete_by_query', '_update_by_query']) {
-    assert.match(String((await ask(app, 'POST', `/ix/${route}`, {})).json.error!.reason), /not supported/);
+    const { status, json } = await ask(app, 'POST', `/ix/${route}`, {});
+    assert.deepEqual([status, json.error!.type], [400, 'illegal_argument_exception'], route);
+    assert.match(String(json.error!.reason), /not supported\. Send whole documents, and delete documents by their ids/);
   }
 });
 

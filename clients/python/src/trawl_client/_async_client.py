@@ -90,17 +90,18 @@ class AsyncTrawlClient:
         filter: Filter | None = None,
         rerank: bool | RerankParameters | None = None,
     ) -> SearchResponse:
-        """Searches for several queries at once. A query is a text, or a ``Query`` with its question.
+        """Searches for several queries at once. A query is a text, or a ``Query`` with its question and history.
 
         ``exclude`` omits passages by id, for example those that an agent has seen; the next best passages take their
         places. ``fuse`` merges the lists of all queries into one. ``max_chars`` shortens each text to the part around
         the query's words. ``mode`` ranks by vectors (``"dense"``), by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``) or by both (``"hybrid"``, with ``hybrid`` for
         ``fusion``, ``rrfK``, ``denseWeight``, ``bm25Weight`` or ``depth``). ``explain`` adds the terms of each score,
-        with mode ``"bm25"`` only. ``filter`` limits the search to passages by their columns: an expression such as
+        not with mode ``"dense"``. ``filter`` limits the search to passages by their columns: an expression such as
         ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
         True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. ``template`` names the
-        parts of a ``Query`` to embed. A query that fails does not fail the others: its result has the error.
+        parts of a ``Query`` to embed. A list as ``index`` searches several indexes as one, with ``allow_partial`` also
+        if some of them fail. A query that fails does not fail the others: its result has the error.
         docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(

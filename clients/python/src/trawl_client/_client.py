@@ -96,7 +96,7 @@ class TrawlClient:
         the query's words. ``mode`` ranks by vectors (``"dense"``), by words (``"bm25"``, with ``bm25`` for ``k1``,
         ``b``, ``profile``, ``weights``, ``tieBreaker`` or ``order``) or by both (``"hybrid"``, with ``hybrid`` for
         ``fusion``, ``rrfK``, ``denseWeight``, ``bm25Weight`` or ``depth``). ``explain`` adds the terms of each score,
-        with mode ``"bm25"`` only. ``filter`` limits the search to passages by their columns: an expression such as
+        not with mode ``"dense"``. ``filter`` limits the search to passages by their columns: an expression such as
         ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
         True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. ``template`` names the
         parts of a ``Query`` to embed. A list as ``index`` searches several indexes as one, with ``allow_partial`` also

@@ -2,7 +2,8 @@ import { type Locate, locator } from '../../../lexical-index/analysis/analysers.
 import type { LexicalQuery } from '../../../lexical-index/lexical-query.ts';
 import type { LexicalField } from '../../../lexical-index/lexical-settings.ts';
 import { documentFields } from '../../../passages/document-fields.ts';
-import type { Hit, RetrieverInfo } from '../../../retrieval/retriever.ts';
+import type { Hit } from '../../../retrieval/calls/query-outcome.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
 import { fitsPattern } from '../query/dsl-query.ts';
 import { type Fragment, fragmentScore, fragmentsOf, type Mark } from './fragments.ts';
 import type { HighlightField, HighlightOptions } from './highlight-request.ts';

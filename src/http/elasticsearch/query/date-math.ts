@@ -1,3 +1,5 @@
+import { millisecondsOf, offsetMs, utcTime } from '../../../filter/utc-time.ts';
+
 /**
  * Dates as Elasticsearch's `strict_date_optional_time||epoch_millis` reads them: `2020`, `2020-01-31`, `2020-01-31T12:30:05.250Z`,
  * milliseconds since 1970, and date math: `now-1d/d`, `2020-01-31||+1M/M`.
@@ -62,23 +64,13 @@ function calendarDate(text: string, roundUp: boolean): number | undefined {
     | number
     | undefined
   )[];
-  const start = utc([year!, (month ?? 1) - 1, day ?? 1, hour ?? 0, minute ?? 0, second ?? 0]);
-  const date = new Date(start);
-  const exists = date.getUTCMonth() === (month ?? 1) - 1 && date.getUTCDate() === (day ?? 1);
-  if (!exists || (hour ?? 0) > 23 || (minute ?? 0) > 59 || (second ?? 0) > 59) return undefined;
-  const offset = offsetMs(match[8] ?? 'Z');
-  if (offset === undefined) return undefined;
-  if (match[7] !== undefined) return start - offset + Number(match[7].padEnd(3, '0').slice(0, 3));
   // A missing month or day is the first one, also when rounded up.
+  const start = utcTime({ year: year!, month: month ?? 1, day: day ?? 1, hour, minute, second });
+  const offset = offsetMs(match[8] ?? 'Z', 18);
+  if (start === undefined || offset === undefined) return undefined;
+  if (match[7] !== undefined) return start - offset + millisecondsOf(match[7]);
   const unit = hour === undefined ? 'd' : minute === undefined ? 'h' : second === undefined ? 'm' : 's';
   return (roundUp ? start + MS[unit] - 1 : start) - offset;
-}
-
-function offsetMs(text: string): number | undefined {
-  if (text === 'Z') return 0;
-  const [hours, minutes] = [Number(text.slice(1, 3)), Number(text.slice(3).replace(':', '') || '0')];
-  if (hours > 18 || minutes > 59) return undefined;
-  return (text.startsWith('-') ? -1 : 1) * (60 * hours + minutes) * 60_000;
 }
 
 type Unit = 'y' | 'M' | 'w' | 'd' | 'h' | 'm' | 's';
@@ -123,31 +115,21 @@ function added(time: number, count: number, unit: Unit): number {
   const months = date.getUTCMonth() + (unit === 'y' ? 12 * count : count);
   const day = date.getUTCDate();
   // The last day of the month, if it has fewer days.
-  const first = utc([date.getUTCFullYear(), months, 1, 0, 0, 0]);
-  const days = Math.round((utc([date.getUTCFullYear(), months + 1, 1, 0, 0, 0]) - first) / MS.d);
+  const first = startOfMonth(date.getUTCFullYear(), months);
+  const days = Math.round((startOfMonth(date.getUTCFullYear(), months + 1) - first) / MS.d);
   return first + (Math.min(day, days) - 1) * MS.d + (((time % MS.d) + MS.d) % MS.d);
 }
 
 function startOf(time: number, unit: Unit): number {
   const date = new Date(time);
-  if (unit === 'y') return utc([date.getUTCFullYear(), 0, 1, 0, 0, 0]);
-  if (unit === 'M') return utc([date.getUTCFullYear(), date.getUTCMonth(), 1, 0, 0, 0]);
+  if (unit === 'y') return startOfMonth(date.getUTCFullYear(), 0);
+  if (unit === 'M') return startOfMonth(date.getUTCFullYear(), date.getUTCMonth());
   // Weeks begin on Monday; 1970 began on a Thursday.
   const origin = unit === 'w' ? -3 * MS.d : 0;
   return origin + Math.floor((time - origin) / MS[unit]) * MS[unit];
 }
 
-/** `Date.UTC` takes the years 0 to 99 for 1900 to 1999. */
-function utc([year, month, day, hour, minute, second]: readonly [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-]): number {
-  const date = new Date(0);
-  date.setUTCFullYear(year, month, day);
-  date.setUTCHours(hour, minute, second, 0);
-  return date.getTime();
+/** `month` counts from 0, also beyond the year. */
+function startOfMonth(year: number, month: number): number {
+  return new Date(0).setUTCFullYear(year, month, 1);
 }

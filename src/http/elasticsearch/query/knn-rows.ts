@@ -1,6 +1,7 @@
 import type { LexicalQuery } from '../../../lexical-index/lexical-query.ts';
 import type { Metric } from '../../../metric.ts';
-import type { Retriever, RetrieverInfo } from '../../../retrieval/retriever.ts';
+import type { Retriever } from '../../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
 import { RowBitmap } from '../../../row-bitmap.ts';
 import type { ElasticsearchError } from '../elasticsearch-error.ts';
 import { queryFailure } from '../elasticsearch-error.ts';

@@ -1,6 +1,6 @@
 import type { Column } from '../../../filter/column.ts';
 import type { LexicalField } from '../../../lexical-index/lexical-settings.ts';
-import type { RetrieverInfo } from '../../../retrieval/retriever.ts';
+import type { RetrieverInfo } from '../../../retrieval/retriever-info.ts';
 import { illegalArgument } from '../elasticsearch-error.ts';
 
 /** The field of the vectors of an index. */

@@ -49,6 +49,7 @@ async function create(asked: ElasticsearchRequest): Promise<ElasticsearchReply> 
     if (error instanceof TrawlError && error.code === 'INDEX_EXISTS') {
       throw alreadyExists(name, writable.definition(name)?.uuid ?? '_na_');
     }
+    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') throw illegalArgument(error.message);
     throw error;
   }
   return json({ acknowledged: true, shards_acknowledged: true, index: name });

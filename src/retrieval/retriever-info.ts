@@ -1,0 +1,62 @@
+import type { Column } from '../filter/column.ts';
+import type { Bm25Settings } from '../lexical-index/lexical-settings.ts';
+import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { Metric } from '../metric.ts';
+import type { RerankerInfo } from '../rerank/reranker.ts';
+import type { SearchMode } from './search-mode.ts';
+
+/** A view of an index. */
+export interface ViewInfo {
+  readonly name: string;
+  /** Its passages, without deleted ones. */
+  readonly passages: number;
+}
+
+export interface RetrieverInfo {
+  /** Name of the index. Default: the name of its directory. */
+  readonly index: string;
+  /** Rows, deleted rows included. Row numbers are below this. */
+  readonly rows: number;
+  /** Deleted rows, which no search or look-up returns. */
+  readonly deletedRows: number;
+  /** The modes in which the index can be searched, the default mode first. */
+  readonly modes: readonly SearchMode[];
+  /** Settings of its inverted indexes; null if it has none. */
+  readonly bm25: Bm25Settings | null;
+  /** The columns that filters can name. */
+  readonly columns: readonly Column[];
+  /** The views that calls can name. */
+  readonly views: readonly ViewInfo[];
+  /** The views that limit every call of this retriever (`narrowedRetriever`); absent if there are none. */
+  readonly within?: readonly string[];
+  /** Values per vector; 0 for an index without vectors. */
+  readonly dimension: number;
+  /** Null for an index without vectors, as is `model`. */
+  readonly metric: Metric | null;
+  readonly generation: string;
+  readonly model: ModelIdentity | null;
+  /** Null without a reranker. */
+  readonly reranker: RerankerInfo | null;
+  readonly memory: IndexMemory;
+  /** The indexes of a group, in its order; absent for one index. */
+  readonly members?: readonly MemberInfo[];
+}
+
+/** An index of a group. */
+export interface MemberInfo {
+  readonly index: string;
+  readonly generation: string;
+  readonly views: readonly ViewInfo[];
+}
+
+/** Bytes of the index's files, by how much of them a search reads. */
+export interface IndexMemory {
+  /** Read in full by every search: prefilters, and the codes of shards without a prefilter. */
+  readonly residentBytes: number;
+  /** Codes of shards with a prefilter: a search reads about a thousandth of them. */
+  readonly touchedBytes: number;
+  /** Exact rows, memory-mapped: a search reads a few dozen of them. */
+  readonly mappedBytes: number;
+  /** Inverted indexes, memory-mapped: a search reads the lists of its terms. */
+  readonly lexicalBytes: number;
+}
