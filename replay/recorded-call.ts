@@ -68,7 +68,7 @@ export function recordedCall(query: RecordedQuery, text: string): RecordedCall |
 }
 
 /** The query as it was sent: a plain text, or with its question and history. */
-export function inputOfRecord({ query, question, history }: RecordedQuery): EncoderInput {
+function inputOfRecord({ query, question, history }: RecordedQuery): EncoderInput {
   if (question === undefined && history === undefined) return query;
   return { question: question ?? '', query, ...(history === undefined ? {} : { history }) };
 }
