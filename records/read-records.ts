@@ -86,7 +86,10 @@ async function* linesOf(
 }
 
 /** Undefined for a blank line. */
-function readLine(file: string, { number: line, bytes, sizeBytes }: RawLine) {
+function readLine(
+  file: string,
+  { number: line, bytes, sizeBytes }: RawLine,
+): RecordLine | Omit<DamagedLine, 'unfinished'> | undefined {
   if (bytes === null) return { file, line, reason: `the line has ${sizeBytes} bytes, more than ${MAX_LINE_BYTES}` };
   if (!isUtf8(bytes)) return { file, line, reason: 'not valid UTF-8' };
   const text = bytes.toString('utf8');
