@@ -14,6 +14,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   replay: async () => (await import('./commands/replay.ts')).replayCommand,
+  records: async () => (await import('./commands/records.ts')).recordsCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,

@@ -9,9 +9,9 @@ import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
+import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { mergedHybrid } from '../../src/retrieval/hybrid-settings.ts';
-import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { CommandContext } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
@@ -200,7 +200,10 @@ async function openRecorder(options: ServeOptions, note: (text: string) => void)
     path: resolve(options.record),
     maxFileBytes: options['record-mib'] * MIB,
     keep: options['record-files'],
+    compress: options['record-compress'],
     onRemoved: () => note(`--record: ${options.record} was removed; recording continues in a new file`),
+    onCompressionFailure: (error) =>
+      note(`--record: ${(error as Error).message}; a renamed file is not compressed until the next one is`),
     onFailure: (error) =>
       note(`--record: ${(error as Error).message}; queries are not recorded until the file can be written again`),
   });

@@ -3,9 +3,11 @@ import { type BundleManifest, readBundleManifest } from '../../replay/bundle-man
 import { openBundle } from '../../replay/open-bundle.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
-import { MIB } from './serve-options.ts';
-import type { ServeOptions } from './serve-settings.ts';
+import type { CommandContext } from '../command.ts';
+import { MIB, type SERVE_OPTIONS } from './serve-options.ts';
 import { parseServedIndexes, type ServedIndex } from './served-indexes.ts';
+
+type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
 
 /** Options that need an index, or limit what was already recorded. */
 const NEEDS_INDEX = ['writable', 'filter', 'views', 'view', 'cut-tokenizer', 'model'] as const;

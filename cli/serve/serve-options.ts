@@ -241,7 +241,7 @@ export const SERVE_OPTIONS = {
   record: {
     type: 'string',
     value: 'FILE',
-    help: 'Append every query and the ids of its hits to FILE as JSON lines, for replay or for mining training data. Only its owner can read the file. Lines that cannot be written fast enough are dropped and counted (/metrics).',
+    help: 'Append every query and the ids of its hits to FILE as JSON lines, for replay or for mining training data, with the trajectory, turn and policy that requests name (docs/recording.md). Only its owner can read the file. Lines that cannot be written fast enough are dropped and counted (/metrics).',
   },
   'record-mib': {
     type: 'integer',
@@ -256,6 +256,11 @@ export const SERVE_OPTIONS = {
     max: 10_000,
     default: 8,
     help: 'Number of renamed files that --record keeps; older files are overwritten.',
+  },
+  'record-compress': {
+    type: 'flag',
+    default: true,
+    help: 'Compress renamed files of --record with zstd, to FILE.1.zst and so on.',
   },
   ...RETRIEVER_OPTIONS,
 } as const satisfies OptionTable;

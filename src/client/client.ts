@@ -39,6 +39,8 @@ interface RetrieveOptions {
   /** The earlier queries of each query, oldest first. */
   readonly histories?: readonly (readonly string[] | null)[];
   readonly template?: SearchRequest['template'];
+  /** Where the queries come from, for `--record` of the server (docs/recording.md). It changes no reply. */
+  readonly record?: SearchRequest['record'];
 }
 
 type EmbedOptions = CallOptions & {
@@ -80,9 +82,9 @@ export class TrawlClient {
   /** Sends Search-R1's request. Returns the documents and scores of each query, best first. */
   async retrieve(
     queries: readonly string[],
-    { topk, questions, histories, template, signal }: CallOptions & RetrieveOptions = {},
+    { topk, questions, histories, template, record, signal }: CallOptions & RetrieveOptions = {},
   ): Promise<ScoredDocument[][]> {
-    const body = { queries, topk, questions, history_queries: histories, template, return_scores: true };
+    const body = { queries, topk, questions, history_queries: histories, template, record, return_scores: true };
     return ((await this.#requests.json('/retrieve', body, signal)) as { result: ScoredDocument[][] }).result;
   }
 

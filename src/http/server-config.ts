@@ -4,12 +4,12 @@ import type { WritableIndexes } from '../document-store/writable-indexes.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
+import type { QueryRecord } from '../recording/recorded-search.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, type Bm25Order, SEARCH_MODES, type SearchMode } from '../retrieval/search-mode.ts';
 import type { AccessKeys } from './access/access-keys.ts';
 import type { McpToolConfig } from './mcp/mcp-config.ts';
-import type { QueryRecord } from './metrics/query-record.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
 
 /** Options of the HTTP server. Limits reserve no memory. */

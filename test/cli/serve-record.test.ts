@@ -3,9 +3,11 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileFolder, postJson, sampleIndex, serveIndex } from './run-trawl.ts';
+import type { RecordStatistics } from '../../records/record-statistics.ts';
+import { fileFolder, jsonOf, postJson, runTrawl, sampleIndex, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();
+const index = await sampleIndex(folder);
 
 function queriesIn(path: string): string[] {
   if (!existsSync(path)) return [];
@@ -21,7 +23,7 @@ test('the --record file of a running server can be rotated by renaming it, and i
   const records = join(folder, 'records');
   const record = join(records, 'record.jsonl');
   mkdirSync(records);
-  const { url, child, ended } = await serveIndex(t, await sampleIndex(folder), ['--record', record]);
+  const { url, child, ended } = await serveIndex(t, index, ['--record', record]);
   const ask = async (query: string): Promise<void> => {
     assert.equal((await postJson(url, { queries: [query] })).status, 200);
   };
@@ -67,4 +69,31 @@ test('the --record file of a running server can be rotated by renaming it, and i
     ['was removed', 'ENOENT', 'was removed'],
     'each removal and each series of failures is reported once',
   );
+});
+
+test('a rotated and compressed record has what its requests said, and trawl records reads it', async (t) => {
+  const record = join(folder, 'origins.jsonl');
+  const { url, child, ended } = await serveIndex(t, index, ['--record', record, '--record-mib', '1']);
+  const queries = Array.from({ length: 500 }, (_, i) => `query ${i} ${'about bridges and rivers '.repeat(50)}`);
+  const trajectory = queries.map((_, i) => `t-${i}`);
+  for (const turn of [1, 2, 3]) {
+    const response = await fetch(`${url}/retrieve?trawl-policy=run-1`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-trawl-split': 'train' },
+      body: JSON.stringify({ queries, record: { trajectory, turn } }),
+    });
+    assert.equal(response.status, 200);
+    await response.text();
+  }
+  await until(() => existsSync(`${record}.1.zst`));
+  child.kill('SIGTERM');
+  assert.equal((await ended).code, 0);
+  const stats = jsonOf<RecordStatistics>(await runTrawl(['records', 'stats', record, '--json']));
+  assert.deepEqual([stats.queries, stats.trajectories.named, stats.trajectories.turns], [1500, 500, 1500]);
+  assert.deepEqual(
+    [stats.policies, stats.splits, stats.turns],
+    [{ 'run-1': 1500 }, { train: 1500 }, { 1: 500, 2: 500, 3: 500 }],
+  );
+  const one = await runTrawl(['records', 'cat', record, '--trajectory', 't-7']);
+  assert.equal(one.stdout.trim().split('\n').length, 3);
 });

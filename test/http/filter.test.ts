@@ -9,8 +9,9 @@ import type { SearchRequest } from '../../src/client/types.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { writeCorpus } from '../indexer/build.ts';

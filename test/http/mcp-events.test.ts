@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from './build.ts';
 

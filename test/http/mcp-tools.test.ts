@@ -4,8 +4,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { TrawlError } from '../../src/errors.ts';
 import type { McpConfig, ServerConfig } from '../../src/http/server-config.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { serve } from './build.ts';
 

@@ -6,9 +6,8 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { pino } from 'pino';
 import { TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
-import type { RecordedRequest } from '../../src/http/metrics/query-record.ts';
+import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FAKE_DOCUMENTS, FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { build, eventually, postTo, serve } from './build.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TrawlError } from '../../src/errors.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo } from './build.ts';
 
@@ -70,15 +70,15 @@ test('searches are recorded with the trajectories that made them', async (t) => 
   await postTo(build(t, new FakeRetriever(), { record }), PATH, {
     trajectory_ids: ['a', 7, { run: 1 }],
     actions: ['<answer>x</answer>', '<search>y</search>', '<search>z</search>'],
+    extra_fields: [{}, { index: 12, split: 'train' }, { index: {}, split: 'test' }],
+    record: { turn: [1, 2, 3] },
   });
-  const [{ queries, trajectories }] = recorded as [RecordedSearch];
-  assert.deepEqual(
-    [queries, trajectories],
-    [
-      ['y', 'z'],
-      ['7', '{"run":1}'],
-    ],
-  );
+  const [{ queries, origins }] = recorded as [RecordedSearch];
+  assert.deepEqual(queries, ['y', 'z']);
+  assert.deepEqual(origins, [
+    { trajectory: '7', questionId: '12', split: 'train', turn: 2 },
+    { trajectory: '{"run":1}', split: 'test', turn: 3 },
+  ]);
 });
 
 test('a query that fails is a sentence for the policy, while the others are answered', async (t) => {

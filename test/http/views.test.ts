@@ -10,12 +10,12 @@ import { IndexSlot } from '../../src/http/indexes/index-slot.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { MCP_TOOL_SETS, type McpToolSet } from '../../src/http/mcp/mcp-config.ts';
 import { TOOL_SETS } from '../../src/http/mcp/tool-sets.ts';
-import type { RecordedRequest } from '../../src/http/metrics/query-record.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
+
 import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';

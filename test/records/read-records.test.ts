@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,21 +8,9 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { type DamagedLine, type ReadRecordsOptions, readRecords } from '../../records/read-records.ts';
 import { parseRecord, type RecordedQuery } from '../../records/recorded-query.ts';
+import { RECORD_HEAD, recordLine } from '../helpers/record-lines.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-
-const HEAD = {
-  time: '2026-11-23T01:02:03.456Z',
-  requestId: 'r',
-  dialect: 'search-r1',
-  index: 'wiki',
-  generation: 'g1',
-  place: 0,
-} as const;
-
-function line(query: string, more: object = {}): string {
-  return `${JSON.stringify({ ...HEAD, query, k: 2, rows: [4, 1], scores: [0.5, 0.25], ids: ['a', 7], ...more })}\n`;
-}
 
 async function queriesOf(paths: readonly string[], options: ReadRecordsOptions = {}): Promise<string[]> {
   const found: string[] = [];
@@ -37,63 +26,63 @@ function parsed(text: string): RecordedQuery {
 
 test('rotated files are read before the file, oldest first, compressed or not', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(path, line('newest'));
-  writeFileSync(`${path}.1`, line('third'));
-  writeFileSync(`${path}.2.zst`, zstdCompressSync(line('second a') + line('second b')));
-  writeFileSync(`${path}.10.gz`, gzipSync(line('oldest')));
+  writeFileSync(path, recordLine('newest'));
+  writeFileSync(`${path}.1`, recordLine('third'));
+  writeFileSync(`${path}.2.zst`, zstdCompressSync(recordLine('second a') + recordLine('second b')));
+  writeFileSync(`${path}.10.gz`, gzipSync(recordLine('oldest')));
   // Neither is a rotated file.
   writeFileSync(`${path}.1.zst.partial`, 'half a file');
-  writeFileSync(`${path}.next`, line('no'));
+  writeFileSync(`${path}.next`, recordLine('no'));
   assert.deepEqual(await queriesOf([path]), ['oldest', 'second a', 'second b', 'third', 'newest']);
   assert.deepEqual(await queriesOf([`${path}.2.zst`]), ['second a', 'second b']);
 });
 
 test('a file that is there both plain and compressed is read once', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(`${path}.1`, line('x'));
-  writeFileSync(`${path}.1.zst`, zstdCompressSync(line('x')));
+  writeFileSync(`${path}.1`, recordLine('x'));
+  writeFileSync(`${path}.1.zst`, zstdCompressSync(recordLine('x')));
   assert.deepEqual(await queriesOf([path]), ['x']);
 });
 
 test('a file that several paths lead to is read once', async (t) => {
   const folder = await tempFolder(t);
   const path = join(folder, 'record.jsonl');
-  writeFileSync(path, line('x'));
-  writeFileSync(`${path}.1`, line('y'));
+  writeFileSync(path, recordLine('x'));
+  writeFileSync(`${path}.1`, recordLine('y'));
   symlinkSync(path, join(folder, 'link'));
   assert.deepEqual(await queriesOf([`${path}.1`, path, join(folder, 'link')]), ['y', 'x']);
 });
 
 test('a rotation while the files are read neither hides nor repeats lines', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(`${path}.1`, line('a'));
-  writeFileSync(path, line('b'));
+  writeFileSync(`${path}.1`, recordLine('a'));
+  writeFileSync(path, recordLine('b'));
   const found: string[] = [];
   for await (const { query } of readRecords([path])) {
     found.push(query.query);
     if (query.query !== 'a') continue;
     await rename(`${path}.1`, `${path}.2`);
     await rename(path, `${path}.1`);
-    writeFileSync(path, line('c'));
+    writeFileSync(path, recordLine('c'));
   }
   assert.deepEqual(found, ['a', 'b']);
 });
 
 test('a line has its place and its text', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(path, `${line('x')}\n${line('y')}`);
+  writeFileSync(path, `${recordLine('x')}\n${recordLine('y')}`);
   const found: object[] = [];
   for await (const { file, line: number, text } of readRecords([path])) found.push({ file, number, text });
   assert.deepEqual(found, [
-    { file: path, number: 1, text: line('x').trim() },
-    { file: path, number: 3, text: line('y').trim() },
+    { file: path, number: 1, text: recordLine('x').trim() },
+    { file: path, number: 3, text: recordLine('y').trim() },
   ]);
 });
 
 test('a line of version 0.1.0 has only the fields that it had', () => {
-  const query = parsed(line('q', { question: 'Q?' }));
+  const query = parsed(recordLine('q', { question: 'Q?' }));
   assert.deepEqual(query, {
-    ...HEAD,
+    ...RECORD_HEAD,
     query: 'q',
     question: 'Q?',
     k: 2,
@@ -118,25 +107,27 @@ test('a line has trajectory, turn and the other ids of its client', () => {
     spanId: '00f067aa0ba902b7',
     cut: 'tail',
   };
-  const query = parsed(line('q', { ...origin, aLaterField: 1 })) as unknown as Record<string, unknown>;
+  const query = parsed(recordLine('q', { ...origin, aLaterField: 1 })) as unknown as Record<string, unknown>;
   for (const [name, value] of Object.entries(origin)) assert.deepEqual(query[name], value, name);
   assert.ok(!('aLaterField' in query));
 });
 
 test('ids are texts: integers keep their digits, and a passage without an id has null', () => {
-  const text = line('q').replace('"ids":["a",7]', '"ids":[9007199254740993,null]');
+  const text = recordLine('q').replace('"ids":["a",7]', '"ids":[9007199254740993,null]');
   assert.deepEqual(parsed(text).ids, ['9007199254740993', null]);
 });
 
 test('a failed query has its error and no hits', () => {
-  const { error, rows, scores, ids } = parsed(JSON.stringify({ ...HEAD, query: 'q', k: 2, error: 'ENCODING_FAILED' }));
+  const { error, rows, scores, ids } = parsed(
+    JSON.stringify({ ...RECORD_HEAD, query: 'q', k: 2, error: 'ENCODING_FAILED' }),
+  );
   assert.deepEqual([error, rows, scores, ids], ['ENCODING_FAILED', [], [], []]);
 });
 
 test('the unfinished last line of a file is left out and reported as such', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(`${path}.1`, line('a') + line('b').slice(0, 40));
-  writeFileSync(path, line('c'));
+  writeFileSync(`${path}.1`, recordLine('a') + recordLine('b').slice(0, 40));
+  writeFileSync(path, recordLine('c'));
   assert.deepEqual(await queriesOf([path]), ['a', 'c']);
   const damaged: DamagedLine[] = [];
   await queriesOf([path], { onDamaged: (each) => damaged.push(each) });
@@ -145,7 +136,7 @@ test('the unfinished last line of a file is left out and reported as such', asyn
 
 test('a last line without a line end counts if it is whole', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(path, line('a') + line('b').trim());
+  writeFileSync(path, recordLine('a') + recordLine('b').trim());
   assert.deepEqual(await queriesOf([path]), ['a', 'b']);
 });
 
@@ -155,15 +146,15 @@ test('another damaged line is refused with file and line, or reported and left o
     ['{"query": \n', 'not valid JSON'],
     ['[]\n', 'not a line of --record (not a JSON object)'],
     ['{"id":"1","contents":"a corpus"}\n', 'not a line of --record (no usable field time)'],
-    [line('q', { query: 7 }), 'not a line of --record (no usable field query)'],
-    [line('q', { turn: -1 }), 'not a line of --record (no usable field turn)'],
-    [line('q', { ids: ['a'] }), 'not a line of --record (rows, scores and ids differ in length)'],
+    [recordLine('q', { query: 7 }), 'not a line of --record (no usable field query)'],
+    [recordLine('q', { turn: -1 }), 'not a line of --record (no usable field turn)'],
+    [recordLine('q', { ids: ['a'] }), 'not a line of --record (rows, scores and ids differ in length)'],
     [
-      line('q', { rows: undefined, scores: undefined, ids: undefined }),
+      recordLine('q', { rows: undefined, scores: undefined, ids: undefined }),
       'not a line of --record (neither hits nor an error)',
     ],
   ] as const) {
-    writeFileSync(path, line('a') + bad + line('c'));
+    writeFileSync(path, recordLine('a') + bad + recordLine('c'));
     await assert.rejects(queriesOf([path]), trawlError('CORPUS_BAD_LINE', /record\.jsonl:2: /));
     const damaged: DamagedLine[] = [];
     assert.deepEqual(await queriesOf([path], { onDamaged: (each) => damaged.push(each) }), ['a', 'c']);
@@ -173,13 +164,13 @@ test('another damaged line is refused with file and line, or reported and left o
 
 test('bytes that are not UTF-8 are a damaged line', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(path, Buffer.concat([Buffer.from([0xff, 0x0a]), Buffer.from(line('b'))]));
+  writeFileSync(path, Buffer.concat([Buffer.from([0xff, 0x0a]), Buffer.from(recordLine('b'))]));
   await assert.rejects(queriesOf([path]), trawlError('CORPUS_BAD_LINE', /record\.jsonl:1: not valid UTF-8/));
 });
 
 test('truncated or damaged compressed files are refused with file and line', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  const text = Array.from({ length: 20_000 }, (_, i) => line(`query ${i} ${Math.sin(i)}`)).join('');
+  const text = Array.from({ length: 20_000 }, (_, i) => recordLine(`query ${i} ${Math.sin(i)}`)).join('');
   for (const packed of [zstdCompressSync(text), gzipSync(text)]) {
     writeFileSync(path, packed.subarray(0, packed.length - 20));
     await assert.rejects(queriesOf([path]), trawlError('CORPUS_BAD_LINE', /record\.jsonl:\d+: the compressed data/));
@@ -196,12 +187,12 @@ test('a path without a file is refused', async (t) => {
 
 test('an aborted reading ends with CANCELLED', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  writeFileSync(path, line('a'));
+  writeFileSync(path, recordLine('a'));
   await assert.rejects(queriesOf([path], { signal: AbortSignal.abort() }), trawlError('CANCELLED'));
 });
 
 test('no damage of a line makes the reader throw anything but its own errors', () => {
-  const whole = line('q', { tags: { a: 'b' }, history: ['x'], indexes: ['i', 'j'] }).trim();
+  const whole = recordLine('q', { tags: { a: 'b' }, history: ['x'], indexes: ['i', 'j'] }).trim();
   fc.assert(
     fc.property(fc.nat(whole.length), fc.nat(20), fc.string({ maxLength: 5 }), (at, removed, inserted) => {
       const result = parseRecord(whole.slice(0, at) + inserted + whole.slice(at + removed));
@@ -214,8 +205,29 @@ test('no damage of a line makes the reader throw anything but its own errors', (
 
 test('a set is read from the file that it names, whatever is around it', async (t) => {
   const folder = await tempFolder(t);
-  writeFileSync(join(folder, 'a.jsonl'), line('a'));
+  writeFileSync(join(folder, 'a.jsonl'), recordLine('a'));
   writeFileSync(join(folder, 'a.jsonl.bak'), 'x');
-  writeFileSync(join(folder, 'aa.jsonl.1'), line('other'));
+  writeFileSync(join(folder, 'aa.jsonl.1'), recordLine('other'));
   assert.deepEqual(await queriesOf([join(folder, 'a.jsonl')]), ['a']);
+});
+
+const COUNTER = `
+import { readRecords } from '#root/records/read-records.js';
+let count = 0;
+for await (const { query } of readRecords([process.argv[2]])) count += query.rows.length > 0 ? 1 : 0;
+console.log(count);
+`;
+
+test('a file that is larger than the memory is read', async (t) => {
+  const folder = await tempFolder(t);
+  const path = join(folder, 'record.jsonl');
+  const program = join(folder, 'count.mjs');
+  writeFileSync(program, COUNTER.replaceAll('#root/', new URL('../../', import.meta.url).href));
+  // 200 MB as text.
+  const lines = recordLine('x'.repeat(2000)).repeat(1000);
+  writeFileSync(`${path}.1.zst`, Buffer.concat(Array(90).fill(zstdCompressSync(lines))));
+  const { stdout, stderr } = spawnSync(process.execPath, ['--max-old-space-size=40', program, path], {
+    encoding: 'utf8',
+  });
+  assert.equal(stdout.trim(), '90000', stderr);
 });

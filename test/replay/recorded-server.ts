@@ -1,18 +1,20 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
+import { after } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { buildApp } from '../../src/http/app.ts';
 import { listen } from '../../src/http/connections/listen.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
+import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 
 export interface RecordedServer {
   readonly folder: string;
-  /** An index of the sample corpus with vectors and words. Set before the first test. */
+  /** An index of the sample corpus with vectors and words. */
   readonly index: string;
   readonly records: string;
   /** Asks the recording server; returns status and text of the reply. */
@@ -61,18 +63,13 @@ export async function recordedServer(): Promise<RecordedServer> {
   const folder = await fileFolder();
   const index = join(folder, 'sample');
   const records = join(folder, 'calls.jsonl');
-  let url = '';
-  let recorder: QueryRecorder;
-  let app: FastifyInstance;
-  let retriever: Retriever;
-  before(async () => {
-    const built = await runTrawl(['index', SAMPLE_PASSAGES, '--bm25', '--out', index, '--quiet']);
-    if (built.code !== 0) throw new Error(built.stderr);
-    retriever = await openRetriever(index, { reranker: new FakeReranker() });
-    recorder = await QueryRecorder.open({ path: records, maxFileBytes: 2 ** 30, keep: 0 });
-    app = buildApp(retriever, { record: recorder });
-    url = await listen(app, { host: '127.0.0.1', port: 0 });
-  });
+  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--bm25', '--out', index, '--quiet']);
+  if (built.code !== 0) throw new Error(built.stderr);
+  const retriever = await openRetriever(index, { reranker: new FakeReranker() });
+  const recorder = await QueryRecorder.open({ path: records, maxFileBytes: 2 ** 30, keep: 0 });
+  const app = buildApp(retriever, { record: recorder });
+  const url = await listen(app, { host: '127.0.0.1', port: 0 });
+  let asked = 0;
   after(async () => {
     await closeApp(app);
     await recorder.close();
@@ -82,7 +79,15 @@ export async function recordedServer(): Promise<RecordedServer> {
     folder,
     index,
     records,
-    ask: (path, body, headers) => ask(url, path, body, headers),
-    flush: () => recorder.flush(),
+    ask(path, body, headers) {
+      const { queries } = body as { queries?: readonly unknown[] };
+      asked += queries?.length ?? 1;
+      return ask(url, path, body, headers);
+    },
+    // A search is recorded after its reply is sent.
+    async flush() {
+      const lines = (): number => (existsSync(records) ? readFileSync(records, 'utf8').split('\n').length - 1 : 0);
+      while (lines() < asked) await sleep(10);
+    },
   };
 }

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from trawl_client import (
     AsyncTrawlClient,
     FlashRAGRetriever,
+    Origin,
     Query,
     Retry,
     ScoreQuery,
@@ -139,6 +140,17 @@ class TestClient(unittest.TestCase):
             self.client.retrieve([f"{QUESTION} [SEP] {history}"], topk=2),
         ]
         self.assertEqual(lists[0], lists[1])
+
+    def test_where_queries_come_from_changes_no_reply(self) -> None:
+        record = Origin(trajectory=["a", None], turn=1, tags={"arm": "b"}, question=["First?", "Second?"])
+        queries = [BRIDGE, "its designer"]
+        plain = self.client.retrieve(queries, topk=1)
+        self.assertEqual(self.client.retrieve(queries, topk=1, record=record), plain)
+        hits = [result.hits for result in self.client.search(queries, k=1, record=record)]
+        self.assertEqual(hits, [result.hits for result in self.client.search(queries, k=1)])
+        with self.assertRaises(TrawlResponseError) as raised:
+            self.client.search(queries, record=Origin(turn=[1]))
+        self.assertEqual(raised.exception.status, 422)
 
     def test_a_list_of_indexes_gives_hits_that_name_their_index(self) -> None:
         alone = self.client.search([BRIDGE], k=3).results[0]

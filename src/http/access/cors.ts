@@ -1,9 +1,13 @@
 import type { FastifyInstance } from 'fastify';
+import { ORIGIN_HEADERS } from '../../recording/read-origins.ts';
 
 /** How long a browser may cache the answer to a preflight request. */
 const PREFLIGHT_MAX_AGE_S = 600;
-const EXPOSED_HEADERS = 'server-timing, x-request-id, x-trawl-view, retry-after';
-const ALLOWED_HEADERS = 'authorization, content-type, x-request-id, x-request-timeout-ms';
+const EXPOSED_HEADERS = 'server-timing, x-request-id, x-trawl-view, x-trawl-record-ignored, retry-after';
+const ALLOWED_HEADERS = [
+  ...['authorization', 'content-type', 'x-request-id', 'x-request-timeout-ms', 'traceparent', 'baggage'],
+  ...ORIGIN_HEADERS,
+].join(', ');
 
 /**
  * Lets pages of the given origins read responses (the Fetch standard's CORS protocol); `*` means every origin. Credentials are not

@@ -16,6 +16,14 @@ export const Topk = nullable(
 
 export const ReturnScores = Type.Boolean({ default: false, description: 'Whether hits have scores.' });
 
+/** An addition of Trawl that every dialect with a body reads, whether its schema has it or not. Nothing in it fails a request. */
+export const Recorded = Type.Optional(
+  Type.Unknown({
+    description:
+      'Where the queries come from, for --record: an object with trajectory, turn, question_id, dataset, policy, step, split, tags and question, each one value or a list with one value per query (docs/recording.md).',
+  }),
+);
+
 export const Score = Type.Number({ description: 'Similarity; larger is better for every metric. A float32.' });
 
 export const Contents = Type.String({ description: 'Title in double quotes, newline, text.' });

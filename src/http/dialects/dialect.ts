@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode, TrawlError } from '../../errors.ts';
-import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
 import type { ServerConfig } from '../server-config.ts';

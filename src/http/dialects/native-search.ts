@@ -7,6 +7,7 @@ import { explainHits, explainNeedsBm25, type FoundHit, refuseTooManyExplained } 
 import { type Candidate, fuse, type Selected, select } from '../native-search/fusion.ts';
 import { hitJson } from '../native-search/hit.ts';
 import { refuseTooDeep } from '../native-search/hybrid-field.ts';
+import { checkRecordField } from '../native-search/record-field.ts';
 import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
 import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
@@ -44,6 +45,7 @@ export const nativeSearch = defineDialect({
     refuseTooLargeK(k, 'k', queries.length, limits);
     refuseTooDeep(request.hybrid, limits);
     refuseTooDeepReranking(request.rerank, queries.length, limits);
+    checkRecordField(request.record, queries.length);
     if (request.explain) refuseTooManyExplained(queries.length, k);
     return {
       queries: queries.length,

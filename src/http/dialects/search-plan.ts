@@ -1,6 +1,8 @@
 import type { EncoderInput, TruncateSide } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { QueryTemplate } from '../../manifest/model-identity.ts';
+import type { QueryOrigin } from '../../recording/query-origin.ts';
+import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Hit, QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
@@ -20,8 +22,9 @@ export interface SearchPart {
   readonly truncate?: TruncateSide;
   /** Only for queries that may have a question or history. */
   readonly template?: QueryTemplate | null;
-  /** The agent's trajectory of each query, for the record. */
-  readonly trajectories?: readonly string[];
+  /** For the record: see `RecordedSearch`. */
+  readonly origins?: readonly QueryOrigin[];
+  readonly items?: NonNullable<RecordedSearch['items']>;
 }
 
 /**
@@ -30,7 +33,7 @@ export interface SearchPart {
  * @param failuresOf for a reply that has errors per query: these errors, for the log.
  */
 export function searchPlan(
-  { queries, k, kField, limits, truncate, template = null, trajectories }: SearchPart,
+  { queries, k, kField, limits, truncate, template = null, origins, items }: SearchPart,
   reply: (result: RetrieveResult, info: RetrieverInfo) => Iterable<string>,
   failuresOf?: (result: RetrieveResult) => readonly TrawlError[],
 ): Plan {
@@ -48,7 +51,7 @@ export function searchPlan(
     k,
     async run(retriever, signal) {
       const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
-      const known = trajectories === undefined ? {} : { trajectories };
+      const known = { ...(origins === undefined ? {} : { origins }), ...(items === undefined ? {} : { items }) };
       const search = k === 0 ? null : { ...request, ...known, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
       const failures = failuresOf === undefined ? {} : { failures: failuresOf(result) };

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { Queries, ResultLists, ReturnScores, Topk } from './common-fields.ts';
+import { Queries, Recorded, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { HistoryQueries, Questions, Template, Truncate, withContext } from './questions.ts';
 import { bareHit, resultLists, scoredHit } from './result-lists.ts';
@@ -24,6 +24,7 @@ export const searchR1 = defineDialect({
     history_queries: HistoryQueries,
     template: Template,
     truncate: Truncate,
+    record: Recorded,
   }),
   reply: ResultLists,
   example: { queries: ['who designed the Brooklyn Bridge', 'capital of Finland'], topk: 3, return_scores: true },

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { EncoderInput } from '../../embedding/text-encoder.ts';
-import { nullable, Query, ResultLists, ReturnScores, Topk } from './common-fields.ts';
+import { nullable, Query, Recorded, ResultLists, ReturnScores, Topk } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
 import { HistoryQueries, Questions, refuse, Template, Truncate, withContext } from './questions.ts';
 import { field, isJsonObject } from './read-request.ts';
@@ -26,6 +26,7 @@ export const skyrl = defineDialect({
     history_queries: HistoryQueries,
     template: Template,
     truncate: Truncate,
+    record: Recorded,
   }),
   reply: ResultLists,
   example: { query: 'who designed the Brooklyn Bridge', topk: 3, return_scores: true },

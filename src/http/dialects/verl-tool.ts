@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { documentFields } from '../../passages/document-fields.ts';
+import { type QueryOrigin, readOriginValue } from '../../recording/query-origin.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import { totalMs } from '../../retrieval/timings.ts';
 import { defineDialect, type Plan, type RequestLimits } from './dialect.ts';
@@ -22,7 +23,10 @@ const Request = Type.Object({
   finish: Type.Optional({ ...Flags, description: 'Whether the trajectory ends without an action. One per action.' }),
   is_last_step: Type.Optional(Flags),
   extra_fields: Type.Optional(
-    Type.Array(Type.Unknown(), { description: 'One object per action. question is recorded; finish counts as above.' }),
+    Type.Array(Type.Unknown(), {
+      description:
+        'One object per action. question, index (of the question in its data set) and split are recorded; finish counts as above.',
+    }),
   ),
 });
 
@@ -93,7 +97,8 @@ function plan(request: Static<typeof Request>, limits: RequestLimits, embedsQues
       limits,
       truncate: limits.truncate,
       template: embedsQuestion ? null : 'query',
-      trajectories: searching.map(({ i }) => textOf(ids[i])),
+      origins: searching.map(({ i }) => originOf(ids[i], extras[i]!)),
+      items: { positions: searching.map(({ i }) => i), count: actions.length },
     },
     ({ outcomes, timings }) => reply(read, outcomes, totalMs(timings)),
     ({ outcomes }) => outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error])),
@@ -149,6 +154,16 @@ function isTrue(value: unknown): boolean {
   return Boolean(value);
 }
 
-function textOf(id: unknown): string {
-  return typeof id === 'string' ? id : JSON.stringify(id);
+/** What an action says of its query. `index` and `split` are columns of the data that verl's preparation writes. */
+function originOf(id: unknown, extras: JsonObject): QueryOrigin {
+  const origin: Record<string, unknown> = {};
+  for (const [name, value] of [
+    ['trajectory', typeof id === 'string' ? id : JSON.stringify(id)],
+    ['questionId', field(extras, 'index')],
+    ['split', field(extras, 'split')],
+  ] as const) {
+    const read = readOriginValue(name, value);
+    if (read.ok) origin[name] = read.value;
+  }
+  return origin;
 }

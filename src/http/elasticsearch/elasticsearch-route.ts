@@ -125,9 +125,11 @@ function textOf(body: unknown): string {
   }
 }
 
-/** Of a repeated parameter the last value counts. */
+/** Of a repeated parameter the last value counts. Those of the record are not Elasticsearch's. */
 function parametersOf({ query }: FastifyRequest): UrlParameters {
   return Object.fromEntries(
-    Object.entries(query as Record<string, string | string[]>).map(([name, value]) => [name, [value].flat().at(-1)]),
+    Object.entries(query as Record<string, string | string[]>)
+      .filter(([name]) => !name.startsWith('trawl-'))
+      .map(([name, value]) => [name, [value].flat().at(-1)]),
   );
 }

@@ -1,10 +1,10 @@
 import { TrawlError } from '../../errors.ts';
+import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
-import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
-import { recordSearch } from '../metrics/query-record.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
+import { recordSearch } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';
@@ -56,7 +56,7 @@ export function searchIndexes(
     const { name: dialect } = ELASTICSEARCH_ERRORS;
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
-      recordSearch(recorded(parsed, hits), { requestId: request.id, dialect }, info, routes);
+      recordSearch(recorded(parsed, hits), { request, dialect }, info, routes);
     }
     return result;
   });

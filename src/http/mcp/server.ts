@@ -5,7 +5,7 @@ import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } fr
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
-import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';

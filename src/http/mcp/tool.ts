@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox';
-import type { RecordedSearch } from '../../retrieval/recorded-search.ts';
+import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { readRequest } from '../dialects/read-request.ts';

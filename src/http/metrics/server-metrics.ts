@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { ErrorCode } from '../../errors.ts';
+import { ORIGIN_FAULTS, type OriginFault } from '../../recording/query-origin.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { addIndexMetrics } from './index-metrics.ts';
@@ -82,6 +83,11 @@ export class ServerMetrics {
     'Lines of the log and of the record that were lost: the disk was too slow or full, or the file was removed.',
     ['what'],
   );
+  readonly #unrecorded = this.#metrics.counter(
+    'trawl_unrecorded_values_total',
+    'Values of requests (trajectory, turn and the like) that --record left out, by reason.',
+    ['reason'],
+  );
   readonly #disconnects = this.#metrics.counter(
     'trawl_disconnects_total',
     'Connections closed by the server: stalled (the client stopped reading its response), too-many (over the limit).',
@@ -106,6 +112,7 @@ export class ServerMetrics {
     if (process) this.#metrics.watchProcess();
     // Creates the time series with 0: Prometheus sees no increase in a series that begins at 1.
     for (const reason of DISCONNECT_REASONS) this.#countDisconnect(reason, 0);
+    for (const reason of ORIGIN_FAULTS) this.unrecorded(reason, 0);
     this.#addListeners();
     addIndexMetrics(this.#metrics, () => this.#holder);
   }
@@ -142,6 +149,10 @@ export class ServerMetrics {
 
   refused(code: ErrorCode): void {
     this.#errors.inc({ code });
+  }
+
+  unrecorded(reason: OriginFault, values: number): void {
+    this.#unrecorded.inc({ reason }, values);
   }
 
   searched(outcomes: readonly QueryOutcome[]): void {

@@ -6,6 +6,7 @@ import { Bm25Field } from './bm25-field.ts';
 import { FilterField } from './filter-field.ts';
 import { DEDUPLICATIONS, FUSIONS } from './fusion.ts';
 import { HybridField } from './hybrid-field.ts';
+import { RecordField } from './record-field.ts';
 import { RerankField } from './rerank-field.ts';
 
 /** The body of a request to /v1/search. */
@@ -78,6 +79,7 @@ export const SearchRequest = Type.Object(
     }),
     template: Template,
     truncate: Truncate,
+    record: RecordField,
   },
   { additionalProperties: false },
 );

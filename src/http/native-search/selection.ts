@@ -1,5 +1,5 @@
+import type { RecordedSelection } from '../../recording/recorded-search.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
-import type { RecordedSelection } from '../../retrieval/recorded-search.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import type { Selected, Selection } from './fusion.ts';
 import type { SearchRequest } from './request.ts';

@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { TrawlError } from '../../errors.ts';
+import type { TrajectoryGuesser } from '../../recording/guess-trajectories.ts';
 import { clientSignal, onResponseEnd } from '../connections/client-signal.ts';
 import type { Answer, Dialect, ErrorFormat, Plan } from '../dialects/dialect.ts';
 import { checkDialectNames, DIALECTS, dialectPaths, PathDialects } from '../dialects/dispatch.ts';
+import { field, isJsonObject } from '../dialects/read-request.ts';
 import { bodyTooLarge } from '../errors/error-reply.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { chosenIndex, refuseOtherIndex } from '../indexes/index-choice.ts';
@@ -15,9 +17,9 @@ import { byteLength, writeReply } from '../json-reply.ts';
 import type { BodyBudget } from '../limits/body-budget.ts';
 import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
 import type { ReplyBudget } from '../limits/reply-budget.ts';
-import { recordSearch } from '../metrics/query-record.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
+import { recordSearch } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Failed queries logged per request; they usually have the same cause. */
@@ -39,6 +41,7 @@ export interface SearchRoutes {
   readonly metrics: ServerMetrics;
   readonly replies: ReplyBudget;
   readonly bodies: BodyBudget;
+  readonly guesser: TrajectoryGuesser;
 }
 
 /** Adds the routes of all dialects: the dialect parses the request, the retriever searches, the dialect writes the reply. */
@@ -144,7 +147,8 @@ async function answer(
     const { info } = retriever;
     const result = await plan.run(retriever, signal);
     if (result.search !== null) {
-      recordSearch(result.search, { requestId: request.id, dialect: dialect.name }, info, routes);
+      const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
+      recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
     }
     // Other replies may have used up the budget since the first check.
     replies.refuseIfFull();

@@ -6,8 +6,8 @@ import { retrieverFor, viewFact } from '../indexes/view-choice.ts';
 import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
-import { recordSearch } from '../metrics/query-record.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
+import { recordSearch } from '../record-search.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 import { addEventStreams, MCP_ROUTE } from './mcp-events.ts';
 
@@ -50,7 +50,7 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const post = new Request(`http://server${MCP_ROUTE}`, { method: 'POST', headers });
         const answered = await answerMcp(post, body, signal, {
           retriever: () => retriever,
-          onSearch: (search) => recordSearch(search, { requestId: request.id, dialect: 'mcp' }, retriever.info, routes),
+          onSearch: (search) => recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes),
           limits: config,
           tools,
           snippetTokens,

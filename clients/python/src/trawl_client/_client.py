@@ -24,6 +24,7 @@ from ._types import (
     HybridSettings,
     IndexInfo,
     InputType,
+    Origin,
     Passage,
     PassageId,
     Passages,
@@ -88,6 +89,7 @@ class TrawlClient:
         explain: bool = False,
         filter: Filter | None = None,
         rerank: bool | RerankParameters | None = None,
+        record: Origin | None = None,
     ) -> SearchResponse:
         """Searches for several queries at once. A query is a text, or a ``Query`` with its question and history.
 
@@ -100,7 +102,8 @@ class TrawlClient:
         ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
         True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. ``template`` names the
         parts of a ``Query`` to embed. A list as ``index`` searches several indexes as one, with ``allow_partial`` also
-        if some of them fail. A query that fails does not fail the others: its result has the error.
+        if some of them fail. A query that fails does not fail the others: its result has the error. ``record``: where the
+        queries come from, for ``--record`` of the server.
         docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(
@@ -123,6 +126,7 @@ class TrawlClient:
             explain=explain,
             filter=filter,
             rerank=rerank,
+            record=record,
         )
         return self._result(Call("/v1/search", _protocol.search_response, body))
 
@@ -134,9 +138,10 @@ class TrawlClient:
         questions: Sequence[str | None] | None = None,
         histories: Sequence[Sequence[str] | None] | None = None,
         template: QueryTemplate | None = None,
+        record: Origin | None = None,
     ) -> list[list[dict[str, Any]]]:
         """Sends Search-R1's request. Returns a list of ``{"document", "score"}`` for each query, best first."""
-        body = _protocol.retrieve_body(queries, topk, questions, histories, template)
+        body = _protocol.retrieve_body(queries, topk, questions, histories, template, record)
         return self._result(Call("/retrieve", _protocol.result_lists, body))
 
     def passage(self, passage_id: PassageId) -> Passage:

@@ -29,6 +29,7 @@ from ._types import (
     IndexInfo,
     InputType,
     ModelInfo,
+    Origin,
     Passage,
     PassageId,
     Place,
@@ -72,6 +73,7 @@ def search_body(
     explain: bool,
     rerank: bool | RerankParameters | None,
     filter: Filter | None = None,
+    record: Origin | None = None,
 ) -> Json:
     """The body of POST /v1/search, without the fields that have the server's default."""
     if isinstance(queries, (str, Query, Mapping)):
@@ -93,6 +95,7 @@ def search_body(
         "filter": dict(filter) if isinstance(filter, Mapping) else filter,
         "hybrid": None if hybrid is None else dict(hybrid),
         "rerank": dict(rerank) if isinstance(rerank, Mapping) else rerank,
+        "record": None if record is None else _record(record),
     }
     body.update({name: value for name, value in optional.items() if value is not None})
     excluded = [exact_id(passage) for passage in exclude]
@@ -107,6 +110,29 @@ def search_body(
     if explain:
         body["explain"] = True
     return body
+
+
+def _record(origin: Origin) -> Json:
+    fields: Json = {
+        "trajectory": origin.trajectory,
+        "turn": origin.turn,
+        "questionId": origin.question_id,
+        "dataset": origin.dataset,
+        "policy": origin.policy,
+        "step": origin.step,
+        "split": origin.split,
+        "tags": origin.tags,
+        "question": origin.question,
+    }
+    return {name: _per_query(value) for name, value in fields.items() if value is not None}
+
+
+def _per_query(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_per_query(each) for each in value]
+    return value
 
 
 def _query(query: QueryLike) -> str | Json:
@@ -220,6 +246,7 @@ def retrieve_body(
     questions: Sequence[str | None] | None,
     histories: Sequence[Sequence[str] | None] | None = None,
     template: QueryTemplate | None = None,
+    record: Origin | None = None,
 ) -> Json:
     """The body of POST /retrieve as Search-R1's clients send it, with scores requested."""
     if isinstance(queries, str):
@@ -233,6 +260,8 @@ def retrieve_body(
         body["history_queries"] = [None if history is None else list(history) for history in histories]
     if template is not None:
         body["template"] = template
+    if record is not None:
+        body["record"] = _record(record)
     return body
 
 

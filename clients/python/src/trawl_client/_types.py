@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ._errors import TrawlQueryError
 
 PassageId: TypeAlias = str | int
+_Value = TypeVar("_Value")
+# One value for all queries, or one (or None) per query.
+PerQuery: TypeAlias = _Value | Sequence[_Value | None] | None
 Fusion: TypeAlias = Literal["none", "rrf", "max"]
 SearchMode: TypeAlias = Literal["dense", "bm25", "hybrid"]
 Bm25Parameters: TypeAlias = Mapping[str, float | str | Mapping[str, float]]
@@ -37,6 +40,25 @@ class Query:
     query: str
     question: str | None = None
     history: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where queries come from, for ``--record`` of the server. It changes no reply.
+
+    Each value is that of all queries of a call, or a list with one value (or None) per query. ``question``: the
+    original question of queries that are searched without it. docs/recording.md of the server describes the rest.
+    """
+
+    trajectory: PerQuery[str | int] = None
+    turn: PerQuery[int] = None
+    question_id: PerQuery[str | int] = None
+    dataset: PerQuery[str] = None
+    policy: PerQuery[str | int] = None
+    step: PerQuery[int] = None
+    split: PerQuery[str] = None
+    tags: PerQuery[Mapping[str, str | float | bool]] = None
+    question: PerQuery[str] = None
 
 
 @dataclass(frozen=True, slots=True)

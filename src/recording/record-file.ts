@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
-import { type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { isNodeError, TrawlError } from '../errors.ts';
+import { COMPRESSED_SUFFIX, compressRotated, formsOf } from './compress-rotated.ts';
 
 export interface RecordFileOptions {
   readonly path: string;
@@ -8,16 +9,24 @@ export interface RecordFileOptions {
   readonly maxFileBytes: number;
   /** Number of renamed files to keep. */
   readonly keep: number;
+  /** Whether renamed files are compressed, to `path.1.zst` and so on. Default: false. */
+  readonly compress?: boolean;
   /** Called after another program removed the file and a new one was started. */
   readonly onRemoved?: () => void;
+  /** Called when a renamed file could not be compressed; the next rotation tries again. */
+  readonly onCompressionFailure?: (error: unknown) => void;
 }
 
 /** The lines contain users' queries: only the owner may read the file. */
 const MODE = 0o600;
 
+const LINE_END = 0x0a;
+
 /**
  * A file of lines that is rotated by size. After another program renames or removes it, the next lines go to a new file at the
- * same path. Calls run one after another.
+ * same path. Calls run one after another; renamed files are compressed beside them.
+ *
+ * A renamed file may be there plain and compressed after a kill. Both then have the same lines, and the plain one counts.
  */
 export class RecordFile {
   readonly #options: RecordFileOptions;
@@ -25,6 +34,9 @@ export class RecordFile {
   /** False on a file system without link counts, where a removed file cannot be recognised. */
   readonly #countsLinks: boolean;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #stop = new AbortController();
+  /** Never rejects. */
+  #compressing: Promise<void> = Promise.resolve();
 
   private constructor(options: RecordFileOptions, file: FileHandle, countsLinks: boolean) {
     this.#options = options;
@@ -35,6 +47,7 @@ export class RecordFile {
   /** Appends to an existing file. @throws TrawlError OUTPUT_NOT_WRITABLE. */
   static async open(options: RecordFileOptions): Promise<RecordFile> {
     const file = await openOrRefuse(options.path);
+    await endLastLine(file, options.path);
     return new RecordFile(options, file, (await file.stat()).nlink > 0);
   }
 
@@ -59,8 +72,19 @@ export class RecordFile {
     return this.#inOrder(async () => this.#replace(await openOrRefuse(this.#options.path)));
   }
 
+  /** Stops a running compression, which leaves its file plain. */
   close(): Promise<void> {
-    return this.#inOrder(() => this.#file.close().catch(() => undefined));
+    return this.#inOrder(async () => {
+      this.#stop.abort();
+      await this.#compressing;
+      await this.#file.close().catch(() => undefined);
+    });
+  }
+
+  /** Resolves when no file is being compressed. */
+  async compressed(): Promise<void> {
+    await this.#last;
+    await this.#compressing;
   }
 
   #inOrder<T>(work: () => Promise<T>): Promise<T> {
@@ -112,23 +136,35 @@ export class RecordFile {
   }
 
   async #rotate(): Promise<void> {
-    const { path, keep } = this.#options;
-    const nameOf = (age: number): string => (age === 0 ? path : `${path}.${age}`);
+    const { path, keep, compress = false } = this.#options;
+    // The compression works on the names that are changed here.
+    await this.#compressing;
     // Created before the renames: on a full disk, repeated rotations would lose all kept files.
     const next = `${path}.next`;
     const file = await open(next, 'w', MODE);
     try {
-      for (let age = keep - 1; age >= 0; age--) {
-        await rename(nameOf(age), nameOf(age + 1)).catch((error: unknown) => {
-          if (!isNodeError(error) || error.code !== 'ENOENT') throw error;
-        });
-      }
+      for (let age = keep - 1; age >= 1; age--) await shift(`${path}.${age}`, `${path}.${age + 1}`);
+      if (keep > 0) await replaceBy(path, `${path}.1`);
       await rename(next, path);
     } catch (error) {
       await file.close().catch(() => undefined);
       throw error;
     }
     await this.#replace(file);
+    if (compress) this.#compressing = this.#compressAll();
+  }
+
+  /** Compresses the renamed files that are not, the oldest first. */
+  async #compressAll(): Promise<void> {
+    const { path, keep, onCompressionFailure } = this.#options;
+    try {
+      for (let age = keep; age >= 1; age--) {
+        const file = `${path}.${age}`;
+        if ((await formsOf(file)).plain) await compressRotated(file, this.#stop.signal);
+      }
+    } catch (error) {
+      if (!this.#stop.signal.aborted) onCompressionFailure?.(error);
+    }
   }
 }
 
@@ -141,5 +177,44 @@ async function openOrRefuse(path: string): Promise<FileHandle> {
       `${path}: cannot be written (${(cause as Error).message}). Choose another path for --record.`,
       { cause },
     );
+  }
+}
+
+/** Renames the plain or compressed file `from`, if there is one, to replace `to`. */
+async function shift(from: string, to: string): Promise<void> {
+  const { plain, compressed } = await formsOf(from);
+  if (plain) {
+    // Of two forms the plain one counts, so a kill in between loses nothing.
+    if (compressed) await rm(`${from}${COMPRESSED_SUFFIX}`);
+    await replaceBy(from, to);
+  } else if (compressed) {
+    // First, because the plain form of the older file would count.
+    await rm(to, { force: true });
+    await rename(`${from}${COMPRESSED_SUFFIX}`, `${to}${COMPRESSED_SUFFIX}`);
+  }
+}
+
+/** Renames the plain file `from`, if it exists, to replace both forms of `to`. */
+async function replaceBy(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (isNodeError(error) && error.code === 'ENOENT') return;
+    throw error;
+  }
+  await rm(`${to}${COMPRESSED_SUFFIX}`, { force: true });
+}
+
+/** Ends a line that a killed server left unfinished, so that it does not damage the next one. */
+async function endLastLine(file: FileHandle, path: string): Promise<void> {
+  const { size } = await file.stat();
+  if (size === 0) return;
+  const reader = await open(path, 'r').catch(() => undefined);
+  if (reader === undefined) return;
+  try {
+    const { buffer, bytesRead } = await reader.read(Buffer.alloc(1), 0, 1, size - 1);
+    if (bytesRead === 1 && buffer[0] !== LINE_END) await file.writeFile('\n');
+  } finally {
+    await reader.close();
   }
 }

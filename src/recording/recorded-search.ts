@@ -2,10 +2,11 @@ import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
 import type { Filter } from '../filter/filter.ts';
 import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
-import type { QueryOutcome } from './calls/query-outcome.ts';
-import type { RerankSettings } from './calls/rerank-call.ts';
-import type { HybridSettings } from './hybrid-settings.ts';
-import type { Bm25Order, SearchMode } from './search-mode.ts';
+import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
+import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
+import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
+import type { Bm25Order, SearchMode } from '../retrieval/search-mode.ts';
+import type { QueryOrigin } from './query-origin.ts';
 
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
 export interface RecordedSearch {
@@ -24,8 +25,10 @@ export interface RecordedSearch {
   readonly bm25Order?: Bm25Order;
   /** How the request chose among the hits that were found, or merged the lists. Absent: the outcomes are what was found. */
   readonly selection?: RecordedSelection;
-  /** The agent's trajectory of each query, if the request names them. */
-  readonly trajectories?: readonly string[];
+  /** Where each query comes from. Before `withOrigins`: what the fields of the dialect say about it. */
+  readonly origins?: readonly QueryOrigin[];
+  /** If not every item of the request is a query: the position of each query among them, and their number. */
+  readonly items?: { readonly positions: readonly number[]; readonly count: number };
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
 }
@@ -37,4 +40,19 @@ export interface RecordedSelection {
   readonly excluded?: number;
   readonly deduplicate?: string;
   readonly fuse?: string;
+}
+
+/** The request of a recorded search. */
+export interface RecordedRequest {
+  readonly requestId: string;
+  readonly dialect: string;
+  readonly index: string;
+  readonly generation: string;
+  /** The views that limited the search, with commas in between. */
+  readonly view?: string;
+}
+
+/** Records queries and their hits. `record` must neither throw nor block. */
+export interface QueryRecord {
+  record(request: RecordedRequest, search: RecordedSearch): void;
 }

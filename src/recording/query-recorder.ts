@@ -1,9 +1,8 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import type { EncoderInput } from '../embedding/text-encoder.ts';
-import { documentFields } from '../passages/document-fields.ts';
-import { answerFacts } from '../recording/answer-facts.ts';
-import type { Hit, QueryOutcome } from './calls/query-outcome.ts';
+import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
+import type { QueryOrigin } from './query-origin.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
+import { recordLines } from './record-line.ts';
 import type { RecordedSearch } from './recorded-search.ts';
 
 export interface QueryRecorderOptions extends RecordFileOptions {
@@ -56,7 +55,9 @@ export class QueryRecorder {
   }
 
   record(request: object, search: RecordedSearch): void {
-    const bytes = search.outcomes.reduce((sum, outcome) => sum + bytesOf(outcome), 0);
+    const bytes =
+      search.outcomes.reduce((sum, outcome) => sum + bytesOf(outcome), 0) +
+      (search.origins ?? []).reduce((sum, origin) => sum + originBytes(origin), 0);
     if (this.#closed || this.#waitingBytes + bytes > (this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES)) {
       this.#dropped += search.queries.length;
       return;
@@ -76,6 +77,11 @@ export class QueryRecorder {
     await this.#writing;
   }
 
+  /** Resolves when no rotated file is being compressed. */
+  compressed(): Promise<void> {
+    return this.#file.compressed();
+  }
+
   /** Flushes first. Later searches are dropped. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -90,7 +96,7 @@ export class QueryRecorder {
     let lines = 0;
     let sliceStart = performance.now();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      for (const line of linesOf(next)) {
+      for (const line of recordLines(next.time, next.request, next.search)) {
         text += line;
         lines++;
         if (performance.now() - sliceStart > SLICE_MS) {
@@ -134,68 +140,8 @@ function bytesOf(outcome: QueryOutcome): number {
   );
 }
 
-function* linesOf({ time, request, search }: WaitingSearch): Generator<string> {
-  const {
-    queries,
-    k,
-    mode,
-    rerank,
-    template,
-    truncate,
-    filter,
-    hybrid,
-    trajectories,
-    outcomes,
-    bm25,
-    bm25Order,
-    selection,
-  } = search;
-  for (const [place, input] of queries.entries()) {
-    const outcome = outcomes[place]!;
-    const head = {
-      time,
-      ...request,
-      place,
-      ...(trajectories === undefined ? {} : { trajectory: trajectories[place] }),
-      ...textsOf(input),
-      k,
-      ...(mode === undefined ? {} : { mode }),
-      ...(mode === 'hybrid' && hybrid !== undefined ? { hybrid } : {}),
-      ...(rerank === undefined ? {} : { rerank }),
-      ...(template === undefined ? {} : { template }),
-      ...(truncate === undefined ? {} : { truncate }),
-      ...(outcome.ok && outcome.cut !== 'nothing' ? { cut: outcome.cut } : {}),
-      ...(filter === undefined ? {} : { filter }),
-      ...(bm25 === undefined ? {} : { bm25 }),
-      ...(bm25Order === undefined ? {} : { bm25Order }),
-      ...(selection === undefined ? {} : { selection }),
-    };
-    if (!outcome.ok) {
-      yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;
-      continue;
-    }
-    // Ids as JSON text: parsing would round an integer beyond 2^53.
-    const ids = outcome.hits.map(({ document }) => documentFields(document).idJson ?? 'null').join(',');
-    const { hits, failedIndexes } = outcome;
-    const found = {
-      answer: answerFacts(input, outcome),
-      ...placesOf(hits),
-      scores: hits.map(({ score }) => score),
-      ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),
-    };
-    yield `${JSON.stringify({ ...head, ...found }).slice(0, -1)},"ids":[${ids}]}\n`;
-  }
-}
-
-/** The rows of the hits; in a group, with the index of each. */
-function placesOf(hits: readonly Hit[]): object {
-  const sources = hits.flatMap(({ source }) => source ?? []);
-  if (sources.length === 0) return { rows: hits.map(({ row }) => row) };
-  return { indexes: sources.map(({ index }) => index), rows: sources.map(({ row }) => row) };
-}
-
-function textsOf(input: EncoderInput): object {
-  if (typeof input === 'string') return { query: input };
-  const { question, query, history } = input;
-  return { question, query, ...(history === undefined ? {} : { history }) };
+function originBytes({ question = '', tags = {} }: QueryOrigin): number {
+  const tagged = Object.entries(tags).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  // The ids are short.
+  return 2 * (question.length + tagged) + 500;
 }

@@ -3,11 +3,13 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { parseRecord } from '../../records/recorded-query.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { QueryRecorder } from '../../src/recording/query-recorder.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
+import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
-import { QueryRecorder } from '../../src/retrieval/query-recorder.ts';
-import type { RecordedSearch } from '../../src/retrieval/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 
@@ -45,7 +47,10 @@ test('a line has the trajectory of the query, and the settings of hybrid search'
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
   const hybrid = hybridSettings({ fusion: 'rrf', depth: 20 }, 1);
   const call = { queries: ['x', 'y'], k: 1 };
-  recorder.record({}, await answer({ ...call, mode: 'hybrid', hybrid, trajectories: ['r-1', 'r-2'] }));
+  recorder.record(
+    {},
+    await answer({ ...call, mode: 'hybrid', hybrid, origins: [{ trajectory: 'r-1' }, { trajectory: 'r-2' }] }),
+  );
   recorder.record({}, await answer(call));
   await recorder.close();
   const lines = linesOf(path);
@@ -91,6 +96,72 @@ test('a query becomes a line with the request, the text and its hits', async (t)
   // An id beyond 2^53 keeps its digits.
   assert.match(readFileSync(path, 'utf8'), /9007199254740993/);
   assert.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+test('a line has what the client says about the query, and the reader reads what was written', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const origin = {
+    trajectory: 't',
+    trajectoryFrom: 'guess',
+    turn: 0,
+    questionId: 'train_1',
+    dataset: 'd',
+    policy: 'p',
+    step: 3,
+    split: 'train',
+    tags: { a: 'b' },
+    traceId: 'f'.repeat(32),
+    spanId: 'e'.repeat(16),
+  } as const;
+  const head = { requestId: 'r', dialect: 'native', index: 'i', generation: 'g' };
+  recorder.record(head, await answer({ queries: ['q'], k: 2, origins: [origin] }));
+  await recorder.close();
+  const [line] = linesOf(path);
+  const read = parseRecord(JSON.stringify(line));
+  assert.ok(read.ok);
+  const { time, rows, scores, ids, ...rest } = read.query;
+  assert.deepEqual(rest, { ...head, place: 0, ...origin, query: 'q', k: 2 });
+  assert.deepEqual([rows.length, scores.length, ids.length], [2, 2, 2]);
+});
+
+test('a question that was not searched for is written with a template that leaves it out', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const origins = [{ question: 'Original?' }];
+  const history = ['earlier'];
+  for (const [query, template] of [
+    ['q', undefined],
+    [{ question: '', query: 'q', history }, 'question-history-query'],
+    [{ question: 'Searched?', query: 'q' }, undefined],
+  ] as const) {
+    recorder.record(
+      {},
+      await answer({ queries: [query], k: 1, origins, ...(template === undefined ? {} : { template }) }),
+    );
+  }
+  await recorder.close();
+  assert.deepEqual(
+    linesOf(path).map(({ question, template }) => [question, template]),
+    [
+      ['Original?', 'query'],
+      ['Original?', 'history-query'],
+      ['Searched?', undefined],
+    ],
+  );
+});
+
+test('what the token limit cut off is recorded', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const search = await answer({ queries: ['a', 'b'], k: 1 });
+  const [whole, other] = search.outcomes;
+  recorder.record({}, { ...search, outcomes: [whole!, { ...other!, cut: 'question-and-tail' } as QueryOutcome] });
+  await recorder.close();
+  assert.deepEqual(
+    linesOf(path).map(({ cut }) => cut),
+    [undefined, 'question-and-tail'],
+  );
 });
 
 test('a query that failed is kept with its code', async (t) => {

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { FastifyInstance } from 'fastify';
+import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
+import type { ServerConfig } from '../../src/http/server-config.ts';
+import type { QueryOrigin } from '../../src/recording/query-origin.ts';
+import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { build, errorOf, postTo, serve } from './build.ts';
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+interface Recording {
+  readonly app: FastifyInstance;
+  readonly config: Partial<ServerConfig>;
+  readonly metrics: ServerMetrics;
+  readonly recorded: [RecordedRequest, RecordedSearch][];
+  origins(): readonly (readonly QueryOrigin[] | undefined)[];
+}
+
+function recording(t: TestContext): Recording {
+  const recorded: [RecordedRequest, RecordedSearch][] = [];
+  const metrics = new ServerMetrics();
+  const record = { record: (...each: [RecordedRequest, RecordedSearch]) => void recorded.push(each) };
+  const config = { metrics, record };
+  const app = build(t, new FakeRetriever(), config);
+  return { app, config, metrics, recorded, origins: () => recorded.map(([, { origins }]) => origins) };
+}
+
+test("Search-R1's request may have lists beside its queries, which do not change the reply", async (t) => {
+  const { app, origins } = recording(t);
+  const body = { queries: ['a', 'b'], topk: 1, return_scores: true };
+  const record = { trajectory: ['t1', 't2'], turn: 2, question_id: [7, 8], split: 'train', tags: [{ x: 1 }, null] };
+  const plain = await postTo(app, '/retrieve', body);
+  const answer = await postTo(app, '/retrieve', { ...body, record });
+  assert.deepEqual(answer.json, plain.json);
+  assert.deepEqual(origins()[1], [
+    { trajectory: 't1', turn: 2, questionId: '7', split: 'train', tags: { x: '1' } },
+    { trajectory: 't2', turn: 2, questionId: '8', split: 'train' },
+  ]);
+});
+
+test('headers and URL parameters work on every search route', async (t) => {
+  const { app, origins, recorded } = recording(t);
+  const headers = { ...JSON_TYPE, 'x-trawl-trajectory': 't', baggage: 'trawl-turn=1' };
+  for (const [path, body] of [
+    ['/retrieve', { queries: ['a'] }],
+    ['/retrieve', { query: 'a' }],
+    ['/queries', { queries: ['a'], k: 1 }],
+    ['/search', { query: 'a' }],
+    ['/v1/search', { queries: ['a'] }],
+    ['/embed_and_retrieve', { prompts: ['a'], top_k: 1 }],
+  ] as const) {
+    const answer = await postTo(app, `${path}?trawl-policy=run-1&trawl-step=4`, body, headers);
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.headers['x-trawl-record-ignored'], undefined);
+    assert.deepEqual(origins().at(-1), [{ trajectory: 't', turn: 1, policy: 'run-1', step: 4 }], path);
+  }
+  assert.equal(recorded.length, 6);
+});
+
+test('values that cannot be recorded fail no search: the reply names them and they are counted', async (t) => {
+  const { app, origins, metrics } = recording(t);
+  const record = { trajectory: ['only one'], turn: ['x', 2], 'bad\nname é': 1 };
+  const answer = await postTo(
+    app,
+    '/retrieve',
+    { queries: ['a', 'b'], record },
+    { ...JSON_TYPE, 'x-trawl-step': '-1' },
+  );
+  assert.equal(answer.status, 200, answer.text);
+  assert.deepEqual(origins(), [[{}, { turn: 2 }]]);
+  assert.equal(
+    answer.headers['x-trawl-record-ignored'],
+    'x-trawl-step (type), record.trajectory (length), record.turn.0 (type), record.bad?name?? (unknown)',
+  );
+  const text = await metrics.text();
+  for (const [reason, count] of Object.entries({ type: 2, length: 1, unknown: 1, characters: 0, 'too-long': 0 })) {
+    assert.match(text, new RegExp(`^trawl_unrecorded_values_total\\{reason="${reason}"\\} ${count}$`, 'm'));
+  }
+});
+
+test('/v1/search refuses in its body what it cannot record, whether it records or not', async (t) => {
+  for (const app of [recording(t).app, build(t, new FakeRetriever())]) {
+    for (const [record, loc] of [
+      [{ turn: [1] }, ['body', 'record', 'turn']],
+      [{ turn: -1 }, ['body', 'record', 'turn']],
+      [{ trajectory: 'x'.repeat(300) }, ['body', 'record', 'trajectory']],
+      [{ policy: ['a', 'b\nc'] }, ['body', 'record', 'policy', 1]],
+      [{ tags: { a: {} } }, ['body', 'record', 'tags']],
+      [{ question_id: 'snake' }, ['body', 'record', 'question_id']],
+      ['x', ['body', 'record']],
+    ] as const) {
+      const answer = await postTo(app, '/v1/search', { queries: ['a', 'b'], record });
+      assert.deepEqual([answer.status, errorOf(answer.json).code], [422, 'INVALID_REQUEST'], JSON.stringify(record));
+      assert.deepEqual((errorOf(answer.json).detail as { loc: unknown }[])[0]?.loc, loc);
+    }
+  }
+});
+
+test('/v1/search records the values of its body', async (t) => {
+  const { app, origins } = recording(t);
+  const record = { trajectory: ['a', 7], turn: [1, null], questionId: 'q', tags: { arm: 'b' }, question: 'Original?' };
+  const answer = await postTo(app, '/v1/search', { queries: ['a', 'b'], record });
+  assert.equal(answer.status, 200, answer.text);
+  const shared = { questionId: 'q', tags: { arm: 'b' }, question: 'Original?' };
+  assert.deepEqual(origins(), [
+    [
+      { trajectory: 'a', turn: 1, ...shared },
+      { trajectory: '7', ...shared },
+    ],
+  ]);
+});
+
+test('a server without --record reads none of it', async (t) => {
+  const answer = await postTo(build(t, new FakeRetriever()), '/retrieve', { queries: ['a'], record: 7 });
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers['x-trawl-record-ignored'], undefined);
+});
+
+test('equal questions on one connection get one guessed trajectory, and on another a new one', async (t) => {
+  const { config, origins } = recording(t);
+  const { port } = await serve(t, new FakeRetriever(), config);
+  const ask = async (question: string, headers: Record<string, string> = {}): Promise<void> => {
+    const response = await fetch(`http://127.0.0.1:${port}/retrieve`, {
+      method: 'POST',
+      headers: { ...JSON_TYPE, ...headers },
+      body: JSON.stringify({ query: 'q', question }),
+    });
+    assert.equal(response.status, 200);
+    await response.text();
+  };
+  await ask('A');
+  await ask('B');
+  await ask('A', { connection: 'close' });
+  await ask('A');
+  const [a1, b, a2, a3] = origins().map((each) => each![0]!);
+  assert.deepEqual(
+    [a1, b, a2, a3].map((origin) => [origin!.trajectoryFrom, origin!.turn]),
+    [
+      ['guess', 1],
+      ['guess', 1],
+      ['guess', 2],
+      ['guess', 1],
+    ],
+  );
+  assert.equal(a1!.trajectory, a2!.trajectory);
+  assert.equal(new Set([a1!.trajectory, b!.trajectory, a3!.trajectory]).size, 3);
+});

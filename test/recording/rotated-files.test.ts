@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { readRecords } from '../../records/read-records.ts';
+import { RecordFile, type RecordFileOptions } from '../../src/recording/record-file.ts';
+import { recordLine } from '../helpers/record-lines.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+
+async function rotating(path: string, more: Partial<RecordFileOptions> = {}): Promise<RecordFile> {
+  return RecordFile.open({ path, maxFileBytes: 300, keep: 3, compress: true, ...more });
+}
+
+async function queriesOf(path: string): Promise<number[]> {
+  const found: number[] = [];
+  for await (const { query } of readRecords([path])) found.push(Number(query.query));
+  return found;
+}
+
+test('renamed files are compressed, keep their mode and are read like the others', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const file = await rotating(path);
+  for (let i = 0; i < 6; i++) {
+    await file.append(recordLine(String(i)));
+    await file.compressed();
+  }
+  await file.close();
+  assert.deepEqual(readdirSync(join(path, '..')).sort(), [
+    'record.jsonl',
+    'record.jsonl.1.zst',
+    'record.jsonl.2.zst',
+    'record.jsonl.3.zst',
+  ]);
+  assert.equal(zstdDecompressSync(readFileSync(`${path}.1.zst`)).toString(), recordLine('4'));
+  assert.equal(statSync(`${path}.1.zst`).mode & 0o777, 0o600);
+  assert.deepEqual(await queriesOf(path), [2, 3, 4, 5]);
+});
+
+test('a plain file of an earlier run is compressed after the next rotation, and one in both forms counts once', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  writeFileSync(path, recordLine('4'));
+  writeFileSync(`${path}.1`, recordLine('3'));
+  writeFileSync(`${path}.1.zst`, zstdCompressSync(recordLine('3')));
+  writeFileSync(`${path}.1.zst.partial`, 'x');
+  writeFileSync(`${path}.2`, recordLine('2'));
+  writeFileSync(`${path}.3.zst`, zstdCompressSync(recordLine('1')));
+  assert.deepEqual(await queriesOf(path), [1, 2, 3, 4]);
+  const file = await rotating(path);
+  await file.append(recordLine('5'));
+  await file.compressed();
+  await file.close();
+  assert.deepEqual(await queriesOf(path), [2, 3, 4, 5]);
+  assert.deepEqual(
+    [1, 2, 3].map((age) => [existsSync(`${path}.${age}`), existsSync(`${path}.${age}.zst`)]),
+    Array(3).fill([false, true]),
+  );
+});
+
+test('files that are kept plain and compressed ones are renamed together', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  for (const [i, compress] of [true, false, true, false].entries()) {
+    const file = await rotating(path, { compress, keep: 9 });
+    for (let j = 0; j < 2; j++) await file.append(recordLine(String(2 * i + j)));
+    await file.compressed();
+    await file.close();
+  }
+  assert.deepEqual(await queriesOf(path), [0, 1, 2, 3, 4, 5, 6, 7]);
+});
+
+test('a file that cannot be compressed stays plain, is reported, and is compressed later', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const failures: unknown[] = [];
+  const file = await rotating(path, {
+    onCompressionFailure: (error) => failures.push((error as { code: string }).code),
+  });
+  mkdirSync(`${path}.1.zst.partial`);
+  for (let i = 0; i < 2; i++) await file.append(recordLine(String(i)));
+  await file.compressed();
+  assert.deepEqual([failures.length, existsSync(`${path}.1`), existsSync(`${path}.1.zst`)], [1, true, false]);
+  rmdirSync(`${path}.1.zst.partial`);
+  await file.append(recordLine('2'));
+  await file.compressed();
+  await file.close();
+  assert.deepEqual([existsSync(`${path}.1.zst`), existsSync(`${path}.2.zst`)], [true, true]);
+  assert.deepEqual(await queriesOf(path), [0, 1, 2]);
+});
+
+test('a compressed file beside the file itself that is none of its renamed ones stays', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  writeFileSync(`${path}.zst`, 'of the user');
+  const file = await rotating(path);
+  for (let i = 0; i < 5; i++) await file.append(recordLine(String(i)));
+  await file.compressed();
+  await file.close();
+  assert.equal(readFileSync(`${path}.zst`, 'utf8'), 'of the user');
+});
+
+test('a line that a killed server left unfinished does not damage the next one', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const half = recordLine('7').slice(0, 20);
+  writeFileSync(path, recordLine('0') + half);
+  const file = await rotating(path, { maxFileBytes: 1e9 });
+  await file.append(recordLine('1'));
+  await file.close();
+  assert.equal(readFileSync(path, 'utf8'), `${recordLine('0')}${half}\n${recordLine('1')}`);
+});
+
+const WRITER = `
+import { RecordFile } from '#root/src/recording/record-file.js';
+const [path, first] = process.argv.slice(2);
+const head = { time: '2026-11-23T01:02:03.456Z', place: 0, k: 0, rows: [], scores: [], ids: [], text: 'x'.repeat(2000) };
+const file = await RecordFile.open({ path, maxFileBytes: 20000, keep: 1000, compress: true });
+for (let i = Number(first); ; i++) {
+  await file.append(JSON.stringify({ ...head, query: String(i) }) + '\\n');
+  process.stdout.write(i + '\\n');
+}
+`;
+
+test('a kill at any moment of rotation and compression loses no line that was written, and doubles none', async (t) => {
+  const folder = await tempFolder(t);
+  const path = join(folder, 'record.jsonl');
+  const program = join(folder, 'writer.mjs');
+  writeFileSync(program, WRITER.replaceAll('#root/', new URL('../../', import.meta.url).href));
+  let next = 0;
+  for (let run = 0; run < 8; run++) {
+    const child = spawn(process.execPath, [program, path, String(next)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+    await once(child.stdout, 'data');
+    await sleep(20 + 37 * run);
+    child.kill('SIGKILL');
+    await once(child, 'close');
+    const reported = output.split('\n').slice(0, -1).map(Number);
+    const found: number[] = [];
+    const unfinished: boolean[] = [];
+    for await (const { query } of readRecords([path], { onDamaged: (line) => unfinished.push(line.unfinished) })) {
+      found.push(Number(query.query));
+    }
+    assert.deepEqual(
+      found,
+      Array.from({ length: found.length }, (_, i) => i),
+      'every line once, in order',
+    );
+    assert.ok(found.length > reported.at(-1)!, 'every line that was reported as written is there');
+    next = found.length;
+  }
+  assert.ok(readdirSync(folder).some((name) => name.endsWith('.zst')));
+});
+
+test('closing does not wait for the compression, which leaves its file plain', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const file = await rotating(path);
+  for (let i = 0; i < 2; i++) await file.append(recordLine(String(i)));
+  await file.close();
+  assert.deepEqual(await queriesOf(path), [0, 1]);
+  assert.deepEqual(
+    readdirSync(join(path, '..')).filter((name) => name.endsWith('.partial')),
+    [],
+  );
+});
