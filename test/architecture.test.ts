@@ -299,6 +299,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'evaluation/',
     'records/',
     'bench/',
+    'replay/',
   ],
   'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
   'test/': [''],

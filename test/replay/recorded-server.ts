@@ -63,7 +63,16 @@ export async function recordedServer(): Promise<RecordedServer> {
   const folder = await fileFolder();
   const index = join(folder, 'sample');
   const records = join(folder, 'calls.jsonl');
-  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--bm25', '--out', index, '--quiet']);
+  const built = await runTrawl([
+    'index',
+    SAMPLE_PASSAGES,
+    '--model',
+    'token-average-256',
+    '--bm25',
+    '--out',
+    index,
+    '--quiet',
+  ]);
   if (built.code !== 0) throw new Error(built.stderr);
   const retriever = await openRetriever(index, { reranker: new FakeReranker() });
   const recorder = await QueryRecorder.open({ path: records, maxFileBytes: 2 ** 30, keep: 0 });
@@ -87,7 +96,10 @@ export async function recordedServer(): Promise<RecordedServer> {
     // A search is recorded after its reply is sent.
     async flush() {
       const lines = (): number => (existsSync(records) ? readFileSync(records, 'utf8').split('\n').length - 1 : 0);
-      while (lines() < asked) await sleep(10);
+      for (let tries = 0; lines() < asked; tries++) {
+        if (tries === 2_000) throw new Error(`${lines()} of ${asked} queries were recorded`);
+        await sleep(10);
+      }
     },
   };
 }
