@@ -15,6 +15,8 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
   replay: async () => (await import('./commands/replay.ts')).replayCommand,
   records: async () => (await import('./commands/records.ts')).recordsCommand,
+  'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
+  trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,

@@ -13,11 +13,13 @@ export interface Question {
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
+  /** What sort of question it is, such as `bridge` or `comparison` in HotpotQA. */
+  readonly type?: string;
 }
 
 /**
  * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "golden_answers"?,
- * "gold_ids"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
+ * "gold_ids"?, "type"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
  * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
@@ -63,6 +65,7 @@ function parseQuestion(text: string, fail: Fail): Question {
   const history = stringsOf(columns, 'history_queries', fail);
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
+  const type = columns.get('type');
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
     question,
@@ -70,6 +73,8 @@ function parseQuestion(text: string, fail: Fail): Question {
     ...(history === undefined ? {} : { history }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
+    // Other sets use the name for other things.
+    ...(typeof type === 'string' ? { type } : {}),
   };
 }
 

@@ -1,7 +1,8 @@
 // `npm test`: set-up, lint, and every test except the comparisons with Python peers (`npm run test:peers`).
 // `npm test -- corpus http/page` runs the test files whose path contains a word.
 import { spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -28,6 +29,12 @@ const lint = spawnSync(
     stdio: 'inherit',
   },
 );
+// Each test file and each `trawl` that a test starts is a process of its own: Node.js keeps the compiled modules for the next
+// one. Coverage needs modules that were compiled with it.
+const compiled = mkdtempSync(join(tmpdir(), 'trawl-compiled-'));
+if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= compiled;
+process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
+
 // Run one test file per core. The default leaves one core free, so on two cores the files would run one after another.
 let failed = lint.status !== 0;
 const tests = run({ files, concurrency: availableParallelism() });

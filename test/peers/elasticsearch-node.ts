@@ -1,12 +1,15 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import { packageRoot } from '../../src/package-root.ts';
 import { peerCache } from '../helpers/peers.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+
+const run = promisify(execFile);
 
 const VERSION = '8.17.1';
 const PROGRAM = join(packageRoot, 'test', 'peers', 'ElasticsearchNode.java');
@@ -41,7 +44,7 @@ export function withoutElasticsearch(): string | false {
 }
 
 /** Installs the jars of Elasticsearch with Maven, unless they are in the cache. */
-export function installElasticsearch(note: (text: string) => void): void {
+export async function installElasticsearch(note: (text: string) => void): Promise<void> {
   if (withoutElasticsearch() === false) return;
   if (spawnSync('javac', ['-version']).status !== 0)
     throw new Error('Elasticsearch needs a JDK of version 17 or newer.');
@@ -52,7 +55,7 @@ export function installElasticsearch(note: (text: string) => void): void {
   for (const each of [all, modules, join(folder, 'core'), join(folder, 'home', 'config')])
     mkdirSync(each, { recursive: true });
   writeFileSync(join(folder, 'pom.xml'), POM);
-  execFileSync('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${all}`], { cwd: folder });
+  await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${all}`], { cwd: folder });
   writeFileSync(join(modules, 'plugin-descriptor.properties'), DESCRIPTOR);
   for (const jar of readdirSync(all)) {
     copyFileSync(join(all, jar), join(jar.includes('netty') ? modules : join(folder, 'core'), jar));

@@ -1,0 +1,173 @@
+import { statSync } from 'node:fs';
+import { asTrawlError, TrawlError } from '../../src/errors.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { DEFAULT_CANDIDATES } from '../../trajectories/agentic-r/candidate-item.ts';
+import { type CandidateCounts, makeCandidates } from '../../trajectories/agentic-r/make-candidates.ts';
+import {
+  CANDIDATE_QUERY_FORMS,
+  DROP_REASONS,
+  type DropReason,
+} from '../../trajectories/agentic-r/trajectory-rounds.ts';
+import { unreadable } from '../../trajectories/read-items.ts';
+import { readTrajectories } from '../../trajectories/read-trajectories.ts';
+import { QWEN_ASSISTANT_MARKER } from '../../trajectories/reasoning-contexts.ts';
+import { ResumableFile } from '../../trajectories/resumable-file.ts';
+import { type CommandContext, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
+import { formatCount, formatNumberOf } from '../format.ts';
+import { openReranked } from '../open-reranked.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { VIEW_OPTIONS } from '../view-options.ts';
+import { defineAction } from './action.ts';
+import { reportPath, writeCandidatesReport } from './candidates-report.ts';
+import { OUT_OPTIONS, requiredOut } from './out-options.ts';
+
+const options = {
+  ...OUT_OPTIONS,
+  k: {
+    type: 'integer',
+    min: 1,
+    max: 10_000,
+    default: DEFAULT_CANDIDATES,
+    help: 'For candidates: passages per search. Step 3-2 makes utilities only for rounds with exactly 20.',
+  },
+  'query-form': {
+    type: 'choice',
+    choices: CANDIDATE_QUERY_FORMS,
+    default: 'searched',
+    help: 'For candidates: what is searched. searched: the text that the agent\'s search used (query_for_retrieval), as in Agentic-R; query: the sub-query; question-and-query: "QUESTION [SEP] QUERY"; question: the question.',
+  },
+  'assistant-marker': {
+    type: 'string',
+    value: 'TEXT',
+    default: QWEN_ASSISTANT_MARKER,
+    help: "For candidates: what precedes the agent's own text in output.prompt; its first occurrence counts. Default: that of Qwen's chat template, <|im_start|>assistant and a newline.",
+  },
+  ...RANKING_OPTIONS,
+  ...VIEW_OPTIONS,
+  ...RERANK_OPTIONS,
+  ...RETRIEVER_OPTIONS,
+} as const;
+
+type Context = CommandContext<typeof options>;
+
+/** Step 2: candidates for each round of each trajectory. */
+export const candidatesAction = defineAction({
+  arguments: ['index', 'file'],
+  options,
+  async run(context) {
+    const { options: given, positionals, note } = context;
+    const [folder, input] = positionals;
+    const out = requiredOut(given.out, 'candidates', 'T/passage_candidates/A/hotpotqa.json');
+    filterOption(given.filter);
+    const modes = modesOption(given, context.given);
+    checkRerankOptions(given, context.given);
+    const sha256 = await sha256OfFile(input!, context.signal).catch((error: unknown) => {
+      throw asTrawlError(error).code === 'CANCELLED' ? error : unreadable(input!, error);
+    });
+    const retrieving = { ...retrieverOptions(given), ...(modes === undefined ? {} : { modes }), onWarning: note };
+    const { retriever, close } = await openReranked(folder!, given, retrieving);
+    try {
+      const { info } = retriever;
+      const ranking = rankingOf(given, info, given.k);
+      const settings = {
+        input: sha256,
+        generation: info.generation,
+        model: info.model?.sha256 ?? null,
+        k: given.k,
+        queryForm: given['query-form'],
+        assistantMarker: given['assistant-marker'],
+        ranking,
+        view: given.view ?? null,
+        reranker: info.reranker?.name ?? null,
+      };
+      const output = await ResumableFile.open(out, { settings, overwrite: given.overwrite });
+      try {
+        const counts = await search(input!, output, { retriever, ranking }, context);
+        await writeCandidatesReport(out, { settings, counts });
+        await output.publish();
+        report(out, counts, context);
+      } finally {
+        await output.close();
+      }
+      return EXIT.ok;
+    } catch (error) {
+      throw resumableIfCancelled(error);
+    } finally {
+      await close();
+    }
+  },
+});
+
+type Searching = Pick<Parameters<typeof makeCandidates>[0], 'retriever' | 'ranking'>;
+
+async function search(
+  input: string,
+  output: ResumableFile,
+  searching: Searching,
+  { options: given, signal, note }: Context,
+): Promise<CandidateCounts> {
+  const progress = stepProgress({ silent: given.quiet || given.json });
+  const { size } = statSync(input);
+  let read = 0;
+  try {
+    return await makeCandidates({
+      ...searching,
+      k: given.k,
+      form: given['query-form'],
+      assistantMarker: given['assistant-marker'],
+      trajectories: (skip) => {
+        if (skip > 0) note(`Resuming after ${formatCount(skip)} trajectories.`);
+        return readTrajectories(input, { skip, signal, onBytes: (bytes) => (read += bytes) });
+      },
+      output,
+      onProgress: ({ rounds }) =>
+        progress.update({ step: 'searching candidates', share: read / size, facts: `${formatCount(rounds)} rounds` }),
+      signal,
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+const DROPPED_BECAUSE: Readonly<Record<DropReason, string>> = {
+  'never-searched': 'never searched',
+  'no-question': 'have no question',
+  'no-assistant-text': 'have a prompt without --assistant-marker',
+  'search-tags-differ': 'have another number of </search> than of searches',
+};
+
+function report(out: string, counts: CandidateCounts, { options: given, out: print, note }: Context): void {
+  if (given.json) {
+    print(JSON.stringify({ out, report: reportPath(out), k: given.k, ...counts }));
+    return;
+  }
+  print(`${out}: ${formatNumberOf(counts.rounds, 'round')} of ${formatCount(counts.written)} trajectories`);
+  for (const reason of DROP_REASONS) {
+    if (counts.dropped[reason] > 0)
+      print(`  dropped: ${formatCount(counts.dropped[reason])} ${DROPPED_BECAUSE[reason]}`);
+  }
+  if (counts.truncated > 0) print(`  ${formatCount(counts.truncated)} queries truncated to the token limit`);
+  if (counts.short > 0) print(`  ${formatNumberOf(counts.short, 'round')} with fewer than ${given.k} candidates`);
+  if (counts.withoutText > 0) {
+    print(
+      `  ${formatCount(counts.withoutText)} without output.prompt: reasoning_context is empty, fill it before step 3-2`,
+    );
+  }
+  if (counts.otherIds === 0) return;
+  note(
+    `The ids of this index are not its row numbers, which Agentic-R's later steps look up. Give them the passages.jsonl of ` +
+      '`trawl agentic-r hand-over`, whose ids are row numbers, instead of the corpus.',
+  );
+}
+
+function resumableIfCancelled(error: unknown): unknown {
+  if (asTrawlError(error).code !== 'CANCELLED') return error;
+  return new TrawlError('CANCELLED', 'Stopped. The same command resumes.', {
+    details: { resumable: true },
+    cause: error,
+  });
+}

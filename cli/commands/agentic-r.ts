@@ -1,0 +1,82 @@
+import { TrawlError } from '../../src/errors.ts';
+import type { Action } from '../agentic-r/action.ts';
+import { candidatesAction } from '../agentic-r/candidates-action.ts';
+import { checkAction } from '../agentic-r/check-action.ts';
+import { constructAction } from '../agentic-r/construct-action.ts';
+import { handOverAction } from '../agentic-r/hand-over-action.ts';
+import { defineCommand } from '../command.ts';
+
+/** In the order of the work. */
+const ACTIONS: Readonly<Record<string, Action>> = {
+  candidates: candidatesAction,
+  'hand-over': handOverAction,
+  check: checkAction,
+  construct: constructAction,
+};
+
+export const agenticRCommand = defineCommand({
+  name: 'agentic-r',
+  summary: "make training data of trajectories by Agentic-R's steps: candidates, hand-over, check, construct",
+  description:
+    '`candidates` (step 2) searches the passages for every round of the trajectories that step 1 wrote. `hand-over` writes the ' +
+    'rounds and their passages for the language models of steps 3-0 to 3-2, which run elsewhere. `check` compares the utilities that ' +
+    'came back with the candidates; the exit code is 3 if rounds have to be judged again. `construct` (step 4) makes the rows for ' +
+    "Agentic-R's fork of tevatron. docs/agentic-r.md walks through all steps and describes the files.\n\n" +
+    '`candidates` can be stopped at any moment, and the same command resumes it. The other actions take seconds and start anew.\n\n' +
+    'With --json: candidates prints {"out", "report", "k", "read", "written", "rounds", "dropped", "truncated", "short", "otherIds", ' +
+    '"withoutText"}; hand-over {"out", "rounds", "passages", "withoutSubanswer"}; check {"rounds", "usable", "problems", ' +
+    '"noGlobalByDesign", "historyDiffers", "repeatedRounds", "local", "global", "examples", "open"}; construct {"out", "utilities", ' +
+    '"dropped", "rounds", "rows", "unusedPositives", "correctNegatives", "excluded"}.',
+  positionals: {
+    usage: '<action> [index] <file>',
+    help: {
+      action: 'candidates, hand-over, check or construct.',
+      index: 'For candidates and hand-over: the index directory.',
+      file: "For candidates: the trajectories, step 1's intermediate_data.json or JSON lines of the same items. For the others: the candidates.",
+    },
+    min: 1,
+    max: 3,
+  },
+  options: Object.assign({}, ...Object.values(ACTIONS).map(({ options }) => options)) as Action['options'],
+  examples: [
+    'trawl agentic-r candidates indexes/wiki18 T/trajectory/A/hotpotqa.json --out T/passage_candidates/A/hotpotqa.json',
+    'trawl agentic-r hand-over indexes/wiki18 T/passage_candidates/A/hotpotqa.json --out hand-over/hotpotqa',
+    'trawl agentic-r check T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl',
+    'trawl agentic-r construct T/passage_candidates/A/hotpotqa.json --local T/local_utility/A/hotpotqa.jsonl --global T/global_utility/A/hotpotqa.jsonl --out rows.jsonl',
+  ],
+  resumable: true,
+  async run(context) {
+    const [name, ...positionals] = context.positionals;
+    const action = Object.hasOwn(ACTIONS, name!) ? ACTIONS[name!]! : undefined;
+    if (action === undefined) {
+      const known = Object.keys(ACTIONS).join(', ');
+      throw new TrawlError('USAGE', `Unknown action trawl agentic-r ${name}; expected one of ${known}.`);
+    }
+    checkArguments(name!, action, positionals, context.given);
+    return action.run({ ...context, positionals } as Parameters<Action['run']>[0]);
+  },
+});
+
+function checkArguments(
+  name: string,
+  action: Action,
+  positionals: readonly string[],
+  given: ReadonlySet<string>,
+): void {
+  const expected = action.arguments;
+  if (positionals.length !== expected.length) {
+    const usage = expected.map((argument) => `<${argument}>`).join(' ');
+    throw new TrawlError(
+      'USAGE',
+      `Expected trawl agentic-r ${name} ${usage}, got ${positionals.length} arguments after ${name}. See \`trawl agentic-r --help\`.`,
+    );
+  }
+  const all = new Set(Object.values(ACTIONS).flatMap(({ options }) => Object.keys(options)));
+  const misplaced = [...given].find((option) => all.has(option) && !Object.hasOwn(action.options, option));
+  if (misplaced === undefined) return;
+  const owners = Object.keys(ACTIONS).filter((other) => Object.hasOwn(ACTIONS[other]!.options, misplaced));
+  throw new TrawlError(
+    'USAGE',
+    `--${misplaced} has no effect on trawl agentic-r ${name}; it is an option of ${owners.join(', ')}.`,
+  );
+}

@@ -1,0 +1,105 @@
+import { basename } from 'node:path';
+import { readQuestions } from '../../evaluation/read-questions.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { readTrajectories } from '../../trajectories/read-trajectories.ts';
+import { reportHtml } from '../../trajectories/report/report-html.ts';
+import { reportText } from '../../trajectories/report/report-text.ts';
+import { trajectoryReport } from '../../trajectories/report/trajectory-report.ts';
+import type { Trajectory } from '../../trajectories/trajectory.ts';
+import { LineOutput } from '../agentic-r/line-output.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { openTruncationCheck, type TruncationCheck } from '../trajectories/truncation-check.ts';
+
+export const trajectoriesCommand = defineCommand({
+  name: 'trajectories',
+  summary: 'report what search agents reached by turn, and which of their searches brought nothing',
+  description:
+    '`trawl trajectories report` reads trajectories and prints, by turn and by question type: how many had been shown their gold ' +
+    'passages or an answer, and how many queries were repeated, brought no new passage, showed passages again or were truncated. ' +
+    '--html also writes one page that opens without a network. docs/agentic-r.md defines the numbers.\n\n' +
+    'With --json: {"all", "types", "unknownQuestions"}, where all and each of types is {"type", "trajectories", "withoutSearch", ' +
+    '"meanTurns", "judged", "answerable", "correct", "queries", "repeated", "unchanged", "shown", "shownBefore", "truncated", ' +
+    '"goldAny", "goldAll", "goldRecall", "answer", "turns"}.',
+  positionals: {
+    usage: '<action> <file…>',
+    help: {
+      action: 'report.',
+      'file…':
+        "Trajectories as Agentic-R's step 1 writes them (intermediate_data.json), or JSON lines of the same items.",
+    },
+    min: 2,
+    max: Number.POSITIVE_INFINITY,
+  },
+  options: {
+    questions: {
+      type: 'string',
+      value: 'FILE',
+      help: 'Questions as JSON lines: {"id", "question", "gold_ids"?, "golden_answers"?, "type"?}. Without it only the golden answers of the trajectories are known.',
+    },
+    html: {
+      type: 'string',
+      value: 'FILE',
+      help: 'Also write the report as an HTML page. An existing file is replaced.',
+    },
+    model: {
+      type: 'string',
+      value: 'NAME|DIR',
+      help: "The model whose tokenizer says which queries were truncated, by the text that was searched: the trajectories do not say it. With the model's prefix for queries.",
+    },
+    'max-query-tokens': {
+      type: 'integer',
+      min: 3,
+      max: 100_000,
+      help: "With --model: the token limit of the agent's searches, such as 128 in Agentic-R. Default: that of the model.",
+    },
+  },
+  examples: [
+    'trawl trajectories report T/trajectory/A/hotpotqa.json',
+    'trawl trajectories report hotpotqa.json --questions questions.jsonl --model e5-base-v2 --max-query-tokens 128 --html report.html',
+  ],
+  async run({ positionals, options: given, signal, out, note }) {
+    const [action, ...files] = positionals;
+    if (action !== 'report') {
+      throw new TrawlError('USAGE', `Unknown action trawl trajectories ${action}; expected report.`);
+    }
+    if (given['max-query-tokens'] !== undefined && given.model === undefined) {
+      throw new TrawlError(
+        'USAGE',
+        '--max-query-tokens has no effect without --model, whose tokenizer counts the tokens.',
+      );
+    }
+    const questions = given.questions === undefined ? undefined : await readQuestions(given.questions);
+    const check =
+      given.model === undefined ? undefined : await openTruncationCheck(given.model, given['max-query-tokens']);
+    const page = given.html === undefined ? undefined : await LineOutput.create(given.html, true);
+    try {
+      const report = await trajectoryReport(allTrajectories(files, check, signal), questions);
+      await page?.write(reportHtml(report, `Trajectories: ${files.map((file) => basename(file)).join(', ')}`));
+      await page?.publish();
+      out(given.json ? JSON.stringify(report) : reportText(report));
+      if (given.html !== undefined) note(`${given.html}: the report as a page`);
+      return EXIT.ok;
+    } finally {
+      await page?.discard();
+    }
+  },
+});
+
+async function* allTrajectories(
+  files: readonly string[],
+  isTruncated: TruncationCheck | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Trajectory, void> {
+  for (const file of files) {
+    for await (const trajectory of readTrajectories(file, { signal })) {
+      if (isTruncated === undefined) yield trajectory;
+      else {
+        const searches = trajectory.searches.map((search) => ({
+          ...search,
+          truncated: isTruncated(search.searchedText),
+        }));
+        yield { ...trajectory, searches };
+      }
+    }
+  }
+}

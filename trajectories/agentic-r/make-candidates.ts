@@ -1,0 +1,173 @@
+import { throwIfCancelled } from '../../src/abort.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { idColumnOf } from '../../src/passages/id-column.ts';
+import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import type { ResumableFile } from '../resumable-file.ts';
+import type { Trajectory } from '../trajectory.ts';
+import type { CandidateItem } from './candidate-item.ts';
+import { DROP_REASONS, type DropReason, type OpenRound, type RoundsOptions, roundsOf } from './trajectory-rounds.ts';
+
+/** Queries searched at once. */
+const BATCH_QUERIES = 256;
+/** Time between two checkpoints. */
+const CHECKPOINT_MS = 500;
+
+export interface CandidateCounts {
+  /** Trajectories read. */
+  readonly read: number;
+  /** Trajectories and rounds written. */
+  readonly written: number;
+  readonly rounds: number;
+  readonly dropped: Readonly<Record<DropReason, number>>;
+  /** Rounds whose query was truncated to the token limit. */
+  readonly truncated: number;
+  /** Rounds with fewer than k candidates, for which Agentic-R's step 3-2 makes no utilities. */
+  readonly short: number;
+  /** Candidates whose id in the corpus is not their row number. */
+  readonly otherIds: number;
+  /** Trajectories without the agent's text. */
+  readonly withoutText: number;
+}
+
+export interface MakeCandidatesOptions extends RoundsOptions {
+  readonly retriever: Retriever;
+  /** Candidates of each round. */
+  readonly k: number;
+  /** Mode, filter and the like of the searches. */
+  readonly ranking: Partial<RetrieveCall>;
+  /** Opens the input without its first `skip` trajectories. */
+  readonly trajectories: (skip: number) => AsyncIterable<Trajectory>;
+  readonly output: ResumableFile;
+  readonly onProgress?: (counts: CandidateCounts) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Searches the candidates of every round and writes them as Agentic-R's step 2 does: a JSON array of `{"id", "question",
+ * "golden_answers", "output", "trajectory"}`, an item a line, in the order of the input. The output is not published yet. Equal inputs
+ * give equal bytes, also if the work was interrupted and resumed.
+ *
+ * @throws TrawlError CANCELLED (the file can be resumed), and the errors of the retriever and of the input.
+ */
+export async function makeCandidates(options: MakeCandidatesOptions): Promise<CandidateCounts> {
+  const { output, trajectories, signal, onProgress = () => undefined } = options;
+  let counts = (output.resumedState as CandidateCounts | undefined) ?? NOTHING;
+  if (counts.read === 0) await output.write('[');
+  let lastCheckpoint = performance.now();
+  for await (const batch of batches(trajectories(counts.read), options)) {
+    throwIfCancelled(signal);
+    const { text, counts: next } = await searchBatch(batch, counts, options);
+    await output.write(text);
+    counts = next;
+    onProgress(counts);
+    if (performance.now() - lastCheckpoint < CHECKPOINT_MS) continue;
+    await output.checkpoint(counts);
+    lastCheckpoint = performance.now();
+  }
+  await output.write('\n]\n');
+  return counts;
+}
+
+const NOTHING: CandidateCounts = {
+  read: 0,
+  written: 0,
+  rounds: 0,
+  dropped: Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<DropReason, number>,
+  truncated: 0,
+  short: 0,
+  otherIds: 0,
+  withoutText: 0,
+};
+
+interface OpenTrajectory {
+  readonly trajectory: Trajectory;
+  readonly rounds: readonly OpenRound[] | DropReason;
+}
+
+/** Groups of trajectories with about as many queries as are searched at once. */
+async function* batches(
+  trajectories: AsyncIterable<Trajectory>,
+  options: RoundsOptions,
+): AsyncGenerator<OpenTrajectory[], void> {
+  let batch: OpenTrajectory[] = [];
+  let size = 0;
+  for await (const trajectory of trajectories) {
+    const rounds = roundsOf(trajectory, options);
+    batch.push({ trajectory, rounds });
+    size += typeof rounds === 'string' ? 1 : rounds.length;
+    if (size < BATCH_QUERIES) continue;
+    yield batch;
+    batch = [];
+    size = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function searchBatch(
+  batch: readonly OpenTrajectory[],
+  before: CandidateCounts,
+  { retriever, k, ranking, signal }: MakeCandidatesOptions,
+): Promise<{ text: string; counts: CandidateCounts }> {
+  const open = batch.flatMap(({ rounds }) => (typeof rounds === 'string' ? [] : rounds));
+  const call = { ...ranking, queries: open.map(({ input }) => input), k, ...(signal === undefined ? {} : { signal }) };
+  const outcomes = open.length === 0 ? [] : (await retriever.retrieve(call)).outcomes;
+  const counts = { ...before, dropped: { ...before.dropped } };
+  let text = '';
+  let next = 0;
+  for (const { trajectory, rounds } of batch) {
+    counts.read += 1;
+    if (typeof rounds === 'string') {
+      counts.dropped[rounds] += 1;
+      continue;
+    }
+    const found = rounds.map(({ search }) => {
+      const outcome = outcomes[next]!;
+      next += 1;
+      if (!outcome.ok) throw failedRound(trajectory, search.turn, outcome.error);
+      counts.truncated += outcome.truncated ? 1 : 0;
+      counts.short += outcome.hits.length < k ? 1 : 0;
+      counts.otherIds += outcome.hits.filter((hit) => !idIsRow(hit)).length;
+      return outcome.hits.map(({ row }) => row);
+    });
+    if (trajectory.output['prompt'] === undefined) counts.withoutText += 1;
+    text += `${counts.written === 0 ? '\n' : ',\n'}${JSON.stringify(candidateItem(trajectory, rounds, found))}`;
+    counts.written += 1;
+    counts.rounds += rounds.length;
+  }
+  return { text, counts };
+}
+
+function candidateItem(
+  { id, question, goldenAnswers, output }: Trajectory,
+  rounds: readonly OpenRound[],
+  found: readonly (readonly number[])[],
+): CandidateItem {
+  return {
+    id,
+    question: question!,
+    golden_answers: goldenAnswers,
+    output,
+    trajectory: rounds.map(({ reasoningContext, search }, i) => ({
+      round_index: i + 1,
+      reasoning_context: reasoningContext,
+      current_query: search.query,
+      candidate_passage_ids: found[i]!,
+    })),
+  };
+}
+
+/** Agentic-R's later steps look a row number up as `id` of the corpus. */
+function idIsRow({ row, document }: Hit): boolean {
+  const columns = JSON.parse(document) as Readonly<Record<string, unknown>>;
+  const id = columns[idColumnOf(columns)];
+  return id === row || id === String(row);
+}
+
+function failedRound({ place }: Trajectory, turn: number, error: TrawlError): TrawlError {
+  return new TrawlError(error.code, `${place}, search ${turn}: ${error.message}`, {
+    details: error.details,
+    cause: error,
+  });
+}
