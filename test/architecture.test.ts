@@ -277,8 +277,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/id-column.ts',
     'src/retrieval/calls/',
     'src/retrieval/retriever.ts',
+    'src/manifest/model-identity.ts',
     'corpus/',
     'evaluation/',
+    'records/',
   ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [

@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { DEFAULT_CANDIDATES } from '../../trajectories/agentic-r/candidate-item.ts';
@@ -8,8 +7,6 @@ import {
   DROP_REASONS,
   type DropReason,
 } from '../../trajectories/agentic-r/trajectory-rounds.ts';
-import { unreadable } from '../../trajectories/read-items.ts';
-import { readTrajectories } from '../../trajectories/read-trajectories.ts';
 import { QWEN_ASSISTANT_MARKER } from '../../trajectories/reasoning-contexts.ts';
 import { ResumableFile } from '../../trajectories/resumable-file.ts';
 import { type CommandContext, EXIT } from '../command.ts';
@@ -20,6 +17,7 @@ import { stepProgress } from '../progress/step-progress.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../trajectories/open-trajectories.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 import { defineAction } from './action.ts';
 import { reportPath, writeCandidatesReport } from './candidates-report.ts';
@@ -33,6 +31,15 @@ const options = {
     max: 10_000,
     default: DEFAULT_CANDIDATES,
     help: 'For candidates: passages per search. Step 3-2 makes utilities only for rounds with exactly 20.',
+  },
+  records: {
+    type: 'flag',
+    help: 'For candidates: the file is a record of `trawl serve --record`, read with its rotated files. The rounds have no reasoning context.',
+  },
+  questions: {
+    type: 'string',
+    value: 'FILE',
+    help: 'For candidates with --records: questions as JSON lines, {"id", "question", "golden_answers"}, for the golden answers.',
   },
   'query-form': {
     type: 'choice',
@@ -65,16 +72,23 @@ export const candidatesAction = defineAction({
     filterOption(given.filter);
     const modes = modesOption(given, context.given);
     checkRerankOptions(given, context.given);
-    const sha256 = await sha256OfFile(input!, context.signal).catch((error: unknown) => {
-      throw asTrawlError(error).code === 'CANCELLED' ? error : unreadable(input!, error);
-    });
+    if (given.questions !== undefined && !given.records) {
+      throw new TrawlError(
+        'USAGE',
+        '--questions has no effect without --records: the trajectories have golden answers.',
+      );
+    }
+    const trajectories = given.records
+      ? await openRecords([input!], given.questions, context)
+      : await openTrajectoryFile(input!, context.signal);
     const retrieving = { ...retrieverOptions(given), ...(modes === undefined ? {} : { modes }), onWarning: note };
     const { retriever, close } = await openReranked(folder!, given, retrieving);
     try {
       const { info } = retriever;
       const ranking = rankingOf(given, info, given.k);
       const settings = {
-        input: sha256,
+        input: trajectories.sha256,
+        questions: given.questions === undefined ? null : await sha256OfFile(given.questions, context.signal),
         generation: info.generation,
         model: info.model?.sha256 ?? null,
         k: given.k,
@@ -86,7 +100,7 @@ export const candidatesAction = defineAction({
       };
       const output = await ResumableFile.open(out, { settings, overwrite: given.overwrite });
       try {
-        const counts = await search(input!, output, { retriever, ranking }, context);
+        const counts = await search(trajectories, output, { retriever, ranking }, context);
         await writeCandidatesReport(out, { settings, counts });
         await output.publish();
         report(out, counts, context);
@@ -105,14 +119,13 @@ export const candidatesAction = defineAction({
 type Searching = Pick<Parameters<typeof makeCandidates>[0], 'retriever' | 'ranking'>;
 
 async function search(
-  input: string,
+  trajectories: OpenTrajectories,
   output: ResumableFile,
   searching: Searching,
   { options: given, signal, note }: Context,
 ): Promise<CandidateCounts> {
   const progress = stepProgress({ silent: given.quiet || given.json });
-  const { size } = statSync(input);
-  let read = 0;
+  let share = 0;
   try {
     return await makeCandidates({
       ...searching,
@@ -121,11 +134,11 @@ async function search(
       assistantMarker: given['assistant-marker'],
       trajectories: (skip) => {
         if (skip > 0) note(`Resuming after ${formatCount(skip)} trajectories.`);
-        return readTrajectories(input, { skip, signal, onBytes: (bytes) => (read += bytes) });
+        return trajectories.read(skip, (read) => (share = read));
       },
       output,
       onProgress: ({ rounds }) =>
-        progress.update({ step: 'searching candidates', share: read / size, facts: `${formatCount(rounds)} rounds` }),
+        progress.update({ step: 'searching candidates', share, facts: `${formatCount(rounds)} rounds` }),
       signal,
     });
   } finally {

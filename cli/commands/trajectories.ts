@@ -8,6 +8,7 @@ import { trajectoryReport } from '../../trajectories/report/trajectory-report.ts
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { LineOutput } from '../agentic-r/line-output.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { openRecords } from '../trajectories/open-trajectories.ts';
 import { openTruncationCheck, type TruncationCheck } from '../trajectories/truncation-check.ts';
 
 export const trajectoriesCommand = defineCommand({
@@ -31,6 +32,10 @@ export const trajectoriesCommand = defineCommand({
     max: Number.POSITIVE_INFINITY,
   },
   options: {
+    records: {
+      type: 'flag',
+      help: 'The files are records of `trawl serve --record`, read with their rotated files; docs/recording.md says how clients name their trajectories.',
+    },
     questions: {
       type: 'string',
       value: 'FILE',
@@ -55,6 +60,7 @@ export const trajectoriesCommand = defineCommand({
   },
   examples: [
     'trawl trajectories report T/trajectory/A/hotpotqa.json',
+    'trawl trajectories report --records calls.jsonl --questions questions.jsonl',
     'trawl trajectories report hotpotqa.json --questions questions.jsonl --model e5-base-v2 --max-query-tokens 128 --html report.html',
   ],
   async run({ positionals, options: given, signal, out, note }) {
@@ -68,12 +74,18 @@ export const trajectoriesCommand = defineCommand({
         '--max-query-tokens has no effect without --model, whose tokenizer counts the tokens.',
       );
     }
+    if (given.records && given.model !== undefined) {
+      throw new TrawlError('USAGE', '--model has no effect with --records, which say what was truncated.');
+    }
     const questions = given.questions === undefined ? undefined : await readQuestions(given.questions);
     const check =
       given.model === undefined ? undefined : await openTruncationCheck(given.model, given['max-query-tokens']);
     const page = given.html === undefined ? undefined : await LineOutput.create(given.html, true);
     try {
-      const report = await trajectoryReport(allTrajectories(files, check, signal), questions);
+      const trajectories = given.records
+        ? (await openRecords(files, given.questions, { signal, note })).read(0, () => undefined)
+        : allTrajectories(files, check, signal);
+      const report = await trajectoryReport(trajectories, questions);
       await page?.write(reportHtml(report, `Trajectories: ${files.map((file) => basename(file)).join(', ')}`));
       await page?.publish();
       out(given.json ? JSON.stringify(report) : reportText(report));
