@@ -248,7 +248,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'prepare/pack.ts',
     'src/system/',
   ],
-  'evaluation/': ['src/errors.ts'],
+  // Ids of questions keep integers of any size.
+  'evaluation/': ['src/errors.ts', 'corpus/parse-json.ts'],
+  'bulk-search/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
+    'src/passages/',
+    'src/retrieval/',
+    'src/vector-index/vector-segments.ts',
+    'corpus/',
+    'vector-files/',
+    'export/parquet-groups.ts',
+    'evaluation/',
+  ],
   'replay/': [
     'src/errors.ts',
     'src/abort.ts',
@@ -312,12 +327,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/',
     'export/',
     'evaluation/',
+    'bulk-search/',
     'records/',
     'trajectories/',
     'bench/',
     'replay/',
   ],
-  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
+  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/'],
   'test/': [''],
 };
 
@@ -339,7 +355,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
   hyparquet: ['corpus/parquet-worker.ts'],
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
-  'hyparquet-writer': ['export/write-parquet.ts'],
+  'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
