@@ -190,6 +190,7 @@ async function compare(context: Context, against: string): Promise<number> {
       gold: questions === undefined ? undefined : new GoldQuestions(questions),
       examples: options.examples,
       signal,
+      onProgress: progressNotes(note),
     });
     const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
     if (options.json) out(JSON.stringify(report));
@@ -200,6 +201,16 @@ async function compare(context: Context, against: string): Promise<number> {
   } finally {
     await close();
   }
+}
+
+/** A remark for every 50,000 records. */
+function progressNotes(note: (text: string) => void): (records: number) => void {
+  let next = 50_000;
+  return (records) => {
+    if (records < next) return;
+    note(`compared ${formatCount(records)} records`);
+    next = records + 50_000;
+  };
 }
 
 interface OpenTarget {

@@ -45,7 +45,7 @@ function leftOut({ notCompared, failed, answersUnknown }: ReplayReport): string[
     answersUnknown === 0
       ? []
       : [
-          `answers: ${formatNumberOf(answersUnknown, 'query').replace('querys', 'queries')} left out, as texts of recorded passages are unknown`,
+          `answers: ${formatCount(answersUnknown)} ${answersUnknown === 1 ? 'query' : 'queries'} left out, as texts of recorded passages are unknown`,
         ];
   return [...reasons, ...refused, ...unknown];
 }

@@ -7,13 +7,15 @@ import { EXIT } from '../../cli/command.ts';
 import { openBundle } from '../../replay/open-bundle.ts';
 import { writeBundle } from '../../replay/write-bundle.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
-import { fileFolder, jsonOf, runTrawl, serveWith } from '../cli/run-trawl.ts';
+import { endOf, fileFolder, jsonOf, runTrawl, serveWith, spawnTrawl } from '../cli/run-trawl.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { type Asked, ask, recordedServer, serveRetriever } from './recorded-server.ts';
 
 const server = await recordedServer();
 const bundle = join(await fileFolder(), 'sample.bundle');
+/** The records that the bundle is made of; later tests add others to those of the server. */
+const bundled = join(bundle, '..', 'calls.jsonl');
 const QUERY = 'who designed the Brooklyn Bridge';
 const QUESTION = 'Where was the designer of the Brooklyn Bridge born?';
 
@@ -77,7 +79,8 @@ before(async () => {
   for (const { path, body } of CALLS) replies.push(await server.ask(path, body));
   for (const reply of replies) assert.equal(reply.status, 200, reply.text);
   await server.flush();
-  await writeBundle({ records: [server.records], index: server.index, out: bundle });
+  cpSync(server.records, bundled);
+  await writeBundle({ records: [bundled], index: server.index, out: bundle });
 });
 
 /** Only times differ. */
@@ -356,6 +359,38 @@ test('trawl replay --bundle and trawl serve --replay: the process serves the rec
   assert.equal((await ask(url, path, body)).text, replies[0]!.text);
   child.kill('SIGTERM');
   assert.equal((await ended).code, 0);
+});
+
+test('with --rerank, requests that do not ask for it get the recorded reranked answer, and no reranker is loaded', async (t) => {
+  const { url } = await serveWith(t, ['--replay', bundle, '--rerank', 'any name', '--rerank-depth', '20']);
+  const { status, text } = await ask(url, '/retrieve', { queries: [QUERY], topk: 2, return_scores: true });
+  assert.equal(status, 200, text);
+  const replayed = JSON.parse(text) as { result: { score: number }[][] };
+  const recorded = JSON.parse(replies[CALLS.findIndex(({ name }) => name === '/v1/search, reranked')]!.text) as {
+    results: { hits: { score: number }[] }[];
+  };
+  assert.deepEqual(
+    replayed.result[0]!.map(({ score }) => score),
+    recorded.results[0]!.hits.map(({ score }) => score),
+  );
+});
+
+test('a killed run leaves no bundle or a complete one, and the next run writes the same bytes', async (t) => {
+  const folder = await tempFolder(t);
+  const args = ['--index', server.index, '--quiet'];
+  for (const [i, delayMs] of [0, 150, 250, 350, 450, 600].entries()) {
+    const out = join(folder, `out-${i}`);
+    const child = spawnTrawl(['replay', bundled, '--bundle', out, ...args]);
+    const ended = endOf(child);
+    await Promise.race([ended, sleep(delayMs)]);
+    child.kill('SIGKILL');
+    await ended;
+    if (existsSync(out)) await (await openBundle(out)).close();
+    else await writeBundle({ records: [bundled], index: server.index, out });
+    for (const name of readdirSync(bundle)) {
+      assert.deepEqual(readFileSync(join(out, name)), readFileSync(join(bundle, name)), `${name} after ${delayMs} ms`);
+    }
+  }
 });
 
 test('trawl serve --replay refuses indexes and options that need one', async () => {
