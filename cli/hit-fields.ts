@@ -2,7 +2,7 @@ import { contentsOf } from '../corpus/contents-of.ts';
 import { parseJson } from '../corpus/parse-json.ts';
 import { columnOf, type PassageRow } from '../corpus/passage.ts';
 import { bug } from '../src/errors.ts';
-import { idColumnOf } from '../src/passages/id-column.ts';
+import { idColumnOf, rowId } from '../src/passages/id-column.ts';
 
 export interface HitFields {
   /** The passage's id; `row:` and the row number for a passage without one. */
@@ -27,6 +27,5 @@ export function hitFields(document: string, row: number): HitFields {
   const ownText = columnOf(columns, 'text');
   const text = typeof ownText === 'string' ? ownText : rest.length > 0 ? rest.join('\n') : contents;
   const id = columnOf(columns, idColumnOf(columns));
-  // Prefixed, because the number alone may be the id of another passage.
-  return { id: id === undefined || id === null ? `row:${row}` : String(id), title, text, contents };
+  return { id: id === undefined || id === null ? rowId(row) : String(id), title, text, contents };
 }

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 
 import { bug, deserializeError, isNodeError, TrawlError } from '../src/errors.ts';
 import { checkRow, type ReaderContext, type ReadRow } from './check-row.ts';
+import type { LineRange } from './line-range.ts';
 import type { ParquetReply, ParquetRow, RowGroup } from './parquet-worker.ts';
 import { parseJson } from './parse-json.ts';
 import { formatLocation } from './passage.ts';
@@ -18,15 +19,32 @@ export interface ReadParquetOptions {
 /** V8 heap limit of the reading thread, in MB. */
 const HEAP_MB = 4096;
 
-/**
- * Reads Parquet, a batch per row group, in memory bounded by the largest row group. A damaged page can make hyparquet loop for
- * hours or fill the memory, so it runs in its own thread with limits for time and memory.
- */
+/** Reads the passages of a Parquet file, a batch per row group, as `readParquetRows`. */
 export async function* readParquet(
   context: ReaderContext,
-  { timeLimitMs = 60_000, timePerMbMs = 1000 }: ReadParquetOptions = {},
+  options: ReadParquetOptions = {},
 ): AsyncGenerator<readonly ReadRow[], void> {
-  const { path, range } = context;
+  const { path, range, onRead } = context;
+  for await (const rows of readParquetRows(path, { ...options, range })) {
+    yield rows.map(({ line, row }) => toReadRow(line, row));
+  }
+  if (range !== undefined) return;
+  // Parquet is not read in order, so counting and hashing need another pass.
+  for await (const _ of readBytes(path, { compression: 'none', onRead }));
+}
+
+/**
+ * Reads the rows of a Parquet file as JSON text, a batch per row group, in memory bounded by the largest row group. A damaged page can
+ * make hyparquet loop for hours or fill the memory, so it runs in its own thread with limits for time and memory.
+ */
+export async function* readParquetRows(
+  path: string,
+  {
+    timeLimitMs = 60_000,
+    timePerMbMs = 1000,
+    range,
+  }: ReadParquetOptions & { readonly range?: Pick<LineRange, 'first' | 'end'> | undefined } = {},
+): AsyncGenerator<readonly { readonly line: number; readonly row: ParquetRow }[], void> {
   const thread = new ParquetThread(path);
   try {
     const groups = await thread.groups(timeLimitMs);
@@ -42,15 +60,12 @@ export async function* readParquet(
       const rows = await thread.rows(position, firstLine, limitMs);
       const first = firstLine;
       const begin = Math.max(0, from - first);
-      yield rows.slice(begin, to - first).map((row, offset) => toReadRow(first + begin + offset, row));
+      yield rows.slice(begin, to - first).map((row, offset) => ({ line: first + begin + offset, row }));
       firstLine += group.rows;
     }
   } finally {
     await thread.close();
   }
-  if (range !== undefined) return;
-  // Parquet is not read in order, so counting and hashing need another pass.
-  for await (const _ of readBytes(path, { compression: 'none', onRead: context.onRead }));
 }
 
 /** Number of rows according to the footer. */

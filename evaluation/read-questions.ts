@@ -1,3 +1,4 @@
+import { parseJson } from '../corpus/parse-json.ts';
 import type { Judgements } from './judgements.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 
@@ -9,6 +10,8 @@ export interface Question {
   readonly query?: string;
   /** The agent's queries before this one, oldest first. */
   readonly history?: readonly string[];
+  /** Which of the agent's searches for the question it is, as the file counts them. */
+  readonly roundIndex?: number;
   /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
@@ -18,9 +21,8 @@ export interface Question {
 }
 
 /**
- * Reads a JSONL file of questions: `{"id", "question", "query"?, "history_queries"?, "golden_answers"?,
- * "gold_ids"?, "type"?}`, or BEIR's `{"_id", "text"}`. Ids are strings or integers. Ignores other columns; null counts as absent. Throws CORPUS_BAD_LINE for
- * an invalid line or a repeated id, CORPUS_NOT_FOUND if the file cannot be read.
+ * Reads a JSONL file of questions, one `parseQuestion` a line, into memory. Throws CORPUS_BAD_LINE for an invalid line or a repeated
+ * id, CORPUS_NOT_FOUND if the file cannot be read. `readQueries` of bulk-search/ reads files of any size.
  */
 export async function readQuestions(file: string): Promise<Question[]> {
   const questions: Question[] = [];
@@ -45,13 +47,15 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
 
 type Fail = (reason: string) => Error;
 
-function parseQuestion(text: string, fail: Fail): Question {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    throw fail('not valid JSON; expected one object per line');
-  }
+/**
+ * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "golden_answers"?, "gold_ids"?, "type"?}`, or BEIR's
+ * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
+ * `fail` makes of a reason.
+ */
+export function parseQuestion(text: string, fail: Fail): Question {
+  const json = parseJson(text);
+  if (!json.ok) throw fail('not valid JSON; expected one object per line');
+  const parsed = json.value;
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');
   }
@@ -63,6 +67,7 @@ function parseQuestion(text: string, fail: Fail): Question {
   const query = columns.get('query') ?? undefined;
   if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
   const history = stringsOf(columns, 'history_queries', fail);
+  const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   const type = columns.get('type');
@@ -71,11 +76,18 @@ function parseQuestion(text: string, fail: Fail): Question {
     question,
     ...(query === undefined ? {} : { query }),
     ...(history === undefined ? {} : { history }),
+    ...(roundIndex === undefined ? {} : { roundIndex }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
     // Other sets use the name for other things.
     ...(typeof type === 'string' ? { type } : {}),
   };
+}
+
+function roundOf(value: unknown, fail: Fail): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value;
+  throw fail('"round_index" must be an integer from 0 to 2147483647, or absent');
 }
 
 function stringsOf(columns: ReadonlyMap<string, unknown>, name: string, fail: Fail): string[] | undefined {
@@ -91,9 +103,10 @@ function idsOf(value: unknown, fail: Fail): string[] | undefined {
   return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail));
 }
 
-/** Rejects integers above 2^53: the JSON parser has rounded them, so they could name another passage. */
+/** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */
 function idOf(value: unknown, name: string, fail: Fail): string {
   if (typeof value === 'string') return value;
+  if (typeof value === 'bigint') return String(value);
   if (Number.isSafeInteger(value)) return String(value);
   throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
 }

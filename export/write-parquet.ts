@@ -1,6 +1,6 @@
-import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { IndexDirectory } from '../src/retrieval/index-directory.ts';
 import { passagesOf, type RowChoice, vectorBlocks, vectorsOf } from './index-rows.ts';
+import { ParquetGroups } from './parquet-groups.ts';
 import { idText } from './write-lines.ts';
 import type { Sink } from './write-vectors.ts';
 
@@ -9,7 +9,6 @@ const GROUP_VALUES = 1024 * 1024;
 
 /** The vector is a list of float32, which pyarrow and datasets can read. */
 const SCHEMA = [
-  { name: 'root', num_children: 3 },
   { name: 'id', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'OPTIONAL' },
   { name: 'document', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
   { name: 'vector', converted_type: 'LIST', repetition_type: 'REQUIRED', num_children: 1 },
@@ -31,32 +30,21 @@ export async function writeParquet(
   onRows: (rows: number) => void,
 ): Promise<void> {
   const { dimension } = vectorsOf(directory);
-  const buffer = new ByteWriter();
-  const writer = new ParquetWriter({
-    writer: buffer,
-    schema: SCHEMA.map((element) => ({ ...element })),
-    statistics: false,
-  });
+  const parquet = new ParquetGroups(SCHEMA);
+  await sink(parquet.begin());
   const groupRows = Math.max(1, Math.floor(GROUP_VALUES / dimension));
-  const flush = async (): Promise<void> => {
-    await sink(buffer.getBytes());
-    buffer.index = 0;
-  };
   const passages = passagesOf(directory, choice);
   let group: Group = { ids: [], documents: [], vectors: [] };
   const writeGroup = async (): Promise<void> => {
     const rows = group.ids.length;
     if (rows === 0) return;
-    await writer.write({
-      columnData: [
-        { name: 'id', data: group.ids },
-        { name: 'document', data: group.documents },
-        // Neither a dictionary nor compression makes vectors smaller.
-        { name: 'vector', data: group.vectors, encoding: 'PLAIN', codec: 'UNCOMPRESSED' },
-      ],
-      rowGroupSize: rows,
-    });
-    await flush();
+    const columns = [
+      { name: 'id', data: group.ids },
+      { name: 'document', data: group.documents },
+      // Neither a dictionary nor compression makes vectors smaller.
+      { name: 'vector', data: group.vectors, encoding: 'PLAIN', codec: 'UNCOMPRESSED' } as const,
+    ];
+    await sink(parquet.write(rows, columns));
     onRows(rows);
     group = { ids: [], documents: [], vectors: [] };
   };
@@ -73,6 +61,5 @@ export async function writeParquet(
   // Runs the generator to its end, where it compares the number of passages with the number of rows.
   await passages.next();
   await writeGroup();
-  await writer.finish();
-  await flush();
+  await sink(parquet.end());
 }

@@ -1,6 +1,6 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
 // with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes, `--columns` commands that make columns for filters. `--seed N` repeats a run; `--passages N` sets the size.
+// indexes, `--columns` commands that make columns for filters, `--search` bulk searches. `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,24 +14,25 @@ const { values } = parseArgs({
     updates: { type: 'boolean', default: false },
     bm25: { type: 'boolean', default: false },
     columns: { type: 'boolean', default: false },
+    search: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
 await setup();
 const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
+const { killSearches } = await import('../dist/test/bulk-search/kill-bulk-search.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
 process.stderr.write(`seed ${values.seed}, ${folder}\n`);
-const result = await killAndResume({
+const shared = {
   folder,
   moments: Number(values.moments),
   seed: Number(values.seed),
   passages: Number(values.passages),
-  updates: values.updates,
-  bm25: values.bm25,
-  columns: values.columns,
   onMoment: (text) => process.stderr.write(`${text}\n`),
-});
+};
+const { updates, bm25, columns, search } = values;
+const result = search ? await killSearches(shared) : await killAndResume({ ...shared, updates, bm25, columns });
 rmSync(folder, { recursive: true });
 const seconds = Math.round((performance.now() - begun) / 1000);
 process.stdout.write(

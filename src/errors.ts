@@ -92,6 +92,8 @@ export const ERROR_CODES = {
   // Machine
   PORT_IN_USE: 'The address to listen on is in use.',
   OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',
+  OUTPUT_DIFFERS:
+    'The output file has an unfinished run with another input, index or option; the message says what differs.',
   OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: missing parent, permissions or a read-only disk.',
   ENGINE_MISSING: 'The native engine is required and could not be loaded.',
   OUT_OF_MEMORY: 'The machine does not have the requested memory.',

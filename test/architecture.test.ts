@@ -246,7 +246,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'prepare/pack.ts',
     'src/system/',
   ],
-  'evaluation/': ['src/errors.ts'],
+  // Ids of questions keep integers of any size.
+  'evaluation/': ['src/errors.ts', 'corpus/parse-json.ts'],
+  'bulk-search/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
+    'src/passages/',
+    'src/retrieval/',
+    'src/vector-index/vector-segments.ts',
+    'corpus/',
+    'vector-files/',
+    'export/parquet-groups.ts',
+    'evaluation/',
+  ],
   'records/': ['src/errors.ts', 'src/abort.ts', 'src/system/', 'src/passages/exact-numbers.ts', 'corpus/'],
   'trajectories/': [
     'src/errors.ts',
@@ -293,11 +308,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'indexer/',
     'export/',
     'evaluation/',
+    'bulk-search/',
     'records/',
     'trajectories/',
     'bench/',
   ],
-  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/'],
+  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/'],
   'test/': [''],
 };
 
@@ -314,7 +330,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
   hyparquet: ['corpus/parquet-worker.ts'],
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
-  'hyparquet-writer': ['export/write-parquet.ts'],
+  'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [

@@ -1,4 +1,6 @@
 import { baselinePython } from '../../bench/baselines.ts';
+import { benchBulk } from '../../bench/bulk/bench-bulk.ts';
+import { bulkReport } from '../../bench/bulk/bulk-report.ts';
 import { benchEmbed } from '../../bench/embed/bench-embed.ts';
 import { EMBED_BASELINES } from '../../bench/embed/embed-engine.ts';
 import { embedReport } from '../../bench/embed/embed-report.ts';
@@ -46,6 +48,7 @@ const OPTIONS_OF = {
     'screen',
     'bandwidth-gb',
   ],
+  bulk: [...SYNTHETIC_OPTIONS, 'runs', 'queries', 'k', 'prefilter', 'screen'],
   embed: ['model', 'runs', 'texts', 'sample', 'query-texts', 'precision', 'baseline-model', 'batch'],
   index: ['rows', 'dimension', 'corpus', 'model', 'baseline-model'],
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
@@ -127,6 +130,23 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
       bandwidthGbPerS: parseBandwidth(options['bandwidth-gb']),
     });
     return { result, records: result.records, text: () => flatReport(result.records, result.environment) };
+  },
+
+  async bulk(options, common) {
+    const { rows, dimension, dtype, like, k } = options;
+    const counts = parseCounts(options.queries);
+    const result = await benchBulk({
+      ...common,
+      rows,
+      dimension,
+      dtype: dtype as VectorDtype,
+      like,
+      k,
+      // The default, several sizes of a search, is for the other cases.
+      queries: counts.length === 1 ? counts[0]! : 10_000,
+      prefilter: (options.screen ?? options.prefilter) === 'auto',
+    });
+    return { result, records: result.records, text: () => bulkReport(result) };
   },
 
   async embed(options, common) {

@@ -27,7 +27,7 @@ export const BENCH_OPTIONS = {
     type: 'string',
     value: 'N,N,…',
     default: '1,16,64,256,512',
-    help: 'Numbers of queries per search, measured one after the other.',
+    help: 'Numbers of queries per search, measured one after the other. bulk: one number, of all queries; default 10,000.',
   },
   k: { type: 'integer', default: 10, min: 1, help: 'Results per query.' },
   against: {

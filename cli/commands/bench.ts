@@ -25,6 +25,8 @@ export const benchCommand = defineCommand({
     'the same vectors, alternating, with the load generator in its own process, and compares their answers.\n\n' +
     '`trawl bench bm25` builds inverted indexes of --corpus and of --rows passages generated from its sentences, and times BM25 ' +
     'searches, alternating with Lucene, bm25s and SQLite. `trawl bench make-corpus FILE` only writes such passages.\n\n' +
+    '`trawl bench bulk` searches for --queries vectors as `trawl search --query-vectors` does, with each output format, ' +
+    'alternating with the engine alone.\n\n' +
     '`trawl bench filter` evaluates filters over generated columns of --rows rows. With --searches it also times searches that ' +
     'a filter limits to shares of the rows.\n\n' +
     '`trawl bench modes` builds an index of --corpus, and measures recall and latency of dense, BM25 and hybrid search, reranked ' +
@@ -35,7 +37,7 @@ export const benchCommand = defineCommand({
   positionals: {
     usage: '<case> [for]',
     help: {
-      case: 'flat (search), embed (encoder), index (build), serve (server), bm25, filter or modes; baselines installs the programs to compare with, make-corpus generates passages.',
+      case: 'flat (search), bulk (many queries), embed (encoder), index (build), serve (server), bm25, filter or modes; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,
@@ -45,6 +47,7 @@ export const benchCommand = defineCommand({
   examples: [
     'trawl bench baselines',
     'trawl bench flat --rows 1000000 --queries 1,16,64,256,512 --against faiss,numpy,usearch --json',
+    'trawl bench bulk --rows 1000000 --queries 100000 --k 100 --runs 10',
     'trawl bench index --rows 300000 --json',
     'trawl bench flat --vectors indexes/wiki18/vectors.faiss --against none',
     'trawl bench serve --model models/all-MiniLM-L6-v2 --baseline-model ./all-MiniLM-L6-v2 --runs 3 --json',

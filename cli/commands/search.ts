@@ -1,4 +1,3 @@
-import { type Question, readQuestions } from '../../evaluation/read-questions.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { ExplainedTerm } from '../../src/retrieval/calls/explain-call.ts';
@@ -6,21 +5,18 @@ import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { explainedFusion, explainedPlaces } from '../../src/retrieval/explain-fusion.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { BULK_OPTIONS, isBulkSearch } from '../bulk/bulk-options.ts';
+import { searchQueries } from '../bulk/search-queries.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';
 import { hitJson, hitLines, type ShownHit } from '../found-hits.ts';
-import { hitFields } from '../hit-fields.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
-import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
-
-/** Queries searched at once from a file. */
-const BATCH_QUERIES = 256;
 
 const options = {
   k: { type: 'integer', min: 1, default: 5, help: 'Passages per query.' },
@@ -34,16 +30,7 @@ const options = {
     help: 'An earlier query for the question; repeat the option for several, oldest first. Embedded if the template has the history.',
   },
   'query-template': QUERY_TEMPLATE_OPTION,
-  queries: {
-    type: 'string',
-    value: 'FILE',
-    help: 'Search for every line of a JSONL file ({"id", "question", "query"?, "history_queries"?}) instead of one query; needs --out.',
-  },
-  out: {
-    type: 'string',
-    value: 'FILE',
-    help: 'With --queries: file to write the hits to, one JSON line per query: {"id", "hits": [{"row", "id", "score"}]}.',
-  },
+  ...BULK_OPTIONS,
   'query-form': QUERY_FORM_OPTION,
   explain: {
     type: 'flag',
@@ -62,7 +49,8 @@ export const searchCommand = defineCommand({
     'Embeds the query with the encoder of the index and prints the best passages with their scores (larger is better). With ' +
     '--mode bm25 it ranks by words instead, with --mode hybrid by both. With --rerank a cross-encoder orders the passages that were found.\n\n' +
     'With --json: {"tokens", "truncated", "timings", "hits": [{"row", "score", "document"}]}, with documents as in the ' +
-    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}, with --index "index" and "indexScore"; with --queries {"out", "queries", "k"}.',
+    'corpus; with --mode hybrid each hit also has "dense" and "bm25", {"rank", "score"} or null, with --explain "terms": [{"term", "field", "boost", "documentFrequency", "score"}], with --rerank "firstStage": {"rank", "score"}, with --index "index" and "indexScore"; with --queries {"out", "queries", "k", "resumed", "failed"}.\n\n' +
+    'With --queries, a killed or stopped command resumes: the same command continues where it was. docs/bulk-search.md has the formats.',
   positionals: {
     usage: '<index> [query]',
     help: { index: 'The index directory.', query: 'The query, in quotes.' },
@@ -70,6 +58,7 @@ export const searchCommand = defineCommand({
     max: 2,
   },
   options,
+  resumable: true,
   examples: [
     'trawl search indexes/sample "Which river flows through Vienna?"',
     'trawl search indexes/wiki18 "Which river flows through Vienna?" --mode bm25 --explain',
@@ -77,26 +66,23 @@ export const searchCommand = defineCommand({
     'trawl search indexes/news "flood in Vienna" --filter "source = \'orf\' and date >= 2020-01-01"',
     'trawl search indexes/sample "its length" --question "How long is the river that flows through Vienna?"',
     'trawl search indexes/sample --queries corpus/sample/questions.jsonl --k 20 --out hits.jsonl',
+    'trawl search indexes/wiki18 --queries rounds.parquet --k 100 --out hits-3.parquet --shard 3/8',
+    'trawl search indexes/wiki18 --query-vectors queries.npy --k 100 --out rows.npy --scores-out scores.npy',
   ],
   async run(context) {
     const { positionals } = context;
     const [folder, query] = positionals;
-    if ((query === undefined) === (context.options.queries === undefined)) {
-      throw new TrawlError('USAGE', 'Expected either a query or --queries FILE.');
-    }
-    if (context.options.queries !== undefined && context.options.out === undefined) {
-      throw new TrawlError('USAGE', '--queries needs --out FILE for the hits.');
-    }
+    const isBulk = isBulkSearch(context.options, query, context.given);
     if (context.options.explain && context.options.mode !== 'bm25' && context.options.mode !== 'hybrid') {
       throw new TrawlError('USAGE', '--explain has no effect without --mode bm25 or hybrid.');
     }
-    if (context.options.explain && query === undefined) {
+    if (context.options.explain && isBulk) {
       throw new TrawlError('USAGE', '--explain explains one query; it cannot be combined with --queries.');
     }
     filterOption(context.options.filter);
-    const questions = context.options.queries === undefined ? [] : await readQuestions(context.options.queries);
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);
+    if (isBulk) return searchQueries(folder!, context);
     const retrieving = {
       ...retrieverOptions(context.options),
       ...(modes === undefined ? {} : { modes }),
@@ -104,8 +90,7 @@ export const searchCommand = defineCommand({
     };
     const { retriever, close } = await openReranked(folder!, context.options, retrieving, context.options.index);
     try {
-      if (query === undefined) await searchFile(retriever, questions, context);
-      else await searchOne(retriever, query, context);
+      await searchOne(retriever, query!, context);
       return EXIT.ok;
     } finally {
       await close();
@@ -162,57 +147,6 @@ async function explainHits(
     ...(signal === undefined ? {} : { signal }),
   });
   return explained[0]!;
-}
-
-async function searchFile(
-  retriever: Retriever,
-  questions: readonly Question[],
-  { options, signal, out, note }: Context,
-): Promise<void> {
-  await writeOutputFile(options.out!, resultLines(retriever, questions, options, signal));
-  if (options.json) out(JSON.stringify({ out: options.out, queries: questions.length, k: options.k }));
-  else note(`${options.out}: hits of ${questions.length} queries`);
-}
-
-async function* resultLines(
-  retriever: Retriever,
-  questions: readonly Question[],
-  options: Context['options'],
-  signal: AbortSignal,
-): AsyncGenerator<string, void> {
-  const ranking = {
-    ...rankingOf(options, retriever.info, options.k),
-    ...templateOf(options['query-template']),
-  };
-  for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
-    const batch = questions.slice(start, start + BATCH_QUERIES);
-    const { outcomes } = await retriever.retrieve({
-      queries: batch.map((question) => queryOf(question, options['query-form'])),
-      k: options.k,
-      ...ranking,
-      signal,
-    });
-    yield batch.map((question, i) => resultLine(question, outcomes[i]!)).join('');
-  }
-}
-
-function resultLine(question: Question, outcome: QueryOutcome): string {
-  if (!outcome.ok) {
-    const { code, message } = outcome.error;
-    return `${JSON.stringify({ id: question.id, error: { code, message } })}\n`;
-  }
-  const hits = outcome.hits.map(({ row: rowOfAll, source, score, firstStage, document }) => {
-    const row = source?.row ?? rowOfAll;
-    const index = source === undefined ? {} : { index: source.index };
-    return {
-      ...index,
-      row,
-      id: hitFields(document, row).id,
-      score,
-      ...(firstStage === undefined ? {} : { firstStage }),
-    };
-  });
-  return `${JSON.stringify({ id: question.id, hits })}\n`;
 }
 
 function okOutcome(outcome: QueryOutcome): Extract<QueryOutcome, { ok: true }> {

@@ -67,10 +67,13 @@ function logLines(left: TimeLeft): ShownSteps {
   };
 }
 
+/** Counts from the first update: what an earlier run has done, if this one resumes it, took none of the time. */
 function timeLeft(): TimeLeft {
-  const started = performance.now();
+  let first: { readonly ms: number; readonly share: number } | undefined;
   return (share) => {
-    const ms = performance.now() - started;
-    return share > 0 && share < 1 && ms > 1000 ? `${formatDuration((ms * (1 - share)) / share)} left` : '';
+    first ??= { ms: performance.now(), share };
+    const ms = performance.now() - first.ms;
+    const done = share - first.share;
+    return done > 0 && share < 1 && ms > 1000 ? `${formatDuration((ms * (1 - share)) / done)} left` : '';
   };
 }

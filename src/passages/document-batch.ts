@@ -9,8 +9,8 @@ interface Part {
 }
 
 /**
- * Takes at most `maxRows` rows from the reads at the head of the queue, an equal share of each. Removes these reads from the
- * queue, so that a read is in one message at a time and cannot block several readers. Undefined if none of them has work.
+ * Takes at most `maxRows` rows from the reads at the head of the queue, an equal share of each. All read documents, or all read
+ * ids. Removes these reads from the queue, so that a read is in one message at a time and cannot block several readers. Undefined if none of them has work.
  */
 export function takeBatch(waiting: (DocumentsRead | FindRead)[], maxRows: number): DocumentBatch | undefined {
   const share = Math.max(1, Math.floor(maxRows / waiting.length));
@@ -20,6 +20,7 @@ export function takeBatch(waiting: (DocumentsRead | FindRead)[], maxRows: number
     // A retry has a message of its own, so that only the read that kills readers fails.
     const isRetry = waiting[0].deaths > 0;
     if (isRetry && parts.length > 0) break;
+    if (parts.length > 0 && waiting[0].what !== parts[0]!.read.what) break;
     const read = waiting.shift() as DocumentsRead;
     if (!read.hasWork) continue;
     // The last read may take the rest.
@@ -45,7 +46,7 @@ class DocumentBatch {
 
   message(budgetMs: number): ToPassageWorker {
     const rows = this.#parts.flatMap(({ read, places }) => places.map((place) => read.row(place)));
-    return { type: 'get', rows: Float64Array.from(rows), budgetMs };
+    return { type: 'get', what: this.#parts[0]!.read.what, rows: Float64Array.from(rows), budgetMs };
   }
 
   /** Passes the documents to their reads. Returns an error if the reply violates the protocol. */

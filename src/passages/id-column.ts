@@ -7,3 +7,8 @@ export function idColumnOf(row: Readonly<Record<string, unknown>>): 'id' | '_id'
   if (typeof column('_index') === 'string' && typeof column('_id') === 'string') return '_id';
   return (column('id') ?? null) === null ? '_id' : 'id';
 }
+
+/** Stands for the id of a passage without one. Prefixed, because the number alone may be the id of another passage. */
+export function rowId(row: number): string {
+  return `row:${row}`;
+}

@@ -85,6 +85,7 @@ export class PassageFile {
   readonly #database: Database.Database;
   readonly #one: Database.Statement;
   readonly #range: Database.Statement;
+  #idOfRow: Database.Statement | undefined;
   readonly #finders = new Map<Lookup, Database.Statement>();
   /** Content hash recorded by the writer, in hex. */
   readonly sha256: string | undefined;
@@ -129,6 +130,17 @@ export class PassageFile {
    */
   document(row: number): string | undefined {
     return this.#reading(() => this.#one.get(row) as string | undefined);
+  }
+
+  /**
+   * The id of a row as text, null for a row without one, undefined for a row that does not exist. Integers are exact.
+   *
+   * @throws TrawlError INDEX_FILE_FOREIGN if a page of the file is damaged.
+   */
+  id(row: number): string | null | undefined {
+    this.#idOfRow ??= this.#database.prepare('SELECT CAST(id AS TEXT) FROM passages WHERE row = ?').pluck();
+    const statement = this.#idOfRow;
+    return this.#reading(() => statement.get(row) as string | null | undefined);
   }
 
   /**

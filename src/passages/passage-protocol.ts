@@ -8,6 +8,9 @@ export interface PassageShard {
   readonly rows: number;
 }
 
+/** What is read of a row: its document, or its id as text. */
+export type RowContent = 'document' | 'id';
+
 /** Messages between the passage store and its reader threads. A reader answers one before it gets the next. */
 export interface PassageWorkerData {
   readonly shards: readonly PassageShard[];
@@ -16,6 +19,7 @@ export interface PassageWorkerData {
 export type ToPassageWorker =
   | {
       readonly type: 'get';
+      readonly what: RowContent;
       readonly rows: Float64Array;
       /** Time limit in milliseconds. Rows that are not read in time are returned as null. Reads at least one row. */
       readonly budgetMs: number;
@@ -27,7 +31,7 @@ export type FromPassageWorker =
   | { readonly type: 'ready' }
   | {
       readonly type: 'documents';
-      /** In the order of the requested rows; null for rows that failed or were not read in time. */
+      /** Documents or ids in the order of the requested rows; null for rows that failed or were not read in time. */
       readonly documents: readonly (string | null)[];
       readonly failures: readonly { readonly index: number; readonly error: SerializedError }[];
     }

@@ -1,6 +1,6 @@
 import { cancelled } from '../abort.ts';
 import { bug, deserializeError } from '../errors.ts';
-import type { ToPassageWorker } from './passage-protocol.ts';
+import type { RowContent, ToPassageWorker } from './passage-protocol.ts';
 import type { PassageReply } from './passage-reader.ts';
 
 /** A call of the store, split into messages for the readers. */
@@ -47,8 +47,9 @@ abstract class WaitingRead<T> {
   }
 }
 
-/** Documents by row. A place is a position in the list of rows. */
+/** Documents or ids by row. A place is a position in the list of rows. */
 export class DocumentsRead extends WaitingRead<string[]> {
+  readonly what: RowContent;
   readonly #rows: ArrayLike<number>;
   readonly #documents: string[];
   /** Places to read again. */
@@ -56,8 +57,9 @@ export class DocumentsRead extends WaitingRead<string[]> {
   #next = 0;
   #missing: number;
 
-  constructor(rows: ArrayLike<number>, signal: AbortSignal | undefined) {
+  constructor(what: RowContent, rows: ArrayLike<number>, signal: AbortSignal | undefined) {
     super(signal);
+    this.what = what;
     this.#rows = rows;
     this.#documents = new Array<string>(rows.length);
     this.#missing = rows.length;
@@ -84,7 +86,7 @@ export class DocumentsRead extends WaitingRead<string[]> {
     this.#requeued.push(...places);
   }
 
-  /** Stores the document of a place; null if the reader ran out of time. */
+  /** Stores the document or id of a place; null if the reader ran out of time. */
   accept(place: number, document: string | null): void {
     if (document === null) {
       this.#requeued.push(place);

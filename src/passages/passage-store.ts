@@ -14,6 +14,11 @@ export interface PassageStore {
    */
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]>;
   /**
+   * The ids of the rows as text, in the given order; `row:` and the row number for a row without one. Otherwise like `getMany`, but
+   * faster, because the documents are not read.
+   */
+  idsOf(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]>;
+  /**
    * For each key the rows with this id, URL or title, ascending, at most `limit` (≥ 1). Rejects with NOT_SUPPORTED if the
    * passages were stored without that look-up.
    */

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { bug, type SerializedError, serializeError } from '../errors.ts';
+import { rowId } from './id-column.ts';
 import { PassageFile } from './passage-file.ts';
-import type { FromPassageWorker, PassageWorkerData, ToPassageWorker } from './passage-protocol.ts';
+import type { FromPassageWorker, PassageWorkerData, RowContent, ToPassageWorker } from './passage-protocol.ts';
 
 const port = parentPort!;
 const shards = (workerData as PassageWorkerData).shards.map((shard) => ({
@@ -13,7 +14,7 @@ function post(message: FromPassageWorker): void {
   port.postMessage(message);
 }
 
-function documentOf(row: number): string {
+function contentOf(row: number, what: RowContent): string {
   let low = 0;
   let high = shards.length - 1;
   while (low < high) {
@@ -22,13 +23,13 @@ function documentOf(row: number): string {
     else high = middle - 1;
   }
   const shard = shards[low];
-  const document = shard?.file.document(row - shard.firstRow);
-  if (document === undefined) throw bug(`no passage for row ${row}`);
-  return document;
+  const content = shard?.file[what](row - shard.firstRow);
+  if (content === undefined) throw bug(`no passage for row ${row}`);
+  return content ?? rowId(row);
 }
 
 /** Reads in row order, which is file order, until the time limit. */
-function documentsOf(rows: Float64Array, budgetMs: number): FromPassageWorker {
+function documentsOf({ what, rows, budgetMs }: Extract<ToPassageWorker, { type: 'get' }>): FromPassageWorker {
   const order = Uint32Array.from(rows.keys()).sort((a, b) => rows[a]! - rows[b]!);
   const documents = new Array<string | null>(rows.length).fill(null);
   const failures: { index: number; error: SerializedError }[] = [];
@@ -41,7 +42,7 @@ function documentsOf(rows: Float64Array, budgetMs: number): FromPassageWorker {
     }
     if (before !== undefined && performance.now() > end) break;
     try {
-      documents[index] = documentOf(rows[index]!);
+      documents[index] = contentOf(rows[index]!, what);
       before = index;
     } catch (error) {
       failures.push({ index, error: serializeError(error) });
@@ -68,7 +69,7 @@ port.on('message', (message: ToPassageWorker) => {
   }
   try {
     if (message.type === 'find') post({ type: 'found', rows: message.keys.map((key) => rowsOf(message, key)) });
-    else post(documentsOf(message.rows, message.budgetMs));
+    else post(documentsOf(message));
   } catch (error) {
     post({ type: 'failed', error: serializeError(error) });
   }

@@ -1,7 +1,7 @@
 import { TrawlError } from '../errors.ts';
 import { takeBatch } from './document-batch.ts';
 import { checkPassageFile } from './passage-file.ts';
-import type { PassageShard } from './passage-protocol.ts';
+import type { PassageShard, RowContent } from './passage-protocol.ts';
 import { DocumentsRead, FindRead } from './passage-read.ts';
 import { PassageReader } from './passage-reader.ts';
 import type { PassageStore } from './passage-store.ts';
@@ -60,6 +60,14 @@ export class SqlitePassageStore implements PassageStore {
   }
 
   getMany(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
+    return this.#get('document', rows, signal);
+  }
+
+  idsOf(rows: ArrayLike<number>, signal?: AbortSignal): Promise<string[]> {
+    return this.#get('id', rows, signal);
+  }
+
+  #get(what: RowContent, rows: ArrayLike<number>, signal: AbortSignal | undefined): Promise<string[]> {
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
       if (!Number.isInteger(row) || row < 0 || row >= this.rows) {
@@ -68,7 +76,7 @@ export class SqlitePassageStore implements PassageStore {
     }
     const refusal = this.#refusal;
     if (refusal !== undefined) return Promise.reject(refusal);
-    const read = new DocumentsRead(rows, signal);
+    const read = new DocumentsRead(what, rows, signal);
     return this.#begin(read, read.result);
   }
 

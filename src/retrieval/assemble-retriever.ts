@@ -20,6 +20,8 @@ export interface ServingOptions {
    * refuses bursts that would be answered within seconds; a high limit lets bursts fill the memory. Default: 512 MiB.
    */
   readonly maxWaitingBytes?: number;
+  /** Queries of a batch of the vector engine, for throughput; default: as many as keep waits short (`QueuedIndex`). */
+  readonly batchQueries?: number | undefined;
   /** Reranker, which several retrievers may share and which they do not close. Default: none. */
   readonly reranker?: Reranker | undefined;
   /** Limit of the estimated tokens that the reranker reads for one call. Default: 16 Mi (32,768 pairs of 512 tokens). */
@@ -34,13 +36,14 @@ export function assembleRetriever(
     answerCache,
     singleFlight = true,
     maxWaitingBytes = DEFAULT_MAX_WAITING_BYTES,
+    batchQueries,
     reranker,
     maxRerankTokens = DEFAULT_MAX_RERANK_TOKENS,
   }: ServingOptions = {},
 ): Retriever {
   const queued = dense && {
     encoder: dense.encoder,
-    index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0 }),
+    index: new QueuedIndex(dense.index, { expectsMore: () => dense.encoder.load.waitingTexts > 0, batchQueries }),
   };
   const direct = new SearchRetriever(info, { dense: queued, ...parts });
   const ranked = reranker === undefined ? direct : new RerankingRetriever(direct, reranker, maxRerankTokens);

@@ -1,8 +1,8 @@
 import type { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
-import type { PassageStore } from '../passages/passage-store.ts';
 import type { Hit } from './calls/query-outcome.ts';
 import { hitRows } from './hit-rows.ts';
+import type { Documents } from './no-documents.ts';
 import type { OneAtATime } from './one-at-a-time.ts';
 import type { Stopwatch } from './timings.ts';
 
@@ -14,7 +14,7 @@ export interface HitsRequest {
   readonly k: number;
   /** Rows of the index. */
   readonly rows: number;
-  readonly passages: PassageStore;
+  readonly passages: Documents;
   /** Runs the comparisons of long ties of the index (`pyserini-search.ts`). */
   readonly longTies: OneAtATime;
   readonly watch: Stopwatch;

@@ -3,6 +3,7 @@ import { basename, resolve } from 'node:path';
 import { FilterCache } from '../columns/filter-cache.ts';
 import { openRowFilters } from '../columns/open-row-filters.ts';
 import { TokenCutter, tokenizerFile } from '../embedding/cutting/token-cutter.ts';
+import type { TextEncoder } from '../embedding/text-encoder.ts';
 import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
@@ -32,6 +33,8 @@ export interface OpenRetrieverOptions extends IndexEncoderOptions, ServingOption
   readonly fieldRanking?: FieldRanking | undefined;
   /** The tokenizer of `cut`: a model's name or folder, or a tokenizer.json. Default: that of the index's model. */
   readonly cutTokenizer?: string | undefined;
+  /** Embeds the queries instead of the encoder of the index, which is not opened then. The caller answers for its vectors. */
+  readonly encoder?: TextEncoder | undefined;
   /** Search threads; default: the available cores. */
   readonly searchThreads?: number;
   /** Name of the index. Default: the name of its directory. */
@@ -63,8 +66,8 @@ export async function openRetriever(folder: string, options: OpenRetrieverOption
   try {
     let dense: RetrieverParts['dense'];
     if (modes.includes('dense')) {
-      onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
-      const encoder = await openIndexEncoder([folder, directory.folder], manifest, options);
+      if (options.encoder === undefined) onProgress(`loading the encoder ${manifest.model?.name}`, 'loading');
+      const encoder = options.encoder ?? (await openIndexEncoder([folder, directory.folder], manifest, options));
       opened.push(encoder);
       onProgress('mapping the vectors', 'mapping');
       const index = await openEngine(directory.source!, engine);

@@ -23,6 +23,11 @@ export interface QueuedIndexOptions {
    * pass over the codes costs nearly as much for a few queries as for 30, and takes cores from the encoder. Default: never.
    */
   readonly expectsMore?: () => boolean;
+  /**
+   * Queries of a batch while that many wait, for throughput. Default: as many as a target time allows (`batch-size.ts`), so that later
+   * queries do not wait long.
+   */
+  readonly batchQueries?: number | undefined;
 }
 
 /**
@@ -43,6 +48,7 @@ export class QueuedIndex implements VectorIndex {
   readonly mappedBytes: number;
   readonly #engine: VectorIndex;
   readonly #expectsMore: () => boolean;
+  readonly #batchQueries: number | undefined;
   /** In round-robin order. */
   readonly #waiting: WaitingSearch[] = [];
   /** The batch size of each queue class. */
@@ -62,7 +68,7 @@ export class QueuedIndex implements VectorIndex {
   #rescored = 0;
   #fullScans = 0;
 
-  constructor(engine: VectorIndex, { expectsMore = () => false }: QueuedIndexOptions = {}) {
+  constructor(engine: VectorIndex, { expectsMore = () => false, batchQueries }: QueuedIndexOptions = {}) {
     this.dimension = engine.dimension;
     this.rows = engine.rows;
     this.metric = engine.metric;
@@ -71,6 +77,7 @@ export class QueuedIndex implements VectorIndex {
     this.mappedBytes = engine.mappedBytes;
     this.#engine = engine;
     this.#expectsMore = expectsMore;
+    this.#batchQueries = batchQueries;
   }
 
   get load(): SearchLoad {
@@ -163,7 +170,7 @@ export class QueuedIndex implements VectorIndex {
     const first = this.#waiting[0];
     if (first === undefined) return null;
     const batchMates = this.#waiting.filter((search) => search.hasWork && search.canShareBatch(first));
-    const size = this.#sizerOf(first.queueClass).queries;
+    const size = this.#batchQueries ?? this.#sizerOf(first.queueClass).queries;
     const slices: SearchSlice[] = [];
     let left = size;
     for (let mates = batchMates; mates.length > 0 && left > 0; mates = mates.filter((search) => search.hasWork)) {

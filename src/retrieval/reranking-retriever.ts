@@ -45,7 +45,7 @@ export class RerankingRetriever extends PassingRetriever {
   async #retrieve(call: RetrieveCall & { readonly rerank: RerankSettings }): Promise<RetrieveResult> {
     const { rerank, ...search } = call;
     this.#checkModel(rerank);
-    const found = await this.inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth) });
+    const found = await this.inner.retrieve({ ...search, k: Math.max(call.k, rerank.depth), documents: true });
     const lists = await listsOf(call, found.outcomes, this.info);
     const watch = new Stopwatch();
     const { outcomes: scored } = await this.#score(lists, { signal: call.signal }, watch);

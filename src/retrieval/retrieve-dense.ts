@@ -1,8 +1,8 @@
-import type { PassageStore } from '../passages/passage-store.ts';
 import type { SearchResult } from '../vector-index/vector-index.ts';
 import type { Hit, QueryOutcome } from './calls/query-outcome.ts';
 import type { DenseSearch } from './dense-search.ts';
 import { hitRows } from './hit-rows.ts';
+import type { Documents } from './no-documents.ts';
 import { type QueryVectors, rowOf } from './query-vectors.ts';
 import type { ScopedCall } from './scoped-call.ts';
 import type { Stopwatch } from './timings.ts';
@@ -10,7 +10,7 @@ import type { Stopwatch } from './timings.ts';
 /** Embeds the queries of a call, searches their vectors and fetches the passages. */
 export async function retrieveDense(
   call: ScopedCall,
-  { dense, passages }: { readonly dense: DenseSearch; readonly passages: PassageStore },
+  { dense, passages }: { readonly dense: DenseSearch; readonly passages: Documents },
   watch: Stopwatch,
 ): Promise<QueryOutcome[]> {
   const { k, rows: filter, signal } = call;

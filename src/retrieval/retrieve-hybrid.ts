@@ -1,15 +1,15 @@
-import type { PassageStore } from '../passages/passage-store.ts';
 import type { QueryOutcome } from './calls/query-outcome.ts';
 import type { DenseSearch } from './dense-search.ts';
 import { checkedSettings, fuseResults, groupsOf, hybridOutcomes } from './hybrid-search.ts';
 import type { LexicalSearch } from './lexical-search.ts';
+import type { Documents } from './no-documents.ts';
 import type { ScopedCall } from './scoped-call.ts';
 import type { Stopwatch } from './timings.ts';
 
 interface Parts {
   readonly dense: DenseSearch;
   readonly lexical: LexicalSearch;
-  readonly passages: PassageStore;
+  readonly passages: Documents;
   /** Rows of the index. */
   readonly rows: number;
 }

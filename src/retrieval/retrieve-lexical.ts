@@ -1,9 +1,9 @@
 import { TrawlError } from '../errors.ts';
 import type { LexicalResult } from '../lexical-index/lexical-index.ts';
-import type { PassageStore } from '../passages/passage-store.ts';
 import type { QueryOutcome } from './calls/query-outcome.ts';
 import { searchByRow } from './lexical-hits.ts';
 import type { LexicalSearch } from './lexical-search.ts';
+import type { Documents } from './no-documents.ts';
 import type { OneAtATime } from './one-at-a-time.ts';
 import { searchPyserini } from './pyserini-search.ts';
 import type { ScopedCall } from './scoped-call.ts';
@@ -11,7 +11,7 @@ import type { Stopwatch } from './timings.ts';
 
 interface Parts {
   readonly lexical: LexicalSearch;
-  readonly passages: PassageStore;
+  readonly passages: Documents;
   /** Rows of the index. */
   readonly rows: number;
   readonly longTies: OneAtATime;

@@ -21,6 +21,7 @@ import { explainWords } from './explain-words.ts';
 import { findRows } from './find-rows.ts';
 import { LexicalSearch } from './lexical-search.ts';
 import { missingPart } from './mode-parts.ts';
+import { type Documents, NO_DOCUMENTS } from './no-documents.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import { retrieveDense } from './retrieve-dense.ts';
 import { retrieveHybrid } from './retrieve-hybrid.ts';
@@ -145,7 +146,7 @@ export class SearchRetriever implements Retriever {
   }
 
   #outcomes(mode: SearchMode, call: ScopedCall, watch: Stopwatch): Promise<QueryOutcome[]> {
-    const passages = this.#passages;
+    const passages = this.#documentsFor(call, mode);
     if (mode === 'dense') return retrieveDense(call, { dense: this.#requireDense(), passages }, watch);
     const { rows } = this.info;
     const lexical = this.#requireLexical();
@@ -252,6 +253,11 @@ export class SearchRetriever implements Retriever {
     const watch = new Stopwatch();
     const cuts = await watch.time('fetch', () => cutter.cut(texts, tokens, signal));
     return { texts: cuts, timings: watch.timings };
+  }
+
+  #documentsFor({ documents = true, bm25Order }: RetrieveCall, mode: SearchMode): Documents {
+    const ordersById = mode === 'bm25' && bm25Order === 'pyserini';
+    return documents || ordersById ? this.#passages : NO_DOCUMENTS;
   }
 
   get #passages(): PassageStore {

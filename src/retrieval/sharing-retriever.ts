@@ -41,8 +41,8 @@ export interface SharingOptions {
 /**
  * Computes equal queries once: the rollouts of one question often send the same query. The first call to compute a query is its
  * leader. Later calls with an equal query follow it while it is in flight (single flight), and read the answer cache once it is
- * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter, views
- * and reranking are equal; a follower may ask for fewer hits than its leader.
+ * done. Queries are equal if the parts that the template embeds of them, their truncation, mode, parameters, order, filter, views,
+ * reranking and whether the hits have documents are equal; a follower may ask for fewer hits than its leader.
  *
  * When a leader fails or is cancelled, its followers compute the query themselves. Errors are not cached.
  */
@@ -234,6 +234,7 @@ function keyOf(
     hybrid,
     rerank,
     template,
+    documents = true,
     truncate: truncateOfCall = 'tail',
   }: RetrieveCall,
   { model }: RetrieverInfo,
@@ -241,7 +242,7 @@ function keyOf(
   const passing = `${JSON.stringify([...new Set(views)].sort())} ${filter === undefined ? '' : filterKey(filter)}`;
   const lists = hybrid === undefined ? '' : hybridKey(hybrid);
   const firstStage = `${mode ?? ''} ${bm25 === undefined ? '' : parametersKey(bm25)} ${bm25Order} ${lists} ${passing}`;
-  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)}`;
+  const ranking = `${firstStage} ${rerank === undefined ? '' : rerankKey(rerank, k)} ${documents}`;
   const { input: whole, truncate } = isEmbedded(query) ? query : { input: query, truncate: truncateOfCall };
   const input = applyTemplate(whole, template ?? model?.queryTemplate);
   const context = contextOf(input);

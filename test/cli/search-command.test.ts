@@ -80,8 +80,10 @@ test('--queries writes one line of hits per query, equal to the hits of single s
   writeFileSync(join(cwd, 'q.jsonl'), questions.map((question) => `${JSON.stringify(question)}\n`).join(''));
   const args = ['search', index, '--queries', 'q.jsonl', '--out', 'hits.jsonl', '--k', '2'];
   const text = await runTrawl(args, { cwd });
-  assert.deepEqual(text, { code: 0, signal: null, stdout: '', stderr: 'hits.jsonl: hits of 2 queries\n' });
-  assert.deepEqual(jsonOf(await runTrawl([...args, '--json'], { cwd })), { out: 'hits.jsonl', queries: 2, k: 2 });
+  const stderr = 'searching\nhits.jsonl: hits of 2 queries\n';
+  assert.deepEqual(text, { code: 0, signal: null, stdout: '', stderr });
+  const report = { out: 'hits.jsonl', queries: 2, k: 2, resumed: 0, failed: 0 };
+  assert.deepEqual(jsonOf(await runTrawl([...args, '--json'], { cwd })), report);
   const found = readFileSync(join(cwd, 'hits.jsonl'), 'utf8')
     .trim()
     .split('\n')
@@ -120,7 +122,7 @@ test('an output file that cannot be written is named with the reason', async () 
   if (existsSync('/dev/full')) {
     assert.match(
       (await runTrawl([...args, '/dev/full'])).stderr,
-      /^trawl: \/dev\/full: no space left.*\[DISK_FULL\]\n$/,
+      /^(?:searching\n)?trawl: \/dev\/full: no space left.*\[DISK_FULL\]\n$/,
     );
   }
 });

@@ -15,12 +15,13 @@ test('questions are read with and without the optional columns, and ids become s
   const file = fileWith(
     t,
     '\ufeff{"id":1,"question":"Q?","query":"sub","golden_answers":["a","b"],"gold_ids":[7,"x"],"type":"bridge"}\r\n\n' +
-      '{"id":"2","question":"\u2028","gold_ids":null}',
+      '{"id":"2","question":"\u2028","gold_ids":null}\n{"id":9007199254740993,"question":"q","round_index":3}',
   );
   const questions = await readQuestions(file);
   assert.deepEqual(questions, [
-    { id: '1', question: 'Q?', query: 'sub', goldenAnswers: ['a', 'b'], goldIds: ['7', 'x'] },
+    { id: '1', question: 'Q?', query: 'sub', goldenAnswers: ['a', 'b'], goldIds: ['7', 'x'], type: 'bridge' },
     { id: '2', question: '\u2028' },
+    { id: '9007199254740993', question: 'q', roundIndex: 3 },
   ]);
   assert.deepEqual(
     judgementsOf(questions),
@@ -53,7 +54,8 @@ for (const [line, reason] of [
   ['{"id":1}', '"question"'],
   ['{"question":"q"}', '"id"'],
   ['{"id":1.5,"question":"q"}', '"id"'],
-  ['{"id":9007199254740993,"question":"q"}', 'as strings'],
+  ['{"id":1,"question":"q","round_index":1.5}', '"round_index"'],
+  ['{"id":1,"question":"q","round_index":-1}', '"round_index"'],
   ['{"id":1,"question":"q","query":5}', '"query"'],
   ['{"id":1,"question":"q","golden_answers":"a"}', '"golden_answers"'],
   ['{"id":1,"question":"q","golden_answers":[1]}', '"golden_answers"'],

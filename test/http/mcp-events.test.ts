@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { AccessKeys } from '../../src/http/access/access-keys.ts';
+import { EventStreams } from '../../src/http/mcp/event-streams.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from './build.ts';
@@ -143,4 +145,24 @@ test('a server that stops answers the searches that run, and then ends the strea
   assert.match((await busy.next())!.data, /"id":7/);
   assert.equal(await busy.next(), undefined);
   await closed;
+});
+
+test('a client that does not read its stream loses it, and its answers do not stay in memory', async () => {
+  const streams = new EventStreams();
+  let id = '';
+  const output = streams.open((given) => {
+    id = given;
+    return '/mcp';
+  });
+  const stream = streams.find(id)!;
+  const answer = JSON.stringify('x'.repeat(1_000_000));
+  let sent = 0;
+  while (!stream.signal.aborted && sent < 100) {
+    await stream.run(async () => [answer]);
+    sent++;
+    await setImmediate();
+  }
+  assert.ok(sent > 10 && sent < 20, `${sent} answers of a megabyte`);
+  assert.equal(output.destroyed, true);
+  assert.equal(streams.find(id), undefined);
 });

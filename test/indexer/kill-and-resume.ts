@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { PassageFile } from '../../src/passages/passage-file.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
+import { expectOk, runCommand as run } from '../helpers/run-command.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { buildCases, columnCases, type KillCase, updateCases, wordBuildCases, wordUpdateCases } from './kill-cases.ts';
-
-const PROGRAM = fileURLToPath(new URL('../../cli/trawl.js', import.meta.url));
 
 export interface KillTest {
   /** Empty folder to work in. */
@@ -38,12 +34,6 @@ export interface KillTestResult {
   readonly withoutCalls: string | undefined;
   /** Builds that were completed and found equal to the undisturbed one. */
   readonly compared: number;
-}
-
-interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stderr: string;
 }
 
 /**
@@ -150,26 +140,6 @@ function corpusText(count: number, random: () => number): string {
     };
     return `${JSON.stringify({ id: i % 97 === 0 ? 'again' : `p${i}`, contents: `"T${i}"\n${text}`, ...columns })}\n`;
   }).join('');
-}
-
-async function run(
-  args: readonly string[],
-  { env = {}, killAfterMs }: { env?: Record<string, string>; killAfterMs?: number } = {},
-): Promise<Ended> {
-  const child: ChildProcess = spawn(process.execPath, [PROGRAM, ...args], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let stderr = '';
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const timer = killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), killAfterMs);
-  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
-  clearTimeout(timer);
-  return { code, signal, stderr };
-}
-
-function expectOk({ code, signal, stderr }: Ended): void {
-  assert.equal(code, 0, `ended with ${code ?? signal}: ${stderr}`);
 }
 
 /** The index, and the folders beside it that a build left. */

@@ -12,7 +12,7 @@ test('a reader stops at its time limit, after at least one row', async (t) => {
     workerData: { shards },
   });
   await once(worker, 'message');
-  worker.postMessage({ type: 'get', rows: Float64Array.of(9, 3, 7, 3), budgetMs: -1 });
+  worker.postMessage({ type: 'get', what: 'document', rows: Float64Array.of(9, 3, 7, 3), budgetMs: -1 });
   const [reply] = (await once(worker, 'message')) as [Extract<FromPassageWorker, { type: 'documents' }>];
   // In file order: row 3 first, with its repeat.
   assert.deepEqual(reply.documents, [null, documentOf(3), null, documentOf(3)]);
@@ -21,7 +21,7 @@ test('a reader stops at its time limit, after at least one row', async (t) => {
 });
 
 test('rows that a reader had no time for are read again, into their place', async () => {
-  const read = new DocumentsRead([10, 11, 12, 13], undefined);
+  const read = new DocumentsRead('document', [10, 11, 12, 13], undefined);
   assert.deepEqual(read.take(3), [0, 1, 2]);
   read.accept(1, 'eleven');
   read.accept(0, null);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { renameSync, rmSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -8,8 +9,9 @@ import Database from 'better-sqlite3';
 import type { PassageShard } from '../../src/passages/passage-protocol.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { runModule } from '../helpers/run-module.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { documentOf, writeShards } from './passage-files.ts';
+import { documentOf, writePassages, writeShards } from './passage-files.ts';
 
 async function openForTest(
   t: Parameters<typeof writeShards>[0],
@@ -26,6 +28,34 @@ test('documents come in the order of the rows given, repeats included', async (t
   assert.deepEqual(await store.getMany([7, 0, 7, 9, 0]), [7, 0, 7, 9, 0].map(documentOf));
   assert.deepEqual(await store.getMany(Float64Array.of(3, 1)), [3, 1].map(documentOf));
   assert.deepEqual(await store.getMany([]), []);
+});
+
+test('ids come as text in the order of the rows given: integers of any size exactly, and row: for a row without one', async (t) => {
+  const folder = await tempFolder(t);
+  const ids = ['a', 7, 9_007_199_254_740_993n, null, '9007199254740993', 10n ** 30n, ''];
+  const half = 4;
+  const shards = [ids.slice(0, half), ids.slice(half)].map((some, i): PassageShard => {
+    const path = join(folder, `${i}.sqlite`);
+    writePassages(
+      path,
+      some.map((id, line) => ({ id, line: line + 1, document: '{}' })),
+    );
+    return { path, firstRow: i * half, rows: some.length };
+  });
+  const store = await openForTest(t, shards);
+  const expected = ['a', '7', '9007199254740993', 'row:3', '9007199254740993', `1${'0'.repeat(30)}`, ''];
+  assert.deepEqual(
+    await store.idsOf([6, 0, 3, 3, 2, 5, 1, 4]),
+    [6, 0, 3, 3, 2, 5, 1, 4].map((row) => expected[row]),
+  );
+  await assert.rejects(store.idsOf([7]), RangeError);
+  const rows = Array.from({ length: 2_000 }, (_, i) => i % 7);
+  const [documents, texts] = await Promise.all([store.getMany(rows), store.idsOf(rows)]);
+  assert.deepEqual(
+    texts,
+    rows.map((row) => expected[row]),
+  );
+  assert.deepEqual([...new Set(documents)], ['{}']);
 });
 
 test('a row is read from its shard, also if other shards are empty', async (t) => {

@@ -131,6 +131,12 @@ export class FakeStore implements PassageStore {
     return Array.from(rows, this.#document);
   }
 
+  async idsOf(rows: ArrayLike<number>): Promise<string[]> {
+    this.#log.push(`ids ${Array.from(rows).join(',')}`);
+    await this.#before();
+    return Array.from(rows, (row) => `p${row}`);
+  }
+
   async find(_by: string, keys: readonly string[], _limit?: number): Promise<number[][]> {
     this.#log.push(`find ${keys.join(',')}`);
     await this.#before();

@@ -231,3 +231,15 @@ test('settings out of range are refused, and a hybrid call holds the bytes of it
   const deep = hybridSettings({ depth: 1_000 }, 1);
   assert.ok(bytes({ mode: 'hybrid', hybrid: deep }) >= bytes({ mode: 'dense' }) + 32_000);
 });
+
+test('hybrid and BM25 hits without documents have the same rows, scores and places', { skip }, async (t) => {
+  const retriever = await openHybrid(t, await hybridIndex(t, somePassages(40)));
+  for (const mode of ['hybrid', 'bm25'] as const) {
+    const call = { queries: QUERIES, k: 5, mode };
+    const [whole, bare] = [await retriever.retrieve(call), await retriever.retrieve({ ...call, documents: false })];
+    assert.deepEqual(
+      answers(bare.outcomes).map(({ hits }) => hits),
+      answers(whole.outcomes).map(({ hits }) => hits.map((hit) => ({ ...hit, document: '' }))),
+    );
+  }
+});

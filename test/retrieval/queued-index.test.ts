@@ -41,6 +41,22 @@ test('a search starts at once when the engine is idle', async () => {
   assert.deepEqual([...(await asked).rows], [3, 4]);
 });
 
+test('a queue with a number of queries for its batches makes batches of that number', async () => {
+  const { engine, index } = held({ batchQueries: 5 });
+  const asked = [
+    ask(
+      index,
+      Array.from({ length: 12 }, () => 1),
+      1,
+    ),
+    ask(index, [2, 3], 1),
+  ];
+  await pendingCallbacks();
+  await drain(engine);
+  await Promise.all(asked);
+  assert.deepEqual(engine.batches, [5, 5, 4]);
+});
+
 test('the next batch gathers while one runs, and each search gets its own answer', async () => {
   const { engine, index } = held();
   const first = ask(index, [0], 1);

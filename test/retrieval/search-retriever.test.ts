@@ -55,6 +55,19 @@ function wait(ms: number): () => Promise<void> {
   return () => new Promise((resolve) => setTimeout(resolve, ms));
 }
 
+test('a call without documents has the same rows and scores, and reads no passages', async () => {
+  const { retriever, log } = assemble();
+  const call = { queries: ['3 b', '0 a…', '4'], k: 3 };
+  const whole = await retriever.retrieve(call);
+  const fetched = log.filter((entry) => entry.startsWith('fetch')).length;
+  const { outcomes } = await retriever.retrieve({ ...call, documents: false });
+  assert.equal(log.filter((entry) => entry.startsWith('fetch')).length, fetched);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.ok && outcome.hits),
+    whole.outcomes.map((outcome) => outcome.ok && outcome.hits.map((hit) => ({ ...hit, document: '' }))),
+  );
+});
+
 test('each query gets its own hits, best first, each with its document and its score in float32', async () => {
   const { retriever, log } = assemble();
   const { outcomes } = await retriever.retrieve({ queries: ['3 b', '0 a…', '4'], k: 3 });

@@ -158,6 +158,7 @@ const DIFFERENT: { readonly [field in keyof Required<Ranking>]: readonly NonNull
     { ...SETTINGS, bm25Weight: 1 },
     { ...SETTINGS, depth: 7 },
   ],
+  documents: [false],
   rerank: [{ depth: 5 }, { depth: 6 }, { depth: 5, model: 'other' }, { depth: 5, allowFailure: true }],
 };
 

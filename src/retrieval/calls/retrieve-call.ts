@@ -47,6 +47,11 @@ export interface RetrieveCall extends RowScope {
   readonly rerank?: RerankSettings;
   /** Which of question, history and query are searched for. Default: the template of the index's encoder, else `question-query`. */
   readonly template?: QueryTemplate;
+  /**
+   * Whether hits have their document. If false, `document` is empty, and the passages are not read unless the ranking needs them
+   * (reranking, the order `pyserini`). Default: true.
+   */
+  readonly documents?: boolean;
   /** Whether a group answers from the indexes that do not fail. Has no effect on one index. Default: false, the call fails. */
   readonly allowPartial?: boolean;
   /** Default: `tail`. */

@@ -1,0 +1,71 @@
+import type { Question } from '../evaluation/read-questions.ts';
+
+/** Characters of a topic. Real ones have a few thousand. */
+const MAX_TOPIC_CHARACTERS = 1024 * 1024;
+
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+/**
+ * Collects the topics of a TREC topics file from its lines: elements `<top>` with `<num>` and `<title>`, whose end tags may be missing,
+ * as in the files of TREC's ad hoc tracks. The number is the id without `Number:`, the title is the query without `Topic:`; other
+ * elements are ignored. Text outside of topics, such as an XML head, is ignored.
+ */
+export class TopicReader {
+  #topic: string[] | undefined;
+  #characters = 0;
+  #firstLine = 0;
+
+  /** Adds a line. Returns the topics that end in it. Throws the error that `fail` makes of a line and a reason. */
+  add(number: number, text: string, fail: (line: number, reason: string) => Error): Question[] {
+    const found: Question[] = [];
+    let rest = text;
+    for (;;) {
+      if (this.#topic === undefined) {
+        const start = /<top>/i.exec(rest);
+        if (start === null) return found;
+        rest = rest.slice(start.index + start[0].length);
+        this.#topic = [];
+        this.#characters = 0;
+        this.#firstLine = number;
+      }
+      const end = /<\/top>/i.exec(rest);
+      const part = end === null ? rest : rest.slice(0, end.index);
+      if (/<top>/i.test(part))
+        throw fail(number, `a topic begins within that of line ${this.#firstLine}, which has no </top>`);
+      this.#characters += part.length;
+      if (this.#characters > MAX_TOPIC_CHARACTERS) {
+        throw fail(
+          this.#firstLine,
+          `the topic has more than ${MAX_TOPIC_CHARACTERS} characters; it may lack its </top>`,
+        );
+      }
+      this.#topic.push(part);
+      if (end === null) return found;
+      found.push(parseTopic(this.#topic.join('\n'), (reason) => fail(this.#firstLine, reason)));
+      this.#topic = undefined;
+      rest = rest.slice(end.index + end[0].length);
+    }
+  }
+
+  /** @throws the error that `fail` makes if the last topic is not complete. */
+  end(fail: (line: number, reason: string) => Error): void {
+    if (this.#topic !== undefined) throw fail(this.#firstLine, 'the topic has no </top>');
+  }
+}
+
+function parseTopic(text: string, fail: (reason: string) => Error): Question {
+  const id = elementOf(text, 'num', 'Number:');
+  const question = elementOf(text, 'title', 'Topic:');
+  if (id === undefined || id === '') throw fail('the topic has no <num> with a number');
+  if (question === undefined) throw fail(`topic ${id} has no <title>`);
+  return { id, question };
+}
+
+/** The text of an element up to the next tag, without its label, on one line; undefined if there is no such element. */
+function elementOf(topic: string, name: string, label: string): string | undefined {
+  const [, text] = new RegExp(`<${name}>([^<]*)`, 'i').exec(topic) ?? [];
+  if (text === undefined) return undefined;
+  const plain = text.replaceAll(/\s+/g, ' ').trim();
+  const unlabelled = plain.toLowerCase().startsWith(label.toLowerCase()) ? plain.slice(label.length).trim() : plain;
+  return unlabelled.replaceAll(/&(amp|lt|gt|quot|apos);/g, (_, entity: string) => ENTITIES[entity]!);
+}

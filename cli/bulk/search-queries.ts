@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { NoEncoder } from '../../bulk-search/no-encoder.ts';
+import { OutputFiles } from '../../bulk-search/output-files.ts';
+import { OutputStream } from '../../bulk-search/output-stream.ts';
+import { checkOutputFormat, makeEncoder, outputFormatOf } from '../../bulk-search/outputs/output-format.ts';
+import { type NamedIndex, PassageIds } from '../../bulk-search/passage-ids.ts';
+import { openQueryFile } from '../../bulk-search/query-file.ts';
+import type { QuerySource } from '../../bulk-search/query-source.ts';
+import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
+import { type BulkProgress, type BulkResult, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
+import type { SearchSettings } from '../../bulk-search/search-settings.ts';
+import { checkTrecField } from '../../evaluation/trec-run.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { requireVectors } from '../../src/manifest/vector-space.ts';
+import type { OptionValues } from '../../src/options/option-spec.ts';
+import { packageVersion } from '../../src/package-root.ts';
+import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
+import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
+import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { parseShard } from '../building/build-options.ts';
+import { type CommandContext, EXIT } from '../command.ts';
+import { formatCount } from '../format.ts';
+import { openReranked } from '../open-reranked.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+import { type QUERY_FORM_OPTION, type QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import type { RERANK_OPTIONS } from '../rerank-options.ts';
+import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { parseServedIndexes } from '../serve/served-indexes.ts';
+import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
+import type { BULK_OPTIONS } from './bulk-options.ts';
+
+/** Queries of a batch: larger ones do not make the engine faster (bench/README.md). */
+const BATCH_QUERIES = 256;
+/** Bounds the memory of the hits of a batch. */
+const BATCH_HITS = 2 ** 18;
+/** Bounds the time of a batch that is reranked, and so what a killed run loses. */
+const BATCH_PAIRS = 4_096;
+
+type Table = typeof BULK_OPTIONS &
+  typeof RANKING_OPTIONS &
+  typeof RERANK_OPTIONS &
+  typeof RETRIEVER_OPTIONS &
+  typeof VIEW_OPTIONS & {
+    readonly k: { readonly type: 'integer'; readonly default: number; readonly help: string };
+    readonly index: { readonly type: 'list'; readonly help: string };
+    readonly 'query-form': typeof QUERY_FORM_OPTION;
+    readonly 'query-template': typeof QUERY_TEMPLATE_OPTION;
+  };
+type Options = OptionValues<Table>;
+
+/** `trawl search INDEX --queries FILE --out OUT`: returns the exit code. */
+export async function searchQueries(folder: string, context: CommandContext<Table>): Promise<number> {
+  const { options, given, signal, note, out } = context;
+  const shard = parseShard(options.shard) ?? { index: 0, of: 1 };
+  const format = outputFormatOf(options.out!, options['out-format']);
+  const isGroup = options.index.length > 0;
+  const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
+  checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
+  if (files.length === 2 && resolve(files[0]!) === resolve(files[1]!)) {
+    throw new TrawlError('USAGE', '--out and --scores-out are the same file.');
+  }
+  if (format === 'trec') checkTrecField('tag', options.tag);
+  const source = await openSource(folder, context);
+  const range = {
+    first: Math.floor((source.count * shard.index) / shard.of),
+    end: Math.floor((source.count * (shard.index + 1)) / shard.of),
+  };
+  const modes = modesOption(options, given);
+  const retrieving: OpenRetrieverOptions = {
+    ...retrieverOptions(options),
+    ...(modes === undefined ? {} : { modes }),
+    ...vectorOptions(folder, options),
+    batchQueries: BATCH_QUERIES,
+    // The batches in flight are few, and none is refused.
+    maxWaitingBytes: Number.POSITIVE_INFINITY,
+    onWarning: note,
+  };
+  const { retriever, close } = await openReranked(folder, options, retrieving, options.index);
+  const progress = stepProgress({ silent: options.quiet || options.json });
+  let ids: PassageIds | undefined;
+  let output: OutputFiles | OutputStream | undefined;
+  try {
+    const { info } = retriever;
+    const k = Math.min(options.k, Math.max(1, info.rows));
+    const ranking = { ...rankingOf(options, info, options.k), ...templateOf(options['query-template']) };
+    const shape = {
+      queries: range.end - range.first,
+      k: options.k,
+      hasRounds: source.hasRounds,
+      isGroup,
+      hasScoreFile: files.length === 2,
+      tag: options.tag,
+    };
+    makeEncoder(format, shape, undefined);
+    ids = format === 'npy' ? undefined : await PassageIds.open(indexesOf(folder, options, info));
+    const settings = await settingsOf(source, info, options, format);
+    output = isRegular(files)
+      ? await OutputFiles.open(files, settings, options.restart)
+      : await OutputStream.open(files[0]!);
+    if (output.resumed !== undefined) note(`resuming after ${formatCount(output.resumed.queries)} queries`);
+    const pairs = Math.floor(BATCH_PAIRS / Math.max(k, options['rerank-depth']));
+    // A .npy file has k columns, also where fewer rows are found.
+    const hits = Math.floor(BATCH_HITS / (format === 'npy' ? options.k : k));
+    const result = await runBulkSearch({
+      source,
+      range,
+      batchQueries: Math.max(1, Math.min(BATCH_QUERIES, hits, options.rerank === undefined ? BATCH_QUERIES : pairs)),
+      search: async (queries, stop) => {
+        const call = { queries, k: options.k, ...ranking, documents: false, signal: stop };
+        return (await retriever.retrieve(call)).outcomes;
+      },
+      ids,
+      output,
+      encoder: (state) => makeEncoder(format, shape, state),
+      saveMs: 1000 * options['checkpoint-seconds'],
+      onProgress: shownOn(progress.update),
+      signal,
+    });
+    progress.stop();
+    report(result, options, { out, note });
+    return result.failed > 0 ? EXIT.failed : EXIT.ok;
+  } finally {
+    progress.stop();
+    await output?.close();
+    await ids?.close();
+    source.close();
+    await close();
+  }
+}
+
+/** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */
+async function openSource(folder: string, { options, signal }: CommandContext<Table>): Promise<QuerySource> {
+  const { queries, mode, 'query-vectors': vectors } = options;
+  const texts =
+    queries === undefined
+      ? undefined
+      : await openQueryFile(queries, {
+          format: options['queries-format'],
+          queryOf: (question) => queryOf(question, options['query-form']),
+          signal,
+        });
+  if (vectors === undefined) return texts!;
+  if (mode === 'bm25')
+    throw new TrawlError('USAGE', '--query-vectors has no effect with --mode bm25, which ranks by words.');
+  if (options.index.length > 0) {
+    throw new TrawlError('USAGE', '--query-vectors cannot be combined with --index. Search each index alone.');
+  }
+  if (texts === undefined && (mode === 'hybrid' || options.rerank !== undefined)) {
+    const reading = mode === 'hybrid' ? '--mode hybrid' : '--rerank';
+    throw new TrawlError(
+      'USAGE',
+      `${reading} reads the words of the queries: give them with --queries beside --query-vectors.`,
+    );
+  }
+  const { dimension } = requireVectors(folder, openIndexDirectory(folder).manifest);
+  return openQueryVectors(vectors, { dimension, texts, signal });
+}
+
+/** Queries with vectors need no encoder, and equal texts may have different vectors. */
+function vectorOptions(folder: string, options: Options): OpenRetrieverOptions {
+  if (options['query-vectors'] === undefined) return {};
+  const { model } = requireVectors(folder, openIndexDirectory(folder).manifest);
+  return { encoder: new NoEncoder(model), singleFlight: false };
+}
+
+function indexesOf(folder: string, options: Options, info: RetrieverInfo): NamedIndex[] {
+  if (info.members === undefined) return [{ name: undefined, folder, generation: info.generation }];
+  const folders = parseServedIndexes([folder, ...options.index]);
+  return info.members.map(({ index, generation }, i) => ({ name: index, folder: folders[i]!.folder, generation }));
+}
+
+/** The options that decide the bytes of an output; those of threads, memory and progress do not. */
+const DECISIVE = [
+  'k',
+  'queries-format',
+  'query-form',
+  'query-template',
+  ...(Object.keys(RANKING_OPTIONS) as (keyof typeof RANKING_OPTIONS)[]),
+  'rerank',
+  'rerank-depth',
+  'rerank-api',
+  'rerank-model',
+  'precision',
+  'device',
+  'shard',
+  'tag',
+] as const satisfies readonly (keyof Options)[];
+
+async function settingsOf(
+  source: QuerySource,
+  info: RetrieverInfo,
+  options: Options,
+  format: string,
+): Promise<SearchSettings> {
+  return {
+    ...source.hashes,
+    index: info.generation,
+    view: await viewHash(options),
+    'the version of trawl': packageVersion,
+    ...Object.fromEntries(DECISIVE.map((name) => [`--${name}`, options[name] ?? null])),
+    '--out-format': format,
+    '--scores-out': options['scores-out'] === undefined ? null : resolve(options['scores-out']),
+    ...(info.reranker === null || options.rerank === undefined ? {} : { reranker: JSON.stringify(info.reranker) }),
+  };
+}
+
+/** A hash of the view and of the files that it names. */
+async function viewHash(options: Options): Promise<string | null> {
+  const view = viewOption(options);
+  if (view === undefined) return null;
+  const { rows, blockIds = [], blockTitles = [] } = view;
+  const files = [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
+  const hashes = await Promise.all(files.map((file) => sha256OfFile(file)));
+  return createHash('sha256')
+    .update(JSON.stringify([view, hashes]))
+    .digest('hex');
+}
+
+/** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */
+function isRegular(files: readonly string[]): boolean {
+  const special = files.filter((path) => {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats !== undefined && !stats.isFile() && !stats.isDirectory();
+  });
+  if (special.length === 0) return true;
+  if (files.length === 1) return false;
+  throw new TrawlError('USAGE', `${special[0]} is a pipe or a device. With --scores-out, both outputs must be files.`);
+}
+
+function shownOn(update: ReturnType<typeof stepProgress>['update']): (progress: BulkProgress) => void {
+  const begun = performance.now();
+  return ({ done, queries, resumed }) => {
+    const seconds = (performance.now() - begun) / 1000;
+    const rate = done > resumed ? `, ${formatCount(Math.round((done - resumed) / seconds))} queries/s` : '';
+    const facts = `${formatCount(done)} of ${formatCount(queries)} queries${rate}`;
+    update({ step: 'searching', share: queries === 0 ? 1 : done / queries, facts });
+  };
+}
+
+function report(
+  { queries, resumed, failed, firstError }: BulkResult,
+  options: Options & { readonly json: boolean },
+  { out, note }: Pick<CommandContext<Table>, 'out' | 'note'>,
+): void {
+  if (options.json) out(JSON.stringify({ out: options.out, queries, k: options.k, resumed, failed }));
+  else note(`${options.out}: hits of ${queries} queries`);
+  if (failed === 0) return;
+  const first = firstError === undefined ? '' : ` The first error: ${firstError.message}`;
+  process.stderr.write(`${formatCount(failed)} of ${formatCount(queries)} queries failed and have no hits.${first}\n`);
+}
