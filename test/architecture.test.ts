@@ -278,6 +278,19 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'evaluation/',
     'records/',
   ],
+  // Training rows from searches.
+  'mining/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/embedding/text-encoder.ts',
+    'src/passages/document-fields.ts',
+    'src/retrieval/calls/',
+    'src/retrieval/retriever.ts',
+    'src/retrieval/search-mode.ts',
+    'evaluation/',
+    'records/',
+  ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/system/',
@@ -311,6 +324,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'bulk-search/',
     'records/',
     'trajectories/',
+    'mining/',
     'bench/',
   ],
   'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/'],
@@ -321,7 +335,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'onnxruntime-node': ['src/embedding/inference/onnx-session.ts'],
   '@huggingface/tokenizers': ['src/embedding/tokenizer/tokenizer.ts'],
-  'better-sqlite3': ['src/passages/', 'src/document-store/document-store.ts', 'src/system/file-lock.ts'],
+  'better-sqlite3': [
+    'src/passages/',
+    'src/document-store/document-store.ts',
+    'src/system/file-lock.ts',
+    'mining/work-file.ts',
+  ],
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
   typebox: ['src/'],
