@@ -3,20 +3,38 @@ import { lineError, readTextLines } from './read-text-lines.ts';
 
 const BEIR_HEADER = ['query-id', 'corpus-id', 'score'] as const;
 
-interface Qrel {
+interface QrelFields {
   readonly queryId: string;
   readonly passageId: string;
   readonly grade: string;
 }
 
-/**
- * Reads relevance judgements: TREC qrels (`qid iter docid grade`, separated by white space), or BEIR's tab-separated
- * format with the header `query-id corpus-id score`. Throws CORPUS_BAD_LINE for a malformed line, a grade that is not a
- * whole number, or a pair judged twice; CORPUS_NOT_FOUND if the file cannot be read.
- */
+/** The judgement of a passage for a query. A grade of 1 or more is relevant. */
+export interface Qrel {
+  readonly queryId: string;
+  readonly passageId: string;
+  readonly grade: number;
+}
+
+/** Reads a file as `qrelLines` does. Throws CORPUS_BAD_LINE for a pair judged twice, too. */
 export async function readQrels(file: string): Promise<Judgements> {
   const judgements = new Map<string, Map<string, number>>();
-  let parse: ((text: string) => Qrel | null) | undefined;
+  for await (const { number, qrel } of qrelLines(file)) {
+    const ofQuery = judgements.get(qrel.queryId) ?? new Map<string, number>();
+    if (ofQuery.has(qrel.passageId)) throw lineError(file, number, 'an earlier line judges the same query and passage');
+    ofQuery.set(qrel.passageId, qrel.grade);
+    judgements.set(qrel.queryId, ofQuery);
+  }
+  return judgements;
+}
+
+/**
+ * Reads relevance judgements one by one: TREC qrels (`qid iter docid grade`, separated by white space), or BEIR's tab-separated
+ * format with the header `query-id corpus-id score`. Throws CORPUS_BAD_LINE for a malformed line or a grade that is not a whole
+ * number, CORPUS_NOT_FOUND if the file cannot be read.
+ */
+export async function* qrelLines(file: string): AsyncGenerator<{ readonly number: number; readonly qrel: Qrel }, void> {
+  let parse: ((text: string) => QrelFields | null) | undefined;
   for await (const { number, text } of readTextLines(file)) {
     if (parse === undefined) {
       parse = isBeirHeader(text) ? parseBeir : parseTrec;
@@ -33,12 +51,8 @@ export async function readQrels(file: string): Promise<Judgements> {
     if (!/^[+-]?\d{1,9}$/.test(qrel.grade)) {
       throw lineError(file, number, `the grade is ${JSON.stringify(qrel.grade)}; it must be a whole number`);
     }
-    const ofQuery = judgements.get(qrel.queryId) ?? new Map<string, number>();
-    if (ofQuery.has(qrel.passageId)) throw lineError(file, number, 'an earlier line judges the same query and passage');
-    ofQuery.set(qrel.passageId, Number(qrel.grade));
-    judgements.set(qrel.queryId, ofQuery);
+    yield { number, qrel: { ...qrel, grade: Number(qrel.grade) } };
   }
-  return judgements;
 }
 
 function isBeirHeader(text: string): boolean {
@@ -46,13 +60,13 @@ function isBeirHeader(text: string): boolean {
   return names.length === BEIR_HEADER.length && BEIR_HEADER.every((name, position) => names[position] === name);
 }
 
-function parseBeir(text: string): Qrel | null {
+function parseBeir(text: string): QrelFields | null {
   const [queryId, passageId, grade, ...rest] = text.split('\t');
   if (!queryId || !passageId || grade === undefined || rest.length > 0) return null;
   return { queryId, passageId, grade: grade.trim() };
 }
 
-function parseTrec(text: string): Qrel | null {
+function parseTrec(text: string): QrelFields | null {
   const [queryId, iteration, passageId, grade, ...rest] = text.trim().split(/\s+/);
   if (!queryId || !iteration || !passageId || grade === undefined || rest.length > 0) return null;
   return { queryId, passageId, grade };

@@ -12,6 +12,8 @@ export interface Question {
   readonly history?: readonly string[];
   /** Which of the agent's searches for the question it is, as the file counts them. */
   readonly roundIndex?: number;
+  /** The data set that the question comes from. */
+  readonly dataset?: string;
   /** Alternative correct answers. */
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
@@ -48,7 +50,8 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
 type Fail = (reason: string) => Error;
 
 /**
- * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "golden_answers"?, "gold_ids"?, "type"?}`, or BEIR's
+ * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
+ * "gold_ids"?, "type"?}`, or BEIR's
  * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
  * `fail` makes of a reason.
  */
@@ -68,6 +71,8 @@ export function parseQuestion(text: string, fail: Fail): Question {
   if (query !== undefined && typeof query !== 'string') throw fail('"query" must be a string or absent');
   const history = stringsOf(columns, 'history_queries', fail);
   const roundIndex = roundOf(columns.get('round_index') ?? undefined, fail);
+  const dataset = columns.get('dataset') ?? undefined;
+  if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
   const type = columns.get('type');
@@ -77,6 +82,7 @@ export function parseQuestion(text: string, fail: Fail): Question {
     ...(query === undefined ? {} : { query }),
     ...(history === undefined ? {} : { history }),
     ...(roundIndex === undefined ? {} : { roundIndex }),
+    ...(dataset === undefined ? {} : { dataset }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
     // Other sets use the name for other things.

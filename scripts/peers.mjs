@@ -33,6 +33,9 @@ const [torchMissing] = await Promise.all([
     await pip(python, ['-r', peers.CLIENT_REQUIREMENTS]);
     await pip(python, ['--no-deps', '--target', peers.libraryFolder(), '-r', peers.LIBRARY_REQUIREMENTS]);
   }),
+  environment(peers.trainingFolder(), peers.trainingMarker(), "the trainers' readers", (python) =>
+    pip(python, ['--no-deps', '--target', peers.trainingLibraryFolder(), '-r', peers.TRAINING_REQUIREMENTS]),
+  ),
   installJavaPeers(),
   ...clients.PYTHON_CLIENTS.map((version) => {
     const folder = clients.pythonClientFolder(version);

@@ -37,6 +37,11 @@ test('questions are read with and without the optional columns, and ids become s
   );
 });
 
+test('a question may have a data set and the number of the search', async (t) => {
+  const file = fileWith(t, '{"id":1,"question":"Q?","dataset":"hotpotqa","round_index":2}\n');
+  assert.deepEqual(await readQuestions(file), [{ id: '1', question: 'Q?', roundIndex: 2, dataset: 'hotpotqa' }]);
+});
+
 test("questions are read from BEIR's columns _id and text", async (t) => {
   const file = fileWith(
     t,
@@ -57,6 +62,8 @@ for (const [line, reason] of [
   ['{"id":1,"question":"q","round_index":1.5}', '"round_index"'],
   ['{"id":1,"question":"q","round_index":-1}', '"round_index"'],
   ['{"id":1,"question":"q","query":5}', '"query"'],
+  ['{"id":1,"question":"q","dataset":5}', '"dataset"'],
+  ['{"id":1,"question":"q","round_index":1.5}', '"round_index"'],
   ['{"id":1,"question":"q","golden_answers":"a"}', '"golden_answers"'],
   ['{"id":1,"question":"q","golden_answers":[1]}', '"golden_answers"'],
   ['{"id":1,"question":"q","gold_ids":"7"}', '"gold_ids"'],

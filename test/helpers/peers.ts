@@ -55,6 +55,32 @@ export function libraryFolder(): string {
   return join(clientFolder(), 'libraries');
 }
 
+/** Trainers' readers of training rows, installed without dependencies: tests use them with torch's environment. */
+export const TRAINING_REQUIREMENTS = join(packageRoot, 'test', 'peers', 'requirements-training.txt');
+
+export function trainingFolder(): string {
+  const version = createHash('sha256').update(readFileSync(TRAINING_REQUIREMENTS)).digest('hex').slice(0, 12);
+  return join(peerCache(), `training-${version}`);
+}
+
+export function trainingMarker(): string {
+  return join(trainingFolder(), '.complete');
+}
+
+/**
+ * The folder of the packages, which is not in the environment's path. Its name matters: dill, with which datasets hashes tables, takes
+ * modules of other folders for the user's own and pickles them whole.
+ */
+export function trainingLibraryFolder(): string {
+  return join(trainingFolder(), 'site-packages');
+}
+
+/** For the `skip` option of a test: false if torch and the trainers' readers are installed, else the reason. */
+export function withoutTraining(): string | false {
+  if (existsSync(trainingMarker())) return withoutTorch();
+  return "the trainers' readers are not installed: run npm run test:peers";
+}
+
 /** For the `skip` option of a test: false if the clients are installed, else the reason. */
 export function withoutClients(): string | false {
   return existsSync(clientMarker()) ? false : "other projects' clients are not installed: run npm run test:peers";
@@ -109,6 +135,11 @@ export async function runPeer(script: string, input: unknown): Promise<unknown> 
 /** Like `runPeer`, with torch. HF_HUB_OFFLINE keeps every script from the model hub. */
 export async function runTorchPeer(script: string, input: unknown): Promise<unknown> {
   return runScript(torchPython(), script, input);
+}
+
+/** Like `runTorchPeer`, with the trainers' readers. */
+export async function runTrainingPeer(script: string, input: unknown): Promise<unknown> {
+  return runScript(torchPython(), script, input, { PYTHONPATH: trainingLibraryFolder() });
 }
 
 /** Like `runPeer`, with other projects' clients. */

@@ -7,6 +7,7 @@ import type { QueryOrigin } from '../../src/recording/query-origin.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo, serve } from './build.ts';
+import { articleIndex, ask, elasticsearch, withoutWords } from './elasticsearch/elasticsearch-server.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
@@ -116,6 +117,43 @@ test('a server without --record reads none of it', async (t) => {
   const answer = await postTo(build(t, new FakeRetriever()), '/retrieve', { queries: ['a'], record: 7 });
   assert.equal(answer.status, 200);
   assert.equal(answer.headers['x-trawl-record-ignored'], undefined);
+});
+
+test("Elasticsearch's searches take headers and URL parameters, which it would otherwise refuse", {
+  skip: withoutWords,
+}, async (t) => {
+  const { config, origins } = recording(t);
+  const retriever = await articleIndex(t, [{ id: '1', title: 'Bridge', text: 'A bridge in New York.' }]);
+  const app = elasticsearch(t, retriever, config);
+  const headers = { 'x-trawl-trajectory': 't' };
+  const search = { query: { match: { text: 'bridge' } } };
+  const one = await ask(app, 'POST', '/wiki_en/_search?trawl-turn=2', search, headers);
+  assert.equal(one.status, 200, one.text);
+  const lines = `{}\n${JSON.stringify(search)}\n`.repeat(2);
+  const several = await ask(app, 'POST', '/wiki_en/_msearch?trawl-turn=3', lines, {
+    ...headers,
+    'content-type': 'application/x-ndjson',
+  });
+  assert.equal(several.status, 200, several.text);
+  const [first, ...others] = [2, 3, 3].map((turn) => [{ trajectory: 't', turn }]);
+  assert.deepEqual(origins(), [first, ...others]);
+});
+
+test('a tool call over MCP takes headers', async (t) => {
+  const { config, origins } = recording(t);
+  const app = build(t, new FakeRetriever(), { ...config, mcp: { hosts: [] } });
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'search', arguments: { query: 'q' } } };
+  const headers = {
+    ...JSON_TYPE,
+    accept: 'application/json, text/event-stream',
+    host: 'localhost',
+    'x-trawl-trajectory': 't',
+    'x-trawl-turn': 'x',
+  };
+  const answer = await postTo(app, '/mcp', call, headers);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers['x-trawl-record-ignored'], 'x-trawl-turn (type)');
+  assert.deepEqual(origins(), [[{ trajectory: 't' }]]);
 });
 
 test('equal questions on one connection get one guessed trajectory, and on another a new one', async (t) => {

@@ -103,8 +103,8 @@ class AsyncTrawlClient:
         ``"source = 'wiki' and date >= 2020-01-01"``, or its JSON form. ``rerank`` orders the passages by a reranker:
         True, or ``depth``, ``model`` and ``allowFailure``; False switches off the server's. ``template`` names the
         parts of a ``Query`` to embed. A list as ``index`` searches several indexes as one, with ``allow_partial`` also
-        if some of them fail. A query that fails does not fail the others: its result has the error. ``record``: where the
-        queries come from, for ``--record`` of the server.
+        if some of them fail. ``record`` says where the queries come from, for ``--record`` of the server. A query that
+        fails does not fail the others: its result has the error.
         docs/http-api.md of the server describes every field.
         """
         body = _protocol.search_body(

@@ -1,0 +1,166 @@
+import { ROW_FORMATS } from '../../mining/formats/formats.ts';
+import { type MiningProgress, mineNegatives } from '../../mining/mine-negatives.ts';
+import type { MiningQuery } from '../../mining/mining-query.ts';
+import { questionQueries } from '../../mining/question-queries.ts';
+import { recordPaths, recordQueries } from '../../mining/record-queries.ts';
+import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { filterOption } from '../filter-option.ts';
+import { formatCount } from '../format.ts';
+import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
+import { reportText } from '../mine/report-text.ts';
+import { openReranked } from '../open-reranked.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
+import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { VIEW_OPTIONS } from '../view-options.ts';
+
+/** All candidates that the other rules leave are scored, so there is no depth. */
+const { 'rerank-depth': _, ...JUDGE_OPTIONS } = RERANK_OPTIONS;
+
+export const mineCommand = defineCommand({
+  name: 'mine',
+  summary: 'mine hard negatives from an index, as rows for training a retriever',
+  description:
+    'Searches for every judged query and writes training rows: the query, its positives, and passages that the index ranks high ' +
+    'although they are not relevant. What may be relevant is no negative: positives of the query or of another query for the same ' +
+    'question, copies and near-duplicates of them, and passages with a golden answer. Gaps are not filled with random passages: ' +
+    'a query has fewer negatives, or no row. docs/training.md has the rules, and each format field by field.\n\n' +
+    'With --rerank the scores of the cross-encoder take the place of the scores of the search, also for the thresholds.\n\n' +
+    'OUT.report.json has counts by reason, ranks and scores, and examples to read. The formats of sentence-transformers also get ' +
+    "OUT.origins.jsonl with each row's query, passages, index generation and model. The same command resumes a run that was " +
+    'stopped, from OUT.work; equal inputs and options give equal files, byte for byte.\n\n' +
+    'With --json: the content of the report file.',
+  positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
+  resumable: true,
+  options: {
+    ...MINE_OPTIONS,
+    'query-form': QUERY_FORM_OPTION,
+    'query-template': QUERY_TEMPLATE_OPTION,
+    ...RANKING_OPTIONS,
+    ...VIEW_OPTIONS,
+    ...JUDGE_OPTIONS,
+    ...RETRIEVER_OPTIONS,
+  },
+  examples: [
+    'trawl mine indexes/sample --queries corpus/sample/questions.jsonl --out train.jsonl --format flagembedding --relative-margin 0.05',
+    'trawl mine indexes/wiki18 --queries nq-train.jsonl --exclude-questions nq-test.jsonl --out train.jsonl --format tevatron --num-negatives 15 --range-min 5 --range-max 200',
+    'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.jsonl --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
+  ],
+  async run({ options, positionals, given, signal, out, note }) {
+    checkMineOptions(options);
+    const limits = scoreLimits(options);
+    const nearDuplicate = nearDuplicateShare(options);
+    filterOption(options.filter);
+    const modes = modesOption(options, given);
+    if (options['also-bm25'] && modes !== undefined && modes[0] !== 'dense') {
+      throw new TrawlError('USAGE', `--also-bm25 has no effect with --mode ${modes[0]}; it adds to dense search.`);
+    }
+    const unranked = { ...options, 'rerank-depth': DEFAULT_RERANK_DEPTH };
+    checkRerankOptions(unranked, given);
+    const format = options.format!;
+    const { 'num-negatives': count, 'range-max': depth, 'query-form': form } = options;
+    const retrieving = {
+      ...retrieverOptions(options),
+      ...(modes === undefined || options['also-bm25'] ? {} : { modes }),
+      onWarning: note,
+    };
+    const { retriever, close } = await openReranked(positionals[0]!, unranked, retrieving);
+    const progress = stepProgress({ silent: options.quiet || options.json });
+    try {
+      const ranking = {
+        ...rankingOf({ ...unranked, rerank: undefined }, retriever.info, depth),
+        ...(options['also-bm25'] ? { mode: 'dense' as const } : {}),
+        ...templateOf(options['query-template']),
+      };
+      const rerank = options.rerank !== undefined;
+      const minNegatives = ROW_FORMATS[format].needsAllNegatives ? count : options['min-negatives'];
+      const sampling = { strategy: options['sampling-strategy'], seed: options.seed, count };
+      const summary = await mineNegatives({
+        retriever,
+        source: {
+          ...(options.records.length === 0
+            ? { queries: questionQueries(options.queries) }
+            : {
+                queries: recordQueries(options.records, {
+                  split: options.split,
+                  generation: options['any-generation'] ? undefined : retriever.info.generation,
+                }),
+                judged: questionQueries(options.queries),
+              }),
+          qrels: options.qrels,
+          excluded: options['exclude-questions'],
+        },
+        inputs: [
+          ...options.queries,
+          ...(options.records.length === 0 ? [] : await recordPaths(options.records)),
+          ...(options.qrels === undefined ? [] : [options.qrels]),
+          ...options['exclude-questions'],
+        ],
+        out: options.out!,
+        overwrite: options.overwrite,
+        format,
+        outputScores: options['output-scores'],
+        batch: {
+          search: { ranking, depth, alsoBm25: options['also-bm25'] },
+          rangeMin: options['range-min'],
+          limits,
+          sampling,
+          minNegatives,
+          nearDuplicate,
+          rerank,
+          needScores: options['output-scores'],
+          inputOf: (query: MiningQuery): EncoderInput => queryOf(query, form),
+        },
+        settings: {
+          format,
+          num_negatives: count,
+          min_negatives: minNegatives,
+          range_min: options['range-min'],
+          range_max: depth,
+          max_score: limits.maxScore,
+          min_score: limits.minScore,
+          absolute_margin: limits.absoluteMargin,
+          relative_margin: limits.relativeMargin,
+          sampling_strategy: sampling.strategy,
+          seed: sampling.seed,
+          near_duplicate: nearDuplicate,
+          output_scores: options['output-scores'],
+          query_form: form,
+          records: options.records.length > 0,
+          split: options.split ?? null,
+          search: ranking,
+          also_bm25: options['also-bm25'],
+          view: options.view ?? null,
+          rerank: options.rerank ?? null,
+        },
+        onProgress: (state) => progress.update(shownProgress(state)),
+        signal,
+      });
+      progress.stop();
+      out(options.json ? JSON.stringify(summary) : reportText(summary));
+      if (summary.rows > 0) return EXIT.ok;
+      note('No query got a row. The counts above say why.');
+      return EXIT.failed;
+    } finally {
+      progress.stop();
+      await close();
+    }
+  },
+});
+
+function shownProgress({ queries, totalQueries, rows }: MiningProgress): {
+  step: string;
+  share: number;
+  facts: string;
+} {
+  return {
+    step: 'mining negatives',
+    share: totalQueries === 0 ? 1 : queries / totalQueries,
+    facts: `${formatCount(queries)} of ${formatCount(totalQueries)} queries, ${formatCount(rows)} rows`,
+  };
+}

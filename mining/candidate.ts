@@ -1,0 +1,38 @@
+import type { MinedPassage } from './mined-query.ts';
+
+/** A passage of the raw list of a query. */
+export interface Candidate extends MinedPassage {
+  readonly rank: number;
+}
+
+/**
+ * Why a candidate is no negative. A candidate has one reason, the first in this order.
+ *
+ * - `positive`: it is a positive of the query, by id.
+ * - `sibling`: it is a positive of another query with the same question or the same text, by id.
+ * - `copy`: its text without the title equals that of a positive or of a sibling's, but for case, quotes and spaces.
+ * - `near_duplicate`: it shares most of its words in sequence with such a positive.
+ * - `query`: it is the question or the query itself.
+ * - `answer`: it has a golden answer.
+ * - `repeated`: it is a copy or near-duplicate of a better candidate.
+ * - `max_score`, `min_score`, `absolute_margin`, `relative_margin`: its score.
+ */
+export const DROP_REASONS = [
+  'positive',
+  'sibling',
+  'copy',
+  'near_duplicate',
+  'query',
+  'answer',
+  'repeated',
+  'max_score',
+  'min_score',
+  'absolute_margin',
+  'relative_margin',
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+export interface DroppedCandidate {
+  readonly candidate: Candidate;
+  readonly reason: DropReason;
+}

@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+
+/** Quotation marks of all kinds, apostrophes and accents that stand for them. */
+const QUOTES = /[\p{Pi}\p{Pf}"'`´„‚′″＂＇]/gu;
+const SPACES = /[\s\p{Z}\p{C}]+/gu;
+
+/**
+ * A text for comparisons, without what copies of it often differ in: Unicode compatibility forms (NFKC), letter case, quotation marks,
+ * and the kind and number of spaces and control characters.
+ */
+export function comparableText(text: string): string {
+  // The quotes go first, because NFKC makes a space and a combining accent of some.
+  return text.replace(QUOTES, '').normalize('NFKC').toLowerCase().normalize('NFKC').replace(SPACES, ' ').trim();
+}
+
+/** SHA-256 of the comparable text without its title, in hex; of the contents for a passage that is nothing but a title. */
+export function contentHash({ text, contents }: { readonly text: string; readonly contents: string }): string {
+  const body = comparableText(text);
+  return createHash('sha256')
+    .update(body === '' ? comparableText(contents) : body)
+    .digest('hex');
+}

@@ -1,0 +1,22 @@
+import type { RowFormat } from './row-format.ts';
+
+/** sentence-transformers' `triplet`: a row for each positive and negative. */
+export const triplet: RowFormat = {
+  needsAllNegatives: false,
+  onlyInputs: true,
+  isArray: false,
+  rows({ text, positives, negatives }, _origin, { outputScores }) {
+    return positives.flatMap((positive) =>
+      negatives.map((negative) => ({
+        fields: {
+          anchor: text,
+          positive: positive.contents,
+          negative: negative.contents,
+          ...(outputScores ? { scores: [positive.score, negative.score] } : {}),
+        },
+        positives: [positive],
+        negatives: [negative],
+      })),
+    );
+  },
+};

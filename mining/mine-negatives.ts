@@ -1,0 +1,244 @@
+import { existsSync, rmSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { throwIfCancelled } from '../src/abort.ts';
+import { asTrawlError, TrawlError } from '../src/errors.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
+import { sha256OfFile } from '../src/system/file-checksum.ts';
+import { writeFailure } from '../src/system/write-failure.ts';
+import { partialOf, publishPartial } from './checkpointed-file.ts';
+import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
+import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
+import { type BatchSettings, mineBatch } from './mine-batch.ts';
+import type { MiningOrigin } from './mined-query.ts';
+import { MiningReport, type ReportBody, type ReportState } from './mining-report.ts';
+import type { QueryOutcome } from './query-outcome.ts';
+import { type RowBytes, RowFiles } from './row-files.ts';
+import { type StoredQuery, WorkFile } from './work-file.ts';
+
+export interface MineOptions {
+  readonly retriever: Retriever;
+  readonly source: QuerySource;
+  /** All files that the source reads; their checksums must be the same when a run resumes. */
+  readonly inputs: readonly string[];
+  readonly out: string;
+  readonly overwrite: boolean;
+  readonly format: RowFormatName;
+  readonly outputScores: boolean;
+  readonly batch: BatchSettings;
+  /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly onProgress?: (progress: MiningProgress) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface MiningProgress {
+  readonly queries: number;
+  readonly totalQueries: number;
+  readonly rows: number;
+}
+
+/** The report file, `OUT.report.json`. */
+export interface MiningSummary extends ReportBody {
+  readonly out: string;
+  /** The file with the origin of each row, for trainers that take every column as an input; null if rows have it. */
+  readonly origins: string | null;
+  readonly origin: MiningOrigin;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly inputs: readonly { readonly path: string; readonly sha256: string }[];
+  readonly read: LoadCounts;
+}
+
+/** How far a run is. */
+interface Progress {
+  /** The place of the first query that is not done. */
+  readonly next: number;
+  readonly bytes: RowBytes;
+  readonly report?: ReportState;
+}
+
+/** Passages of one batch of searches. */
+const BATCH_HITS = 12_800;
+
+/**
+ * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
+ * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
+ *
+ * @throws TrawlError OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL,
+ * the errors of the readers and of the retriever, CANCELLED.
+ */
+export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
+  const out = resolve(options.out);
+  const work = new WorkFile(`${out}.work`);
+  let isEmpty = work.load('settings') === undefined;
+  try {
+    const inputs = await checksums(options.inputs, options.signal);
+    const isBegun = isBegunWith(work, settingsOf(options, inputs), options.overwrite);
+    if (isBegun && work.load('finished') === true) return await publish(out, work);
+    if (existsSync(out) && !options.overwrite) {
+      throw new TrawlError(
+        'OUTPUT_EXISTS',
+        `${out} already exists. Choose another path, or replace it with --overwrite.`,
+      );
+    }
+    if (!isBegun) await begin(work, options, inputs);
+    isEmpty = false;
+    await mineAll(work, out, options);
+    return await publish(out, work);
+  } catch (error) {
+    if (isEmpty) work.remove();
+    else work.close();
+    throw isEmpty ? error : resumable(error);
+  }
+}
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** All that decides what is in the files. */
+function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): Settings {
+  return { ...options.settings, origin: originOf(options), inputs: inputs.map(({ sha256 }) => sha256) };
+}
+
+/** Whether the work file has a run with these settings. One with others is an error, or is replaced with `overwrite`. */
+function isBegunWith(work: WorkFile, wanted: Settings, overwrite: boolean): boolean {
+  const begun = work.load<Settings>('settings');
+  if (begun === undefined) return false;
+  const differing = Object.keys({ ...begun, ...wanted }).find(
+    (name) => JSON.stringify(begun[name]) !== JSON.stringify(wanted[name]),
+  );
+  if (differing !== undefined && !overwrite) throw differs(work.path, differing, begun, wanted);
+  return differing === undefined;
+}
+
+/** Reads the input. */
+async function begin(work: WorkFile, options: MineOptions, inputs: MiningSummary['inputs']): Promise<void> {
+  for (const path of [options.out, RowFiles.originsOf(options.out)]) rmSync(partialOf(resolve(path)), { force: true });
+  work.clear();
+  await work.fill(async () => {
+    work.save('read', await loadQueries(work, options.source, options.signal));
+    work.save('inputs', inputs);
+    work.save('progress', { next: 0, bytes: { rows: 0, origins: 0 } } satisfies Progress);
+    work.save('settings', settingsOf(options, inputs));
+  });
+}
+
+function originOf({ retriever: { info }, batch }: MineOptions): MiningOrigin {
+  return {
+    index: info.index,
+    generation: info.generation,
+    model: info.model?.sha256 ?? null,
+    reranker: batch.rerank ? (info.reranker?.name ?? null) : null,
+  };
+}
+
+async function checksums(paths: readonly string[], signal?: AbortSignal): Promise<MiningSummary['inputs']> {
+  const inputs = [];
+  for (const path of paths) {
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) {
+      throw new TrawlError(
+        'CORPUS_NOT_FOUND',
+        `${path} is not a file. A pipe cannot be read again when the run resumes.`,
+      );
+    }
+    inputs.push({ path, sha256: await sha256OfFile(path, signal) });
+  }
+  return inputs;
+}
+
+async function mineAll(work: WorkFile, out: string, options: MineOptions): Promise<void> {
+  const { batch, format, outputScores, signal, onProgress } = options;
+  const progress = work.load<Progress>('progress')!;
+  const report = new MiningReport(progress.report);
+  const origin = originOf(options);
+  const row = { numNegatives: batch.sampling.count, outputScores };
+  const files = await RowFiles.open(out, ROW_FORMATS[format], progress.bytes);
+  const totalQueries = work.queryCount;
+  try {
+    for await (const outcomes of minedBatches(work, progress.next, options)) {
+      throwIfCancelled(signal);
+      for (const outcome of outcomes) {
+        const mined = 'mined' in outcome.result ? outcome.result.mined : undefined;
+        const rows = mined === undefined ? [] : ROW_FORMATS[format].rows(mined, origin, row);
+        if (mined !== undefined) await files.write(rows, mined, origin);
+        report.add(outcome, row.numNegatives, rows.length);
+      }
+      const next = outcomes.at(-1)!.stored.place + 1;
+      work.save('progress', { next, bytes: await files.checkpoint(), report: report.state() } satisfies Progress);
+      onProgress?.({ queries: next, totalQueries, rows: report.counts.rows });
+    }
+    await files.end();
+  } finally {
+    await files.close();
+  }
+  const summary: MiningSummary = {
+    out: options.out,
+    origins: ROW_FORMATS[format].onlyInputs ? RowFiles.originsOf(options.out) : null,
+    origin,
+    settings: options.settings,
+    inputs: work.load('inputs')!,
+    read: work.load('read')!,
+    ...report.body(),
+  };
+  await writeJsonDurably(reportOf(out), summary).catch((error: unknown) => {
+    throw writeFailure(error, reportOf(out));
+  });
+  work.save('finished', true);
+}
+
+/** The outcomes of all queries from a place on. A batch is searched while the one before it is written. */
+async function* minedBatches(
+  work: WorkFile,
+  from: number,
+  { retriever, batch, signal }: MineOptions,
+): AsyncGenerator<readonly QueryOutcome[], void> {
+  const size = Math.max(8, Math.min(256, Math.floor(BATCH_HITS / batch.search.depth)));
+  const start = (place: number): Promise<readonly QueryOutcome[]> | undefined => {
+    const queries = work.queries(place, size);
+    if (queries.length === 0) return undefined;
+    const siblings = queries.map((query: StoredQuery) => work.siblingIds(query));
+    const mined = mineBatch(retriever, queries, siblings, batch, signal);
+    // If the batch before it fails, nobody waits for this one.
+    mined.catch(() => undefined);
+    return mined;
+  };
+  let running = start(from);
+  for (let place = from + size; running !== undefined; place += size) {
+    const next = start(place);
+    yield await running;
+    running = next;
+  }
+}
+
+/** Gives the finished files their names, and removes the work file. Can be repeated after a kill. */
+async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
+  const summary = JSON.parse(await readFile(reportOf(out), 'utf8')) as MiningSummary;
+  if (summary.origins !== null) await publishPartial(RowFiles.originsOf(out));
+  await publishPartial(out);
+  await syncFolder(dirname(out));
+  work.remove();
+  return summary;
+}
+
+function reportOf(out: string): string {
+  return `${out}.report.json`;
+}
+
+function differs(path: string, name: string, begun: Settings, wanted: Settings): TrawlError {
+  const text = (settings: Settings): string => JSON.stringify(settings[name]) ?? 'nothing';
+  return new TrawlError(
+    'BUILD_DIFFERS',
+    `${path} belongs to an unfinished run with another ${name}: ${text(begun)}, now ${text(wanted)}. Run it with the same inputs and ` +
+      'options to resume, or start again with --overwrite.',
+    { details: { setting: name } },
+  );
+}
+
+function resumable(error: unknown): unknown {
+  const known = asTrawlError(error);
+  if (known.code !== 'CANCELLED') return error;
+  return new TrawlError('CANCELLED', 'Stopped. The same command resumes.', {
+    details: { resumable: true },
+    cause: error,
+  });
+}

@@ -1,0 +1,44 @@
+import { comparableText } from './comparable-text.ts';
+
+/** Words in a shingle. */
+const SHINGLE_WORDS = 3;
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+
+/** The distinct runs of three consecutive words of a text; a shorter text is one run. */
+export function shinglesOf(text: string): ReadonlySet<string> {
+  const words = comparableText(text).match(WORD) ?? [];
+  if (words.length < SHINGLE_WORDS) return new Set(words.length === 0 ? [] : [words.join(' ')]);
+  const shingles = new Set<string>();
+  for (let i = 0; i + SHINGLE_WORDS <= words.length; i++) shingles.add(words.slice(i, i + SHINGLE_WORDS).join(' '));
+  return shingles;
+}
+
+/**
+ * Texts to compare with. The similarity of two texts is the containment of their shingles: those they share, divided by those of
+ * the text that has fewer. It is computed for every pair, without sketches, and is 1 where one text contains the other.
+ */
+export class NearDuplicates {
+  readonly #sizes: number[] = [];
+  /** Shingle → the texts that have it. */
+  readonly #texts = new Map<string, number[]>();
+
+  add(shingles: ReadonlySet<string>): void {
+    const text = this.#sizes.push(shingles.size) - 1;
+    for (const shingle of shingles) {
+      const texts = this.#texts.get(shingle);
+      if (texts === undefined) this.#texts.set(shingle, [text]);
+      else texts.push(text);
+    }
+  }
+
+  /** The largest similarity with one of the texts, from 0 to 1. */
+  similarity(shingles: ReadonlySet<string>): number {
+    const shared = new Map<number, number>();
+    for (const shingle of shingles) {
+      for (const text of this.#texts.get(shingle) ?? []) shared.set(text, (shared.get(text) ?? 0) + 1);
+    }
+    let best = 0;
+    for (const [text, count] of shared) best = Math.max(best, count / Math.min(shingles.size, this.#sizes[text]!));
+    return best;
+  }
+}

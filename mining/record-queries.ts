@@ -1,0 +1,76 @@
+import { type RecordLine, readRecords } from '../records/read-records.ts';
+import { closeAll, openRecordFiles } from '../records/record-files.ts';
+import type { RecordedQuery } from '../records/recorded-query.ts';
+import { TrawlError } from '../src/errors.ts';
+import type { MiningQuery, SkipReason } from './mining-query.ts';
+
+/** What clients put between question and sub-query if they compose the text themselves. */
+const SEPARATOR = ' [SEP] ';
+
+export interface RecordLimits {
+  /** Only queries of this split; undefined: of all. */
+  readonly split?: string | undefined;
+  /** Only records of this index generation are allowed; undefined: any. Another one throws. */
+  readonly generation?: string | undefined;
+}
+
+/**
+ * The queries of files of `--record` in their order, without positives: those come from judged questions or qrels. A failed query and
+ * one of another split give the reason why they are left out.
+ *
+ * @throws TrawlError CORPUS_BAD_LINE for a damaged line or another generation, CORPUS_NOT_FOUND.
+ */
+export async function* recordQueries(
+  files: readonly string[],
+  { split, generation }: RecordLimits,
+): AsyncGenerator<MiningQuery | SkipReason, void> {
+  for await (const line of readRecords(files)) {
+    const { query } = line;
+    if (split !== undefined && query.split !== split) yield 'other_split';
+    else if (query.error !== undefined) yield 'failed';
+    else {
+      if (generation !== undefined && query.generation !== generation) throw otherGeneration(line, generation);
+      yield miningQuery(query);
+    }
+  }
+}
+
+/** All files of a set of records: the files themselves and their rotated ones. */
+export async function recordPaths(files: readonly string[]): Promise<readonly string[]> {
+  const opened = await openRecordFiles(files);
+  await closeAll(opened);
+  return opened.map(({ path }) => path);
+}
+
+function miningQuery(recorded: RecordedQuery): MiningQuery {
+  const { questionId, dataset, turn, history } = recorded;
+  const { question, query } = partsOf(recorded);
+  return {
+    id: questionId ?? '',
+    question,
+    ...(query === undefined ? {} : { query }),
+    ...(history === undefined ? {} : { history }),
+    ...(turn === undefined ? {} : { round: turn }),
+    ...(dataset === undefined ? {} : { dataset }),
+    positiveIds: [],
+    answers: [],
+  };
+}
+
+/** The question and the sub-query; a text that the client composed is cut at the first separator. */
+function partsOf({ question, query }: RecordedQuery): { readonly question: string; readonly query?: string } {
+  if (question !== undefined) return { question, query };
+  const end = query.indexOf(SEPARATOR);
+  return end === -1
+    ? { question: query }
+    : { question: query.slice(0, end), query: query.slice(end + SEPARATOR.length) };
+}
+
+function otherGeneration({ file, line, query }: RecordLine, generation: string): TrawlError {
+  return new TrawlError(
+    'CORPUS_BAD_LINE',
+    `${file}:${line}: the query was asked in index generation ${query.generation || '(none)'}, and this index is ${generation}. ` +
+      'Mine in the index that the agent used, or allow any with --any-generation.',
+    { details: { file, line } },
+  );
+}
