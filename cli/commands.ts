@@ -13,6 +13,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   mcp: async () => (await import('./commands/mcp.ts')).mcpCommand,
   search: async () => (await import('./commands/search.ts')).searchCommand,
   eval: async () => (await import('./commands/eval.ts')).evalCommand,
+  replay: async () => (await import('./commands/replay.ts')).replayCommand,
   records: async () => (await import('./commands/records.ts')).recordsCommand,
   'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,

@@ -1,5 +1,6 @@
 import { Fingerprints } from './fingerprints.ts';
-import { type ReadRecordsOptions, type RecordLine, readRecords } from './read-records.ts';
+import { type ReadRecordsOptions, type RecordLine, readRecordFiles } from './read-records.ts';
+import { closeAll, openRecordSets } from './record-files.ts';
 
 export interface MergeOptions extends ReadRecordsOptions {
   /** Whether equal records count once: see `isNew`. Default: false. */
@@ -22,7 +23,8 @@ export async function* mergeRecords(
   { unique = false, onRepeated, ...options }: MergeOptions = {},
 ): AsyncGenerator<RecordLine, void> {
   const seen = new Fingerprints();
-  const all = paths.map((path) => readRecords([path], options));
+  const sets = await openRecordSets(paths);
+  const all = sets.map((files) => readRecordFiles(files, options));
   const sources: Source[] = [];
   try {
     for (const lines of all) {
@@ -39,6 +41,8 @@ export async function* mergeRecords(
     }
   } finally {
     await Promise.all(all.map((lines) => lines.return()));
+    // Those of which no line was read.
+    await closeAll(sets.flat());
   }
 }
 

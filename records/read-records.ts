@@ -51,7 +51,14 @@ export async function* readRecords(
   paths: readonly string[],
   options: ReadRecordsOptions = {},
 ): AsyncGenerator<RecordLine, void> {
-  const files = await openRecordFiles(paths);
+  yield* readRecordFiles(await openRecordFiles(paths), options);
+}
+
+/** The same for open files, which are closed at the end. */
+export async function* readRecordFiles(
+  files: readonly RecordFileHandle[],
+  options: ReadRecordsOptions,
+): AsyncGenerator<RecordLine, void> {
   try {
     for (const file of files) yield* linesOf(file, options);
   } finally {

@@ -19,27 +19,38 @@ interface ListedFile {
 const MAX_TRIES = 20;
 
 /**
- * Opens files of `--record` and the rotated files of each (`path.1`, `path.2.zst`, …), oldest first. All are opened before any is
+ * Opens files of `--record` and the rotated files of each (`path.1`, `path.2.zst`, …), oldest first; one list per path. All are opened before any is
  * read: a server that rotates them meanwhile neither hides nor repeats lines. A file that several paths lead to is opened once.
  *
  * @throws TrawlError CORPUS_NOT_FOUND.
  */
-export async function openRecordFiles(paths: readonly string[]): Promise<RecordFileHandle[]> {
-  const opened = new Map<string, RecordFileHandle>();
+export async function openRecordSets(paths: readonly string[]): Promise<RecordFileHandle[][]> {
+  const sets: RecordFileHandle[][] = [];
+  const known = new Set<string>();
   try {
     for (const path of paths) {
+      const set: RecordFileHandle[] = [];
+      sets.push(set);
       for (const file of await openSet(path)) {
         const { dev, ino } = await file.handle.stat({ bigint: true });
-        const identity = `${dev}:${ino}`;
-        if (opened.has(identity)) await file.handle.close();
-        else opened.set(identity, file);
+        if (known.has(`${dev}:${ino}`)) {
+          await file.handle.close();
+          continue;
+        }
+        known.add(`${dev}:${ino}`);
+        set.push(file);
       }
     }
   } catch (error) {
-    await closeAll([...opened.values()]);
+    await closeAll(sets.flat());
     throw error;
   }
-  return [...opened.values()];
+  return sets;
+}
+
+/** The same as one list. */
+export async function openRecordFiles(paths: readonly string[]): Promise<RecordFileHandle[]> {
+  return (await openRecordSets(paths)).flat();
 }
 
 async function openSet(path: string): Promise<RecordFileHandle[]> {

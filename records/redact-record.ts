@@ -26,6 +26,9 @@ const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 /** Fields without which a line is no record: what stands in their place. */
 const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null };
 
+/** The texts that the member `text` of `answer` is composed of. */
+const COMPOSED: readonly string[] = ['query', 'question', 'history'];
+
 /** Hex digits of a hash: 128 bits. */
 const HASH_DIGITS = 32;
 
@@ -53,6 +56,7 @@ export function redactor({ drop, hash, key }: Redaction): (line: string) => stri
   const hashed = (text: string): string => createHmac('sha256', key!).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (line) => {
     const record = parseKeepingNumbers(line) as Record<string, unknown>;
+    if (COMPOSED.some((name) => drop.includes(name) || hash.includes(name))) removeComposedText(record);
     for (const name of drop) {
       if (!Object.hasOwn(record, name)) continue;
       if (!Object.hasOwn(BLANK, name)) delete record[name];
@@ -61,6 +65,10 @@ export function redactor({ drop, hash, key }: Redaction): (line: string) => stri
     for (const name of hash) if (Object.hasOwn(record, name)) record[name] = hashTexts(record[name], hashed);
     return JSON.stringify(record);
   };
+}
+
+function removeComposedText({ answer }: Record<string, unknown>): void {
+  if (typeof answer === 'object' && answer !== null) delete (answer as { text?: unknown }).text;
 }
 
 function hashTexts(value: unknown, hashed: (text: string) => string): unknown {

@@ -71,6 +71,8 @@ export const ERROR_CODES = {
   HOST_MISSING: 'An HTTP/1.1 request has no Host header.',
   EXPECTATION_FAILED: 'The request has an Expect header other than 100-continue.',
   NOT_FOUND: 'The route, index, passage or model does not exist.',
+  NOT_RECORDED:
+    'A replayed index has no recorded answer for the query and its settings, or none with as many passages.',
   METHOD_NOT_ALLOWED: 'The route exists, but not for this HTTP method.',
   NOT_READY: 'The server is starting or stopping.',
   OVERLOADED:

@@ -5,11 +5,12 @@ import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
 import { MCP_OPTIONS } from '../mcp-options.ts';
-import { openReranked } from '../open-reranked.ts';
+import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
+import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { VIEW_OPTIONS, viewOption } from '../view-options.ts';
 
 export const mcpCommand = defineCommand({
@@ -22,6 +23,7 @@ export const mcpCommand = defineCommand({
     'For assistants that connect over HTTP, use trawl serve --mcp.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
+    index: FURTHER_INDEX_OPTION,
     ...MCP_OPTIONS,
     topk: {
       type: 'integer',
@@ -37,22 +39,26 @@ export const mcpCommand = defineCommand({
     ...RERANK_OPTIONS,
     ...RETRIEVER_OPTIONS,
   },
-  examples: ['trawl mcp indexes/sample'],
+  examples: ['trawl mcp indexes/sample', 'trawl mcp indexes/wiki18 --index indexes/news'],
   async run({ options, positionals, given, signal, note }) {
     checkRerankOptions(options, given);
     // A wrong path, filter or view must end the command instead of failing each search.
-    const { columns, folder } = openIndexDirectory(positionals[0]!);
     const filter = filterOption(options.filter);
-    checkFilter(filter, { columns, index: folder });
+    const further = parseServedIndexes(options.index).map(({ folder }) => folder);
+    for (const each of [positionals[0]!, ...further]) {
+      const { columns, folder } = openIndexDirectory(each);
+      checkFilter(filter, { columns, index: folder });
+    }
     viewOption(options);
     const { serveStdio } = await import('../../src/http/mcp/server.ts');
     // Assistants wait only a short time for the handshake, so the index opens in the background.
-    const opening = openReranked(positionals[0]!, options, {
+    const retrieving = {
       ...retrieverOptions(options),
       ...(options.mode === undefined ? {} : { modes: [options.mode] }),
       cutTokenizer: options['cut-tokenizer'],
       onWarning: note,
-    });
+    };
+    const opening = openReranked(positionals[0]!, options, retrieving, options.index);
     const failure = new AbortController();
     opening.catch(() => failure.abort());
     try {

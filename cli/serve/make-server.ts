@@ -17,6 +17,7 @@ import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
 import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
+import { bundleOpener } from './replayed-bundle.ts';
 import { MIB } from './serve-options.ts';
 import type { ServeOptions, ServeSettings } from './serve-settings.ts';
 import { indexOpener } from './served-indexes.ts';
@@ -56,7 +57,7 @@ export async function makeServer(
 ): Promise<TrawlServer> {
   const { options, indexes, groups } = settings;
   const reranker = sharedReranker(options);
-  const open = openerFor(settings, reranker, { signal, note });
+  const open = options.replay === undefined ? openerFor(settings, reranker, { signal, note }) : bundleOpener(options);
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
   const writable = prepareWritable(options, log, note);
   let holder: RetrieverHolder;
@@ -98,7 +99,8 @@ function prepareWritable(
 }
 
 function sharedReranker(options: ServeOptions): SharedReranker | undefined {
-  if (options.rerank === undefined) return undefined;
+  // A bundle has answers that were reranked already.
+  if (options.rerank === undefined || options.replay !== undefined) return undefined;
   return new SharedReranker(async () => (await openReranker(options, { trialAtStart: true }))!);
 }
 

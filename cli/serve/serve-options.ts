@@ -1,3 +1,4 @@
+import { UNRECORDED } from '../../replay/replay-retriever.ts';
 import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
 import { NAMEABLE_DIALECTS } from '../../src/http/dialects/dispatch.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
@@ -30,6 +31,17 @@ export const SERVE_OPTIONS = {
     type: 'string',
     value: 'DIR',
     help: "Folder of indexes that clients make and fill with Elasticsearch's requests (docs/elasticsearch.md#fill-an-index-over-http): PUT /NAME, _bulk, _refresh. Needs --dialect elasticsearch or --listen PORT=elasticsearch. The indexes are served again at the next start; no other index is needed.",
+  },
+  replay: {
+    type: 'string',
+    value: 'BUNDLE',
+    help: 'Serve the recorded answers of a bundle (trawl replay RECORDS --bundle BUNDLE) in place of an index: every query that was recorded gets the recorded passages, in every dialect, without the index and its encoder (docs/replay.md). With --rerank NAME, requests that do not ask for reranking get recorded reranked answers; no reranker is loaded.',
+  },
+  unrecorded: {
+    type: 'choice',
+    choices: UNRECORDED,
+    default: 'error',
+    help: 'With --replay: what a query gets that was not recorded. error: 404 with the code NOT_RECORDED; empty: no passages.',
   },
   warm: {
     type: 'flag',

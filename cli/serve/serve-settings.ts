@@ -7,6 +7,7 @@ import type { CommandContext } from '../command.ts';
 import { fieldRanking } from '../ranking-options.ts';
 import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
+import { replayedBundle } from './replayed-bundle.ts';
 import type { SERVE_OPTIONS } from './serve-options.ts';
 import { parseGroups, parseServedIndexes, type ServedIndex } from './served-indexes.ts';
 import { ServedViews } from './served-views.ts';
@@ -17,7 +18,7 @@ export type ServeOptions = CommandContext<typeof SERVE_OPTIONS>['options'];
 /** The options of `trawl serve`, after all files that they name were read and checked. */
 export interface ServeSettings {
   readonly options: ServeOptions;
-  /** At least one, unless there is `--writable`; the first is the default. */
+  /** At least one, unless there is `--writable`; the first is the default. With `--replay` the bundle. */
   readonly indexes: readonly ServedIndex[];
   /** Names of several indexes that requests can search as one. */
   readonly groups: ReadonlyMap<string, readonly string[]>;
@@ -47,12 +48,14 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   const tls = readTls(options['tls-cert'], options['tls-key']);
   const addressDir = options['address-dir'];
   const addressFolder = addressDir === undefined ? undefined : makeAddressFolder(addressDir);
-  const indexes = parseServedIndexes([...positionals, ...options.index]);
-  if (indexes.length === 0 && options.writable === undefined) {
-    throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
-  }
-  for (const { folder } of indexes) openIndexDirectory(folder);
+  const indexes = servedIndexes(options, positionals);
   const extraListeners = options.listen.map((text) => parseExtraListener(text, options.host));
+  if (options.replay !== undefined && extraListeners.some(({ settings: { filter, view } }) => filter ?? view)) {
+    throw new TrawlError(
+      'USAGE',
+      'An address of --replay cannot have a filter or a view: a bundle has recorded answers only.',
+    );
+  }
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
     throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
@@ -75,6 +78,17 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
     tls,
     addressFolder,
   };
+}
+
+/** The indexes of the command line, which exist, or the bundle of `--replay`. */
+function servedIndexes(options: ServeOptions, positionals: readonly string[]): readonly ServedIndex[] {
+  if (options.replay !== undefined) return [replayedBundle(options, positionals)];
+  const indexes = parseServedIndexes([...positionals, ...options.index]);
+  if (indexes.length === 0 && options.writable === undefined) {
+    throw new TrawlError('USAGE', '<index> is missing: trawl serve <index>. See `trawl serve --help`.');
+  }
+  for (const { folder } of indexes) openIndexDirectory(folder);
+  return indexes;
 }
 
 /** Indexes that are made over HTTP have words and no vectors, and their columns are not known at the start. */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { QueryOrigin } from './query-origin.ts';
 
 export type TrajectoryGuess = Required<Pick<QueryOrigin, 'trajectory' | 'trajectoryFrom' | 'turn'>>;
@@ -12,6 +12,7 @@ interface Rollout {
 
 interface Connection {
   readonly id: string;
+  /** By the hash of the question, because questions can be long. */
   readonly rollouts: Map<string, Rollout>;
   count: number;
 }
@@ -19,7 +20,7 @@ interface Connection {
 /** After so long a pause, an equal question is a new rollout: the next epoch asks the same questions. */
 const MAX_PAUSE_MS = 10 * 60_000;
 /** Rollouts that a connection may have at once. The one that was used first is forgotten. */
-const MAX_ROLLOUTS = 10_000;
+const MAX_ROLLOUTS = 2_000;
 
 /**
  * Guesses the trajectory of queries whose client does not name it: requests on one connection with an equal question are the turns of one
@@ -48,14 +49,15 @@ export class TrajectoryGuesser {
 
   #next(connection: object, question: string, nowMs: number): TrajectoryGuess {
     const known = this.#of(connection);
-    const earlier = known.rollouts.get(question);
+    const key = hash('sha1', question);
+    const earlier = known.rollouts.get(key);
     const isSame = earlier !== undefined && nowMs - earlier.lastMs <= MAX_PAUSE_MS;
     const rollout = isSame ? earlier : { id: `guess-${known.id}-${++known.count}`, turn: 0, lastMs: nowMs };
     rollout.turn++;
     rollout.lastMs = nowMs;
     // Deleted first, so that it becomes the last of the map.
-    known.rollouts.delete(question);
-    known.rollouts.set(question, rollout);
+    known.rollouts.delete(key);
+    known.rollouts.set(key, rollout);
     if (known.rollouts.size > MAX_ROLLOUTS) known.rollouts.delete(known.rollouts.keys().next().value!);
     return { trajectory: rollout.id, trajectoryFrom: 'guess', turn: rollout.turn };
   }

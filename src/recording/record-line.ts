@@ -2,6 +2,7 @@ import type { EncoderInput } from '../embedding/text-encoder.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
 import { documentFields } from '../passages/document-fields.ts';
 import type { Hit } from '../retrieval/calls/query-outcome.ts';
+import { answerFacts } from './answer-facts.ts';
 import type { RecordedSearch } from './recorded-search.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { RecordedSearch } from './recorded-search.ts';
  * reads them.
  */
 export function* recordLines(time: string, request: object, search: RecordedSearch): Generator<string> {
-  const { queries, k, mode, rerank, truncate, filter, hybrid, origins, outcomes } = search;
+  const { queries, k, mode, rerank, truncate, filter, hybrid, bm25, bm25Order, selection, origins, outcomes } = search;
   for (const [place, input] of queries.entries()) {
     const outcome = outcomes[place]!;
     const { question, ...origin } = origins?.[place] ?? {};
@@ -26,6 +27,9 @@ export function* recordLines(time: string, request: object, search: RecordedSear
       ...(truncate === undefined ? {} : { truncate }),
       ...(outcome.ok && outcome.cut !== 'nothing' ? { cut: outcome.cut } : {}),
       ...(filter === undefined ? {} : { filter }),
+      ...(bm25 === undefined ? {} : { bm25 }),
+      ...(bm25Order === undefined ? {} : { bm25Order }),
+      ...(selection === undefined ? {} : { selection }),
     };
     if (!outcome.ok) {
       yield `${JSON.stringify({ ...head, error: outcome.error.code })}\n`;
@@ -35,6 +39,7 @@ export function* recordLines(time: string, request: object, search: RecordedSear
     const ids = outcome.hits.map(({ document }) => documentFields(document).idJson ?? 'null').join(',');
     const { hits, failedIndexes } = outcome;
     const found = {
+      answer: answerFacts(input, outcome),
       ...placesOf(hits),
       scores: hits.map(({ score }) => score),
       ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),

@@ -1,10 +1,11 @@
 import type { EncoderInput, TruncateSide } from '../embedding/text-encoder.ts';
 import type { Filter } from '../filter/filter.ts';
+import type { Bm25Ranking } from '../lexical-index/bm25.ts';
 import type { QueryTemplate } from '../manifest/model-identity.ts';
 import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
-import type { SearchMode } from '../retrieval/search-mode.ts';
+import type { Bm25Order, SearchMode } from '../retrieval/search-mode.ts';
 import type { QueryOrigin } from './query-origin.ts';
 
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
@@ -20,12 +21,25 @@ export interface RecordedSearch {
   readonly filter?: Filter;
   /** Hybrid: how the lists were fused. */
   readonly hybrid?: HybridSettings;
+  readonly bm25?: Bm25Ranking;
+  readonly bm25Order?: Bm25Order;
+  /** How the request chose among the hits that were found, or merged the lists. Absent: the outcomes are what was found. */
+  readonly selection?: RecordedSelection;
   /** Where each query comes from. Before `withOrigins`: what the fields of the dialect say about it. */
   readonly origins?: readonly QueryOrigin[];
   /** If not every item of the request is a query: the position of each query among them, and their number. */
   readonly items?: { readonly positions: readonly number[]; readonly count: number };
   /** One per query. */
   readonly outcomes: readonly QueryOutcome[];
+}
+
+/** The parts of a request that leave hits out or merge lists. */
+export interface RecordedSelection {
+  readonly minScore?: number;
+  /** Number of ids to leave out. */
+  readonly excluded?: number;
+  readonly deduplicate?: string;
+  readonly fuse?: string;
 }
 
 /** The request of a recorded search. */

@@ -181,6 +181,23 @@ test('candidates killed again and again give the bytes of an undisturbed run', a
   for (const left of ['partial', 'progress.json', 'lock']) assert.ok(!existsSync(`${out}.${left}`), left);
 });
 
+test('SIGTERM ends the search of candidates with the exit code for resumable work', async () => {
+  const out = join(folder, 'stopped.json');
+  const many = join(folder, 'many.json');
+  await writeTrajectories(many, 12_000);
+  const child = spawnTrawl(['agentic-r', 'candidates', index, many, '--out', out, '--encoder-threads', '1']);
+  const ended = endOf(child);
+  while (!existsSync(`${out}.progress.json`) && child.exitCode === null) await sleep(5);
+  child.kill('SIGTERM');
+  const { code, stderr } = await ended;
+  assert.equal(code, 75, stderr);
+  assert.match(stderr, /Stopped\. The same command resumes\. \[CANCELLED\]/);
+  assert.ok(!existsSync(out));
+  const resumed = await agenticR('candidates', index, many, '--out', out);
+  assert.equal(resumed.code, 0);
+  assert.match(resumed.stderr, /Resuming after [\d,]+ trajectories/);
+});
+
 test('another input, k or index than that of the killed run is refused', async () => {
   const out = join(folder, 'differs.json');
   const progress = `${out}.progress.json`;

@@ -52,6 +52,28 @@ test('trawl mcp --mode bm25 ranks by words', { skip: withoutEngine }, async (t) 
   assert.match(dense.stderr, /no vectors/);
 });
 
+test('trawl mcp --index searches several indexes as one, and each must have the columns of the filter', async (t) => {
+  const args = [PROGRAM, 'mcp', index, '--index', `more=${index}`];
+  const client = new Client({ name: 'test', version: '1' });
+  t.after(() => client.close());
+  await client.connect(new StdioClientTransport({ command: process.execPath, args }));
+  const found = await client.callTool({ name: 'search', arguments: { query: 'Brooklyn Bridge', k: 2 } });
+  const { results } = found.structuredContent as unknown as Searched;
+  assert.deepEqual(
+    results.map(({ id }) => id),
+    ['s-0001', 's-0001'],
+  );
+  for (const [more, message] of [
+    [['--index', index], /Two indexes have the name/],
+    [['--index', `more=${index}`, '--filter', 'open'], /names the column "open"/],
+    [['--index', join(folder, 'none')], /INDEX_NOT_FOUND/],
+  ] as const) {
+    const { code, stderr } = await runTrawl(['mcp', index, ...more], { stdin: 'pipe' });
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+});
+
 test('an MCP client searches a server that was started with --mcp', async (t) => {
   const { url } = await serveIndex(t, index, ['--mcp']);
   await searchAndFetch(t, new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));

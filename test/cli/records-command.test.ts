@@ -129,6 +129,18 @@ test('merge sorts the records of several servers by time and keeps the order of 
   assert.deepEqual([code, queriesIn(stdout)], [0, ['a1', 'b1', 'a2', 'a3', 'b2', 'a4', 'b3']]);
 });
 
+test('merge reads a file once that several paths lead to', async () => {
+  const path = join(folder(), 'record.jsonl');
+  writeFileSync(`${path}.1`, recordLine('a', at('01:00:00')));
+  writeFileSync(path, recordLine('b', at('02:00:00')));
+  for (const paths of [
+    [path, path, `${path}.1`],
+    [`${path}.1`, path],
+  ]) {
+    assert.deepEqual(queriesIn((await runTrawl(['records', 'merge', ...paths])).stdout), ['a', 'b']);
+  }
+});
+
 test('merge --unique writes a repeated call once, and a failed one beside the one that succeeded', async () => {
   const [a, b] = [join(folder(), 'record.jsonl'), join(folder(), 'record.jsonl')];
   const call = { trajectory: 't', turn: 1 };

@@ -5,6 +5,7 @@ import { waitMs } from '../../src/client/retry.ts';
 import type { FusedHit, Hit, Query, SearchReply } from '../../src/client/types.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever, untilAborted } from '../helpers/fake-retriever.ts';
 import { eventually, serve } from '../http/build.ts';
 import { type ScriptedAnswer, scriptedServer } from './scripted-server.ts';
@@ -82,6 +83,19 @@ test('passages, indexes, vectors and Search-R1’s request return what the serve
     ],
   );
   assert.deepEqual(await client.retrieve([]), []);
+});
+
+test('a call says where its queries come from', async (t) => {
+  const recorded: RecordedSearch[] = [];
+  const record = { record: (_request: object, search: RecordedSearch) => void recorded.push(search) };
+  const { url } = await serve(t, new FakeRetriever(), { record });
+  const client = new TrawlClient(url);
+  const origin = { trajectory: ['a', null], turn: 2, questionId: 7, tags: { arm: 'b' } };
+  await client.search({ queries: ['x', 'y'], record: origin });
+  await client.retrieve(['x', 'y'], { record: origin });
+  const rest = { turn: 2, questionId: '7', tags: { arm: 'b' } };
+  for (const { origins } of recorded) assert.deepEqual(origins, [{ trajectory: 'a', ...rest }, rest]);
+  assert.equal(recorded.length, 2);
 });
 
 test('an error reply has a status, a code and a request id, and its call is not repeated', async (t) => {

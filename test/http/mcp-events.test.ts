@@ -48,7 +48,7 @@ async function openStream(t: TestContext, url: string, headers: Record<string, s
   const { event, data: address } = (await next())!;
   assert.equal(event, 'endpoint');
   const post = (message: unknown, more: Record<string, string> = {}): Promise<Response> =>
-    fetch(`${url}${address}`, {
+    fetch(new URL(address, url), {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers, ...more },
       body: JSON.stringify(message),
@@ -81,7 +81,7 @@ test('a client with an event stream gets the answers of streamable HTTP, also un
   assert.equal(recorded.length, 1 + 3 * (1 + 20 + 20));
 });
 
-test('the stream and each message need a key, and the key of a message decides its view', async (t) => {
+test('the stream and each message need a key', async (t) => {
   const keys = AccessKeys.parse(`read:${KEY}\n`, 'keys');
   const { url } = await serve(t, new FakeRetriever(), { ...MCP, keys });
   const accept = { accept: 'text/event-stream' };
@@ -90,6 +90,14 @@ test('the stream and each message need a key, and the key of a message decides i
   assert.equal((await post(SEARCH, { authorization: 'Bearer wrong' })).status, 401);
   assert.equal((await post(SEARCH)).status, 202);
   assert.match((await next())!.data, /"id":7/);
+});
+
+test('a message stays within the view of its path: an unknown view is an error in the stream', async (t) => {
+  const { url } = await serve(t, new FakeRetriever(), MCP);
+  const { post, next, address } = await openStream(t, `${url}/views/dev`);
+  assert.match(address, /^\/views\/dev\/mcp\?session_id=/);
+  assert.equal((await post(SEARCH)).status, 202);
+  assert.match((await next())!.data, /"code":-32603,"message":"NOT_FOUND: The index fake-sample has no view/);
 });
 
 test('pages of other sites open no stream', async (t) => {

@@ -212,6 +212,47 @@ test('an index that is filled over HTTP has the rankings and score bits of Elast
   }
 });
 
+/** A reply with its numbers as they are written. */
+function written(text: string): unknown {
+  return JSON.parse(text, (name, value: unknown, context?: { readonly source?: string }) => {
+    if (name === 'took') return null;
+    return typeof value === 'number' ? context?.source : value;
+  });
+}
+
+test('numbers in fields and sort values are written as Elasticsearch 8.17.1 writes those of their type', {
+  skip,
+}, async (t) => {
+  const [node, url] = [await startElasticsearch(t), await serve(t)];
+  const types = ['long', 'integer', 'short', 'byte', 'double'];
+  const properties = Object.fromEntries(types.map((type) => [type, { type }]));
+  const numbers = [3, -4, 0, [7, 2], 100].map((value) => Object.fromEntries(types.map((type) => [type, value])));
+  const documents = [...numbers, { double: 0.5, long: 12_000_000_000 }, {}].map((each, i) => ({
+    text: `bridge ${i}`,
+    ...each,
+  }));
+  const bulk = lines(...documents.flatMap((document, i) => [{ index: { _id: String(i) } }, document]));
+  for (const server of [node, url]) {
+    const mappings = { dynamic: false, properties: { text: { type: 'text' }, ...properties } };
+    assert.equal((await ask(server, ['PUT', '/numbers', { settings: SETTINGS, mappings }])).status, 200);
+    assert.match((await ask(server, ['POST', '/numbers/_bulk?refresh=true', bulk])).text, /"errors":false/);
+  }
+  for (const sort of [
+    ...types.map((type) => [type, '_doc']),
+    ...types.map((type) => [{ [type]: 'desc' }, '_doc']),
+    types,
+  ]) {
+    for (const missing of ['_last', '_first']) {
+      const criteria = sort.map((each) =>
+        typeof each === 'string' && each !== '_doc' ? { [each]: { missing } } : each,
+      );
+      const step: Step = ['POST', '/numbers/_search', { sort: criteria, fields: types, _source: false }];
+      const [expected, actual] = [await ask(node, step), await ask(url, step)];
+      assert.deepEqual(written(actual.text), written(expected.text), JSON.stringify(criteria));
+    }
+  }
+});
+
 for (const version of PYTHON_CLIENTS) {
   test(`elasticsearch-py ${version} fills an index as ArtSearch's build script does`, {
     skip: withoutClient(pythonClientFolder(version)) || withoutWords,

@@ -61,6 +61,36 @@ test('a line has the trajectory of the query, and the settings of hybrid search'
   assert.deepEqual([lines[0]!.hybrid, lines[2]!.hybrid], [hybrid, undefined]);
 });
 
+test('a line has the BM25 settings of the request, how it chose hits, and what the answer says beside them', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
+  const settings = {
+    bm25: { k1: 2, b: 0.5, k1Factor: false },
+    bm25Order: 'pyserini',
+    selection: { excluded: 2 },
+  } as const;
+  const found = await answer({ queries: ['x'], k: 2, mode: 'bm25', ...settings });
+  const outcome = found.outcomes[0]!;
+  assert.ok(outcome.ok);
+  const places = { dense: null, bm25: { rank: 1, score: 2 } };
+  const hits = outcome.hits.map((hit, i) => ({ ...hit, places, firstStage: { rank: i + 1, score: 3 } }));
+  const rerank = { ok: true, model: 'm', passages: 9, truncated: 1 } as const;
+  recorder.record({}, { ...found, outcomes: [{ ...outcome, hits, rerank }] });
+  await recorder.close();
+  const [{ bm25, bm25Order, selection, answer: facts }] = linesOf(path) as [Record<string, unknown>];
+  assert.deepEqual({ bm25, bm25Order, selection }, settings);
+  assert.deepEqual(facts, {
+    tokens: 3,
+    rescored: 2,
+    places: [places, places],
+    firstStage: [
+      { rank: 1, score: 3 },
+      { rank: 2, score: 3 },
+    ],
+    rerank: { model: 'm', passages: 9, truncated: 1 },
+  });
+});
+
 test('the hits of several indexes are recorded with the index and the row in it', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: LARGE, keep: 1 });
@@ -89,7 +119,13 @@ test('a query becomes a line with the request, the text and its hits', async (t)
     query: 'line\nbreak "q"',
     k: 5,
     truncate: 'question',
+    answer: { tokens: 16, rescored: 5 },
   });
+  assert.deepEqual(
+    second!.answer,
+    { tokens: 14, text: 'Q? [SEP] sub', rescored: 5 },
+    'the text that both are parts of',
+  );
   assert.match(String(time), /^\d{4}-\d\d-\d\dT/);
   assert.deepEqual([(rows as number[]).length, (scores as number[]).length, (ids as unknown[]).length], [5, 5, 5]);
   assert.deepEqual([second!.question, second!.query, second!.place], ['Q?', 'sub', 1]);

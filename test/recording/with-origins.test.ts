@@ -66,6 +66,17 @@ test('a question that a request has twice, or that comes back after a long pause
   assert.equal(late!.turn, 1);
 });
 
+test('of more rollouts than a connection may have at once, the one that was used first is forgotten', () => {
+  const guesser = new TrajectoryGuesser();
+  const connection = {};
+  const [first] = guesser.guess(connection, ['first'], 0);
+  const [second] = guesser.guess(connection, ['second'], 0);
+  const others = Array.from({ length: 1_999 }, (_, i) => `question ${i}`);
+  guesser.guess(connection, others, 0);
+  assert.equal(guesser.guess(connection, ['second'], 0)[0]!.trajectory, second!.trajectory);
+  assert.notEqual(guesser.guess(connection, ['first'], 0)[0]!.trajectory, first!.trajectory);
+});
+
 test('a guess needs a question: that of the query, that of a composed text, or that of the record', () => {
   assert.deepEqual(originated(['plain', { question: '', query: 'q' }]).origins, [{}, {}]);
   for (const [query, sources] of [

@@ -15,8 +15,8 @@ interface LinePlace {
 }
 
 /**
- * A file of JSON lines, each found by a key. Only the places of the lines are in memory, about 150 bytes a line, because the files of
- * utilities can be in any order.
+ * A file of JSON lines, each found by a key. Only the keys and places of the lines are in memory, because the files of utilities
+ * can be in any order.
  */
 export class KeyedLines {
   readonly path: string;

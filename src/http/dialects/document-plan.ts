@@ -70,7 +70,8 @@ export function documentPlan(
       const timings = addTimings(searchTimings, whole.timings);
       const found = hits.map((hit, i) => ({ hit, document: whole.documents[i]! }));
       const truncated = outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;
-      const search = { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) };
+      const { deduplicate } = selection;
+      const search = { ...call, k, selection: { deduplicate }, outcomes: selectedOutcomes(outcomes, lists, k) };
       return { timings, search, truncated, pieces: reply({ found, timings, info }) };
     },
   };

@@ -12,7 +12,7 @@ import { replyPieces, SearchReply } from '../native-search/reply.ts';
 import { SearchRequest } from '../native-search/request.ts';
 import { refuseTooDeepReranking } from '../native-search/rerank-field.ts';
 import { searchCall } from '../native-search/search-call.ts';
-import { maxDepth, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
+import { maxDepth, recordedSelection, selectedOutcomes, selectionOf, wantedHits } from '../native-search/selection.ts';
 import { defineDialect } from './dialect.ts';
 import { refuseTooLargeK } from './search-plan.ts';
 
@@ -57,8 +57,9 @@ export const nativeSearch = defineDialect({
         const maxK = maxDepth(queries.length, k, limits);
         const considered = Math.min(wanted + selection.excluded.size, maxK);
         const call = searchCall(request, limits, retriever.info, considered);
-        // All hits that are reranked are asked for: leaving some out then rarely needs another search.
-        const firstK = Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
+        const chosen = recordedSelection(selection, request);
+        // All hits that are reranked are asked for, if some are left out: this then rarely needs another search.
+        const firstK = chosen === undefined ? k : Math.min(Math.max(considered, call.rerank?.depth ?? 0), maxK);
         const { mode, bm25, hybrid } = call;
         if (request.explain && mode === 'dense') throw explainNeedsBm25(mode);
         const separate = request.fuse === 'none';
@@ -100,7 +101,12 @@ export const nativeSearch = defineDialect({
         };
         return {
           timings,
-          search: { ...call, k, outcomes: selectedOutcomes(outcomes, lists, k) },
+          search: {
+            ...call,
+            k,
+            ...(chosen === undefined ? {} : { selection: chosen }),
+            outcomes: selectedOutcomes(outcomes, lists, k),
+          },
           truncated: outcomes.filter((outcome) => outcome.ok && outcome.truncated).length,
           failures: outcomes.flatMap((outcome) =>
             outcome.ok ? (outcome.failedIndexes ?? []).map(({ error }) => error) : [outcome.error],

@@ -21,6 +21,7 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   FORBIDDEN: 403,
   QUERY_TOO_LONG: 413,
   NOT_FOUND: 404,
+  NOT_RECORDED: 404,
   METHOD_NOT_ALLOWED: 405,
   RELOAD_FAILED: 409,
   NOT_READY: 503,

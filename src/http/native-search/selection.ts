@@ -1,3 +1,4 @@
+import type { RecordedSelection } from '../../recording/recorded-search.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import type { Selected, Selection } from './fusion.ts';
@@ -11,6 +12,20 @@ export function selectionOf(request: SearchRequest, limits: RequestLimits): Sele
     excluded: new Set(request.exclude.map(String)),
     deduplicate: request.deduplicate ?? (request.fuse === 'none' ? 'none' : 'passage'),
   };
+}
+
+/** For the record: how hits are left out or merged; undefined if they are not. */
+export function recordedSelection(
+  { minScore, excluded, deduplicate }: Selection,
+  { fuse }: SearchRequest,
+): RecordedSelection | undefined {
+  const selection = {
+    ...(minScore === null ? {} : { minScore }),
+    ...(excluded.size === 0 ? {} : { excluded: excluded.size }),
+    ...(deduplicate === 'none' ? {} : { deduplicate }),
+    ...(fuse === 'none' ? {} : { fuse }),
+  };
+  return Object.keys(selection).length === 0 ? undefined : selection;
 }
 
 /** Number of hits to consider per query, without excluded ones. */

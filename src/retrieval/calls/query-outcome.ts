@@ -67,7 +67,8 @@ export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: T
  * fusion of two lists, which are the exact first `depth` passages of dense and of BM25 search.
  */
 export interface QueryCertificate {
-  readonly exact: true;
+  /** False only for the empty list in place of an answer that was not recorded (docs/replay.md). */
+  readonly exact: boolean;
   /**
    * Rows rescored for this query after the scan of the codes. Unlike the hits, the number depends on the other queries of the
    * batch. Null if the engine scores every row.

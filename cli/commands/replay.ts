@@ -1,0 +1,279 @@
+import { readFileSync } from 'node:fs';
+import { readQuestions } from '../../evaluation/read-questions.ts';
+import type { KeyedCall } from '../../replay/answer-key.ts';
+import { GoldQuestions } from '../../replay/gold-questions.ts';
+import { IndexTarget } from '../../replay/index-target.ts';
+import { DEFAULT_PERSISTENCE } from '../../replay/rank-biased-overlap.ts';
+import { replayRecords } from '../../replay/replay-records.ts';
+import type { ReplayTarget } from '../../replay/replay-target.ts';
+import { ServerTarget } from '../../replay/server-target.ts';
+import { type BundleSummary, writeBundle } from '../../replay/write-bundle.ts';
+import { TRUNCATE_SIDES } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { checkFilter, FILTER_OPTION, filterOption } from '../filter-option.ts';
+import { formatCount, formatNumberOf } from '../format.ts';
+import { numberFrom } from '../number-from.ts';
+import { openReranked } from '../open-reranked.ts';
+import { QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
+import { MODE_OPTION } from '../ranking-options.ts';
+import { reportLines } from '../replay/report-lines.ts';
+import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
+import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+
+const options = {
+  against: {
+    type: 'string',
+    value: 'URL|INDEX',
+    help: 'Ask every recorded query again, of this index directory or of a running server (http://HOST:PORT, or with /indexes/NAME for one of its indexes), and compare what it finds with what was recorded.',
+  },
+  bundle: {
+    type: 'string',
+    value: 'OUT',
+    help: 'Write the recorded answers to the folder OUT, which trawl serve --replay OUT serves without the index. Needs --index.',
+  },
+  index: {
+    type: 'string',
+    value: 'INDEX',
+    help: 'With --bundle: the index directory that answered, in the recorded generation. It has the passages; its encoder is not needed.',
+  },
+  k: { type: 'integer', min: 1, help: 'With --against: passages per query. Default: as recorded.' },
+  mode: {
+    ...MODE_OPTION,
+    help: 'With --against: rank by dense, bm25 or hybrid, with its default settings. Default: as recorded.',
+  },
+  filter: { ...FILTER_OPTION, help: `With --against, in place of the recorded filter. ${FILTER_OPTION.help}` },
+  'query-template': {
+    ...QUERY_TEMPLATE_OPTION,
+    help: 'With --against: which of question, history and query are searched for. Default: as recorded.',
+  },
+  truncate: {
+    type: 'choice',
+    choices: TRUNCATE_SIDES,
+    help: "With --against: what to shorten if a question and its query together exceed the model's token limit. Default: as recorded.",
+  },
+  questions: {
+    type: 'string',
+    value: 'FILE',
+    help: 'With --against: questions with gold_ids or golden_answers (JSON lines, as for trawl eval). Adds the relevant passages and answers that are gained and lost. A record belongs to a question by its question id, or else by its text.',
+  },
+  p: {
+    type: 'string',
+    value: 'NUMBER',
+    default: String(DEFAULT_PERSISTENCE),
+    help: 'With --against: the persistence of rank-biased overlap, larger than 0 and less than 1. With 0.9 the first ten ranks have 86 % of the weight; a smaller number weighs the first ranks more.',
+  },
+  cutoffs: {
+    type: 'string',
+    value: 'K,K,…',
+    default: '1,3,5,10',
+    help: 'With --against: the values of k of overlap@k. A query counts for a k if both lists were asked for at least k passages.',
+  },
+  examples: {
+    type: 'integer',
+    min: 0,
+    max: 1000,
+    default: 5,
+    help: 'With --against: number of queries to show side by side, those whose lists differ most.',
+  },
+  'key-file': {
+    type: 'string',
+    value: 'FILE',
+    help: 'With a URL as --against: file with the API key of the server.',
+  },
+  ...RERANK_OPTIONS,
+  ...RETRIEVER_OPTIONS,
+} as const;
+
+type Context = CommandContext<typeof options>;
+
+export const replayCommand = defineCommand({
+  name: 'replay',
+  summary: 'compare recorded searches with another index, or bundle them to be served without the index',
+  description:
+    'Reads files of --record (trawl serve). With --against it says what every recorded query would find now: overlap@k and ' +
+    'rank-biased overlap of the lists, by turn, and the queries whose lists differ most; with --questions also the relevant ' +
+    'passages and answers that are gained and lost. Passages are compared by id, or by row if the generation is the same. ' +
+    'Settings are as recorded unless an option sets them.\n\n' +
+    'With --bundle it writes the recorded answers with their passages to a folder, for tests and repeatable rollouts ' +
+    '(trawl serve --replay).\n\n' +
+    'With --json: the report, or {"bundle", "index", "generation", "records", "answers", "passages", "leftOut", "withoutFacts"} ' +
+    '(docs/replay.md).',
+  positionals: {
+    usage: '<records> …',
+    help: { records: 'Files of --record. The rotated files of each are read too.' },
+    min: 1,
+    max: 10_000,
+  },
+  options,
+  examples: [
+    'trawl replay calls.jsonl --against indexes/wiki18-new --questions dev.jsonl',
+    'trawl replay calls.jsonl --against http://127.0.0.1:8000 --k 5',
+    'trawl replay calls.jsonl --against indexes/wiki18 --query-template query --json',
+    'trawl replay calls.jsonl --bundle rollouts.bundle --index indexes/wiki18',
+  ],
+  async run(context) {
+    const { against, bundle, index } = context.options;
+    if ((against === undefined) === (bundle === undefined)) {
+      throw new TrawlError('USAGE', 'Expected either --against URL|INDEX or --bundle OUT.');
+    }
+    if ((bundle === undefined) !== (index === undefined)) {
+      throw new TrawlError(
+        'USAGE',
+        bundle === undefined ? '--index has no effect without --bundle OUT.' : '--bundle needs --index INDEX.',
+      );
+    }
+    if (bundle !== undefined) return makeBundle(context, bundle, index!);
+    return compare(context, against!);
+  },
+});
+
+/** Options that only `--bundle` uses. */
+const OF_BUNDLE: readonly string[] = ['bundle', 'index', 'json', 'quiet', 'config'];
+
+async function makeBundle(
+  { positionals, given, options, signal, out, note }: Context,
+  bundle: string,
+  index: string,
+): Promise<number> {
+  const useless = [...given].find((name) => !OF_BUNDLE.includes(name));
+  if (useless !== undefined) throw new TrawlError('USAGE', `--${useless} has no effect with --bundle.`);
+  const summary = await writeBundle({
+    records: positionals,
+    index,
+    out: bundle,
+    signal,
+    onProgress: ({ doing, done }) => note(`${doing}: ${formatCount(done)}`),
+  });
+  if (options.json) out(JSON.stringify(summary));
+  else for (const line of bundleLines(summary)) out(line);
+  return EXIT.ok;
+}
+
+function bundleLines({
+  bundle,
+  index,
+  generation,
+  records,
+  answers,
+  passages,
+  leftOut,
+  withoutFacts,
+}: BundleSummary): string[] {
+  const reasons = Object.entries(leftOut).filter(([, count]) => count > 0);
+  return [
+    `${bundle}: ${formatNumberOf(answers, 'answer')} and ${formatNumberOf(passages, 'passage')} of ${formatNumberOf(records, 'record')}`,
+    `index ${index}, generation ${generation}`,
+    ...(reasons.length === 0
+      ? []
+      : [`left out: ${reasons.map(([reason, count]) => `${formatCount(count)} ${reason}`).join(', ')}`]),
+    ...(withoutFacts === 0
+      ? []
+      : [`${formatNumberOf(withoutFacts, 'record')} of an older server: their replies of /v1/search have 0 tokens`]),
+    `serve it: trawl serve --replay ${bundle}`,
+  ];
+}
+
+async function compare(context: Context, against: string): Promise<number> {
+  const { options, positionals, signal, out, note } = context;
+  const p = persistence(options.p);
+  const cutoffs = parseCutoffs(options.cutoffs);
+  const { target, changes, close } = await openTarget(context, against);
+  try {
+    const questions = options.questions === undefined ? undefined : await readQuestions(options.questions);
+    const report = await replayRecords({
+      records: positionals,
+      target,
+      changes,
+      p,
+      cutoffs,
+      gold: questions === undefined ? undefined : new GoldQuestions(questions),
+      examples: options.examples,
+      signal,
+      onProgress: progressNotes(note),
+    });
+    const width = process.stdout.isTTY === true ? Math.max(60, process.stdout.columns || 100) : 120;
+    if (options.json) out(JSON.stringify(report));
+    else for (const line of reportLines(report, width)) out(line);
+    if (report.all.queries > 0) return EXIT.ok;
+    note('Nothing was compared: see the reasons above, and the ids of the two indexes.');
+    return EXIT.failed;
+  } finally {
+    await close();
+  }
+}
+
+/** A remark for every 50,000 records. */
+function progressNotes(note: (text: string) => void): (records: number) => void {
+  let next = 50_000;
+  return (records) => {
+    if (records < next) return;
+    note(`compared ${formatCount(records)} records`);
+    next = records + 50_000;
+  };
+}
+
+interface OpenTarget {
+  readonly target: ReplayTarget;
+  readonly changes: Partial<KeyedCall>;
+  close(): Promise<void>;
+}
+
+/** Options that a running server has settled. */
+const OF_INDEX: readonly string[] = [...Object.keys(RETRIEVER_OPTIONS), ...Object.keys(RERANK_OPTIONS)];
+
+async function openTarget({ options, given, note }: Context, against: string): Promise<OpenTarget> {
+  const isUrl = /^https?:\/\//.test(against);
+  const filter = filterOption(options.filter);
+  const changes = {
+    ...(options.k === undefined ? {} : { k: options.k }),
+    ...(options.mode === undefined ? {} : { mode: options.mode }),
+    ...(options.truncate === undefined ? {} : { truncate: options.truncate }),
+    ...(filter === undefined ? {} : { filter }),
+    ...templateOf(options['query-template']),
+  };
+  if (isUrl) {
+    const useless = OF_INDEX.find((name) => given.has(name));
+    if (useless !== undefined) {
+      throw new TrawlError('USAGE', `--${useless} has no effect with a URL: the server was started with its own.`);
+    }
+    const key = options['key-file'];
+    const apiKey = key === undefined ? undefined : readKey(key);
+    return { target: new ServerTarget(against, { apiKey }), changes, close: async () => undefined };
+  }
+  if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
+  checkRerankOptions(options, given);
+  const retrieving = { ...retrieverOptions(options), onWarning: note };
+  const { retriever, close } = await openReranked(
+    against,
+    { ...options, views: undefined, view: undefined },
+    retrieving,
+  );
+  try {
+    checkFilter(filter, retriever.info);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { target: new IndexTarget(retriever), changes: { ...changes, ...rerankCall(options) }, close };
+}
+
+function readKey(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (cause) {
+    throw new TrawlError('CONFIG_INVALID', `${path}: the key cannot be read (${(cause as Error).message}).`, { cause });
+  }
+}
+
+function persistence(text: string): number {
+  const p = numberFrom('p', text, { max: 1 });
+  if (p > 0 && p < 1) return p;
+  throw new TrawlError('USAGE', `--p is ${text}; expected a number larger than 0 and less than 1, such as 0.9.`);
+}
+
+function parseCutoffs(text: string): number[] {
+  const cutoffs = text.split(',').map((part) => (/^\s*\d{1,6}\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (cutoffs.every((k) => k >= 1)) return [...new Set(cutoffs)].sort((a, b) => a - b);
+  throw new TrawlError('USAGE', `--cutoffs is ${JSON.stringify(text)}; expected whole numbers from 1, such as 1,3,10.`);
+}

@@ -1,0 +1,323 @@
+import { readRecords } from '../records/read-records.ts';
+import type { RecordedQuery } from '../records/recorded-query.ts';
+import { throwIfCancelled } from '../src/abort.ts';
+import { hybridSettings } from '../src/retrieval/hybrid-settings.ts';
+import type { KeyedCall } from './answer-key.ts';
+import { BiggestDifferences, type Difference } from './biggest-differences.ts';
+import { type ComparedQuery, comparableLists, compareGold, compareLists } from './compared-query.ts';
+import type { Gold, GoldQuestions } from './gold-questions.ts';
+import { type RecordedCall, recordedCall, UNUSABLE, type Unusable } from './recorded-call.ts';
+import { ReplaySummary, type SummaryValues } from './replay-summary.ts';
+import type { KnownPassage, ReplayTarget, TargetHit } from './replay-target.ts';
+
+export interface ReplayOptions {
+  /** Files of `--record`. */
+  readonly records: readonly string[];
+  readonly target: ReplayTarget;
+  /** Settings in place of the recorded ones. */
+  readonly changes: Partial<KeyedCall>;
+  /** The persistence of rank-biased overlap, between 0 and 1. */
+  readonly p: number;
+  /** The k of overlap@k. */
+  readonly cutoffs: readonly number[];
+  readonly gold?: GoldQuestions | undefined;
+  /** Number of queries to show whose lists differ most. */
+  readonly examples: number;
+  readonly onProgress?: (records: number) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Why a record was not compared, beside the reasons of `Unusable`:
+ * - `otherIds`: none of its passages has an id that the other index has;
+ * - `withoutIds`: a passage has no id, and the rows are those of another generation.
+ */
+type NotCompared = Unusable | 'otherIds' | 'withoutIds';
+
+export interface ReplayReport {
+  readonly records: number;
+  readonly notCompared: Readonly<Record<NotCompared, number>>;
+  /** Searches that the target refused, by the code of the error. */
+  readonly failed: Readonly<Record<string, number>>;
+  /** Queries of questions with golden answers for which it is not known whether a recorded passage had one. */
+  readonly answersUnknown: number;
+  /** The index that was asked, and its generations: several if it was reloaded meanwhile. */
+  readonly against: { readonly index: string; readonly generations: readonly string[] };
+  /** The generations of the records, at most 10 of them. */
+  readonly recordedGenerations: readonly string[];
+  readonly all: SummaryValues;
+  /** By turn, those without a recorded turn (null) last; turns from 100 count as 100. */
+  readonly turns: readonly ({ readonly turn: number | null } & SummaryValues)[];
+  readonly differences: readonly ShownDifference[];
+}
+
+interface ShownPassage {
+  readonly id: string | null;
+  readonly row: number;
+  readonly score: number;
+  readonly title: string | null;
+}
+
+/** A query whose lists differ much, with both lists. */
+export interface ShownDifference {
+  readonly rbo: number;
+  readonly query: string;
+  readonly question: string | null;
+  readonly trajectory: string | null;
+  readonly turn: number | null;
+  /** Titles are those that the target has under the same id; null if it does not have it. */
+  readonly before: readonly ShownPassage[];
+  readonly now: readonly ShownPassage[];
+}
+
+/** Records asked at once. */
+const BATCH = 256;
+const LAST_TURN = 100;
+const MOST_GENERATIONS = 10;
+
+/**
+ * Asks the target every recorded query again and compares what it finds with what was recorded. Memory does not depend on the number of
+ * records.
+ *
+ * @throws TrawlError of the records and of the target.
+ */
+export async function replayRecords(options: ReplayOptions): Promise<ReplayReport> {
+  const replay = new Replay(options);
+  let batch: Asked[] = [];
+  for await (const { query, text } of readRecords(options.records, { signal: options.signal })) {
+    const asked = replay.take(query, text);
+    if (asked !== undefined) batch.push(asked);
+    if (batch.length < BATCH) continue;
+    await replay.ask(batch);
+    batch = [];
+  }
+  await replay.ask(batch);
+  return replay.report();
+}
+
+/** A record that is asked again. */
+interface Asked {
+  readonly record: RecordedQuery;
+  readonly recorded: RecordedCall;
+  readonly gold: Gold | undefined;
+}
+
+/** A record with the hits of the target. */
+interface Answered extends Asked {
+  readonly hits: readonly TargetHit[];
+  readonly k: number;
+  readonly sameGeneration: boolean;
+}
+
+class Replay {
+  readonly #options: ReplayOptions;
+  #records = 0;
+  #answersUnknown = 0;
+  #index = '';
+  readonly #notCompared: Record<string, number>;
+  readonly #failed = new Map<string, number>();
+  readonly #generations = new Set<string>();
+  readonly #recordedGenerations = new Set<string>();
+  readonly #all: ReplaySummary;
+  readonly #turns = new Map<number | null, ReplaySummary>();
+  readonly #differences: BiggestDifferences;
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+    this.#all = new ReplaySummary(options.cutoffs);
+    this.#differences = new BiggestDifferences(options.examples);
+    this.#notCompared = Object.fromEntries([...UNUSABLE, 'otherIds', 'withoutIds'].map((reason) => [reason, 0]));
+  }
+
+  /** Counts a record. Undefined if it cannot be asked again. */
+  take(record: RecordedQuery, text: string): Asked | undefined {
+    this.#records++;
+    if (this.#recordedGenerations.size < MOST_GENERATIONS) this.#recordedGenerations.add(record.generation);
+    const recorded = recordedCall(record, text);
+    if (typeof recorded === 'string') {
+      this.#notCompared[recorded]!++;
+      return undefined;
+    }
+    return { record, recorded, gold: this.#options.gold?.of(record) };
+  }
+
+  /** Asks and compares a batch. */
+  async ask(batch: readonly Asked[]): Promise<void> {
+    if (batch.length === 0) return;
+    throwIfCancelled(this.#options.signal);
+    const answered = await this.#search(batch);
+    const known = await this.#lookUp(answered);
+    for (const each of answered) this.#compare(each, known);
+    this.#options.onProgress?.(this.#records);
+  }
+
+  async report(): Promise<ReplayReport> {
+    const turns = [...this.#turns].sort(([a], [b]) => (a ?? LAST_TURN + 1) - (b ?? LAST_TURN + 1));
+    return {
+      records: this.#records,
+      notCompared: this.#notCompared as ReplayReport['notCompared'],
+      failed: Object.fromEntries([...this.#failed].sort()),
+      answersUnknown: this.#answersUnknown,
+      against: { index: this.#index, generations: [...this.#generations] },
+      recordedGenerations: [...this.#recordedGenerations],
+      all: this.#all.values,
+      turns: turns.map(([turn, summary]) => ({ turn, ...summary.values })),
+      differences: await this.#shown(),
+    };
+  }
+
+  /** One search of the target for all records with equal settings. */
+  async #search(batch: readonly Asked[]): Promise<Answered[]> {
+    const { target, signal, gold } = this.#options;
+    const groups = new Map<string, { call: KeyedCall; asked: Asked[] }>();
+    for (const asked of batch) {
+      const call = this.#changed(asked.recorded.call);
+      const key = JSON.stringify(call);
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, { call, asked: [asked] });
+      else group.asked.push(asked);
+    }
+    const answered: Answered[] = [];
+    for (const { call, asked } of groups.values()) {
+      const inputs = asked.map(({ recorded }) => recorded.input);
+      const answer = await target.search(inputs, call, { texts: gold !== undefined, signal });
+      if (answer.generation !== '') {
+        this.#index = answer.index;
+        if (this.#generations.size < MOST_GENERATIONS) this.#generations.add(answer.generation);
+      }
+      for (const [i, outcome] of answer.outcomes.entries()) {
+        if (!outcome.ok) {
+          this.#failed.set(outcome.code, (this.#failed.get(outcome.code) ?? 0) + 1);
+          continue;
+        }
+        const { record } = asked[i]!;
+        const sameGeneration = record.generation === answer.generation && outcome.hits.every(({ index }) => !index);
+        answered.push({ ...asked[i]!, hits: outcome.hits, k: call.k, sameGeneration });
+      }
+    }
+    return answered;
+  }
+
+  /** The recorded settings with the changes. Another mode does not keep the settings of the recorded one. */
+  #changed(recorded: KeyedCall): KeyedCall {
+    const { changes } = this.#options;
+    const { hybrid, bm25, bm25Order, ...kept } = recorded;
+    const ofMode = {
+      ...(hybrid === undefined ? {} : { hybrid }),
+      ...(bm25 === undefined ? {} : { bm25 }),
+      ...(bm25Order === undefined ? {} : { bm25Order }),
+    };
+    const call = {
+      ...kept,
+      ...(changes.mode === undefined || changes.mode === recorded.mode ? ofMode : {}),
+      ...changes,
+    };
+    if (call.mode !== 'hybrid') return call;
+    const depth = Math.max(call.k, call.rerank?.depth ?? 0);
+    return { ...call, hybrid: hybridSettings(call.hybrid ?? {}, depth) };
+  }
+
+  /**
+   * Looks up the recorded passages that the target did not find: for their texts, and to know whether it has their ids at all. Null if it
+   * cannot look up ids.
+   */
+  async #lookUp(answered: readonly Answered[]): Promise<ReadonlyMap<string, KnownPassage> | null> {
+    const wanted = new Set<string>();
+    for (const { record, hits, gold, sameGeneration } of answered) {
+      const found = new Set(hits.map(({ id }) => id));
+      const missing = record.ids.filter((id): id is string => id !== null && !found.has(id));
+      const isForeign = !sameGeneration && missing.length === record.ids.length;
+      if (isForeign || gold?.hasAnswer !== undefined) for (const id of missing) wanted.add(id);
+    }
+    if (wanted.size === 0) return new Map();
+    return this.#options.target.passages([...wanted], this.#options.signal);
+  }
+
+  #compare(answered: Answered, known: ReadonlyMap<string, KnownPassage> | null): void {
+    const { record, hits, gold, k, sameGeneration } = answered;
+    const lists = comparableLists(record, hits, sameGeneration);
+    if (lists === undefined) {
+      this.#notCompared.withoutIds!++;
+      return;
+    }
+    if (!sameGeneration && hasOtherIds(record, hits, known)) {
+      this.#notCompared.otherIds!++;
+      return;
+    }
+    const { cutoffs, p } = this.#options;
+    const turn = record.turn === undefined ? null : Math.min(record.turn, LAST_TURN);
+    const compared: ComparedQuery = {
+      turn,
+      ...compareLists(lists, { cutoffs, k: [record.k, k], p }),
+      gold: gold === undefined || gold.ids.size === 0 ? null : compareGold(record.ids, idsOf(hits), gold.ids),
+      answer: gold?.hasAnswer === undefined ? null : this.#answers(answered, gold.hasAnswer, known),
+    };
+    this.#all.add(compared);
+    let ofTurn = this.#turns.get(turn);
+    if (ofTurn === undefined) {
+      ofTurn = new ReplaySummary(cutoffs);
+      this.#turns.set(turn, ofTurn);
+    }
+    ofTurn.add(compared);
+    if (compared.identical) return;
+    const now = hits.map(({ id, row, score, title }) => ({ id, row, score, title }));
+    this.#differences.add({ rbo: compared.rbo, record, now });
+  }
+
+  /** Whether a passage had a golden answer, and whether one has it now. */
+  #answers(
+    { record, hits }: Answered,
+    hasAnswer: (contents: string) => boolean,
+    known: ReadonlyMap<string, KnownPassage> | null,
+  ): ComparedQuery['answer'] {
+    const texts = new Map(hits.map(({ id, contents }) => [id, contents]));
+    const before = record.ids.map((id) => (id === null ? undefined : (texts.get(id) ?? known?.get(id)?.contents)));
+    const had = before.some((contents) => contents !== undefined && hasAnswer(contents));
+    if (!had && before.includes(undefined)) {
+      this.#answersUnknown++;
+      return null;
+    }
+    return { before: had, now: hits.some(({ contents }) => hasAnswer(contents)) };
+  }
+
+  /** The differences that are kept, with the titles of the recorded passages. */
+  async #shown(): Promise<ShownDifference[]> {
+    const { target, signal } = this.#options;
+    const ids = new Set(this.#differences.all.flatMap(({ record }) => record.ids.filter((id) => id !== null)));
+    const known = ids.size === 0 ? null : await target.passages([...ids], signal);
+    return this.#differences.all.map((difference) => shown(difference, known));
+  }
+}
+
+/** Whether the lists have no common id, and the target knows none of the recorded ones. */
+function hasOtherIds(
+  { ids }: RecordedQuery,
+  hits: readonly TargetHit[],
+  known: ReadonlyMap<string, KnownPassage> | null,
+): boolean {
+  if (ids.length === 0 || hits.length === 0 || known === null) return false;
+  const found = new Set(idsOf(hits));
+  return !ids.some((id) => found.has(id) || (id !== null && known.has(id)));
+}
+
+function idsOf(hits: readonly TargetHit[]): (string | null)[] {
+  return hits.map(({ id }) => id);
+}
+
+function shown({ rbo, record, now }: Difference, known: ReadonlyMap<string, KnownPassage> | null): ShownDifference {
+  const { query, question = null, trajectory = null, turn = null, ids, rows, scores } = record;
+  return {
+    rbo,
+    query,
+    question,
+    trajectory,
+    turn,
+    before: ids.map((id, i) => ({
+      id,
+      row: rows[i]!,
+      score: scores[i]!,
+      title: (id === null ? undefined : known?.get(id)?.title) ?? null,
+    })),
+    now: now.map(({ id, row, score, title }) => ({ id, row, score, title: title ?? null })),
+  };
+}

@@ -1,0 +1,89 @@
+import type { ComparedQuery } from './compared-query.ts';
+
+/** Means over queries and counts of them. */
+export interface SummaryValues {
+  readonly queries: number;
+  /** Queries whose lists are equal. */
+  readonly identical: number;
+  /** Mean rank-biased overlap; null without queries. */
+  readonly rbo: number | null;
+  /** For each cutoff the mean overlap and the queries that it was measured over. */
+  readonly overlap: readonly { readonly k: number; readonly mean: number | null; readonly queries: number }[];
+  /** Over the queries of questions with relevant passages. */
+  readonly gold: {
+    readonly queries: number;
+    /** Relevant passages found, and of them those that only one of the lists has. */
+    readonly before: number;
+    readonly now: number;
+    readonly gained: number;
+    readonly lost: number;
+    /** Queries that find a relevant passage now and did not before, and the reverse. */
+    readonly gainedQueries: number;
+    readonly lostQueries: number;
+  };
+  /** Over the queries of questions with golden answers: those that find a passage with an answer. */
+  readonly answers: {
+    readonly queries: number;
+    readonly before: number;
+    readonly now: number;
+    readonly gained: number;
+    readonly lost: number;
+  };
+}
+
+/** Sums up compared queries in constant memory. */
+export class ReplaySummary {
+  readonly #cutoffs: readonly number[];
+  #queries = 0;
+  #identical = 0;
+  #rbo = 0;
+  readonly #overlaps: { sum: number; queries: number }[];
+  readonly #gold = { queries: 0, before: 0, now: 0, gained: 0, lost: 0, gainedQueries: 0, lostQueries: 0 };
+  readonly #answers = { queries: 0, before: 0, now: 0, gained: 0, lost: 0 };
+
+  constructor(cutoffs: readonly number[]) {
+    this.#cutoffs = cutoffs;
+    this.#overlaps = cutoffs.map(() => ({ sum: 0, queries: 0 }));
+  }
+
+  add({ identical, rbo, overlaps, gold, answer }: ComparedQuery): void {
+    this.#queries++;
+    if (identical) this.#identical++;
+    this.#rbo += rbo;
+    for (const [i, overlap] of overlaps.entries()) {
+      if (overlap === null) continue;
+      this.#overlaps[i]!.sum += overlap;
+      this.#overlaps[i]!.queries++;
+    }
+    if (gold !== null) {
+      const sums = this.#gold;
+      sums.queries++;
+      for (const name of ['before', 'now', 'gained', 'lost'] as const) sums[name] += gold[name];
+      if (gold.before === 0 && gold.now > 0) sums.gainedQueries++;
+      if (gold.before > 0 && gold.now === 0) sums.lostQueries++;
+    }
+    if (answer !== null) {
+      const sums = this.#answers;
+      sums.queries++;
+      if (answer.before) sums.before++;
+      if (answer.now) sums.now++;
+      if (answer.now && !answer.before) sums.gained++;
+      if (answer.before && !answer.now) sums.lost++;
+    }
+  }
+
+  get values(): SummaryValues {
+    return {
+      queries: this.#queries,
+      identical: this.#identical,
+      rbo: this.#queries === 0 ? null : this.#rbo / this.#queries,
+      overlap: this.#overlaps.map(({ sum, queries }, i) => ({
+        k: this.#cutoffs[i]!,
+        mean: queries === 0 ? null : sum / queries,
+        queries,
+      })),
+      gold: { ...this.#gold },
+      answers: { ...this.#answers },
+    };
+  }
+}

@@ -1,0 +1,189 @@
+import { pause, waitMs } from '../src/client/retry.ts';
+import type { EncoderInput } from '../src/embedding/text-encoder.ts';
+import { TrawlError } from '../src/errors.ts';
+import { documentFields } from '../src/passages/document-fields.ts';
+import { parseNumbers } from '../src/passages/exact-numbers.ts';
+import type { KeyedCall } from './answer-key.ts';
+import {
+  type KnownPassage,
+  REFUSED,
+  type ReplayTarget,
+  type TargetAnswer,
+  type TargetHit,
+  type TargetOutcome,
+  type TargetSearchOptions,
+} from './replay-target.ts';
+
+export interface ServerTargetOptions {
+  /** Sent as `Authorization: Bearer …`. */
+  readonly apiKey?: string | undefined;
+  /** Tries of a request that the server refuses for now, ≥ 1. Default: 10. */
+  readonly attempts?: number;
+  /** The first wait and the longest one, in milliseconds. Default: 250 and 30,000. */
+  readonly firstWaitMs?: number;
+  readonly maxWaitMs?: number;
+}
+
+/** Queries, and passages, per request: small enough for the limits of a server with its defaults. */
+const QUERIES_PER_REQUEST = 64;
+const PASSAGES_PER_REQUEST = 256;
+/** Shortest text that a hit can have in a reply. */
+const LEAST_CHARACTERS = 20;
+
+interface Reply {
+  readonly status: number;
+  readonly text: string;
+}
+
+interface SearchReply {
+  readonly index: { readonly name: string; readonly generation: string };
+  readonly results: readonly (
+    | { readonly ok: true; readonly hits: readonly ReplyHit[] }
+    | { readonly ok: false; readonly error: { readonly code: string } }
+  )[];
+}
+
+interface ReplyHit {
+  readonly index?: string;
+  readonly row: number;
+  readonly id?: unknown;
+  readonly title?: string;
+  readonly score: number;
+  readonly text: string;
+}
+
+/** A running Trawl server that recorded queries are asked again, by /v1/search. Waits while the server answers 429 or 503. */
+export class ServerTarget implements ReplayTarget {
+  readonly #url: string;
+  readonly #options: ServerTargetOptions;
+
+  /** @param url of the server, also with the path of an index: `http://host:8000/indexes/NAME`. */
+  constructor(url: string, options: ServerTargetOptions = {}) {
+    this.#url = url.replace(/\/+$/, '');
+    this.#options = options;
+  }
+
+  async search(
+    queries: readonly EncoderInput[],
+    call: KeyedCall,
+    { texts, signal }: TargetSearchOptions,
+  ): Promise<TargetAnswer> {
+    const outcomes: TargetOutcome[] = [];
+    let index = { name: '', generation: '' };
+    for (let start = 0; start < queries.length; start += QUERIES_PER_REQUEST) {
+      const part = queries.slice(start, start + QUERIES_PER_REQUEST);
+      const body = { queries: part, ...settingsOf(call), ...(texts ? {} : { maxChars: LEAST_CHARACTERS }) };
+      const reply = await this.#post('/v1/search', body, signal);
+      const refusal = this.#refusal(reply);
+      if (refusal !== undefined) {
+        outcomes.push(...part.map(() => ({ ok: false, code: refusal }) as const));
+        continue;
+      }
+      const { results, ...head } = this.#parsed(reply) as unknown as SearchReply;
+      if (!Array.isArray(results) || results.length !== part.length || typeof head.index?.generation !== 'string') {
+        throw this.#failed('its reply is not that of /v1/search');
+      }
+      index = head.index;
+      outcomes.push(...results.map(outcomeOf));
+    }
+    return { index: index.name, generation: index.generation, outcomes };
+  }
+
+  async passages(ids: readonly string[], signal: AbortSignal | undefined): Promise<Map<string, KnownPassage> | null> {
+    const known = new Map<string, KnownPassage>();
+    for (let start = 0; start < ids.length; start += PASSAGES_PER_REQUEST) {
+      const part = ids.slice(start, start + PASSAGES_PER_REQUEST);
+      const reply = await this.#post('/v1/passages', { ids: part }, signal);
+      if (this.#refusal(reply) !== undefined) return null;
+      const { passages } = this.#parsed(reply) as { passages: readonly ({ document: object } | null)[] };
+      for (const [i, passage] of passages.entries()) {
+        if (passage === null) continue;
+        const { title, contents } = documentFields(JSON.stringify(passage.document));
+        known.set(part[i]!, { title, contents });
+      }
+    }
+    return known;
+  }
+
+  async #post(path: string, body: object, signal: AbortSignal | undefined): Promise<Reply> {
+    const { apiKey, attempts = 10, firstWaitMs = 250, maxWaitMs = 30_000 } = this.#options;
+    for (let round = 0; ; round++) {
+      let retryAfter: string | null = null;
+      let reason: string;
+      try {
+        const response = await fetch(`${this.#url}${path}`, {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+          },
+          body: JSON.stringify(body),
+          ...(signal === undefined ? {} : { signal }),
+        });
+        const text = await response.text();
+        if (response.status !== 429 && response.status !== 503) return { status: response.status, text };
+        retryAfter = response.headers.get('retry-after');
+        reason = `it answered ${response.status}`;
+      } catch (error) {
+        signal?.throwIfAborted();
+        const { message, cause } = error as Error;
+        reason =
+          cause instanceof Error
+            ? `${message}: ${cause.message || String((cause as NodeJS.ErrnoException).code)}`
+            : message;
+      }
+      if (round + 1 >= attempts) throw this.#failed(`${reason}, also after ${attempts} tries`);
+      await pause(waitMs(round, retryAfter, { firstWaitMs, maxWaitMs }), signal);
+    }
+  }
+
+  /** The code of a refusal that concerns one request. @throws TrawlError for any other error. */
+  #refusal(reply: Reply): string | undefined {
+    if (reply.status === 200) return undefined;
+    let error: { code?: unknown; message?: unknown } | undefined;
+    try {
+      error = (JSON.parse(reply.text) as { error?: typeof error }).error;
+    } catch {
+      // A proxy, for example, answers in HTML.
+    }
+    if (typeof error?.code === 'string' && REFUSED.has(error.code)) return error.code;
+    const said = typeof error?.message === 'string' ? `: ${error.message}` : '';
+    throw this.#failed(`it answered ${reply.status}${said}`);
+  }
+
+  #parsed({ text }: Reply): object {
+    try {
+      // Ids beyond 2^53 keep their digits.
+      const json: unknown = parseNumbers(text, (source) => {
+        const number = Number(source);
+        return Number.isInteger(number) && !Number.isSafeInteger(number) ? source : number;
+      });
+      if (typeof json === 'object' && json !== null) return json;
+    } catch {
+      // Reported below.
+    }
+    throw this.#failed('its reply is not JSON');
+  }
+
+  #failed(reason: string): TrawlError {
+    return new TrawlError('CONFIG_INVALID', `${this.#url} cannot be asked: ${reason}. Expected a Trawl server.`);
+  }
+}
+
+/** The settings of a call as fields of /v1/search. */
+function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
+  if (bm25 === undefined && bm25Order === undefined) return call;
+  const { k1Factor = false, ...values } = bm25 ?? {};
+  const order = bm25Order === undefined ? {} : { order: bm25Order };
+  return { ...call, bm25: { ...(k1Factor ? { profile: 'elasticsearch' } : {}), ...values, ...order } };
+}
+
+function outcomeOf(result: SearchReply['results'][number]): TargetOutcome {
+  if (!result.ok) return { ok: false, code: result.error.code };
+  return { ok: true, hits: result.hits.map(hitOf) };
+}
+
+function hitOf({ index, row, id, title, score, text }: ReplyHit): TargetHit {
+  const idText = id === undefined || id === null ? null : typeof id === 'string' ? id : JSON.stringify(id);
+  return { row, id: idText, score, title, contents: text, index };
+}
