@@ -50,7 +50,6 @@ const options = {
   'assistant-marker': {
     type: 'string',
     value: 'TEXT',
-    default: QWEN_ASSISTANT_MARKER,
     help: "For candidates: what precedes the agent's own text in output.prompt; its first occurrence counts. Default: that of Qwen's chat template, <|im_start|>assistant and a newline.",
   },
   ...RANKING_OPTIONS,
@@ -93,7 +92,7 @@ export const candidatesAction = defineAction({
         model: info.model?.sha256 ?? null,
         k: given.k,
         queryForm: given['query-form'],
-        assistantMarker: given['assistant-marker'],
+        assistantMarker: given['assistant-marker'] ?? QWEN_ASSISTANT_MARKER,
         ranking,
         view: given.view ?? null,
         reranker: info.reranker?.name ?? null,
@@ -131,7 +130,7 @@ async function search(
       ...searching,
       k: given.k,
       form: given['query-form'],
-      assistantMarker: given['assistant-marker'],
+      assistantMarker: given['assistant-marker'] ?? QWEN_ASSISTANT_MARKER,
       trajectories: (skip) => {
         if (skip > 0) note(`Resuming after ${formatCount(skip)} trajectories.`);
         return trajectories.read(skip, (read) => (share = read));

@@ -37,6 +37,7 @@ export const MINE_OPTIONS = {
   format: {
     type: 'choice',
     choices: ROW_FORMAT_NAMES,
+    value: 'FORMAT',
     help: "The trainer's format: of sentence-transformers triplet, n-tuple, labeled-pair or labeled-list; tevatron (rows with texts), tevatron-ids, agentic-r (the rows of its tevatron), flagembedding, dpr. docs/training.md describes each field. Required.",
   },
   'num-negatives': { type: 'integer', min: 1, max: 10_000, default: 3, help: 'The most negatives of a query.' },
