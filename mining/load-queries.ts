@@ -7,7 +7,7 @@ import type { WorkFile } from './work-file.ts';
 
 export interface QuerySource {
   readonly queries: AsyncIterable<MiningQuery | SkipReason>;
-  /** Judged questions. If there are any, a query has the positives and answers of the one with its question, and its id. */
+  /** Judged questions. If there are any, a query has the positives, the answers and the id of its own (`WorkFile.judged`). */
   readonly judged?: AsyncIterable<MiningQuery> | undefined;
   /** Judgements that take the place of the queries' positives, by the id of the query. */
   readonly qrels?: string | undefined;
@@ -50,7 +50,7 @@ export async function loadQueries(work: WorkFile, source: QuerySource, signal?: 
       counts[read]++;
       continue;
     }
-    const query = source.judged === undefined ? read : withJudged(read, work.judged(read.question));
+    const query = source.judged === undefined ? read : withJudged(read, work.judged(read));
     const positiveIds = source.qrels === undefined ? query.positiveIds : work.judgementsOf(query.id);
     if (isExcluded(work, query)) counts.excluded++;
     else if (positiveIds.length === 0) counts.unjudged++;
@@ -61,9 +61,12 @@ export async function loadQueries(work: WorkFile, source: QuerySource, signal?: 
 
 function withJudged(query: MiningQuery, judged: MiningQuery | undefined): MiningQuery {
   if (judged === undefined) return query;
-  const { id, dataset, positiveIds, answers } = judged;
+  const { id, question, dataset, positiveIds, answers } = judged;
+  const isSameText = comparableText(query.question) === comparableText(question);
   return {
     ...query,
+    // Found by its id: what the record has in place of the question is the agent's query.
+    ...(isSameText ? {} : { question, query: query.query ?? query.question }),
     id: query.id === '' ? id : query.id,
     ...(query.dataset === undefined && dataset !== undefined ? { dataset } : {}),
     positiveIds,

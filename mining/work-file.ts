@@ -22,6 +22,7 @@ const TABLES = `
   CREATE TABLE positive (scope TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (scope, id)) WITHOUT ROWID;
   CREATE TABLE qrel (query TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (query, passage));
   CREATE TABLE judged (question TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE judged_id (id TEXT NOT NULL, dataset TEXT NOT NULL, question TEXT NOT NULL, PRIMARY KEY (id, dataset, question)) WITHOUT ROWID;
   CREATE TABLE excluded (text TEXT PRIMARY KEY) WITHOUT ROWID;
   CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
@@ -83,14 +84,27 @@ export class WorkFile {
   /** Adds a judged question, to the positives and answers of an equal one if there is one. */
   addJudged(query: MiningQuery): void {
     const question = comparableText(query.question);
-    const earlier = this.judged(query.question);
+    const earlier = this.#judgedText(question);
     const body = earlier === undefined ? query : withJudgements(earlier, query);
     this.#statement('INSERT OR REPLACE INTO judged VALUES (?, ?)').run(question, JSON.stringify(body));
+    this.#statement('INSERT OR IGNORE INTO judged_id VALUES (?, ?, ?)').run(query.id, query.dataset ?? '', question);
   }
 
-  /** The judged question with the same comparable text. */
-  judged(question: string): MiningQuery | undefined {
-    const body = this.#statement('SELECT body FROM judged WHERE question = ?').pluck().get(comparableText(question));
+  /**
+   * The judged question of a recorded query: the one with its id, and with its data set where both name one; else the one with the same
+   * comparable text. An id that several questions have finds none of them.
+   */
+  judged({ id, dataset, question }: MiningQuery): MiningQuery | undefined {
+    const known = this.#statement(
+      "SELECT DISTINCT question FROM judged_id WHERE id = ?1 AND (dataset = ?2 OR dataset = '' OR ?2 = '') LIMIT 2",
+    )
+      .pluck()
+      .all(id, dataset ?? '') as string[];
+    return this.#judgedText(id !== '' && known.length === 1 ? known[0]! : comparableText(question));
+  }
+
+  #judgedText(question: string): MiningQuery | undefined {
+    const body = this.#statement('SELECT body FROM judged WHERE question = ?').pluck().get(question);
     return body === undefined ? undefined : (JSON.parse(body as string) as MiningQuery);
   }
 

@@ -1,6 +1,7 @@
 import { Fingerprints } from './fingerprints.ts';
 import { type ReadRecordsOptions, type RecordLine, readRecordFiles } from './read-records.ts';
 import { closeAll, openRecordSets } from './record-files.ts';
+import { trajectoryKey } from './trajectory-key.ts';
 
 export interface MergeOptions extends ReadRecordsOptions {
   /** Whether equal records count once: see `isNew`. Default: false. */
@@ -50,7 +51,8 @@ export async function* mergeRecords(
  * Whether no earlier record is equal: in trajectory, turn, question, query and success, so that a call that a client repeated counts once;
  * without a trajectory or turn, in the whole line. A failed query does not hide the repeated one that succeeded.
  */
-function isNew({ text, query: { trajectory, turn, question, query, error } }: RecordLine, seen: Fingerprints): boolean {
+function isNew({ text, query: record }: RecordLine, seen: Fingerprints): boolean {
+  const { trajectory, turn, question, query, error } = record;
   if (trajectory === undefined || turn === undefined) return seen.add(text);
-  return seen.add(trajectory, turn, question, query, error === undefined ? 'answered' : 'failed');
+  return seen.add(...trajectoryKey(record), turn, question, query, error === undefined ? 'answered' : 'failed');
 }

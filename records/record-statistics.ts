@@ -1,6 +1,7 @@
 import { Fingerprints } from './fingerprints.ts';
 import type { DamagedLine } from './read-records.ts';
 import type { RecordedQuery } from './recorded-query.ts';
+import { trajectoryKey } from './trajectory-key.ts';
 
 /** Numbers by name, the largest first. */
 type Counts = Readonly<Record<string, number>>;
@@ -109,15 +110,16 @@ export class RecordSummary {
     this.#addTrajectory(query);
   }
 
-  #addTrajectory({ trajectory, trajectoryFrom, turn, question, query }: RecordedQuery): void {
+  #addTrajectory(record: RecordedQuery): void {
+    const { trajectory, trajectoryFrom, turn, question, query } = record;
     if (trajectory === undefined) {
       this.#withoutTrajectory++;
       return;
     }
-    this.#trajectories[trajectoryFrom ?? 'named'].add(trajectory);
+    this.#trajectories[trajectoryFrom ?? 'named'].add(...trajectoryKey(record));
     if (turn === undefined) return;
-    this.#turnsOfTrajectories.add(trajectory, turn);
-    if (!this.#calls.add(trajectory, turn, question, query)) this.#retries++;
+    this.#turnsOfTrajectories.add(...trajectoryKey(record), turn);
+    if (!this.#calls.add(...trajectoryKey(record), turn, question, query)) this.#retries++;
   }
 
   addDamaged({ unfinished, ...line }: DamagedLine): void {

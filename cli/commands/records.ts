@@ -87,7 +87,7 @@ export const recordsCommand = defineCommand({
     'trawl records stats record.jsonl',
     'trawl records cat record.jsonl --split train --since 2026-11-01 --out train.jsonl',
     'trawl records merge a/record.jsonl b/record.jsonl --unique --out all.jsonl',
-    'trawl records redact all.jsonl --hash question --hash query --key-file secret --drop tags --out shared.jsonl',
+    'trawl records redact all.jsonl --hash question --hash query --hash history --key-file secret --drop tags --out shared.jsonl',
   ],
   async run(context) {
     const [first, ...files] = context.positionals;

@@ -42,7 +42,10 @@ const options = {
     ...MODE_OPTION,
     help: 'With --against: rank by dense, bm25 or hybrid, with its default settings. Default: as recorded.',
   },
-  filter: { ...FILTER_OPTION, help: `With --against, in place of the recorded filter. ${FILTER_OPTION.help}` },
+  filter: {
+    ...FILTER_OPTION,
+    help: 'With --against: a filter in place of the recorded one. docs/filters.md has the language. Default: as recorded.',
+  },
   'query-template': {
     ...QUERY_TEMPLATE_OPTION,
     help: 'With --against: which of question, history and query are searched for. Default: as recorded.',

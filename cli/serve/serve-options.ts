@@ -260,7 +260,7 @@ export const SERVE_OPTIONS = {
   'record-compress': {
     type: 'flag',
     default: true,
-    help: 'Compress renamed files of --record with zstd, to FILE.1.zst and so on.',
+    help: 'Leave renamed files of --record as they are. Default: they are compressed with zstd, to FILE.1.zst and so on.',
   },
   ...RETRIEVER_OPTIONS,
 } as const satisfies OptionTable;

@@ -5,9 +5,9 @@ import { killSearches } from './kill-bulk-search.ts';
 
 // The long form: npm run test:kill -- --search
 test('bulk searches that are killed at random moments and resumed have the same output as undisturbed ones', async (t) => {
-  const result = await killSearches({ folder: await tempFolder(t), moments: 10, seed: 5, passages: 500 });
+  const result = await killSearches({ folder: await tempFolder(t), moments: 6, seed: 5, passages: 500 });
   if (result.withoutCalls !== undefined) t.diagnostic(`no kills at calls: ${result.withoutCalls}`);
   assert.ok(result.kills >= 2, `${result.kills} searches were killed`);
-  assert.ok(result.compared >= 4);
+  assert.ok(result.compared >= 2);
   if (result.withoutCalls === undefined) assert.ok(result.resumed >= 1, 'no search resumed');
 });

@@ -396,6 +396,8 @@ test('an existing file is not replaced without --overwrite, and nothing is left 
 interface RecordOptions {
   readonly query: string;
   readonly question?: string;
+  readonly questionId?: string;
+  readonly dataset?: string;
   readonly generation?: string;
   readonly split?: string;
   readonly trajectory?: string;
@@ -449,6 +451,33 @@ test('recorded queries have the positives of their question; rollouts of a quest
       row.positive_passages.map(({ docid }) => docid),
       first!.gold_ids,
     );
+});
+
+test('a recorded query belongs to the question with its id, else to the one with its text', async () => {
+  const { report } = await mine();
+  const [first, second] = questions();
+  const records = writeRecords('ids.jsonl', report.origin.generation, [
+    { query: 'the engineer', questionId: first!.id },
+    {
+      query: 'its length',
+      question: `Answer the question: ${second!.question}`,
+      questionId: second!.id,
+      dataset: 'nq',
+    },
+    { query: 'another id', question: first!.question, questionId: 'unknown' },
+    { query: 'no such question', questionId: 'unknown' },
+  ]);
+  const { rows, report: mined } = await mine(['--records', records, '--range-max', '50']);
+  assert.deepEqual([mined.read.read, mined.read.unjudged], [4, 1]);
+  assert.deepEqual(
+    rows.map(({ query, positive_passages }) => [query, positive_passages.map(({ docid }) => docid)]),
+    [
+      [`${first!.question} [SEP] the engineer`, first!.gold_ids],
+      [`${second!.question} [SEP] its length`, second!.gold_ids],
+      [`${first!.question} [SEP] another id`, first!.gold_ids],
+    ],
+  );
+  assert.equal(rows[0]!.group, rows[2]!.group);
 });
 
 test('records of another generation are refused unless they are allowed', async () => {

@@ -164,6 +164,22 @@ test('merge --unique writes a repeated call once, and a failed one beside the on
   assert.match(stderr, /2 repeated records left out/);
 });
 
+test('trajectories of another step, policy, split or data set are others, though their ids are equal', async () => {
+  const path = join(folder(), 'record.jsonl');
+  const origins = [{}, { step: 2 }, { policy: 'p' }, { split: 'validation' }, { dataset: 'nq' }];
+  const lines = origins.map((origin, i) =>
+    recordLine('q', { ...at(`01:00:0${i}`), trajectory: '0', turn: 1, ...origin }),
+  );
+  writeFileSync(path, lines.join(''));
+  const { stdout } = await runTrawl(['records', 'merge', path, '--unique']);
+  assert.equal(queriesIn(stdout).length, origins.length);
+  const { trajectories, retries } = JSON.parse((await runTrawl(['records', 'stats', path, '--json'])).stdout) as {
+    trajectories: { named: number };
+    retries: number;
+  };
+  assert.deepEqual([trajectories.named, retries], [origins.length, 0]);
+});
+
 test('redact drops fields and hashes others so that equal texts can still be joined', async () => {
   const path = join(folder(), 'record.jsonl');
   const key = join(path, '..', 'key');

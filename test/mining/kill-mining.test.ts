@@ -7,7 +7,7 @@ import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
 import { QUESTIONS, writePlantedCorpus } from './mining-corpus.ts';
 
 /** A few of the moments at which a run changes files. Each takes two runs of the program. */
-const MOMENTS = 12;
+const MOMENTS = 6;
 
 const folder = await fileFolder();
 const index = join(folder, 'index');
@@ -60,7 +60,7 @@ test('a run that is killed at any change of a file resumes to the bytes of an un
   assert.ok(calls > 100, `${calls} calls`);
   // Evenly over the run, and the last ones, which give the files their names.
   const moments = Array.from({ length: MOMENTS }, (_, i) =>
-    i < 6 ? Math.round(1 + ((i + 0.5) * calls) / 6) : calls - 2 * (MOMENTS - 1 - i),
+    i < 2 ? Math.round(1 + ((i + 0.5) * calls) / 2) : calls - 2 * (MOMENTS - 1 - i),
   );
   let killed = 0;
   for (const at of moments) {

@@ -63,6 +63,28 @@ test('siblings are the queries with the same question, or with the same text for
   assert.notEqual(first!.group, third!.group);
 });
 
+test('an id finds its question in its data set, and none if several questions have it', async (t) => {
+  const work = await workFile(t);
+  const judged = [
+    miningQuery({ id: '1', dataset: 'nq', question: 'Who?' }),
+    miningQuery({ id: '1', dataset: 'hotpotqa', question: 'Where?' }),
+    miningQuery({ id: '2', question: 'When?' }),
+    miningQuery({ id: '3', question: 'Why?' }),
+    miningQuery({ id: '3', question: 'How?' }),
+  ];
+  for (const question of judged) work.addJudged(question);
+  const find = (query: Partial<MiningQuery>): string | undefined =>
+    work.judged(miningQuery({ question: 'asked', ...query }))?.question;
+  assert.equal(find({ id: '1', dataset: 'nq' }), 'Who?');
+  assert.equal(find({ id: '1', dataset: 'hotpotqa' }), 'Where?');
+  assert.equal(find({ id: '1' }), undefined);
+  assert.equal(find({ id: '1', dataset: 'musique' }), undefined);
+  assert.equal(find({ id: '2', dataset: 'nq' }), 'When?');
+  assert.equal(find({ id: '3' }), undefined);
+  assert.equal(find({ id: '3', question: ' how? ' }), 'How?');
+  assert.equal(find({ id: '', question: 'when?' }), 'When?');
+});
+
 test('what is left out is counted by its reason', async (t) => {
   const work = await workFile(t);
   const queries = [miningQuery(), miningQuery(), miningQuery({ question: 'b', positiveIds: [] })];

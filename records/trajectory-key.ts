@@ -1,0 +1,9 @@
+import type { RecordedQuery } from './recorded-query.ts';
+
+/**
+ * What a trajectory's id is unique with: trainers number the trajectories of each run and step anew, and every data set its questions.
+ */
+export function trajectoryKey(record: RecordedQuery): readonly (string | number | undefined)[] {
+  const { dataset, policy, step, split, trajectory } = record;
+  return [dataset, policy, step, split, trajectory];
+}
