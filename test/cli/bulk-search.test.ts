@@ -518,7 +518,10 @@ test('a rerank server that fails ends the search, and the same command completes
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const part of request) body += String(part);
-    if (++requests >= failsFrom) return response.writeHead(500).end();
+    if (++requests >= failsFrom) {
+      response.writeHead(500).end();
+      return;
+    }
     const { texts } = JSON.parse(body) as { texts: string[] };
     response.end(JSON.stringify(texts.map((text, i) => ({ index: i, score: text.length / 1000 }))));
   });
