@@ -9,8 +9,8 @@ const OF_QUERY: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Whether the query itself is the reason of its error, so that every further run would fail on it too. A code that also stands for
- * failures of the machine or of a server is told apart by its details: the model returned NaN for the text (`column`), the query leaves
+ * Whether the query itself is the reason of its error, so that every further run would fail on it too. The details decide for a
+ * code that also stands for failures of the machine or of a server: the model returned NaN for the text (`column`), the query leaves
  * no room for a passage (`queryTokens`), too many passages share a score in Pyserini's order (`maxTied`).
  */
 export function isOfQuery({ code, details }: TrawlError): boolean {
