@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
 import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { OutputStream } from '../../bulk-search/output-stream.ts';
@@ -20,6 +21,7 @@ import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
@@ -60,9 +62,7 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
   const isGroup = options.index.length > 0;
   const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
-  if (files.length === 2 && resolve(files[0]!) === resolve(files[1]!)) {
-    throw new TrawlError('USAGE', '--out and --scores-out are the same file.');
-  }
+  checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
   const source = await openSource(folder, context);
   const range = {
@@ -130,6 +130,33 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
     source.close();
     await close();
   }
+}
+
+function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
+  return named([
+    ['--out', out],
+    ['--scores-out', scores],
+  ]);
+}
+
+/** The files that the options name and that are read. */
+function namedInputs(options: Options): NamedFile[] {
+  const view = viewOption(options);
+  return named([
+    ['--queries', options.queries],
+    ['--query-vectors', options['query-vectors']],
+    ['--rerank-key-file', options['rerank-key-file']],
+    ['--views', options.views],
+    ...viewFiles(view).map((file) => ['the file of the view', file] as const),
+  ]);
+}
+
+function named(files: readonly (readonly [name: string, path: string | undefined])[]): NamedFile[] {
+  return files.flatMap(([name, path]) => (path === undefined ? [] : [{ name, path }]));
+}
+
+function indexFolders(folder: string, { index }: Options): string[] {
+  return index.length === 0 ? [folder] : parseServedIndexes([folder, ...index]).map((each) => each.folder);
 }
 
 /** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */
@@ -212,12 +239,16 @@ async function settingsOf(
 async function viewHash(options: Options): Promise<string | null> {
   const view = viewOption(options);
   if (view === undefined) return null;
-  const { rows, blockIds = [], blockTitles = [] } = view;
-  const files = [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
-  const hashes = await Promise.all(files.map((file) => sha256OfFile(file)));
+  const hashes = await Promise.all(viewFiles(view).map((file) => sha256OfFile(file)));
   return createHash('sha256')
     .update(JSON.stringify([view, hashes]))
     .digest('hex');
+}
+
+/** The files that a view names. */
+function viewFiles(view: ViewDefinition | undefined): string[] {
+  const { rows, blockIds = [], blockTitles = [] } = view ?? {};
+  return [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
 }
 
 /** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */
