@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
@@ -19,7 +18,6 @@ import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
-import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
@@ -30,7 +28,8 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import type { RERANK_OPTIONS } from '../rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
+import { viewHash } from '../view-hash.ts';
+import type { VIEW_OPTIONS } from '../view-options.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
 
 /** Queries of a batch: larger ones do not make the engine faster (bench/README.md). */
@@ -206,18 +205,6 @@ async function settingsOf(
     '--scores-out': options['scores-out'] === undefined ? null : resolve(options['scores-out']),
     ...(info.reranker === null || options.rerank === undefined ? {} : { reranker: JSON.stringify(info.reranker) }),
   };
-}
-
-/** A hash of the view and of the files that it names. */
-async function viewHash(options: Options): Promise<string | null> {
-  const view = viewOption(options);
-  if (view === undefined) return null;
-  const { rows, blockIds = [], blockTitles = [] } = view;
-  const files = [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
-  const hashes = await Promise.all(files.map((file) => sha256OfFile(file)));
-  return createHash('sha256')
-    .update(JSON.stringify([view, hashes]))
-    .digest('hex');
 }
 
 /** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */
