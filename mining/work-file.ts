@@ -98,10 +98,10 @@ export class WorkFile {
    */
   judged({ id, dataset, question }: MiningQuery): MiningQuery | undefined {
     const known = this.#statement(
-      "SELECT DISTINCT question FROM judged_id WHERE id = ?1 AND (dataset = ?2 OR dataset = '' OR ?2 = '') LIMIT 2",
+      "SELECT DISTINCT question FROM judged_id WHERE id = ? AND (dataset = ? OR dataset = '' OR ? = '') LIMIT 2",
     )
       .pluck()
-      .all(id, dataset ?? '') as string[];
+      .all(id, dataset ?? '', dataset ?? '') as string[];
     return this.#judgedText(id !== '' && known.length === 1 ? known[0]! : comparableText(question));
   }
 
