@@ -68,8 +68,8 @@ const BATCH_HITS = 12_800;
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
  * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
  *
- * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL,
- * the errors of the readers and of the retriever, CANCELLED.
+ * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings,
+ * OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
  */
 export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
   const out = resolve(options.out);

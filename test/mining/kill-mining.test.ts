@@ -167,7 +167,7 @@ test('a run over records that grow meanwhile resumes with the queries that it re
   assert.deepEqual(contentOf(run), contentOf(undisturbed.run));
 });
 
-test('a run is not continued on another device or in a view whose list has changed', { skip }, async () => {
+test('a run is not continued with another precision or in a view whose list has changed', { skip }, async () => {
   const views = join(folder, 'views.json');
   const blocked = join(folder, 'blocked.ids');
   writeFileSync(views, JSON.stringify({ train: { blockIds: 'blocked.ids' } }));
@@ -176,8 +176,8 @@ test('a run is not continued on another device or in a view whose list has chang
   const inView = command(out, '--views', views, '--view', 'train');
   const env = environment({ under: run, at: middle(), do: 'kill' });
   assert.equal((await endOf(spawnTrawl(inView, { env }))).signal, 'SIGKILL');
-  const device = await runTrawl([...inView, '--device', 'cpu']);
-  assert.match(device.stderr, /unfinished run with another device: .*\[BUILD_DIFFERS\]/s);
+  const precision = await runTrawl([...inView, '--precision', 'int8']);
+  assert.match(precision.stderr, /unfinished run with another precision: .*\[BUILD_DIFFERS\]/s);
   writeFileSync(blocked, 's-0100\ns-0101\n');
   const changed = await runTrawl(inView);
   assert.match(changed.stderr, /unfinished run with another view_sha256: .*\[BUILD_DIFFERS\]/s);
