@@ -8,6 +8,16 @@ import { writeFailure } from '../src/system/write-failure.ts';
 import type { FileBytes } from './outputs/result-encoder.ts';
 import { differences, type SearchSettings } from './search-settings.ts';
 
+/** The paths that are written beside an output until it is complete. */
+export function besideOutput(path: string): string[] {
+  return ['partial', 'progress', 'lock'].map((ending) => `${finalPath(path)}.${ending}`);
+}
+
+/** Through a link, as other programs write: renaming would replace the link. */
+function finalPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
+
 /** Version of the record; a record of another version is refused. */
 const RECORD_VERSION = 1;
 
@@ -69,8 +79,7 @@ export class OutputFiles {
    * OUTPUT_NOT_WRITABLE, DISK_FULL.
    */
   static async open(files: readonly string[], settings: SearchSettings, restart: boolean): Promise<OutputFiles> {
-    // Through a link, as other programs write: renaming would replace the link.
-    const paths = files.map((path) => (existsSync(path) ? realpathSync(path) : resolve(path)));
+    const paths = files.map(finalPath);
     const [first = ''] = paths;
     let lock: FileLock | undefined;
     try {

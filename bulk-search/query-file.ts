@@ -20,7 +20,7 @@ export interface QueryFileOptions {
 /**
  * Opens a file of queries. Reads it once, so that a bad line is found before the first search and the number of queries is known.
  *
- * @throws TrawlError as `readQueryRows`, USAGE for a pipe, and what `queryOf` throws.
+ * @throws TrawlError as `readQueryRows`, CORPUS_EMPTY for a file without queries, USAGE for a pipe, and what `queryOf` throws.
  */
 export async function openQueryFile(path: string, { format, queryOf, signal }: QueryFileOptions): Promise<QuerySource> {
   const before = regularFile(path);
@@ -34,6 +34,13 @@ export async function openQueryFile(path: string, { format, queryOf, signal }: Q
       queryOf(question);
       hasRounds ||= question.roundIndex !== undefined;
     }
+  }
+  if (count === 0) {
+    const expected =
+      named.format === 'trec' ? 'no topic: no <top> or <topic> element' : `no queries in the format ${named.format}`;
+    throw new TrawlError('CORPUS_EMPTY', `${path} has ${expected}. Check the file and --queries-format.`, {
+      details: { path },
+    });
   }
   const hashes = { 'query file': await sha256OfFile(path, signal) };
   const checkUnchanged = (): void => {

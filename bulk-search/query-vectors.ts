@@ -24,7 +24,7 @@ export interface VectorReader {
  * --vectors` reads too (`.npy`, FAISS). Without `texts` the ids are the row numbers of the file, from 0; with them, row i is the vector
  * of query i.
  *
- * @throws TrawlError DIMENSION_MISMATCH, USAGE unless there are as many vectors as texts, VECTORS_….
+ * @throws TrawlError CORPUS_EMPTY, DIMENSION_MISMATCH, USAGE unless there are as many vectors as texts, VECTORS_….
  */
 export async function openQueryVectors(
   path: string,
@@ -38,6 +38,9 @@ export async function openQueryVectors(
         'DIMENSION_MISMATCH',
         `${path} has vectors of ${reader.dimension} dimensions, the index of ${dimension}. Embed the queries with the model of the index.`,
       );
+    }
+    if (reader.rows === 0) {
+      throw new TrawlError('CORPUS_EMPTY', `${path} has no vectors. Check how it was written.`, { details: { path } });
     }
     if (texts !== undefined && texts.count !== reader.rows) {
       throw new TrawlError(

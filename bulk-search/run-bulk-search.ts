@@ -1,5 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
-import type { QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
+import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
 import { inOrder } from './in-order.ts';
 import type { OutputFiles, Progress } from './output-files.ts';
@@ -7,6 +7,7 @@ import { OutputStream } from './output-stream.ts';
 import type { FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
 import type { PassageIds } from './passage-ids.ts';
 import type { BulkQuery, QuerySource } from './query-source.ts';
+import { isOfQuery, SearchFailure } from './search-failure.ts';
 
 /** Batches that are embedded, searched or written at a time: while one is searched, the next ones are embedded. */
 const BATCHES_AT_ONCE = 4;
@@ -54,7 +55,10 @@ export interface BulkResult {
  * Searches for all queries of a range and writes the results in their order. Embedding, searching and writing overlap, in batches, so
  * memory does not depend on the number of queries. The batches are the same in every run, so a resumed output has the same bytes.
  *
- * @throws TrawlError CANCELLED with `resumable` after it was stopped; what was found is saved then. The errors of its parts.
+ * A query whose own text or vector cannot be searched has no hits. Any other failure ends the run: the query may be found by the next.
+ *
+ * @throws TrawlError CANCELLED with `resumable` after it was stopped, or the error of the search with the id of the first query that it
+ * met; what was found is saved then. The errors of its parts.
  */
 export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
   const { source, range, batchQueries, output, signal, onProgress } = options;
@@ -92,9 +96,15 @@ export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
         if (saving.isDue(encoder.pendingHits > 0)) await saving.time(() => output.save(progress()));
       }
     } catch (error) {
-      if (!signal.aborted || !isWhole || done === 0 || output instanceof OutputStream) throw error;
-      await output.save(progress());
-      throw stopped(done, queries, error);
+      const canSave = isWhole && done > 0 && !(output instanceof OutputStream);
+      if (signal.aborted && canSave) {
+        await output.save(progress());
+        throw stopped(done, queries, error);
+      }
+      if (!(error instanceof SearchFailure)) throw error;
+      if (signal.aborted) throw error.error;
+      if (canSave) await output.save(progress());
+      throw failedAt(error, done, queries, canSave);
     }
     await output.append(encoder.end());
   }
@@ -108,12 +118,22 @@ async function searchBatch(
   { needsIds }: ResultEncoder,
   signal: AbortSignal,
 ): Promise<readonly FoundQuery[]> {
-  const outcomes = await search(
-    batch.map(({ query }) => query),
-    signal,
-  );
-  const lists = outcomes.map((outcome) => (outcome.ok ? outcome.hits : []));
-  const idLists = needsIds ? await ids!.of(lists, signal) : [];
+  let outcomes: readonly QueryOutcome[];
+  let lists: readonly (readonly Hit[])[];
+  let idLists: readonly (readonly string[])[];
+  try {
+    outcomes = await search(
+      batch.map(({ query }) => query),
+      signal,
+    );
+    lists = outcomes.map((outcome) => (outcome.ok ? outcome.hits : []));
+    idLists = needsIds ? await ids!.of(lists, signal) : [];
+  } catch (error) {
+    throw new SearchFailure(error, undefined, batch[0]!.id);
+  }
+  for (const [i, outcome] of outcomes.entries()) {
+    if (!outcome.ok && !isOfQuery(outcome.error)) throw new SearchFailure(outcome.error, i, batch[i]!.id);
+  }
   return batch.map(({ id, round }, i) => {
     const outcome = outcomes[i]!;
     return { id, round, hits: lists[i]!, ids: idLists[i] ?? [], error: outcome.ok ? undefined : outcome.error };
@@ -164,4 +184,15 @@ class SavingTimes {
 function stopped(done: number, queries: number, cause: unknown): TrawlError {
   const message = `Stopped after ${done} of ${queries} queries. The same command resumes there.`;
   return new TrawlError('CANCELLED', message, { details: { resumable: true, queries: done }, cause });
+}
+
+/** The error of the search, with the query and what the next run does. */
+function failedAt({ error, place, id }: SearchFailure, done: number, queries: number, isSaved: boolean): TrawlError {
+  const next = isSaved
+    ? `The same command resumes after ${done} of ${queries} queries.`
+    : 'The same command begins with the first query.';
+  const first = place === undefined ? 'The batch from query' : 'Query';
+  const message = `${first} ${done + (place ?? 0) + 1} of ${queries} (id ${JSON.stringify(id)}): ${error.message} ${next}`;
+  const details = { ...error.details, query: id, resumable: isSaved, queries: done };
+  return new TrawlError(error.code, message, { details, cause: error });
 }

@@ -6,12 +6,17 @@ const MAX_TOPIC_CHARACTERS = 1024 * 1024;
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /**
- * Collects the topics of a TREC topics file from its lines: elements `<top>` with `<num>` and `<title>`, whose end tags may be missing,
- * as in the files of TREC's ad hoc tracks. The number is the id without `Number:`, the title is the query without `Topic:`; other
- * elements are ignored. Text outside of topics, such as an XML head, is ignored.
+ * Collects the topics of a TREC topics file from its lines. A topic is an element `<top>` with `<num>` and `<title>`, whose end tags may
+ * be missing, as in the files of TREC's ad hoc tracks; or `<topic number="…">` with `<query>`, as in those of the Web track and of
+ * TREC-COVID. The id is `<num>` without `Number:`, else the attribute `number`. The query is `<title>` without `Topic:`, else `<query>`.
+ * Tags may have attributes. Other elements are ignored, and text outside of topics, such as an XML head.
  */
 export class TopicReader {
   #topic: string[] | undefined;
+  /** Name of the element, `top` or `topic`. */
+  #name = '';
+  /** Attribute `number` of its tag. */
+  #number: string | undefined;
   #characters = 0;
   #firstLine = 0;
 
@@ -21,27 +26,33 @@ export class TopicReader {
     let rest = text;
     for (;;) {
       if (this.#topic === undefined) {
-        const start = /<top>/i.exec(rest);
-        if (start === null) return found;
+        const start = /<(top|topic)(\s[^>]*)?>/i.exec(rest);
+        if (start === null) {
+          if (/<(top|topic)(\s[^>]*)?$/i.test(rest)) throw fail(number, 'the tag of a topic must end in its line');
+          return found;
+        }
+        this.#name = start[1]!.toLowerCase();
+        this.#number = /\snumber\s*=\s*["']([^"']*)["']/i.exec(start[2] ?? '')?.[1]?.trim();
         rest = rest.slice(start.index + start[0].length);
         this.#topic = [];
         this.#characters = 0;
         this.#firstLine = number;
       }
-      const end = /<\/top>/i.exec(rest);
+      const end = new RegExp(`</${this.#name}\\s*>`, 'i').exec(rest);
       const part = end === null ? rest : rest.slice(0, end.index);
-      if (/<top>/i.test(part))
-        throw fail(number, `a topic begins within that of line ${this.#firstLine}, which has no </top>`);
+      if (new RegExp(`<${this.#name}(\\s[^>]*)?>`, 'i').test(part)) {
+        throw fail(number, `a topic begins within that of line ${this.#firstLine}, which has no </${this.#name}>`);
+      }
       this.#characters += part.length;
       if (this.#characters > MAX_TOPIC_CHARACTERS) {
         throw fail(
           this.#firstLine,
-          `the topic has more than ${MAX_TOPIC_CHARACTERS} characters; it may lack its </top>`,
+          `the topic has more than ${MAX_TOPIC_CHARACTERS} characters; it may lack its </${this.#name}>`,
         );
       }
       this.#topic.push(part);
       if (end === null) return found;
-      found.push(parseTopic(this.#topic.join('\n'), (reason) => fail(this.#firstLine, reason)));
+      found.push(parseTopic(this.#topic.join('\n'), this.#number, (reason) => fail(this.#firstLine, reason)));
       this.#topic = undefined;
       rest = rest.slice(end.index + end[0].length);
     }
@@ -49,21 +60,21 @@ export class TopicReader {
 
   /** @throws the error that `fail` makes if the last topic is not complete. */
   end(fail: (line: number, reason: string) => Error): void {
-    if (this.#topic !== undefined) throw fail(this.#firstLine, 'the topic has no </top>');
+    if (this.#topic !== undefined) throw fail(this.#firstLine, `the topic has no </${this.#name}>`);
   }
 }
 
-function parseTopic(text: string, fail: (reason: string) => Error): Question {
-  const id = elementOf(text, 'num', 'Number:');
-  const question = elementOf(text, 'title', 'Topic:');
-  if (id === undefined || id === '') throw fail('the topic has no <num> with a number');
-  if (question === undefined) throw fail(`topic ${id} has no <title>`);
+function parseTopic(text: string, number: string | undefined, fail: (reason: string) => Error): Question {
+  const id = elementOf(text, 'num', 'Number:') ?? number;
+  const question = elementOf(text, 'title', 'Topic:') ?? elementOf(text, 'query', '');
+  if (id === undefined || id === '') throw fail('the topic has no <num> with a number, and no attribute number="…"');
+  if (question === undefined) throw fail(`topic ${id} has no <title> and no <query>`);
   return { id, question };
 }
 
 /** The text of an element up to the next tag, without its label, on one line; undefined if there is no such element. */
 function elementOf(topic: string, name: string, label: string): string | undefined {
-  const [, text] = new RegExp(`<${name}>([^<]*)`, 'i').exec(topic) ?? [];
+  const [, text] = new RegExp(`<${name}(?:\\s[^>]*)?>([^<]*)`, 'i').exec(topic) ?? [];
   if (text === undefined) return undefined;
   const plain = text.replaceAll(/\s+/g, ' ').trim();
   const unlabelled = plain.toLowerCase().startsWith(label.toLowerCase()) ? plain.slice(label.length).trim() : plain;

@@ -13,7 +13,7 @@ export const ERROR_CODES = {
   CORPUS_FORMAT_UNKNOWN: 'The format of a corpus file cannot be recognised from its name and first line.',
   CORPUS_BAD_LINE: 'A line or row of the corpus cannot be used as a passage; the message has file:line and the reason.',
   CORPUS_DUPLICATE_ID: 'Two passages have the same id, but unique ids are required.',
-  CORPUS_EMPTY: 'The corpus has no passages.',
+  CORPUS_EMPTY: 'The corpus has no passages, or a file of queries has no queries.',
   CORPUS_CHANGED: 'A corpus file changed while it was read.',
   TEMPLATE_INVALID: 'A passage template cannot be parsed, or names a column that a passage lacks.',
   // Index directory

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
 import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { OutputStream } from '../../bulk-search/output-stream.ts';
@@ -28,8 +29,8 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import type { RERANK_OPTIONS } from '../rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
-import { viewHash } from '../view-hash.ts';
-import type { VIEW_OPTIONS } from '../view-options.ts';
+import { viewFiles, viewHash } from '../view-hash.ts';
+import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
 
 /** Queries of a batch: larger ones do not make the engine faster (bench/README.md). */
@@ -59,9 +60,7 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
   const isGroup = options.index.length > 0;
   const files = [options.out!, ...(options['scores-out'] === undefined ? [] : [options['scores-out']])];
   checkOutputFormat(format, { isGroup, hasScoreFile: files.length === 2 });
-  if (files.length === 2 && resolve(files[0]!) === resolve(files[1]!)) {
-    throw new TrawlError('USAGE', '--out and --scores-out are the same file.');
-  }
+  checkFilesApart(namedOutputs(options), namedInputs(options), indexFolders(folder, options));
   if (format === 'trec') checkTrecField('tag', options.tag);
   const source = await openSource(folder, context);
   const range = {
@@ -129,6 +128,33 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
     source.close();
     await close();
   }
+}
+
+function namedOutputs({ out, 'scores-out': scores }: Options): NamedFile[] {
+  return named([
+    ['--out', out],
+    ['--scores-out', scores],
+  ]);
+}
+
+/** The files that the options name and that are read. */
+function namedInputs(options: Options): NamedFile[] {
+  const view = viewOption(options);
+  return named([
+    ['--queries', options.queries],
+    ['--query-vectors', options['query-vectors']],
+    ['--rerank-key-file', options['rerank-key-file']],
+    ['--views', options.views],
+    ...viewFiles(view).map((file) => ['the file of the view', file] as const),
+  ]);
+}
+
+function named(files: readonly (readonly [name: string, path: string | undefined])[]): NamedFile[] {
+  return files.flatMap(([name, path]) => (path === undefined ? [] : [{ name, path }]));
+}
+
+function indexFolders(folder: string, { index }: Options): string[] {
+  return index.length === 0 ? [folder] : parseServedIndexes([folder, ...index]).map((each) => each.folder);
 }
 
 /** @throws TrawlError USAGE, and as `openQueryFile` and `openQueryVectors`. */

@@ -103,12 +103,39 @@ Identify organizations.
   ]);
 });
 
+test('topics have attributes, and those of TREC-COVID and the Web track a number in their tag and a <query>', async (t) => {
+  const path = join(await tempFolder(t), 'topics.xml');
+  writeFileSync(
+    path,
+    `<topics task="COVIDSearch">
+  <topic number="1">
+    <query>coronavirus origin</query>
+    <question>what is the origin of COVID-19</question>
+    <narrative>seeking a topic on the origin</narrative>
+  </topic>
+  <topic number='2' type="faceted"><query>obama
+     family tree</query><subtopic number="1" type="nav"><query>another</query></subtopic></topic>
+  <top lang="en"><num>C041</num><title lang="en">Pesticides in baby food</title></top>
+</topics>
+`,
+  );
+  assert.deepEqual(await rowsOf(path), [
+    { id: '1', question: 'coronavirus origin' },
+    { id: '2', question: 'obama family tree' },
+    { id: 'C041', question: 'Pesticides in baby food' },
+  ]);
+});
+
 for (const [text, line, reason] of [
   ['<top>\n<num>1\n<title>a\n', 1, /has no <\/top>/],
   ['\n<top><num>1<title>a\n<top><num>2<title>b</top>', 3, /begins within that of line 2/],
   ['<top>\n<title>a</top>', 1, /no <num>/],
   ['<top><num> Number: <title>a</top>', 1, /no <num>/],
-  ['<top><num>7\n</top>', 1, /topic 7 has no <title>/],
+  ['<top><num>7\n</top>', 1, /topic 7 has no <title> and no <query>/],
+  ['\n<topic number="7"><query>a', 2, /has no <\/topic>/],
+  ['<topic number="7"><query>a\n<topic number="8">', 2, /begins within that of line 1, which has no <\/topic>/],
+  ['<topic><query>a</topic>', 1, /no <num> with a number, and no attribute number/],
+  ['<topics>\n<topic\nnumber="7"><query>a</topic>', 2, /the tag of a topic must end in its line/],
 ] as const) {
   test(`a topic that cannot be used is an error with its line: ${JSON.stringify(text)}`, async (t) => {
     const path = join(await tempFolder(t), 'bad.topics');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,8 @@ import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { makeEncoder } from '../../bulk-search/outputs/output-format.ts';
 import type { BulkQuery, QuerySource } from '../../bulk-search/query-source.ts';
 import { type BulkSearch, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
-import { TrawlError } from '../../src/errors.ts';
+import { isOfQuery } from '../../bulk-search/search-failure.ts';
+import { ERROR_CODES, type ErrorCode, TrawlError } from '../../src/errors.ts';
 import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
@@ -31,7 +32,7 @@ function sourceOf(count: number, onRead: (queries: number) => void = () => undef
   };
 }
 
-const FAILURE = new TrawlError('ENCODING_FAILED', 'It cannot be embedded.');
+const FAILURE = new TrawlError('ENCODING_FAILED', 'It cannot be embedded.', { details: { column: 0, tokens: 3 } });
 
 /** Query qN finds the rows N, N + 1 and N + 2; every query that ends in 77 fails. */
 function outcomeOf(query: unknown): QueryOutcome {
@@ -47,9 +48,11 @@ interface Given {
   readonly source: QuerySource;
   readonly search?: BulkSearch['search'];
   readonly signal?: AbortSignal;
+  /** Default: after every batch. */
+  readonly saveMs?: number;
 }
 
-async function run({ out, source, search, signal = new AbortController().signal }: Given) {
+async function run({ out, source, search, signal = new AbortController().signal, saveMs = 0 }: Given) {
   const output = await OutputFiles.open([out], {}, false);
   const shape = { queries: source.count, k: 3, hasRounds: false, isGroup: false, hasScoreFile: false, tag: '' };
   try {
@@ -61,7 +64,7 @@ async function run({ out, source, search, signal = new AbortController().signal 
       ids: undefined,
       output,
       encoder: () => makeEncoder('npy', shape, undefined),
-      saveMs: 0,
+      saveMs,
       onProgress: () => undefined,
       signal,
     });
@@ -136,9 +139,60 @@ test('an error of the search ends the run, and what was saved before stays for t
     if (++batches === 30) throw new TrawlError('RERANK_FAILED', 'The server is gone.');
     return queries.map(outcomeOf);
   };
-  await assert.rejects(run({ out, source: sourceOf(500), search }), trawlError('RERANK_FAILED'));
+  const message =
+    /^The batch from query 291 of 500 \(id "q290"\): The server is gone\. The same command resumes after 290 of 500 queries\.$/;
+  await assert.rejects(run({ out, source: sourceOf(500), search }), trawlError('RERANK_FAILED', message));
   assert.deepEqual(readdirSync(folder).sort(), ['rows.npy.lock', 'rows.npy.partial', 'rows.npy.progress']);
   const { resumed, queries } = await run({ out, source: sourceOf(500) });
   assert.ok(resumed > 0 && resumed % 10 === 0 && queries === 500);
   assert.deepEqual(readdirSync(folder), ['rows.npy']);
+});
+
+test('a query that fails for a reason outside of it ends the run, and the next run searches for it again', async (t) => {
+  const folder = await tempFolder(t);
+  const [out, whole] = [join(folder, 'rows.npy'), join(folder, 'whole.npy')];
+  await run({ out: whole, source: sourceOf(500) });
+  for (const error of [
+    new TrawlError('RERANK_FAILED', 'The rerank server failed: no connection.'),
+    new TrawlError('ENCODING_FAILED', 'An encoder thread ended.', { details: { exitCode: 1 } }),
+    new TrawlError('ENCODING_FAILED', 'The model failed on a text.', { details: { texts: 1, tokens: 5 } }),
+    new TrawlError('INDEX_FILE_TRUNCATED', 'A file is too short.'),
+  ]) {
+    const search: BulkSearch['search'] = async (queries) =>
+      queries.map((query) => (query === 'q203' ? { ok: false, error } : outcomeOf(query)));
+    // Nothing is saved while it runs, so what it found is saved at its end.
+    await assert.rejects(run({ out, source: sourceOf(500), search, saveMs: 3_600_000 }), (thrown: TrawlError) => {
+      assert.ok(thrown.message.startsWith(`Query 204 of 500 (id "q203"): ${error.message} `), thrown.message);
+      assert.match(thrown.message, /The same command resumes after 200 of 500 queries\.$/);
+      return trawlError(error.code)(thrown);
+    });
+    assert.equal(existsSync(out), false);
+    assert.equal(existsSync(`${out}.progress`), true);
+    const { resumed, failed } = await run({ out, source: sourceOf(500) });
+    assert.deepEqual([resumed, failed], [200, 5]);
+    assert.ok(readFileSync(out).equals(readFileSync(whole)));
+    rmSync(out);
+  }
+});
+
+test('a failure in the first batch leaves nothing, and says that the command begins again', async (t) => {
+  const folder = await tempFolder(t);
+  const search: BulkSearch['search'] = async () => {
+    throw new TrawlError('RERANK_FAILED', 'The server is gone.');
+  };
+  await assert.rejects(
+    run({ out: join(folder, 'rows.npy'), source: sourceOf(20), search }),
+    trawlError('RERANK_FAILED', /gone\. The same command begins with the first query\.$/),
+  );
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('only errors of the own text or vector of a query are its result', () => {
+  const of = (code: ErrorCode, details = {}): boolean => isOfQuery(new TrawlError(code, '', { details }));
+  const own = (Object.keys(ERROR_CODES) as ErrorCode[]).filter((code) => of(code));
+  assert.deepEqual(own.sort(), ['EMPTY_QUERY', 'NON_FINITE_QUERY', 'QUERY_TOO_LONG', 'SCORE_OVERFLOW']);
+  assert.equal(of('ENCODING_FAILED', { column: 3, tokens: 9 }), true, 'the model returns NaN for the text');
+  assert.equal(of('ENCODING_FAILED', { queryTokens: 600, maxTokens: 512 }), true, 'no room for a passage');
+  assert.equal(of('ENCODING_FAILED', { exitCode: 134 }), false, 'a thread died');
+  assert.equal(of('NOT_SUPPORTED', { maxTied: 1_000 }), true, 'too long a tie');
 });

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +14,7 @@ import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { faultLibrary } from '../helpers/fault-library.ts';
 import { seededRandom } from '../helpers/seeded-random.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { importedCrossEncoder } from '../rerank/tiny-cross-encoder.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 
 const folder = await fileFolder();
@@ -26,6 +30,7 @@ interface Line {
     readonly row: number;
     readonly id: string;
     readonly score: number;
+    readonly firstStage?: { readonly rank: number; readonly score: number };
   }[];
 }
 
@@ -402,26 +407,148 @@ test('options of a bulk search without one, and contradictions, are refused', as
     '--queries-format',
     'tsv',
   );
-  await fails(/are the same file/, '--queries', queries, '--out', 'x.npy', '--scores-out', './x.npy');
+  await fails(/is the same file as --out x\.npy/, '--queries', queries, '--out', 'x.npy', '--scores-out', './x.npy');
   await fails(/--scores-out is for row numbers/, '--queries', queries, '--out', 'x.jsonl', '--scores-out', 'x.npy');
   await fails(/The tag "a b"/, '--queries', queries, '--out', 'x.run', '--tag', 'a b');
 });
 
-test('a file without queries makes an output without hits', async (t) => {
+test('a file without queries is refused, whatever its format', async (t) => {
   const cwd = await tempFolder(t);
-  writeFileSync(join(cwd, 'none.tsv'), '');
+  const out = join(cwd, 'out.jsonl');
+  for (const [name, text, reason] of [
+    ['none.tsv', '', /none\.tsv has no queries in the format tsv/],
+    ['none.jsonl', '\n\n', /none\.jsonl has no queries in the format jsonl/],
+    ['none.xml', '<topics>\n</topics>\n', /none\.xml has no topic: no <top> or <topic> element/],
+  ] as const) {
+    writeFileSync(join(cwd, name), text);
+    const { code, stderr } = await runTrawl(['search', index, '--queries', join(cwd, name), '--out', out]);
+    assert.equal(code, 1);
+    assert.match(stderr, reason);
+    assert.match(stderr, /\[CORPUS_EMPTY\]/);
+    assert.equal(existsSync(out), false);
+  }
+});
+
+test('a part of --shard without queries makes an output without hits', async (t) => {
+  const cwd = await tempFolder(t);
+  writeFileSync(join(cwd, 'one.tsv'), '1\tword1\n');
+  const ofPart = ['--queries', join(cwd, 'one.tsv'), '--shard', '0/2'];
   for (const name of ['out.jsonl', 'out.parquet', 'out.npy', 'out.run']) {
-    const { code, stderr } = await runTrawl([
-      'search',
-      index,
-      '--queries',
-      join(cwd, 'none.tsv'),
-      '--out',
-      join(cwd, name),
-    ]);
+    const { code, stderr } = await runTrawl(['search', index, ...ofPart, '--out', join(cwd, name)]);
     assert.equal(code, 0, stderr);
   }
   assert.equal(readFileSync(join(cwd, 'out.jsonl'), 'utf8'), '');
   assert.deepEqual(await parquetOf(join(cwd, 'out.parquet')), []);
   assert.match(readFileSync(join(cwd, 'out.npy'), 'latin1'), /'shape': \(0, 5\)/);
+});
+
+test('an output that is an input, another output or a file of the index is refused, also through links', async (t) => {
+  const cwd = await tempFolder(t);
+  const own = join(cwd, 'q.jsonl');
+  const text = '{"id":"a","question":"word1"}\n';
+  writeFileSync(own, text);
+  symlinkSync(own, join(cwd, 'symbolic'));
+  linkSync(own, join(cwd, 'hard'));
+  symlinkSync(cwd, join(cwd, 'folder'));
+  const vectors = join(cwd, 'v.npy');
+  writeFileSync(vectors, encodeNpy({ rows: 1, columns: 256, values: new Float32Array(256).fill(1) }));
+  const before = readFileSync(vectors);
+  const refused = async (pattern: RegExp, ...args: string[]): Promise<void> => {
+    const { code, stderr } = await runTrawl(['search', index, ...args]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, pattern);
+    assert.equal(readFileSync(own, 'utf8'), text);
+    assert.ok(readFileSync(vectors).equals(before));
+  };
+  for (const out of ['q.jsonl', 'symbolic', 'hard', 'folder/q.jsonl']) {
+    await refused(/--out .* is --queries .*q\.jsonl, which is read/, '--queries', own, '--out', join(cwd, out));
+  }
+  const rows = join(cwd, 'rows.npy');
+  await refused(
+    /--scores-out .*v\.npy is --query-vectors .*v\.npy, which is read/,
+    ...['--query-vectors', vectors, '--out', rows, '--scores-out', vectors],
+  );
+  await refused(
+    /--scores-out .* is the same file as --out .*rows\.npy/,
+    ...['--queries', own, '--out', rows, '--scores-out', join(cwd, 'folder', 'rows.npy')],
+  );
+  writeFileSync(join(cwd, 'hits.partial'), text);
+  await refused(
+    /--out .*hits is written to .*hits\.partial first, and that is --queries .*hits\.partial, which is read/,
+    ...['--queries', join(cwd, 'hits.partial'), '--out', join(cwd, 'hits')],
+  );
+  assert.equal(readFileSync(join(cwd, 'hits.partial'), 'utf8'), text);
+  const manifest = readFileSync(join(index, 'manifest.json'));
+  await refused(/is a file of the index/, '--queries', own, '--out', join(index, 'manifest.json'));
+  assert.ok(readFileSync(join(index, 'manifest.json')).equals(manifest));
+});
+
+test('--rerank orders the hits of every query as single queries with it do', async (t) => {
+  const cwd = await tempFolder(t);
+  const reranking = ['--rerank', await importedCrossEncoder(t), '--rerank-depth', '10', '--rerank-threads', '1'];
+  const some = join(cwd, 'some.jsonl');
+  writeFileSync(some, `${readFileSync(queries, 'utf8').split('\n').slice(0, 12).join('\n')}\n`);
+  const lines = linesOf(await search(join(cwd, 'hits.jsonl'), '--queries', some, ...reranking));
+  assert.equal(lines.length, 12);
+  const places = new Set<number>();
+  for (const [i, line] of readFileSync(some, 'utf8').trim().split('\n').entries()) {
+    const {
+      question,
+      query,
+      history_queries: history = [],
+    } = JSON.parse(line) as {
+      question: string;
+      query?: string;
+      history_queries?: string[];
+    };
+    const single = query === undefined ? [question] : [query, '--question', question];
+    const args = [...single, ...history.flatMap((each) => ['--history', each]), '--k', '7', '--json', ...reranking];
+    const { hits } = jsonOf<{ hits: Line['hits'] }>(await runTrawl(['search', index, ...args]));
+    const shown = (hit: Line['hits'][number]): unknown => [hit.row, hit.score, hit.firstStage];
+    assert.deepEqual(lines[i]!.hits.map(shown), hits.map(shown));
+    for (const { firstStage } of lines[i]!.hits) places.add(firstStage!.rank);
+  }
+  assert.ok(Math.max(...places) > 7, 'hits that the search has beyond k');
+});
+
+test('a rerank server that fails ends the search, and the same command completes the same output', async (t) => {
+  const cwd = await tempFolder(t);
+  let requests = 0;
+  let failsFrom = Number.POSITIVE_INFINITY;
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += String(part);
+    if (++requests >= failsFrom) {
+      response.writeHead(500).end();
+      return;
+    }
+    const { texts } = JSON.parse(body) as { texts: string[] };
+    response.end(JSON.stringify(texts.map((text, i) => ({ index: i, score: text.length / 1000 }))));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const reranking = ['--rerank', url, '--rerank-api', 'tei', '--rerank-depth', '30'];
+  const expected = await search(join(cwd, 'expected.jsonl'), ...reranking);
+  // One request a query. At most four batches of 136 queries are at work, so the first one is complete then.
+  failsFrom = requests + 600;
+  const out = join(cwd, 'hits.jsonl');
+  const args = ['search', index, '--queries', queries, '--k', '7', '--out', out, ...reranking];
+  const failed = await runTrawl(args);
+  assert.equal(failed.code, 1, failed.stderr);
+  assert.match(
+    failed.stderr,
+    /Query \d+ of 700 \(id "[^"]+"\): The rerank server failed: status 500\. The same command resumes after \d+ of 700 queries\. \[RERANK_FAILED\]/,
+  );
+  assert.deepEqual(readdirSync(cwd).sort(), [
+    'expected.jsonl',
+    'hits.jsonl.lock',
+    'hits.jsonl.partial',
+    'hits.jsonl.progress',
+  ]);
+  failsFrom = Number.POSITIVE_INFINITY;
+  const { resumed } = jsonOf<{ resumed: number }>(await runTrawl([...args, '--json']));
+  assert.ok(resumed > 0 && resumed < QUERIES, `resumed after ${resumed}`);
+  assert.ok(readFileSync(out).equals(expected));
 });
