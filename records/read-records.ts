@@ -124,7 +124,9 @@ async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer, void> {
 }
 
 function refuse({ file, line, reason, unfinished }: DamagedLine): void {
-  if (!unfinished) throw badLine(file, line, reason);
+  if (unfinished) return;
+  const wayOut = 'Write the other lines to a new file: `trawl records cat FILE --skip-damaged --out NEW`';
+  throw badLine(file, line, `${reason}. ${wayOut}`);
 }
 
 function badLine(file: string, line: number, reason: string, cause?: unknown): TrawlError {

@@ -26,6 +26,9 @@ const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 /** Fields without which a line is no record: what stands in their place. */
 const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null };
 
+/** What stands between question and sub-query in a text that a client composed. */
+const SEPARATOR = ' [SEP] ';
+
 /** The texts that the member `text` of `answer` is composed of. */
 const COMPOSED: readonly string[] = ['query', 'question', 'history'];
 
@@ -43,11 +46,15 @@ export interface Redaction {
  * A function from lines to lines without the fields of `drop`, and with hashes (HMAC-SHA-256) in place of the texts of `hash`. Equal texts
  * have equal hashes under one key, whatever their field, so that records can still be joined by them, and a history with its queries.
  *
+ * A history that is not named is treated as the query is, else as the question is, because it has the texts of both. A question that is
+ * named without the query is also replaced in front of ` [SEP] ` in the query.
+ *
  * @throws TrawlError USAGE for a field that a record does not have, or hashes without a key.
  */
-export function redactor({ drop, hash, key }: Redaction): (line: string) => string {
-  check('drop', drop, DROPPABLE);
-  check('hash', hash, HASHABLE);
+export function redactor({ drop: dropped, hash: hashedFields, key }: Redaction): (line: string) => string {
+  check('drop', dropped, DROPPABLE);
+  check('hash', hashedFields, HASHABLE);
+  const { drop, hash } = withHistory(dropped, hashedFields);
   const both = drop.find((name) => hash.includes(name));
   if (both !== undefined) throw new TrawlError('USAGE', `${both} is in --drop and in --hash; name it in one of them.`);
   if (hash.length > 0 && key === undefined) {
@@ -57,6 +64,10 @@ export function redactor({ drop, hash, key }: Redaction): (line: string) => stri
   return (line) => {
     const record = parseKeepingNumbers(line) as Record<string, unknown>;
     if (COMPOSED.some((name) => drop.includes(name) || hash.includes(name))) removeComposedText(record);
+    if (!drop.includes('query') && !hash.includes('query')) {
+      if (drop.includes('question')) replaceQuestion(record, () => '');
+      if (hash.includes('question')) replaceQuestion(record, (question) => `${hashed(question)}${SEPARATOR}`);
+    }
     for (const name of drop) {
       if (!Object.hasOwn(record, name)) continue;
       if (!Object.hasOwn(BLANK, name)) delete record[name];
@@ -65,6 +76,26 @@ export function redactor({ drop, hash, key }: Redaction): (line: string) => stri
     for (const name of hash) if (Object.hasOwn(record, name)) record[name] = hashTexts(record[name], hashed);
     return JSON.stringify(record);
   };
+}
+
+/** Adds the history to the fields of its query, else of its question, unless it is named. */
+function withHistory(drop: readonly string[], hash: readonly string[]): Pick<Redaction, 'drop' | 'hash'> {
+  if (drop.includes('history') || hash.includes('history')) return { drop, hash };
+  for (const name of ['query', 'question']) {
+    if (drop.includes(name)) return { drop: [...drop, 'history'], hash };
+    if (hash.includes(name)) return { drop, hash: [...hash, 'history'] };
+  }
+  return { drop, hash };
+}
+
+/** Replaces the question, with the separator, that the client put in front of the sub-query. */
+function replaceQuestion(record: Record<string, unknown>, replaced: (question: string) => string): void {
+  const { query, question } = record;
+  if (typeof query !== 'string') return;
+  const isNamed = typeof question === 'string' && query.startsWith(`${question}${SEPARATOR}`);
+  const end = isNamed ? question.length : query.indexOf(SEPARATOR);
+  if (end === -1) return;
+  record.query = replaced(query.slice(0, end)) + query.slice(end + SEPARATOR.length);
 }
 
 function removeComposedText({ answer }: Record<string, unknown>): void {

@@ -8,7 +8,8 @@ import { writeFailure } from '../src/system/write-failure.ts';
 
 /**
  * The folder `<out>.partial`, which is renamed to `<out>` once the bundle in it is complete, so `<out>` is always a complete bundle. The
- * next run empties the folder of a killed one. The lock file is beside it.
+ * next run empties the folder of a killed one. The lock file is beside it. The answers contain users' queries: only the owner may open the
+ * folder.
  */
 export class BundleFolder {
   readonly final: string;
@@ -39,7 +40,7 @@ export class BundleFolder {
       refuseExisting(final);
       const made = new BundleFolder(final, lockPath, lock);
       await rm(made.folder, { recursive: true, force: true });
-      await mkdir(made.folder);
+      await mkdir(made.folder, { mode: 0o700 });
       return made;
     } catch (error) {
       lock?.release();

@@ -1,5 +1,6 @@
 import { answerMatcher } from '../evaluation/answer-match.ts';
 import type { Question } from '../evaluation/read-questions.ts';
+import { KnownQuestions } from '../records/known-questions.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
 
 /** What is known to be right for a question. */
@@ -15,26 +16,36 @@ const COMPOSED = ' [SEP] ';
 
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
-  readonly #byId = new Map<string, Gold>();
-  readonly #byText = new Map<string, Gold>();
+  readonly #known: KnownQuestions<Question>;
+  /** Made when a question is first found. */
+  readonly #golds = new Map<Question, Gold>();
 
   constructor(questions: readonly Question[]) {
-    for (const { id, question, goldIds = [], goldenAnswers = [] } of questions) {
-      const gold = {
-        ids: new Set(goldIds),
-        hasAnswer: goldenAnswers.length === 0 ? undefined : answerMatcher(goldenAnswers),
-      };
-      this.#byId.set(id, gold);
-      this.#byText.set(question.trim(), gold);
-    }
+    this.#known = new KnownQuestions(questions);
   }
 
-  /** By `questionId`, else by the question, which may stand before ` [SEP] ` in the query, else by the query itself. */
-  of({ questionId, question, query }: RecordedQuery): Gold | undefined {
-    const byId = questionId === undefined ? undefined : this.#byId.get(questionId);
-    if (byId !== undefined) return byId;
+  /**
+   * As `KnownQuestions` says, by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query; else by the
+   * query itself.
+   */
+  of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
     const end = query.indexOf(COMPOSED);
-    const text = question ?? (end > 0 ? query.slice(0, end) : query);
-    return this.#byText.get(text.trim());
+    const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
+    const found =
+      this.#known.find({ id: questionId, dataset, text }) ??
+      (text === undefined ? this.#known.find({ id: undefined, dataset, text: query }) : undefined);
+    return found === undefined ? undefined : this.#goldOf(found);
+  }
+
+  #goldOf(question: Question): Gold {
+    const known = this.#golds.get(question);
+    if (known !== undefined) return known;
+    const { goldIds = [], goldenAnswers = [] } = question;
+    const gold = {
+      ids: new Set(goldIds),
+      hasAnswer: goldenAnswers.length === 0 ? undefined : answerMatcher(goldenAnswers),
+    };
+    this.#golds.set(question, gold);
+    return gold;
   }
 }

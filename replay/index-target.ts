@@ -35,9 +35,9 @@ export class IndexTarget implements ReplayTarget {
       result = await this.#retriever.retrieve({ ...call, queries, ...ofSignal });
     } catch (error) {
       if (!(error instanceof TrawlError) || !REFUSED.has(error.code)) throw error;
-      return { index, generation, outcomes: queries.map(() => ({ ok: false, code: error.code })) };
+      return { index, outcomes: queries.map(() => ({ ok: false, code: error.code })) };
     }
-    return { index, generation, outcomes: result.outcomes.map(outcomeOf) };
+    return { index, outcomes: result.outcomes.map((outcome) => outcomeOf(outcome, generation)) };
   }
 
   async passages(ids: readonly string[], signal: AbortSignal | undefined): Promise<Map<string, KnownPassage> | null> {
@@ -62,9 +62,9 @@ export class IndexTarget implements ReplayTarget {
   }
 }
 
-function outcomeOf(outcome: QueryOutcome): TargetOutcome {
+function outcomeOf(outcome: QueryOutcome, generation: string): TargetOutcome {
   if (!outcome.ok) return { ok: false, code: outcome.error.code };
-  return { ok: true, hits: outcome.hits.map(hitOf) };
+  return { ok: true, generation, hits: outcome.hits.map(hitOf) };
 }
 
 function hitOf({ row, score, document, source }: Hit): TargetHit {

@@ -181,17 +181,15 @@ class Replay {
     for (const { call, asked } of groups.values()) {
       const inputs = asked.map(({ recorded }) => recorded.input);
       const answer = await target.search(inputs, call, { texts: gold !== undefined, signal });
-      if (answer.generation !== '') {
-        this.#index = answer.index;
-        if (this.#generations.size < MOST_GENERATIONS) this.#generations.add(answer.generation);
-      }
+      if (answer.index !== '') this.#index = answer.index;
       for (const [i, outcome] of answer.outcomes.entries()) {
         if (!outcome.ok) {
           this.#failed.set(outcome.code, (this.#failed.get(outcome.code) ?? 0) + 1);
           continue;
         }
         const { record } = asked[i]!;
-        const sameGeneration = record.generation === answer.generation && outcome.hits.every(({ index }) => !index);
+        if (this.#generations.size < MOST_GENERATIONS) this.#generations.add(outcome.generation);
+        const sameGeneration = record.generation === outcome.generation && outcome.hits.every(({ index }) => !index);
         answered.push({ ...asked[i]!, hits: outcome.hits, k: call.k, sameGeneration });
       }
     }

@@ -20,13 +20,14 @@ export interface TargetHit extends KnownPassage {
 }
 
 export type TargetOutcome =
-  | { readonly ok: true; readonly hits: readonly TargetHit[] }
+  /** With the generation that answered: a server can reload between two requests. */
+  | { readonly ok: true; readonly generation: string; readonly hits: readonly TargetHit[] }
   /** The code of the error. */
   | { readonly ok: false; readonly code: string };
 
 export interface TargetAnswer {
+  /** Empty if every query was refused. */
   readonly index: string;
-  readonly generation: string;
   /** One per query. */
   readonly outcomes: readonly TargetOutcome[];
 }

@@ -69,7 +69,7 @@ export class ServerTarget implements ReplayTarget {
     { texts, signal }: TargetSearchOptions,
   ): Promise<TargetAnswer> {
     const outcomes: TargetOutcome[] = [];
-    let index = { name: '', generation: '' };
+    let index = '';
     for (let start = 0; start < queries.length; start += QUERIES_PER_REQUEST) {
       const part = queries.slice(start, start + QUERIES_PER_REQUEST);
       const body = { queries: part, ...settingsOf(call), ...(texts ? {} : { maxChars: LEAST_CHARACTERS }) };
@@ -83,10 +83,11 @@ export class ServerTarget implements ReplayTarget {
       if (!Array.isArray(results) || results.length !== part.length || typeof head.index?.generation !== 'string') {
         throw this.#failed('its reply is not that of /v1/search');
       }
-      index = head.index;
-      outcomes.push(...results.map(outcomeOf));
+      const { name, generation } = head.index;
+      index = name;
+      outcomes.push(...results.map((result) => outcomeOf(result, generation)));
     }
-    return { index: index.name, generation: index.generation, outcomes };
+    return { index, outcomes };
   }
 
   async passages(ids: readonly string[], signal: AbortSignal | undefined): Promise<Map<string, KnownPassage> | null> {
@@ -178,9 +179,9 @@ function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
   return { ...call, bm25: { ...(k1Factor ? { profile: 'elasticsearch' } : {}), ...values, ...order } };
 }
 
-function outcomeOf(result: SearchReply['results'][number]): TargetOutcome {
+function outcomeOf(result: SearchReply['results'][number], generation: string): TargetOutcome {
   if (!result.ok) return { ok: false, code: result.error.code };
-  return { ok: true, hits: result.hits.map(hitOf) };
+  return { ok: true, generation, hits: result.hits.map(hitOf) };
 }
 
 function hitOf({ index, row, id, title, score, text }: ReplyHit): TargetHit {

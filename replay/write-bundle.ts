@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { chmod, open, rm } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { readRecords } from '../records/read-records.ts';
 import { throwIfCancelled } from '../src/abort.ts';
@@ -234,6 +234,8 @@ class BundleWriting {
     const files = [];
     for (const path of Object.values(BUNDLE_FILES)) {
       const file = this.#folder.path(path);
+      // They also stay private where they are copied to another folder.
+      await chmod(file, 0o600);
       files.push({ path, bytes: statSync(file).size, sha256: await sha256OfFile(file, this.#options.signal) });
     }
     return {

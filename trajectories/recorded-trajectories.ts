@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { Question } from '../evaluation/read-questions.ts';
+import { KnownQuestions } from '../records/known-questions.ts';
 import type { RecordLine } from '../records/read-records.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
+import { trajectoryKey } from '../records/trajectory-key.ts';
 import { applyTemplate, composeText } from '../src/embedding/text-encoder.ts';
 import type { QueryTemplate } from '../src/manifest/model-identity.ts';
 import type { Search, Trajectory } from './trajectory.ts';
+import { trajectoryId } from './trajectory-id.ts';
 
 /** Queries in memory at once, about 1 KB each. More are read in several passes over the records. */
 const QUERIES_IN_MEMORY = 500_000;
+
+const MOST_GENERATIONS = 10;
 
 /** What stands between question and query in a text that a client composed. */
 const SEPARATOR = ' [SEP] ';
@@ -23,10 +28,19 @@ export interface RecordedCounts {
   readonly guessed: number;
 }
 
+/** An index generation that answered a query, and where the first such query stands. */
+export interface RecordedGeneration {
+  readonly generation: string;
+  readonly file: string;
+  readonly line: number;
+}
+
 export interface RecordedTrajectories {
   readonly counts: RecordedCounts;
   /** SHA-256 of all lines. */
   readonly sha256: string;
+  /** The first place of each index generation that answered, at most 10 of them. */
+  readonly generations: readonly RecordedGeneration[];
   /**
    * The trajectories. Each is complete, wherever its queries stand in the records; their order is the same in every reading. `skip`: how
    * many are left out at the start.
@@ -35,7 +49,7 @@ export interface RecordedTrajectories {
 }
 
 export interface RecordedOptions {
-  /** Questions that give golden answers, found by id, else by their text. */
+  /** Questions that give golden answers, found as `KnownQuestions` says. */
   readonly questions?: readonly Question[] | undefined;
   readonly queriesInMemory?: number;
 }
@@ -51,22 +65,31 @@ export async function openRecordedTrajectories(
 ): Promise<RecordedTrajectories> {
   const hash = createHash('sha256');
   const counts = { queries: 0, withoutTrajectory: 0, failed: 0, guessed: 0 };
-  for await (const { text, query } of records()) {
+  const generations = new Map<string, RecordedGeneration>();
+  for await (const { text, query, file, line } of records()) {
     hash.update(text).update('\n');
     counts.queries += 1;
     if (query.trajectory === undefined) counts.withoutTrajectory += 1;
     else if (query.error !== undefined) counts.failed += 1;
-    else if (query.trajectoryFrom === 'guess') counts.guessed += 1;
+    else {
+      const { generation } = query;
+      if (query.trajectoryFrom === 'guess') counts.guessed += 1;
+      if (generations.size < MOST_GENERATIONS && !generations.has(generation)) {
+        generations.set(generation, { generation, file, line });
+      }
+    }
   }
   const passes = Math.max(1, Math.ceil((counts.queries - counts.withoutTrajectory - counts.failed) / queriesInMemory));
   const known = new KnownQuestions(questions);
   return {
     counts,
     sha256: hash.digest('hex'),
+    generations: [...generations.values()],
     async *read(skip = 0) {
       let position = 0;
       for (let pass = 0; pass < passes; pass++) {
-        for (const [id, queries] of await groups(records(), (key) => placeOf(key, passes) === pass)) {
+        const found = await groups(records(), (key) => placeOf(key, passes) === pass);
+        for (const { id, queries } of found.values()) {
           position += 1;
           if (position > skip) yield trajectoryOf(id, queries, known);
         }
@@ -75,43 +98,84 @@ export async function openRecordedTrajectories(
   };
 }
 
-/** Queries by trajectory, in the order of their first queries. */
+/** What a trajectory is made of: the other fields of a record would only take memory. */
+type KeptQuery = Pick<
+  RecordedQuery,
+  | 'time'
+  | 'requestId'
+  | 'place'
+  | 'turn'
+  | 'questionId'
+  | 'dataset'
+  | 'question'
+  | 'query'
+  | 'history'
+  | 'template'
+  | 'cut'
+> & {
+  /** Ids of the hits; `row:N` for a passage without one. */
+  readonly shown: readonly string[];
+};
+
+interface Group {
+  /** See `trajectoryId`. */
+  readonly id: string;
+  readonly queries: KeptQuery[];
+}
+
+/** Queries by trajectory, in the order of their first queries. `isWanted` is asked with the key of a trajectory. */
 async function groups(
   records: AsyncIterable<RecordLine>,
-  isWanted: (id: string) => boolean,
-): Promise<Map<string, RecordedQuery[]>> {
-  const found = new Map<string, RecordedQuery[]>();
+  isWanted: (key: string) => boolean,
+): Promise<ReadonlyMap<string, Group>> {
+  const found = new Map<string, Group>();
   for await (const { query } of records) {
     if (query.trajectory === undefined || query.error !== undefined) continue;
-    const id = idOf(query, query.trajectory);
-    if (!isWanted(id)) continue;
-    const group = found.get(id);
-    if (group === undefined) found.set(id, [query]);
-    else group.push(query);
+    const key = JSON.stringify(trajectoryKey(query));
+    if (!isWanted(key)) continue;
+    const group = found.get(key);
+    if (group === undefined) found.set(key, { id: trajectoryId(query, query.trajectory), queries: [kept(query)] });
+    else group.queries.push(kept(query));
   }
   return found;
 }
 
-/** Trainers number the trajectories of each step anew. */
-function idOf({ policy, step, split, dataset }: RecordedQuery, trajectory: string): string {
-  return [dataset, policy, step, split, trajectory].filter((part) => part !== undefined).join('/');
+function kept({ ids, rows, ...record }: RecordedQuery): KeptQuery {
+  const { time, requestId, place, turn, questionId, dataset, question, query, history, template, cut } = record;
+  return {
+    time,
+    requestId,
+    place,
+    query,
+    shown: ids.map((id, i) => id ?? `row:${rows[i]}`),
+    ...(turn === undefined ? {} : { turn }),
+    ...(questionId === undefined ? {} : { questionId }),
+    ...(dataset === undefined ? {} : { dataset }),
+    ...(question === undefined ? {} : { question }),
+    ...(history === undefined ? {} : { history }),
+    ...(template === undefined ? {} : { template }),
+    ...(cut === undefined ? {} : { cut }),
+  };
 }
 
-/** A number below `places` from an id. */
-function placeOf(id: string, places: number): number {
-  return places === 1 ? 0 : createHash('sha256').update(id).digest().readUInt32LE(0) % places;
+/** A number below `places` from a key. */
+function placeOf(key: string, places: number): number {
+  return places === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32LE(0) % places;
 }
 
-function trajectoryOf(id: string, queries: readonly RecordedQuery[], known: KnownQuestions): Trajectory {
+function trajectoryOf(id: string, queries: readonly KeptQuery[], known: KnownQuestions<Question>): Trajectory {
   const ordered = inOrder(queries);
   const parts = ordered.map(({ query }) => partsOf(query));
   const text = parts.find(({ question }) => question !== undefined)?.question;
   const questionId = queries.find((query) => query.questionId !== undefined)?.questionId;
-  const question = known.find(questionId, text);
+  // All queries of a trajectory have one data set.
+  const dataset = queries[0]!.dataset;
+  const question = known.find({ id: questionId, dataset, text });
   return {
     id,
     question: text ?? question?.question,
-    questionId: questionId ?? question?.id ?? id,
+    questionId: questionId ?? question?.id,
+    dataset,
     goldenAnswers: question?.goldenAnswers ?? [],
     searches: ordered.map(({ query, turn }, i) => searchOf(query, parts[i]!, turn)),
     output: {},
@@ -120,13 +184,13 @@ function trajectoryOf(id: string, queries: readonly RecordedQuery[], known: Know
 }
 
 interface OrderedQuery {
-  readonly query: RecordedQuery;
+  readonly query: KeptQuery;
   /** From 1. */
   readonly turn: number;
 }
 
 /** Numbers the turns from 1. If a query has no turn, the requests are the turns. */
-function inOrder(queries: readonly RecordedQuery[]): OrderedQuery[] {
+function inOrder(queries: readonly KeptQuery[]): OrderedQuery[] {
   const hasTurns = queries.every(({ turn }) => turn !== undefined);
   const sorted = [...queries].sort(
     (a, b) => (hasTurns ? a.turn! - b.turn! : 0) || (a.time === b.time ? a.place - b.place : a.time < b.time ? -1 : 1),
@@ -151,38 +215,28 @@ interface QueryParts {
 }
 
 /** The question and the sub-query, also if the client sent both as one text. */
-function partsOf(recorded: RecordedQuery): QueryParts {
+function partsOf(recorded: KeptQuery): QueryParts {
   const { question, query, history = [], template } = recorded;
   if (question !== undefined) {
     const searched = applyTemplate({ question, query, history }, template as QueryTemplate | undefined);
-    return { question, query, searchedText: composeText(searched, '', SEPARATOR.trim()) };
+    const start = `${question}${SEPARATOR}`;
+    return {
+      question,
+      query: query.startsWith(start) ? query.slice(start.length) : query,
+      searchedText: composeText(searched, '', SEPARATOR.trim()),
+    };
   }
   const at = query.indexOf(SEPARATOR);
   if (at === -1) return { question: undefined, query, searchedText: query };
   return { question: query.slice(0, at), query: query.slice(at + SEPARATOR.length), searchedText: query };
 }
 
-function searchOf({ ids, rows, cut }: RecordedQuery, { query, searchedText }: QueryParts, turn: number): Search {
+function searchOf({ shown, cut }: KeptQuery, { query, searchedText }: QueryParts, turn: number): Search {
   return {
     query,
     searchedText,
     turn,
     truncated: cut !== undefined,
-    shown: ids.map((id, i) => ({ id: id ?? `row:${rows[i]}`, contents: undefined })),
+    shown: shown.map((id) => ({ id, contents: undefined })),
   };
-}
-
-class KnownQuestions {
-  readonly #byId: ReadonlyMap<string, Question>;
-  readonly #byText: ReadonlyMap<string, Question>;
-
-  constructor(questions: readonly Question[]) {
-    this.#byId = new Map(questions.map((question) => [question.id, question]));
-    this.#byText = new Map(questions.map((question) => [question.question.trim(), question]));
-  }
-
-  find(id: string | undefined, text: string | undefined): Question | undefined {
-    const byId = id === undefined ? undefined : this.#byId.get(id);
-    return byId ?? (text === undefined ? undefined : this.#byText.get(text.trim()));
-  }
 }

@@ -57,8 +57,10 @@ export class ResumableFile {
     }
     const lock = acquire(final);
     try {
-      // Without the partial file there is nothing to resume: a crash came between the steps of `publish`.
-      const progress = existsSync(`${final}.partial`) ? await readProgress(final) : undefined;
+      // Without the partial file there is nothing to resume: a crash came between the steps of `publish`. Its progress is not that of
+      // the file that begins here.
+      if (!existsSync(`${final}.partial`)) await rm(progressPath(final), { force: true });
+      const progress = await readProgress(final);
       if (progress !== undefined) checkSettings(final, progress.settings, settings);
       const file = await open(`${final}.partial`, progress === undefined ? 'w' : 'r+');
       const { size } = await file.stat();

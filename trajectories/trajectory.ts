@@ -27,8 +27,13 @@ export interface Trajectory {
   readonly id: string;
   /** Undefined if it is not known, in recorded calls. */
   readonly question: string | undefined;
-  /** Id of the question; that of the trajectory in Agentic-R's files, where a question has one trajectory. */
-  readonly questionId: string;
+  /**
+   * Id of the question; that of the trajectory in Agentic-R's files, where a question has one trajectory. Undefined if it is not known, in
+   * recorded calls.
+   */
+  readonly questionId: string | undefined;
+  /** The data set of the question, if the file names it. */
+  readonly dataset?: string | undefined;
   readonly goldenAnswers: readonly string[];
   /** In their order. */
   readonly searches: readonly Search[];

@@ -41,6 +41,10 @@ const options = {
     value: 'FILE',
     help: 'For candidates with --records: questions as JSON lines, {"id", "question", "golden_answers"}, for the golden answers.',
   },
+  'any-generation': {
+    type: 'flag',
+    help: 'For candidates with --records: allow queries that were asked in another generation of the index. Default: refuse them, because what an agent asks depends on what it found.',
+  },
   'query-form': {
     type: 'choice',
     choices: CANDIDATE_QUERY_FORMS,
@@ -77,6 +81,12 @@ export const candidatesAction = defineAction({
         '--questions has no effect without --records: the trajectories have golden answers.',
       );
     }
+    if (given['any-generation'] && !given.records) {
+      throw new TrawlError(
+        'USAGE',
+        '--any-generation has no effect without --records: trajectories name no generation.',
+      );
+    }
     const trajectories = given.records
       ? await openRecords([input!], given.questions, context)
       : await openTrajectoryFile(input!, context.signal);
@@ -84,6 +94,7 @@ export const candidatesAction = defineAction({
     const { retriever, close } = await openReranked(folder!, given, retrieving);
     try {
       const { info } = retriever;
+      if (!given['any-generation']) refuseOthers(trajectories, info.generation);
       const ranking = rankingOf(given, info, given.k);
       const settings = {
         input: trajectories.sha256,
@@ -114,6 +125,19 @@ export const candidatesAction = defineAction({
     }
   },
 });
+
+/** @throws TrawlError CORPUS_BAD_LINE for records that another generation of the index answered. */
+function refuseOthers({ generations = [] }: OpenTrajectories, generation: string): void {
+  const other = generations.find((each) => each.generation !== generation);
+  if (other === undefined) return;
+  const { file, line } = other;
+  throw new TrawlError(
+    'CORPUS_BAD_LINE',
+    `${file}:${line}: the query was asked in index generation ${other.generation || '(none)'}, and this index is ${generation}. ` +
+      'Search in the index that the agent used, or allow any with --any-generation.',
+    { details: { file, line } },
+  );
+}
 
 type Searching = Pick<Parameters<typeof makeCandidates>[0], 'retriever' | 'ranking'>;
 

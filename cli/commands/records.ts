@@ -33,7 +33,7 @@ const options = {
   drop: {
     type: 'list',
     value: 'FIELD',
-    help: 'redact: leave this field out: query, question, history, trajectory, questionId, dataset, policy, split, tags, requestId, traceId, spanId, view, index, ids, turn, step or filter. May be repeated.',
+    help: 'redact: leave this field out (a history that is not named is treated as its query or question): query, question, history, trajectory, questionId, dataset, policy, split, tags, requestId, traceId, spanId, view, index, ids, turn, step or filter. May be repeated.',
   },
   hash: {
     type: 'list',

@@ -7,6 +7,9 @@ import { PartialFile } from '../../src/system/partial-file.ts';
 /** Characters per write. */
 const CHUNK_CHARACTERS = 256 * 1024;
 
+/** The lines contain users' queries: only the owner may read the file, as those of `--record`. */
+const MODE = 0o600;
+
 /**
  * Writes lines to `out`, which appears when it is complete, or to standard output. Returns the number of lines.
  *
@@ -18,7 +21,7 @@ export async function writeRecords(
 ): Promise<number> {
   if (out === undefined) return writeAll(lines, toStandardOutput);
   await refuseInput(out, inputs);
-  const file = await PartialFile.create(out, overwrite);
+  const file = await PartialFile.create(out, overwrite, MODE);
   try {
     const written = await writeAll(lines, async (text) => {
       await file.write(Buffer.from(text));

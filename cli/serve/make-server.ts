@@ -202,6 +202,11 @@ async function openRecorder(options: ServeOptions, note: (text: string) => void)
     keep: options['record-files'],
     compress: options['record-compress'],
     onRemoved: () => note(`--record: ${options.record} was removed; recording continues in a new file`),
+    onLineCut: () => note(`--record: the unfinished last line of ${options.record} was cut off`),
+    onRotationFailure: (error) =>
+      note(
+        `--record: ${(error as Error).message}; ${options.record} grows by a further --record-mib before it is renamed`,
+      ),
     onCompressionFailure: (error) =>
       note(`--record: ${(error as Error).message}; a renamed file is not compressed until the next one is`),
     onFailure: (error) =>

@@ -5,7 +5,11 @@ import { asTrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { unreadable } from '../../trajectories/read-items.ts';
 import { readTrajectories } from '../../trajectories/read-trajectories.ts';
-import { openRecordedTrajectories, type RecordedCounts } from '../../trajectories/recorded-trajectories.ts';
+import {
+  openRecordedTrajectories,
+  type RecordedCounts,
+  type RecordedGeneration,
+} from '../../trajectories/recorded-trajectories.ts';
 import type { Trajectory } from '../../trajectories/trajectory.ts';
 import { formatCount } from '../format.ts';
 
@@ -13,6 +17,8 @@ import { formatCount } from '../format.ts';
 export interface OpenTrajectories {
   /** Changes with the content of the files. */
   readonly sha256: string;
+  /** Of records: the index generations that answered. */
+  readonly generations?: readonly RecordedGeneration[];
   /** `onShare` is called with the share of the input that was read. */
   read(skip: number, onShare: (share: number) => void): AsyncGenerator<Trajectory, void>;
 }
@@ -53,6 +59,7 @@ export async function openRecords(
   const used = queries - withoutTrajectory - failed;
   return {
     sha256: recorded.sha256,
+    generations: recorded.generations,
     async *read(skip, onShare) {
       let done = 0;
       for await (const trajectory of recorded.read(skip)) {

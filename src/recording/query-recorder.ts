@@ -49,9 +49,12 @@ export class QueryRecorder {
     return new QueryRecorder(options, await RecordFile.open(options));
   }
 
-  /** Queries that were not recorded, or were recorded in a file that was removed during the write. */
+  /**
+   * Queries that were not recorded, or were recorded in a file that was removed during the write; and unfinished lines of a killed server
+   * that were cut off.
+   */
   get dropped(): number {
-    return this.#dropped;
+    return this.#dropped + this.#file.linesCut;
   }
 
   record(request: object, search: RecordedSearch): void {

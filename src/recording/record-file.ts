@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs';
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { isNodeError, TrawlError } from '../errors.ts';
 import { COMPRESSED_SUFFIX, compressRotated, formsOf } from './compress-rotated.ts';
+import { repairLastLine } from './unfinished-line.ts';
 
 export interface RecordFileOptions {
   readonly path: string;
@@ -13,14 +14,16 @@ export interface RecordFileOptions {
   readonly compress?: boolean;
   /** Called after another program removed the file and a new one was started. */
   readonly onRemoved?: () => void;
+  /** Called after the unfinished last line of a killed server was cut off. */
+  readonly onLineCut?: () => void;
+  /** Called when the file could not be renamed. It grows on, and is renamed after a further `maxFileBytes`. */
+  readonly onRotationFailure?: (error: unknown) => void;
   /** Called when a renamed file could not be compressed; the next rotation tries again. */
   readonly onCompressionFailure?: (error: unknown) => void;
 }
 
 /** The lines contain users' queries: only the owner may read the file. */
 const MODE = 0o600;
-
-const LINE_END = 0x0a;
 
 /**
  * A file of lines that is rotated by size. After another program renames or removes it, the next lines go to a new file at the
@@ -33,6 +36,11 @@ export class RecordFile {
   #file: FileHandle;
   /** False on a file system without link counts, where a removed file cannot be recognised. */
   readonly #countsLinks: boolean;
+  /** Whether the open file may end with an unfinished line. */
+  #mayBeUnfinished = true;
+  #linesCut = 0;
+  /** Size at the last rotation that failed, in bytes. */
+  #notRotatedAt = 0;
   #last: Promise<unknown> = Promise.resolve();
   readonly #stop = new AbortController();
   /** Never rejects. */
@@ -47,8 +55,15 @@ export class RecordFile {
   /** Appends to an existing file. @throws TrawlError OUTPUT_NOT_WRITABLE. */
   static async open(options: RecordFileOptions): Promise<RecordFile> {
     const file = await openOrRefuse(options.path);
-    await endLastLine(file, options.path);
-    return new RecordFile(options, file, (await file.stat()).nlink > 0);
+    const opened = new RecordFile(options, file, (await file.stat()).nlink > 0);
+    // On a full disk this can fail. The server starts nevertheless, and the first lines try again.
+    await opened.#repair().catch(() => undefined);
+    return opened;
+  }
+
+  /** Unfinished lines of a killed server that were cut off. */
+  get linesCut(): number {
+    return this.#linesCut;
   }
 
   /**
@@ -60,6 +75,7 @@ export class RecordFile {
   append(lines: string): Promise<boolean> {
     return this.#inOrder(async () => {
       await this.#followPath();
+      await this.#repair();
       await this.#write(Buffer.from(lines));
       if (!this.#isRemoved(await this.#file.stat())) return true;
       await this.#followPath();
@@ -117,41 +133,61 @@ export class RecordFile {
   async #replace(file: FileHandle): Promise<void> {
     await this.#file.close().catch(() => undefined);
     this.#file = file;
+    this.#mayBeUnfinished = true;
+    this.#notRotatedAt = 0;
+  }
+
+  async #repair(): Promise<void> {
+    if (!this.#mayBeUnfinished) return;
+    const cut = await repairLastLine(this.#file, this.#options.path);
+    this.#mayBeUnfinished = false;
+    if (!cut) return;
+    this.#linesCut++;
+    this.#options.onLineCut?.();
   }
 
   async #write(bytes: Buffer): Promise<void> {
     // Read before each write: log rotation with copytruncate shrinks the open file.
     let { size } = await this.#file.stat();
-    if (size > 0 && size + bytes.length > this.#options.maxFileBytes) {
-      await this.#rotate();
-      size = 0;
+    if (size < this.#notRotatedAt) this.#notRotatedAt = 0;
+    if (size > 0 && size + bytes.length > this.#notRotatedAt + this.#options.maxFileBytes) {
+      if (await this.#rotate()) size = 0;
+      else this.#notRotatedAt = size;
     }
     try {
       await this.#file.writeFile(bytes);
     } catch (error) {
       // A partial line would corrupt the next one.
-      await this.#file.truncate(size).catch(() => undefined);
+      await this.#file.truncate(size).catch(() => {
+        this.#mayBeUnfinished = true;
+      });
       throw error;
     }
   }
 
-  async #rotate(): Promise<void> {
-    const { path, keep, compress = false } = this.#options;
+  /** False if a file could not be renamed; the open file then stays in use. @throws the system's error if no new file can be made. */
+  async #rotate(): Promise<boolean> {
+    const { path, keep, compress = false, onRotationFailure } = this.#options;
     // The compression works on the names that are changed here.
     await this.#compressing;
     // Created before the renames: on a full disk, repeated rotations would lose all kept files.
     const next = `${path}.next`;
     const file = await open(next, 'w', MODE);
     try {
-      for (let age = keep - 1; age >= 1; age--) await shift(`${path}.${age}`, `${path}.${age + 1}`);
+      for (let age = await oldestToRename(path, keep); age >= 1; age--)
+        await shift(`${path}.${age}`, `${path}.${age + 1}`);
       if (keep > 0) await replaceBy(path, `${path}.1`);
       await rename(next, path);
     } catch (error) {
       await file.close().catch(() => undefined);
-      throw error;
+      await rm(next, { force: true }).catch(() => undefined);
+      onRotationFailure?.(error);
+      return false;
     }
     await this.#replace(file);
+    this.#mayBeUnfinished = false;
     if (compress) this.#compressing = this.#compressAll();
+    return true;
   }
 
   /** Compresses the renamed files that are not, the oldest first. */
@@ -180,6 +216,18 @@ async function openOrRefuse(path: string): Promise<FileHandle> {
   }
 }
 
+/**
+ * The oldest age to rename: the one before the first age without a file, else the one before the oldest that is kept. A rotation that
+ * failed in between left such a gap, and renaming beyond it would lose the oldest file.
+ */
+async function oldestToRename(path: string, keep: number): Promise<number> {
+  for (let age = 1; age < keep; age++) {
+    const { plain, compressed } = await formsOf(`${path}.${age}`);
+    if (!plain && !compressed) return age - 1;
+  }
+  return keep - 1;
+}
+
 /** Renames the plain or compressed file `from`, if there is one, to replace `to`. */
 async function shift(from: string, to: string): Promise<void> {
   const { plain, compressed } = await formsOf(from);
@@ -203,18 +251,4 @@ async function replaceBy(from: string, to: string): Promise<void> {
     throw error;
   }
   await rm(`${to}${COMPRESSED_SUFFIX}`, { force: true });
-}
-
-/** Ends a line that a killed server left unfinished, so that it does not damage the next one. */
-async function endLastLine(file: FileHandle, path: string): Promise<void> {
-  const { size } = await file.stat();
-  if (size === 0) return;
-  const reader = await open(path, 'r').catch(() => undefined);
-  if (reader === undefined) return;
-  try {
-    const { buffer, bytesRead } = await reader.read(Buffer.alloc(1), 0, 1, size - 1);
-    if (bytesRead === 1 && buffer[0] !== LINE_END) await file.writeFile('\n');
-  } finally {
-    await reader.close();
-  }
 }

@@ -25,8 +25,8 @@ export class PartialFile {
     this.#inode = inode;
   }
 
-  /** @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE or DISK_FULL. */
-  static async create(path: string, overwrite: boolean): Promise<PartialFile> {
+  /** @param mode permissions of the file; default: those of any new file. @throws TrawlError OUTPUT_EXISTS, OUTPUT_NOT_WRITABLE or DISK_FULL. */
+  static async create(path: string, overwrite: boolean, mode?: number): Promise<PartialFile> {
     const final = resolve(path);
     if (existsSync(final) && !overwrite) {
       throw new TrawlError(
@@ -36,7 +36,7 @@ export class PartialFile {
     }
     try {
       await rm(`${final}.partial`, { force: true });
-      const file = await open(`${final}.partial`, 'wx');
+      const file = await open(`${final}.partial`, 'wx', mode);
       return new PartialFile(final, file, (await file.stat({ bigint: true })).ino);
     } catch (error) {
       if (isNodeError(error) && error.code === 'EEXIST') throw takenOver(`${final}.partial`);

@@ -98,6 +98,7 @@ test('--out appears when it is complete, and replaces neither an input nor, unas
   assert.deepEqual([written.code, written.stdout], [0, '']);
   assert.match(written.stderr, /out\.jsonl: 2 records\./);
   assert.equal(readFileSync(out, 'utf8'), recordLine('b') + recordLine('a'));
+  assert.equal(statSync(out).mode & 0o777, 0o600);
   assert.match((await runTrawl(['records', 'cat', path, '--out', out])).stderr, /\[OUTPUT_EXISTS\]/);
   assert.equal((await runTrawl(['records', 'cat', path, '--out', out, '--overwrite'])).code, 0);
   for (const input of [path, `${path}.1`]) {

@@ -115,6 +115,13 @@ test('what a server recorded becomes a report and candidates', async (t) => {
       ['r-2', second.question, [second.question]],
     ],
   );
+  const older = join(folder, 'older.jsonl');
+  await writeFile(older, (await readFile(calls, 'utf8')).replaceAll(/"generation":"[^"]*"/g, '"generation":"older"'));
+  const ofOlder = ['agentic-r', 'candidates', index, older, '--records', '--out', join(folder, 'older.json')];
+  const refused = await runTrawl(ofOlder);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /older\.jsonl:\d+: the query was asked in index generation older.*--any-generation/s);
+  assert.equal((await runTrawl([...ofOlder, '--any-generation'])).code, 0);
   const recorded = (await readFile(calls, 'utf8'))
     .trimEnd()
     .split('\n')

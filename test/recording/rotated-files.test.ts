@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -99,14 +100,76 @@ test('a compressed file beside the file itself that is none of its renamed ones 
   assert.equal(readFileSync(`${path}.zst`, 'utf8'), 'of the user');
 });
 
-test('a line that a killed server left unfinished does not damage the next one', async (t) => {
+test('a line that a killed server left unfinished is cut off and counted, and readers read the file', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
-  const half = recordLine('7').slice(0, 20);
-  writeFileSync(path, recordLine('0') + half);
+  const long = recordLine('7'.repeat(200_000));
+  for (const half of [long.slice(0, 1), long.slice(0, 20), long.slice(0, -2)]) {
+    writeFileSync(path, recordLine('0') + half);
+    let noted = 0;
+    const file = await rotating(path, { maxFileBytes: 1e9, onLineCut: () => void noted++ });
+    assert.deepEqual([readFileSync(path, 'utf8'), file.linesCut, noted], [recordLine('0'), 1, 1]);
+    await file.append(recordLine('1'));
+    await file.close();
+    assert.deepEqual([await queriesOf(path), file.linesCut], [[0, 1], 1]);
+  }
+  writeFileSync(path, recordLine('7').slice(0, 20));
+  await (await rotating(path)).close();
+  assert.equal(readFileSync(path, 'utf8'), '');
+});
+
+test('a whole record without its line end, and the last line of another program, are kept', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  for (const last of [recordLine('7').trim(), 'a note', '{"other": 1']) {
+    writeFileSync(path, recordLine('0') + last);
+    const file = await rotating(path, { maxFileBytes: 1e9 });
+    await file.append(recordLine('1'));
+    await file.close();
+    assert.deepEqual([readFileSync(path, 'utf8'), file.linesCut], [`${recordLine('0')}${last}\n${recordLine('1')}`, 0]);
+  }
+});
+
+test('if an unfinished line cannot be cut off the file opens, and the first lines try again', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  writeFileSync(path, recordLine('0') + recordLine('7').slice(0, 20));
+  const handle = await open(path);
+  const truncate = t.mock.method(Object.getPrototypeOf(handle) as FileHandle, 'truncate', () =>
+    Promise.reject(Object.assign(new Error('no space'), { code: 'ENOSPC' })),
+  );
+  await handle.close();
   const file = await rotating(path, { maxFileBytes: 1e9 });
-  await file.append(recordLine('1'));
+  await assert.rejects(file.append(recordLine('1')), { code: 'ENOSPC' });
+  truncate.mock.restore();
+  await file.append(recordLine('2'));
   await file.close();
-  assert.equal(readFileSync(path, 'utf8'), `${recordLine('0')}${half}\n${recordLine('1')}`);
+  assert.deepEqual([await queriesOf(path), file.linesCut], [[0, 2], 1]);
+});
+
+test('while a file cannot be renamed the open one grows by a further size, and no kept file is lost', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  let failures = 0;
+  const file = await rotating(path, {
+    // Two lines.
+    maxFileBytes: 370,
+    keep: 4,
+    compress: false,
+    onRotationFailure: () => void failures++,
+  });
+  const append = async (from: number, to: number): Promise<void> => {
+    for (let i = from; i <= to; i++) await file.append(recordLine(String(i)));
+  };
+  await append(0, 9);
+  // The compressed form of a file that is there plain is removed first, which a folder is not.
+  mkdirSync(`${path}.1.zst`);
+  await append(10, 10);
+  assert.equal(failures, 1);
+  await append(11, 13);
+  assert.equal(failures, 2);
+  rmdirSync(`${path}.1.zst`);
+  await append(14, 14);
+  await file.close();
+  assert.equal(failures, 2);
+  assert.deepEqual(await queriesOf(path), [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+  assert.equal(readFileSync(path, 'utf8'), recordLine('14'));
 });
 
 const WRITER = `

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -81,6 +81,11 @@ before(async () => {
   await server.flush();
   cpSync(server.records, bundled);
   await writeBundle({ records: [bundled], index: server.index, out: bundle });
+});
+
+test('only its owner can open a bundle and read its answers', () => {
+  const modes = [bundle, join(bundle, 'answers.sqlite')].map((path) => statSync(path).mode & 0o777);
+  assert.deepEqual(modes, [0o700, 0o600]);
 });
 
 /** Only times differ. */

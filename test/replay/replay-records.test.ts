@@ -294,7 +294,9 @@ test('after 429 and 503 a server is asked again, up to a number of tries', async
     { status: 200, body: EMPTY_REPLY },
   ]);
   const target = new ServerTarget(busy.url, QUICK);
-  assert.deepEqual((await target.search(['q'], { k: 1 }, { texts: false })).outcomes, [{ ok: true, hits: [] }]);
+  assert.deepEqual((await target.search(['q'], { k: 1 }, { texts: false })).outcomes, [
+    { ok: true, generation: 'g', hits: [] },
+  ]);
   assert.equal(busy.count(), 3);
   const stuck = await scripted(t, [{ status: 503 }]);
   const searching = new ServerTarget(stuck.url, { ...QUICK, attempts: 3 }).search(['q'], { k: 1 }, { texts: false });
@@ -367,4 +369,15 @@ test('trawl replay refuses contradicting options and values out of range', async
     assert.equal(code, EXIT.usage, stderr);
     assert.match(stderr, message);
   }
+});
+
+test('a server that reloads between two requests gives each query the generation that answered it', async (t) => {
+  const reply = (generation: string, count: number): { status: number; body: string } => ({
+    status: 200,
+    body: JSON.stringify({ index: { name: 'n', generation }, results: Array(count).fill({ ok: true, hits: [] }) }),
+  });
+  const { url } = await scripted(t, [reply('before', 64), reply('after', 1)]);
+  const { outcomes } = await new ServerTarget(url, QUICK).search(Array(65).fill('q'), { k: 1 }, { texts: false });
+  const generations = outcomes.map((outcome) => (outcome.ok ? outcome.generation : ''));
+  assert.deepEqual(generations, [...Array<string>(64).fill('before'), 'after']);
 });

@@ -89,7 +89,42 @@ test('equal trajectory ids of other steps, policies and data sets are other traj
   ]);
   assert.deepEqual(
     trajectories.map(({ id }) => id),
-    ['5/0_1', '6/0_1', 'run-2/5/0_1', 'hotpotqa/0_1'],
+    [
+      'step=5/trajectory=0_1',
+      'step=6/trajectory=0_1',
+      'policy=run-2/step=5/trajectory=0_1',
+      'dataset=hotpotqa/trajectory=0_1',
+    ],
+  );
+});
+
+test('trajectories whose names are composed of the same parts are different, and so are their ids', async () => {
+  const origins: readonly MadeQuery[] = [
+    { dataset: 'x', trajectory: '1' },
+    { policy: 'x', trajectory: '1' },
+    { trajectory: 'x/1' },
+    { trajectory: 'dataset=x/trajectory=1' },
+    { trajectory: 'trajectory=dataset=x/trajectory=1' },
+    { dataset: 'x', policy: 'y', trajectory: '1' },
+    { dataset: 'x/policy=y', trajectory: '1' },
+    { dataset: 'x%2Fpolicy=y', trajectory: '1' },
+    { dataset: 'x', trajectory: 'policy=y/trajectory=1' },
+  ];
+  const { trajectories } = await read(origins);
+  assert.equal(new Set(trajectories.map(({ id }) => id)).size, origins.length);
+});
+
+test('a sub-query is what follows the recorded question, whatever separators the question has', async () => {
+  const { trajectories } = await read([
+    { trajectory: 'a', question: 'Q?', query: 'Q? [SEP] sub', template: 'query' },
+    { trajectory: 'b', question: 'A [SEP] B?', query: 'A [SEP] B? [SEP] sub', template: 'query' },
+  ]);
+  assert.deepEqual(
+    trajectories.map(({ question, searches: [search] }) => [question, search!.query, search!.searchedText]),
+    [
+      ['Q?', 'sub', 'Q? [SEP] sub'],
+      ['A [SEP] B?', 'sub', 'A [SEP] B? [SEP] sub'],
+    ],
   );
 });
 
@@ -132,7 +167,7 @@ test('golden answers come from the questions, by id, else by text', async () => 
   ];
   const { trajectories } = await read(
     [
-      { trajectory: 'a', questionId: 'q1', question: 'another form of one' },
+      { trajectory: 'a', questionId: 'q1', question: 'one' },
       { trajectory: 'b', question: ' Two? ' },
       { trajectory: 'c', questionId: 'q2' },
       { trajectory: 'd', question: 'Unknown?' },
@@ -142,10 +177,10 @@ test('golden answers come from the questions, by id, else by text', async () => 
   assert.deepEqual(
     trajectories.map(({ question, questionId, goldenAnswers }) => [question, questionId, goldenAnswers]),
     [
-      ['another form of one', 'q1', ['1']],
+      ['one', 'q1', ['1']],
       [' Two? ', 'q2', ['2']],
       ['Two?', 'q2', ['2']],
-      ['Unknown?', 'd', []],
+      ['Unknown?', undefined, []],
     ],
   );
 });

@@ -90,3 +90,15 @@ test('a missing folder is named', async (t) => {
   const path = join(await tempFolder(t), 'absent', 'out.json');
   await assert.rejects(ResumableFile.open(path, fresh), trawlError('OUTPUT_NOT_WRITABLE', /absent/));
 });
+
+test('a progress file without its partial file is removed, and does not concern the file that begins then', async (t) => {
+  const path = join(await tempFolder(t), 'out.json');
+  await writeFile(`${path}.progress.json`, JSON.stringify({ settings: { input: 'other' }, bytes: 9, state: {} }));
+  const first = await ResumableFile.open(path, fresh);
+  assert.equal(first.resumedState, undefined);
+  await first.close();
+  // Killed before its first checkpoint.
+  const second = await ResumableFile.open(path, fresh);
+  await second.publish();
+  assert.deepEqual(await readdir(join(path, '..')), ['out.json']);
+});

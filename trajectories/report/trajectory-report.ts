@@ -1,4 +1,5 @@
 import type { Question } from '../../evaluation/read-questions.ts';
+import { KnownQuestions } from '../../records/known-questions.ts';
 import type { Trajectory } from '../trajectory.ts';
 import type { Gold } from './trajectory-facts.ts';
 import { type GroupReport, TrajectoryTally } from './trajectory-tally.ts';
@@ -17,19 +18,19 @@ export interface TrajectoryReport {
 
 /**
  * What trajectories reached and what their searches wasted. Golden answers come from the questions, else from the trajectories; relevant
- * passages and types only from the questions, which are found by id, else by their text.
+ * passages and types only from the questions, which are found as `KnownQuestions` says.
  */
 export async function trajectoryReport(
   trajectories: AsyncIterable<Trajectory>,
   questions: readonly Question[] | undefined,
 ): Promise<TrajectoryReport> {
-  const byId = new Map(questions?.map((question) => [question.id, question]));
-  const byText = new Map(questions?.map((question) => [question.question.trim(), question]));
+  const knownQuestions = new KnownQuestions(questions ?? []);
   const all = new TrajectoryTally(null);
   const types = new Map<string, TrajectoryTally>();
   let unknownQuestions = 0;
   for await (const trajectory of trajectories) {
-    const known = byId.get(trajectory.questionId) ?? byText.get(trajectory.question?.trim() ?? '');
+    const { questionId, dataset, question } = trajectory;
+    const known = knownQuestions.find({ id: questionId, dataset, text: question });
     if (known === undefined) unknownQuestions += 1;
     const gold = goldOf(trajectory, known);
     all.add(trajectory, gold);
