@@ -1,4 +1,5 @@
 import { answerMatcher } from '../evaluation/answer-match.ts';
+import { foldedText } from './folded-text.ts';
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 /** Answers that occur in passages of any subject. */
@@ -16,7 +17,7 @@ function canMatch(answer: string): boolean {
 }
 
 export interface AnswerRule {
-  /** Whether a passage has one of the answers, by DPR's rule (`answer-match.ts`). */
+  /** Whether a passage has one of the answers by DPR's rule (`answer-match.ts`), as they are written or folded (`folded-text.ts`). */
   readonly matches: (passage: string) => boolean;
   /** Answers whose occurrence says nothing, and that were not looked for. */
   readonly undecidable: number;
@@ -24,5 +25,13 @@ export interface AnswerRule {
 
 export function answerRule(answers: readonly string[]): AnswerRule {
   const usable = answers.filter(canMatch);
-  return { matches: answerMatcher(usable), undecidable: answers.length - usable.length };
+  const folded = usable.map(foldedText);
+  const isFolded = folded.some((answer, i) => answer !== usable[i]);
+  const [asWritten, inFolded] = [answerMatcher(usable), answerMatcher(folded)];
+  const matches = (passage: string): boolean => {
+    if (asWritten(passage)) return true;
+    const text = foldedText(passage);
+    return (isFolded || text !== passage) && inFolded(text);
+  };
+  return { matches, undecidable: answers.length - usable.length };
 }

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { TrawlError } from '../src/errors.ts';
@@ -18,11 +19,25 @@ export class CheckpointedFile {
     this.#bytes = bytes;
   }
 
-  /** Opens the partial file at a checkpoint; 0 bytes: a new one. @throws TrawlError OUTPUT_EXISTS if it has fewer bytes. */
-  static async open(path: string, bytes: number): Promise<CheckpointedFile> {
+  /** Whether the partial file has the bytes of a checkpoint; at 0 bytes it need not exist. */
+  static fits(path: string, bytes: number): boolean {
+    return bytes === 0 || (sizeOf(partialOf(resolve(path))) ?? 0) >= bytes;
+  }
+
+  /** Whether a file that ended with these bytes is there, under its partial path or its own. */
+  static isWhole(path: string, bytes: number): boolean {
+    return (sizeOf(partialOf(resolve(path))) ?? sizeOf(path)) === bytes;
+  }
+
+  /**
+   * Opens the partial file at a checkpoint; 0 bytes: a new one, with these permissions.
+   *
+   * @throws TrawlError OUTPUT_EXISTS if it has fewer bytes.
+   */
+  static async open(path: string, bytes: number, mode?: number): Promise<CheckpointedFile> {
     const final = resolve(path);
     try {
-      const file = await open(partialOf(final), bytes === 0 ? 'w' : 'r+');
+      const file = await open(partialOf(final), bytes === 0 ? 'w' : 'r+', mode);
       const { size } = await file.stat();
       if (size < bytes) {
         await file.close();
@@ -74,6 +89,10 @@ export async function publishPartial(path: string): Promise<void> {
   } catch (error) {
     if ((error as { code?: string }).code !== 'ENOENT') throw writeFailure(error, final);
   }
+}
+
+function sizeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.size;
 }
 
 export function partialOf(path: string): string {

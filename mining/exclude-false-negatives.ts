@@ -14,6 +14,8 @@ export interface ExclusionInput {
   /** Ids of the positives, also of those that the index does not have. */
   readonly positiveIds: ReadonlySet<string>;
   readonly siblingIds: ReadonlySet<string>;
+  /** Passages before the window of ranks: no candidates, and better than all of them. */
+  readonly skipped: readonly MinedPassage[];
   /** Best first. */
   readonly candidates: readonly Candidate[];
   readonly answers: AnswerRule;
@@ -30,6 +32,7 @@ export function excludeFalseNegatives(input: ExclusionInput): {
   const relevant = new SeenTexts(nearDuplicate);
   for (const passage of [...positives, ...siblings]) relevant.add(passageTexts(passage));
   const better = new SeenTexts(nearDuplicate);
+  for (const passage of input.skipped) better.add(passageTexts(passage));
   const queryTexts = new Set([query.question, query.query ?? ''].map(comparableText));
   const rows = new Set(positives.map(({ row }) => row));
   const siblingRows = new Set(siblings.map(({ row }) => row));

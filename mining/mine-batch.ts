@@ -89,6 +89,7 @@ function prepare(
     siblings,
     positiveIds: new Set(query.positiveIds),
     siblingIds: new Set(siblingIds),
+    skipped: hits.filter(({ rank }) => rank < rangeMin),
     candidates: inWindow,
     answers,
     nearDuplicate,

@@ -4,24 +4,26 @@ import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { asTrawlError, TrawlError } from '../src/errors.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
-import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
+import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
-import { writeFailure } from '../src/system/write-failure.ts';
-import { partialOf, publishPartial } from './checkpointed-file.ts';
+import { CheckpointedFile, partialOf, publishPartial } from './checkpointed-file.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
 import { type BatchSettings, mineBatch } from './mine-batch.ts';
 import type { MiningOrigin } from './mined-query.ts';
 import { MiningReport, type ReportBody, type ReportState } from './mining-report.ts';
 import type { QueryOutcome } from './query-outcome.ts';
+import type { RecordSource } from './record-source.ts';
 import { type RowBytes, RowFiles } from './row-files.ts';
 import { type StoredQuery, WorkFile } from './work-file.ts';
 
 export interface MineOptions {
   readonly retriever: Retriever;
   readonly source: QuerySource;
-  /** All files that the source reads; their checksums must be the same when a run resumes. */
+  /** The files that the source reads besides `records`; their checksums must be the same when a run resumes. */
   readonly inputs: readonly string[];
+  /** The records that the source reads. They may grow: a run that resumes has its queries in the work file. */
+  readonly records?: RecordSource | undefined;
   readonly out: string;
   readonly overwrite: boolean;
   readonly format: RowFormatName;
@@ -30,6 +32,7 @@ export interface MineOptions {
   /** The settings as JSON: those of the report, and what a resumed run must have in common with the first. */
   readonly settings: Readonly<Record<string, unknown>>;
   readonly onProgress?: (progress: MiningProgress) => void;
+  readonly onWarning?: (message: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -65,17 +68,22 @@ const BATCH_HITS = 12_800;
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
  * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
  *
- * @throws TrawlError OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings, OUTPUT_NOT_WRITABLE, DISK_FULL,
- * the errors of the readers and of the retriever, CANCELLED.
+ * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings,
+ * OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
  */
 export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
   const out = resolve(options.out);
-  const work = new WorkFile(`${out}.work`);
+  refuseInputs(options);
+  const work = new WorkFile(`${out}.work`, options.records?.mode);
   let isEmpty = work.load('settings') === undefined;
   try {
     const inputs = await checksums(options.inputs, options.signal);
-    const isBegun = isBegunWith(work, settingsOf(options, inputs), options.overwrite);
-    if (isBegun && work.load('finished') === true) return await publish(out, work);
+    let isBegun = isBegunWith(work, settingsOf(options, inputs), options.overwrite);
+    if (isBegun && !hasFiles(work, out, options.format)) {
+      options.onWarning?.(`A file of the unfinished run in ${work.path} is missing or too short. Starting again.`);
+      isBegun = false;
+    }
+    if (isBegun && work.load('finished') !== undefined) return await publish(out, work);
     if (existsSync(out) && !options.overwrite) {
       throw new TrawlError(
         'OUTPUT_EXISTS',
@@ -95,6 +103,28 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
 
 type Settings = Readonly<Record<string, unknown>>;
 
+/** @throws TrawlError USAGE if a file that is read would be replaced. */
+function refuseInputs({ out, inputs, records }: MineOptions): void {
+  for (const path of [...inputs, ...(records?.paths ?? [])]) {
+    const read = statSync(path, { throwIfNoEntry: false, bigint: true });
+    for (const written of [out, RowFiles.originsOf(out), reportOf(out)]) {
+      const found = statSync(written, { throwIfNoEntry: false, bigint: true });
+      if (read === undefined || found === undefined || read.dev !== found.dev || read.ino !== found.ino) continue;
+      throw new TrawlError(
+        'USAGE',
+        `--out ${out} would replace ${resolve(written)}, which is ${path} and is read. Choose another path.`,
+      );
+    }
+  }
+}
+
+/** Whether the files of an unfinished run are there with all that the work file says was written. */
+function hasFiles(work: WorkFile, out: string, format: RowFormatName): boolean {
+  const finished = work.load<RowBytes>('finished');
+  if (finished === undefined) return RowFiles.fit(out, ROW_FORMATS[format], work.load<Progress>('progress')!.bytes);
+  return existsSync(reportOf(out)) && RowFiles.areWhole(out, ROW_FORMATS[format], finished);
+}
+
 /** All that decides what is in the files. */
 function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): Settings {
   return { ...options.settings, origin: originOf(options), inputs: inputs.map(({ sha256 }) => sha256) };
@@ -113,11 +143,12 @@ function isBegunWith(work: WorkFile, wanted: Settings, overwrite: boolean): bool
 
 /** Reads the input. */
 async function begin(work: WorkFile, options: MineOptions, inputs: MiningSummary['inputs']): Promise<void> {
-  for (const path of [options.out, RowFiles.originsOf(options.out)]) rmSync(partialOf(resolve(path)), { force: true });
+  for (const path of [options.out, RowFiles.originsOf(options.out), reportOf(options.out)])
+    rmSync(partialOf(resolve(path)), { force: true });
   work.clear();
   await work.fill(async () => {
     work.save('read', await loadQueries(work, options.source, options.signal));
-    work.save('inputs', inputs);
+    work.save('inputs', [...inputs, ...(options.records?.checksums() ?? [])]);
     work.save('progress', { next: 0, bytes: { rows: 0, origins: 0 } } satisfies Progress);
     work.save('settings', settingsOf(options, inputs));
   });
@@ -147,12 +178,13 @@ async function checksums(paths: readonly string[], signal?: AbortSignal): Promis
 }
 
 async function mineAll(work: WorkFile, out: string, options: MineOptions): Promise<void> {
-  const { batch, format, outputScores, signal, onProgress } = options;
+  const { batch, format, outputScores, records, signal, onProgress } = options;
   const progress = work.load<Progress>('progress')!;
   const report = new MiningReport(progress.report);
   const origin = originOf(options);
   const row = { numNegatives: batch.sampling.count, outputScores };
-  const files = await RowFiles.open(out, ROW_FORMATS[format], progress.bytes);
+  const files = await RowFiles.open(out, ROW_FORMATS[format], progress.bytes, records?.mode);
+  let finished: RowBytes;
   const totalQueries = work.queryCount;
   try {
     for await (const outcomes of minedBatches(work, progress.next, options)) {
@@ -167,7 +199,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
       work.save('progress', { next, bytes: await files.checkpoint(), report: report.state() } satisfies Progress);
       onProgress?.({ queries: next, totalQueries, rows: report.counts.rows });
     }
-    await files.end();
+    finished = await files.end();
   } finally {
     await files.close();
   }
@@ -180,10 +212,20 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
     read: work.load('read')!,
     ...report.body(),
   };
-  await writeJsonDurably(reportOf(out), summary).catch((error: unknown) => {
-    throw writeFailure(error, reportOf(out));
-  });
-  work.save('finished', true);
+  await writeReport(reportOf(out), summary, records?.mode);
+  work.save('finished', finished);
+}
+
+async function writeReport(path: string, summary: MiningSummary, mode?: number): Promise<void> {
+  const file = await CheckpointedFile.open(path, 0, mode);
+  try {
+    await file.write(`${JSON.stringify(summary, null, 2)}\n`);
+    await file.checkpoint();
+  } finally {
+    await file.close();
+  }
+  await publishPartial(path);
+  await syncFolder(dirname(path));
 }
 
 /** The outcomes of all queries from a place on. A batch is searched while the one before it is written. */

@@ -28,14 +28,19 @@ export function queryKey({ question, query }: MiningQuery): string {
   return sha256([question, query ?? null]);
 }
 
-/** Key of all queries for a question: 16 hex digits of the SHA-256 of its comparable text. Stands in each row as `group`. */
-export function groupKey(question: string): string {
-  return sha256(['question', comparableText(question)]).slice(0, 16);
+/**
+ * Key of all queries for a question: 16 hex digits of the SHA-256 of its comparable text. Stands in each row as `group`. Without such a
+ * text the question is not known, and the key is `textKey`.
+ */
+export function groupKey(query: MiningQuery): string {
+  const text = comparableText(query.question);
+  return text === '' ? textKey(query) : sha256(['question', text]).slice(0, 16);
 }
 
 /** Key of all queries with the same text, whatever question they were asked for. */
-export function textKey({ question, query }: MiningQuery): string {
-  return sha256(['text', comparableText(query ?? question)]).slice(0, 16);
+export function textKey(query: MiningQuery): string {
+  const text = comparableText(query.query ?? query.question);
+  return text === '' ? queryKey(query).slice(0, 16) : sha256(['text', text]).slice(0, 16);
 }
 
 function sha256(value: unknown): string {

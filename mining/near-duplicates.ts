@@ -1,10 +1,15 @@
+import { byCharacters } from './folded-text.ts';
+
 /** Words in a shingle. */
 const SHINGLE_WORDS = 3;
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 
-/** The distinct runs of three consecutive words of a comparable text; a shorter text is one run. */
+/**
+ * The distinct runs of three consecutive words of a comparable text; a shorter text is one run. A character of Chinese, Japanese or
+ * Thai is a word.
+ */
 export function shinglesOf(comparable: string): ReadonlySet<string> {
-  const words = comparable.match(WORD) ?? [];
+  const words = byCharacters(comparable).match(WORD) ?? [];
   if (words.length < SHINGLE_WORDS) return new Set(words.length === 0 ? [] : [words.join(' ')]);
   const shingles = new Set<string>();
   for (let i = 0; i + SHINGLE_WORDS <= words.length; i++) shingles.add(words.slice(i, i + SHINGLE_WORDS).join(' '));

@@ -1,5 +1,4 @@
-import { type RecordLine, readRecords } from '../records/read-records.ts';
-import { closeAll, openRecordFiles } from '../records/record-files.ts';
+import type { RecordLine } from '../records/read-records.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { MiningQuery, SkipReason } from './mining-query.ts';
@@ -15,16 +14,18 @@ export interface RecordLimits {
 }
 
 /**
- * The queries of files of `--record` in their order, without positives: those come from judged questions or qrels. A failed query and
- * one of another split give the reason why they are left out.
+ * The queries of records in their order, without positives: those come from judged questions or qrels. A failed query and one of another
+ * split give the reason why they are left out. `onRead` is called with every record.
  *
  * @throws TrawlError CORPUS_BAD_LINE for a damaged line or another generation, CORPUS_NOT_FOUND.
  */
 export async function* recordQueries(
-  files: readonly string[],
+  lines: AsyncIterable<RecordLine>,
   { split, generation }: RecordLimits,
+  onRead: (line: RecordLine) => void = () => undefined,
 ): AsyncGenerator<MiningQuery | SkipReason, void> {
-  for await (const line of readRecords(files)) {
+  for await (const line of lines) {
+    onRead(line);
     const { query } = line;
     if (split !== undefined && query.split !== split) yield 'other_split';
     else if (query.error !== undefined) yield 'failed';
@@ -33,13 +34,6 @@ export async function* recordQueries(
       yield miningQuery(query);
     }
   }
-}
-
-/** All files of a set of records: the files themselves and their rotated ones. */
-export async function recordPaths(files: readonly string[]): Promise<readonly string[]> {
-  const opened = await openRecordFiles(files);
-  await closeAll(opened);
-  return opened.map(({ path }) => path);
 }
 
 function miningQuery(recorded: RecordedQuery): MiningQuery {
@@ -57,9 +51,12 @@ function miningQuery(recorded: RecordedQuery): MiningQuery {
   };
 }
 
-/** The question and the sub-query; a text that the client composed is cut at the first separator. */
+/** The question and the sub-query. A text that the client composed of both is cut after the question, or at the first separator. */
 function partsOf({ question, query }: RecordedQuery): { readonly question: string; readonly query?: string } {
-  if (question !== undefined) return { question, query };
+  if (question !== undefined) {
+    const start = question + SEPARATOR;
+    return { question, query: query.startsWith(start) ? query.slice(start.length) : query };
+  }
   const end = query.indexOf(SEPARATOR);
   return end === -1
     ? { question: query }

@@ -27,12 +27,24 @@ export class RowFiles {
     return `${out}.origins.jsonl`;
   }
 
-  /** Opens both files at a checkpoint. */
-  static async open(out: string, format: RowFormat, bytes: RowBytes): Promise<RowFiles> {
-    const rows = await CheckpointedFile.open(out, bytes.rows);
+  /** Whether the partial files have the bytes of a checkpoint. */
+  static fit(out: string, { onlyInputs }: RowFormat, bytes: RowBytes): boolean {
+    if (!CheckpointedFile.fits(out, bytes.rows)) return false;
+    return !onlyInputs || CheckpointedFile.fits(RowFiles.originsOf(out), bytes.origins);
+  }
+
+  /** Whether finished files with these bytes are there, renamed or not. */
+  static areWhole(out: string, { onlyInputs }: RowFormat, bytes: RowBytes): boolean {
+    if (!CheckpointedFile.isWhole(out, bytes.rows)) return false;
+    return !onlyInputs || CheckpointedFile.isWhole(RowFiles.originsOf(out), bytes.origins);
+  }
+
+  /** Opens both files at a checkpoint. `mode`: permissions of new ones. */
+  static async open(out: string, format: RowFormat, bytes: RowBytes, mode?: number): Promise<RowFiles> {
+    const rows = await CheckpointedFile.open(out, bytes.rows, mode);
     try {
       const origins = format.onlyInputs
-        ? await CheckpointedFile.open(RowFiles.originsOf(out), bytes.origins)
+        ? await CheckpointedFile.open(RowFiles.originsOf(out), bytes.origins, mode)
         : undefined;
       return new RowFiles(format, rows, origins, bytes.rows);
     } catch (error) {
@@ -56,10 +68,10 @@ export class RowFiles {
     return { rows: await this.#rows.checkpoint(), origins: (await this.#origins?.checkpoint()) ?? 0 };
   }
 
-  /** Writes what comes after the last row. No checkpoint may follow. */
-  async end(): Promise<void> {
+  /** Writes what comes after the last row. Returns the bytes of the finished files. No checkpoint may follow. */
+  async end(): Promise<RowBytes> {
     if (this.#format.isArray) await this.#rows.write(this.#isEmpty ? '[]\n' : '\n]\n');
-    await this.checkpoint();
+    return this.checkpoint();
   }
 
   async close(): Promise<void> {

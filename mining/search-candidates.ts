@@ -1,6 +1,6 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
-import { bug, type TrawlError } from '../src/errors.ts';
-import type { QueryAnswer } from '../src/retrieval/calls/query-outcome.ts';
+import { bug, type ErrorCode, type TrawlError } from '../src/errors.ts';
+import type { QueryAnswer, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import type { SearchMode } from '../src/retrieval/search-mode.ts';
@@ -28,12 +28,19 @@ export type SearchedQuery =
     }
   | { readonly ok: false; readonly error: TrawlError };
 
+/** Codes of errors that lie in the text of the query. With any other the same search may succeed later. */
+const TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['EMPTY_QUERY', 'QUERY_TOO_LONG']);
+
 /** The mode in which scores are computed. */
 export function scoringMode(retriever: Retriever, { ranking }: CandidateSearch): SearchMode {
   return ranking.mode ?? retriever.info.modes[0]!;
 }
 
-/** Searches for the candidates of some queries. */
+/**
+ * Searches for the candidates of some queries. A query whose own text is refused has its error.
+ *
+ * @throws TrawlError any other error, also that of a single query: the queries without it are not all that can be searched.
+ */
 export async function searchCandidates(
   retriever: Retriever,
   inputs: readonly EncoderInput[],
@@ -43,6 +50,7 @@ export async function searchCandidates(
   const { ranking, depth, alsoBm25 } = search;
   const call = { queries: inputs, k: depth, ...(signal === undefined ? {} : { signal }) };
   const { outcomes } = await retriever.retrieve({ ...call, ...ranking });
+  checkOutcomes(outcomes);
   const prefix = scoringMode(retriever, search) === 'bm25' ? '' : (retriever.info.model?.prefixes.query ?? '');
   const searched = outcomes.map(
     (outcome): SearchedQuery => (outcome.ok ? searchedQuery(outcome, prefix) : { ok: false, error: outcome.error }),
@@ -55,12 +63,17 @@ export async function searchCandidates(
     ...(filter === undefined ? {} : { filter }),
     ...(template === undefined ? {} : { template }),
   });
+  checkOutcomes(words.outcomes);
   const merged = searched.map((dense, i): SearchedQuery => {
     const outcome = words.outcomes[i]!;
     if (!dense.ok || !outcome.ok) return outcome.ok ? dense : { ok: false, error: outcome.error };
     return { ...dense, candidates: mergedLists(dense.candidates, candidatesOf(outcome)) };
   });
   return withScores(retriever, merged, signal);
+}
+
+function checkOutcomes(outcomes: readonly QueryOutcome[]): void {
+  for (const outcome of outcomes) if (!outcome.ok && !TEXT_ERRORS.has(outcome.error.code)) throw outcome.error;
 }
 
 function searchedQuery(answer: QueryAnswer, prefix: string): SearchedQuery {

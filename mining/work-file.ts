@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { TrawlError } from '../src/errors.ts';
@@ -35,13 +35,15 @@ export class WorkFile {
   readonly path: string;
   readonly #database: Database.Database;
 
-  /** @throws TrawlError OUTPUT_EXISTS if another run has it open, OUTPUT_NOT_WRITABLE. */
-  constructor(path: string) {
+  /** `mode`: permissions of a new file. @throws TrawlError OUTPUT_EXISTS if another run has it open, OUTPUT_NOT_WRITABLE. */
+  constructor(path: string, mode?: number) {
     this.path = path;
     if (!existsSync(dirname(path))) {
       throw new TrawlError('OUTPUT_NOT_WRITABLE', `${path} cannot be written: its folder does not exist.`);
     }
     try {
+      // SQLite gives its journal the permissions of the file.
+      if (mode !== undefined) closeSync(openSync(path, 'a', mode));
       this.#database = new Database(path, { timeout: 0 });
       this.#database.pragma('locking_mode = EXCLUSIVE');
       this.#database.pragma('synchronous = FULL');
@@ -119,7 +121,7 @@ export class WorkFile {
   /** Adds a query. One with the question and query of an earlier one adds its positives and answers to that. Returns whether it is new. */
   addQuery(query: MiningQuery): boolean {
     const key = queryKey(query);
-    for (const scope of [groupKey(query.question), textKey(query)]) {
+    for (const scope of [groupKey(query), textKey(query)]) {
       const insert = this.#statement('INSERT OR IGNORE INTO positive VALUES (?, ?)');
       for (const id of query.positiveIds) insert.run(scope, id);
     }
@@ -147,7 +149,7 @@ export class WorkFile {
     ) as { place: number; key: string; body: string }[];
     return rows.map(({ place, key, body }) => {
       const query = JSON.parse(body) as MiningQuery;
-      return { place, key, group: groupKey(query.question), query };
+      return { place, key, group: groupKey(query), query };
     });
   }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
@@ -20,8 +19,6 @@ import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
-import { sha256OfFile } from '../../src/system/file-checksum.ts';
-import type { ViewDefinition } from '../../src/views/view-definition.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
@@ -32,6 +29,7 @@ import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import type { RERANK_OPTIONS } from '../rerank-options.ts';
 import { type RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
+import { viewFiles, viewHash } from '../view-hash.ts';
 import { type VIEW_OPTIONS, viewOption } from '../view-options.ts';
 import type { BULK_OPTIONS } from './bulk-options.ts';
 
@@ -233,22 +231,6 @@ async function settingsOf(
     '--scores-out': options['scores-out'] === undefined ? null : resolve(options['scores-out']),
     ...(info.reranker === null || options.rerank === undefined ? {} : { reranker: JSON.stringify(info.reranker) }),
   };
-}
-
-/** A hash of the view and of the files that it names. */
-async function viewHash(options: Options): Promise<string | null> {
-  const view = viewOption(options);
-  if (view === undefined) return null;
-  const hashes = await Promise.all(viewFiles(view).map((file) => sha256OfFile(file)));
-  return createHash('sha256')
-    .update(JSON.stringify([view, hashes]))
-    .digest('hex');
-}
-
-/** The files that a view names. */
-function viewFiles(view: ViewDefinition | undefined): string[] {
-  const { rows, blockIds = [], blockTitles = [] } = view ?? {};
-  return [...(rows === undefined ? [] : [rows]), ...blockIds, ...blockTitles];
 }
 
 /** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */

@@ -1,10 +1,12 @@
+import { resolve } from 'node:path';
 import { ROW_FORMATS } from '../../mining/formats/formats.ts';
 import { type MiningProgress, mineNegatives } from '../../mining/mine-negatives.ts';
 import type { MiningQuery } from '../../mining/mining-query.ts';
 import { questionQueries } from '../../mining/question-queries.ts';
-import { recordPaths, recordQueries } from '../../mining/record-queries.ts';
+import { RecordSource } from '../../mining/record-source.ts';
 import type { EncoderInput } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
+import { packageVersion } from '../../src/package-root.ts';
 import { DEFAULT_RERANK_DEPTH } from '../../src/retrieval/calls/rerank-call.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
@@ -17,6 +19,7 @@ import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '.
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
+import { viewHash } from '../view-hash.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 
 /** All candidates that the other rules leave are scored, so there is no depth. */
@@ -71,7 +74,9 @@ export const mineCommand = defineCommand({
     };
     const { retriever, close } = await openReranked(positionals[0]!, unranked, retrieving);
     const progress = stepProgress({ silent: options.quiet || options.json });
+    let records: RecordSource | undefined;
     try {
+      if (options.records.length > 0) records = await RecordSource.open(options.records);
       const ranking = {
         ...rankingOf({ ...unranked, rerank: undefined }, retriever.info, depth),
         ...(options['also-bm25'] ? { mode: 'dense' as const } : {}),
@@ -83,10 +88,10 @@ export const mineCommand = defineCommand({
       const summary = await mineNegatives({
         retriever,
         source: {
-          ...(options.records.length === 0
+          ...(records === undefined
             ? { queries: questionQueries(options.queries) }
             : {
-                queries: recordQueries(options.records, {
+                queries: records.queries({
                   split: options.split,
                   generation: options['any-generation'] ? undefined : retriever.info.generation,
                 }),
@@ -97,10 +102,10 @@ export const mineCommand = defineCommand({
         },
         inputs: [
           ...options.queries,
-          ...(options.records.length === 0 ? [] : await recordPaths(options.records)),
           ...(options.qrels === undefined ? [] : [options.qrels]),
           ...options['exclude-questions'],
         ],
+        records,
         out: options.out!,
         overwrite: options.overwrite,
         format,
@@ -131,14 +136,23 @@ export const mineCommand = defineCommand({
           near_duplicate: nearDuplicate,
           output_scores: options['output-scores'],
           query_form: form,
-          records: options.records.length > 0,
+          records: options.records.map((path) => resolve(path)),
           split: options.split ?? null,
           search: ranking,
           also_bm25: options['also-bm25'],
           view: options.view ?? null,
+          view_sha256: await viewHash(options),
+          precision: options.precision ?? null,
+          device: options.device,
           rerank: options.rerank ?? null,
+          rerank_api: options['rerank-api'] ?? null,
+          rerank_model: options['rerank-model'] ?? null,
+          rerank_max_tokens: rerank ? options['rerank-max-tokens'] : null,
+          reranker: rerank ? retriever.info.reranker : null,
+          trawl: packageVersion,
         },
         onProgress: (state) => progress.update(shownProgress(state)),
+        onWarning: note,
         signal,
       });
       progress.stop();
@@ -148,6 +162,7 @@ export const mineCommand = defineCommand({
       return EXIT.failed;
     } finally {
       progress.stop();
+      await records?.close();
       await close();
     }
   },

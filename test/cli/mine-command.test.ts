@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { MiningSummary } from '../../mining/mine-negatives.ts';
@@ -494,6 +504,50 @@ test('records of another generation are refused unless they are allowed', async 
   assert.equal(existsSync(out), false);
   assert.equal((await mineRefused(...run, '--any-generation')).code, 0);
   assert.equal(linesOf(out).length, 1);
+});
+
+test('files that are made of records are as private as these', async () => {
+  const { report } = await mine();
+  const [first] = questions();
+  const records = writeRecords('private.jsonl', report.origin.generation, [{ query: first!.question }]);
+  chmodSync(records, 0o600);
+  const out = join(folder, 'private-rows.jsonl');
+  const run = ['--queries', QUESTIONS, '--records', records, '--out', out, '--format', 'triplet'];
+  const { code, stderr } = await mineRefused(...run);
+  assert.equal(code, 0, stderr);
+  for (const path of [out, `${out}.origins.jsonl`, `${out}.report.json`]) {
+    assert.equal(statSync(path).mode & 0o777, 0o600, path);
+  }
+});
+
+test('an output that is one of the inputs is refused, with --overwrite too, and stays as it is', async () => {
+  const queries = join(folder, 'same.jsonl');
+  copyFileSync(QUESTIONS, queries);
+  const linked = join(folder, 'linked.jsonl');
+  linkSync(queries, linked);
+  const records = writeRecords('same-records.jsonl', 'g', [{ query: questions()[0]!.question }]);
+  const beside = join(folder, 'beside.jsonl');
+  const origins = `${beside}.origins.jsonl`;
+  copyFileSync(QUESTIONS, origins);
+  for (const [read, out, args] of [
+    [queries, queries, ['--queries', queries]],
+    [queries, linked, ['--queries', queries]],
+    [queries, queries, ['--queries', QUESTIONS, '--exclude-questions', queries]],
+    [records, records, ['--queries', QUESTIONS, '--records', records, '--any-generation']],
+    [origins, beside, ['--queries', origins]],
+  ] as const) {
+    const before = readFileSync(read);
+    for (const overwrite of [[], ['--overwrite']]) {
+      const { code, stderr } = await mineRefused(...args, '--out', out, '--format', 'triplet', ...overwrite);
+      assert.equal(code, 2, stderr);
+      assert.ok(
+        stderr.includes(`--out ${out} would replace `) && stderr.includes(`which is ${read} and is read`),
+        stderr,
+      );
+      assert.deepEqual(readFileSync(read), before);
+      assert.equal(existsSync(`${out}.work`), false);
+    }
+  }
 });
 
 const REFUSED: readonly (readonly [args: readonly string[], message: RegExp])[] = [

@@ -25,6 +25,35 @@ for (const [answer, decides] of DECIDES) {
   });
 }
 
+const TYPOGRAPHY: readonly (readonly [answer: string, passage: string])[] = [
+  ["Schindler's List", 'He directed Schindler’s List in 1993.'],
+  ['Schindler’s List', "He directed Schindler's List in 1993."],
+  ['Spider-Man', 'The film Spider–Man opened in 2002.'],
+  ['Spider‑Man', 'The film Spider-Man opened in 2002.'],
+  ['“Heroes” by Bowie', 'The song "Heroes" by Bowie.'],
+  ['ＮＡＴＯ', 'A member of NATO since 1949.'],
+  ['北京', '他住在北京市'],
+  ['東京', '首都は東京です。'],
+  ['さくら', 'きれいなさくらが咲く'],
+  ['กรุงเทพ', 'เขาอยู่ที่กรุงเทพมหานคร'],
+];
+
+for (const [answer, passage] of TYPOGRAPHY) {
+  test(`${answer} is in “${passage}”`, () => {
+    assert.ok(answerRule([answer]).matches(passage));
+  });
+}
+
+test('folding does not make parts of words answers', () => {
+  const { matches } = answerRule(["d'Art", '北京', 'Spider-Man']);
+  assert.deepEqual(["d'Artagnan", '北方的京城', 'Spider-Mania', 'Spider Man'].map(matches), [
+    false,
+    false,
+    false,
+    false,
+  ]);
+});
+
 test('answers that say nothing are not looked for, and counted', () => {
   const rule = answerRule(['yes', '1883', 'Roebling']);
   assert.equal(rule.undecidable, 2);

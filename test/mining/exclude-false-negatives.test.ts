@@ -24,6 +24,7 @@ function reasonsOf(candidates: readonly Candidate[], input: Partial<ExclusionInp
     siblings: [SIBLING],
     positiveIds: new Set(['p1']),
     siblingIds: new Set(['p2']),
+    skipped: [],
     candidates,
     answers: answerRule([]),
     nearDuplicate: 0.8,
@@ -84,6 +85,12 @@ test('of equal or nearly equal candidates, the best stays', () => {
     'repeated',
     'kept',
   ]);
+});
+
+test('a copy or near-duplicate of a passage before the window of ranks is no negative', () => {
+  const text = 'The Manhattan Bridge is a suspension bridge that crosses the East River and opened at the end of 1909.';
+  const planted = [candidate('n2', text.toUpperCase()), candidate('n3', `${text} It is long.`), HARMLESS];
+  assert.deepEqual(reasonsOf(planted, { skipped: [passage('n1', text)] }), ['repeated', 'repeated', 'kept']);
 });
 
 test('without a threshold, near-duplicates stay and copies do not', () => {

@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { endOf, fileFolder, runTrawl, spawnTrawl } from '../cli/run-trawl.ts';
 import { type FaultLibrary, faultLibrary } from '../helpers/fault-library.ts';
-import { QUESTIONS, writePlantedCorpus } from './mining-corpus.ts';
+import { recordLine } from '../helpers/record-lines.ts';
+import { QUESTIONS, questions, writePlantedCorpus } from './mining-corpus.ts';
 
 /** A few of the moments at which a run changes files. Each takes two runs of the program. */
 const MOMENTS = 6;
@@ -106,4 +118,70 @@ test('an unfinished run is not continued with other settings or another input, b
   assert.equal(overwritten.code, 0, overwritten.stderr);
   assert.equal((await runTrawl([...copied, '--overwrite'])).code, 0);
   assert.equal(contentOf(run)['rows.jsonl'], contentOf(join(folder, 'undisturbed'))['rows.jsonl']);
+});
+
+test('a run whose partial file is missing or too short starts again, and says so', { skip }, async () => {
+  for (const [name, damage] of [
+    ['missing', (path: string) => rmSync(path)],
+    ['short', (path: string) => truncateSync(path, 10)],
+  ] as const) {
+    for (const suffix of ['', '.origins.jsonl']) {
+      const { run, out } = newRun(`${name}${suffix}`);
+      const env = environment({ under: run, at: middle(), do: 'kill' });
+      assert.equal((await endOf(spawnTrawl(command(out), { env }))).signal, 'SIGKILL');
+      damage(`${out}${suffix}.partial`);
+      const again = await runTrawl(command(out).filter((arg) => arg !== '--quiet'));
+      assert.equal(again.code, 0, again.stderr);
+      assert.match(again.stderr, /rows\.jsonl\.work is missing or too short\. Starting again\./);
+      assert.deepEqual(contentOf(run), contentOf(join(folder, 'undisturbed')));
+    }
+  }
+});
+
+test('a run over records that grow meanwhile resumes with the queries that it read', { skip }, async () => {
+  const records = join(folder, 'calls.jsonl');
+  writeFileSync(
+    records,
+    questions()
+      .map(({ question }) => recordLine(question))
+      .join(''),
+  );
+  chmodSync(records, 0o600);
+  const args = ['--records', records, '--any-generation'];
+  const undisturbed = newRun('records');
+  const ended = await runTrawl(command(undisturbed.out, ...args));
+  assert.equal(ended.code, 0, ended.stderr);
+  const { run, out } = newRun('growing');
+  const env = environment({ under: run, at: middle(), do: 'kill' });
+  assert.equal((await endOf(spawnTrawl(command(out, ...args), { env }))).signal, 'SIGKILL');
+  for (const path of [`${out}.work`, `${out}.partial`, `${out}.origins.jsonl.partial`]) {
+    assert.equal(statSync(path).mode & 0o777, 0o600, path);
+  }
+  appendFileSync(records, recordLine('A question of later'));
+  const others = join(folder, 'other-calls.jsonl');
+  copyFileSync(records, others);
+  const other = await runTrawl(command(out, '--records', others, '--any-generation'));
+  assert.match(other.stderr, /unfinished run with another records.*\[BUILD_DIFFERS\]/s);
+  const resumed = await runTrawl(command(out, ...args));
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.deepEqual(contentOf(run), contentOf(undisturbed.run));
+});
+
+test('a run is not continued with another precision or in a view whose list has changed', { skip }, async () => {
+  const views = join(folder, 'views.json');
+  const blocked = join(folder, 'blocked.ids');
+  writeFileSync(views, JSON.stringify({ train: { blockIds: 'blocked.ids' } }));
+  writeFileSync(blocked, 's-0100\n');
+  const { run, out } = newRun('view');
+  const inView = command(out, '--views', views, '--view', 'train');
+  const env = environment({ under: run, at: middle(), do: 'kill' });
+  assert.equal((await endOf(spawnTrawl(inView, { env }))).signal, 'SIGKILL');
+  const precision = await runTrawl([...inView, '--precision', 'int8']);
+  assert.match(precision.stderr, /unfinished run with another precision: .*\[BUILD_DIFFERS\]/s);
+  writeFileSync(blocked, 's-0100\ns-0101\n');
+  const changed = await runTrawl(inView);
+  assert.match(changed.stderr, /unfinished run with another view_sha256: .*\[BUILD_DIFFERS\]/s);
+  writeFileSync(blocked, 's-0100\n');
+  const resumed = await runTrawl(inView);
+  assert.equal(resumed.code, 0, resumed.stderr);
 });

@@ -27,6 +27,13 @@ test('a text that contains another has the similarity 1, texts without a common 
   assert.equal(similarity('', long), 0);
 });
 
+test('in Chinese, Japanese and Thai a character is a word', () => {
+  assert.deepEqual([...shinglesOf('他住北京')], ['他 住 北', '住 北 京']);
+  const text = '布魯克林大橋於一八八三年五月二十四日正式通車';
+  assert.equal(similarity(text.replace('正', '已'), text), 17 / 20);
+  assert.equal(similarity(`前文。${text}。後文`, text), 1);
+});
+
 test('one changed word of ten changes three shingles of eight', () => {
   const words = 'a b c d e f g h i j'.split(' ');
   const changed = words.map((word, i) => (i === 5 ? 'x' : word)).join(' ');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { loadQueries } from '../../mining/load-queries.ts';
@@ -61,6 +61,32 @@ test('siblings are the queries with the same question, or with the same text for
   const [first, second, third] = work.queries(0, 3);
   assert.equal(first!.group, second!.group);
   assert.notEqual(first!.group, third!.group);
+});
+
+test('queries without a question are no siblings, unless they have the same text', async (t) => {
+  const work = await workFile(t);
+  work.addQuery(miningQuery({ question: '', query: 'first hop', positiveIds: ['p1'] }));
+  work.addQuery(miningQuery({ question: ' “” ', query: 'second hop', positiveIds: ['p2'] }));
+  work.addQuery(miningQuery({ question: '', query: 'First hop', positiveIds: ['p3'] }));
+  work.addQuery(miningQuery({ question: '', query: '', positiveIds: ['p4'] }));
+  work.addQuery(miningQuery({ question: '', positiveIds: ['p5'] }));
+  const stored = work.queries(0, 5);
+  assert.deepEqual(
+    stored.map((query) => work.siblingIds(query)),
+    [['p3'], [], ['p1'], [], []],
+  );
+  assert.equal(new Set(stored.map(({ group }) => group)).size, 4);
+});
+
+test('a new file has the permissions that are asked for', async (t) => {
+  const path = join(await tempFolder(t), 'x.work');
+  const work = new WorkFile(path, 0o600);
+  t.after(() => work.close());
+  work.clear();
+  await work.fill(async () => {
+    work.addQuery(miningQuery());
+    for (const file of [path, `${path}-journal`]) assert.equal(statSync(file).mode & 0o777, 0o600, file);
+  });
 });
 
 test('an id finds its question in its data set, and none if several questions have it', async (t) => {

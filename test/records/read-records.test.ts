@@ -231,3 +231,12 @@ test('a file that is larger than the memory is read', async (t) => {
   });
   assert.equal(stdout.trim(), '90000', stderr);
 });
+
+test('the message for a damaged line says how to get the others', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  writeFileSync(path, `${recordLine('a')}damaged\n${recordLine('b')}`);
+  await assert.rejects(
+    queriesOf([path]),
+    trawlError('CORPUS_BAD_LINE', /record\.jsonl:2: .*trawl records cat FILE --skip-damaged --out NEW/),
+  );
+});

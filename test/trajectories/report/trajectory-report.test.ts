@@ -250,3 +250,10 @@ test('no trajectories give a report without turns', async () => {
   assert.match(reportHtml(report, 'none'), /No trajectory has a search/);
   assert.match(reportText(report), /^0 trajectories with 0 queries/);
 });
+
+test('a question of another data set with the same id gives no gold', async () => {
+  const recorded = { question: undefined, dataset: 'nq' };
+  const other = question('a', ['1'], { dataset: 'hotpotqa' });
+  const { all, unknownQuestions } = await reportOf([made('a', [{ shown: ['1'] }], recorded)], [other]);
+  assert.deepEqual([all.judged, unknownQuestions], [0, 1]);
+});

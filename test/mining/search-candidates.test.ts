@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { searchCandidates } from '../../mining/search-candidates.ts';
+import { type ErrorCode, TrawlError } from '../../src/errors.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+/** A retriever that fails on the second query, in one of the modes. */
+function failing(code: ErrorCode, mode?: 'bm25'): FakeRetriever {
+  const retriever: FakeRetriever = new FakeRetriever({
+    outcome: (_, position) =>
+      position === 1 && retriever.calls.at(-1)!.mode === mode
+        ? { ok: false, error: new TrawlError(code, 'It failed.') }
+        : undefined,
+  });
+  return retriever;
+}
+
+const SEARCH = { ranking: {}, depth: 3, alsoBm25: false };
+
+for (const code of ['EMPTY_QUERY', 'QUERY_TOO_LONG'] as const) {
+  test(`a query whose text is refused (${code}) has its error, and the others their candidates`, async () => {
+    for (const [mode, alsoBm25] of [
+      [undefined, false],
+      ['bm25', true],
+    ] as const) {
+      const searched = await searchCandidates(failing(code, mode), ['a', 'b', 'c'], { ...SEARCH, alsoBm25 });
+      assert.deepEqual(
+        searched.map((query) => (query.ok ? query.candidates.length > 0 : query.error.code)),
+        [true, code, true],
+      );
+    }
+  });
+}
+
+for (const code of ['ENCODING_FAILED', 'OVERLOADED', 'INTERNAL'] as const) {
+  test(`${code} of one query ends the run: the same query may be searchable later`, async () => {
+    const dense = searchCandidates(failing(code), ['a', 'b', 'c'], SEARCH);
+    await assert.rejects(dense, trawlError(code, /It failed/));
+    const words = searchCandidates(failing(code, 'bm25'), ['a', 'b', 'c'], { ...SEARCH, alsoBm25: true });
+    await assert.rejects(words, trawlError(code, /It failed/));
+  });
+}
