@@ -18,6 +18,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
   mine: async () => (await import('./commands/mine.ts')).mineCommand,
+  triage: async () => (await import('./commands/triage.ts')).triageCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,

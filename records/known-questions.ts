@@ -1,3 +1,5 @@
+import type { RecordedQuery } from './recorded-query.ts';
+
 /** What a question of a file is found by. */
 interface Known {
   readonly id: string;
@@ -48,6 +50,25 @@ export class KnownQuestions<T extends Known> {
     const bothNamed = dataset !== undefined && first.dataset !== undefined;
     return bothNamed || text === undefined || wordsOf(text) === words ? first : undefined;
   }
+}
+
+/** Between question and query in texts that clients compose. */
+const COMPOSED = ' [SEP] ';
+
+/**
+ * The question that a record belongs to: by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query;
+ * else by the query itself.
+ */
+export function questionOfRecord<T extends Known>(
+  known: KnownQuestions<T>,
+  { questionId, dataset, question, query }: RecordedQuery,
+): T | undefined {
+  const end = query.indexOf(COMPOSED);
+  const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
+  return (
+    known.find({ id: questionId, dataset, text }) ??
+    (text === undefined ? known.find({ id: undefined, dataset, text: query }) : undefined)
+  );
 }
 
 function agree(one: string | undefined, other: string | undefined): boolean {

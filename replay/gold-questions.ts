@@ -1,6 +1,6 @@
 import { answerMatcher } from '../evaluation/answer-match.ts';
 import type { Question } from '../evaluation/read-questions.ts';
-import { KnownQuestions } from '../records/known-questions.ts';
+import { KnownQuestions, questionOfRecord } from '../records/known-questions.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
 
 /** What is known to be right for a question. */
@@ -10,9 +10,6 @@ export interface Gold {
   /** Whether a passage has a golden answer; undefined without golden answers. */
   readonly hasAnswer: ((contents: string) => boolean) | undefined;
 }
-
-/** Between question and query in texts that clients compose. */
-const COMPOSED = ' [SEP] ';
 
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
@@ -24,16 +21,9 @@ export class GoldQuestions {
     this.#known = new KnownQuestions(questions);
   }
 
-  /**
-   * As `KnownQuestions` says, by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query; else by the
-   * query itself.
-   */
-  of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
-    const end = query.indexOf(COMPOSED);
-    const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
-    const found =
-      this.#known.find({ id: questionId, dataset, text }) ??
-      (text === undefined ? this.#known.find({ id: undefined, dataset, text: query }) : undefined);
+  /** As `questionOfRecord` says. */
+  of(record: RecordedQuery): Gold | undefined {
+    const found = questionOfRecord(this.#known, record);
     return found === undefined ? undefined : this.#goldOf(found);
   }
 

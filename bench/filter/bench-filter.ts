@@ -11,7 +11,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 import { median, sortedSamples } from '../statistics.ts';
 import { type FilteredSearchOptions, type FilteredSearchRecord, filteredSearches } from './filtered-searches.ts';
 

@@ -11,7 +11,7 @@ import { loadKernel } from '../../src/native/kernel.ts';
 import { openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 import { buildBaseline, type IndexBaseline } from './index-baseline.ts';
 import type { IndexRecord } from './index-record.ts';
 

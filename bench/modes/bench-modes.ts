@@ -19,7 +19,7 @@ import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { corpusPaths } from '../lexical/lexical-corpora.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 
 const K = 10;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Random } from '../../../bench/random.ts';
+import { Random } from '../../../src/random.ts';
 import { SyntheticVectors } from '../../../bench/vectors/synthetic-vectors.ts';
 import { basisOfFile, basisOfSpectrum, type VectorBasis } from '../../../bench/vectors/vector-basis.ts';
 import { decodeFloat16, roundToFloat16 } from '../../../src/system/float16.ts';
