@@ -210,7 +210,7 @@ async function sourcesOf(
   for (const row of judged.flatMap((question) => question.relevant.flat())) relevant.add(row);
   const sources: PoolSource[] = [{ name: 'relevant', ofPresentEncoder: false, rows: relevant }, present.source];
   let unknownIds = 0;
-  if (alsoBm25) sources.push(await searchedWords(retriever, lists));
+  if (alsoBm25 && present.vectors !== undefined) sources.push(await searchedWords(retriever, lists));
   for (const other of others) {
     const found = await listsOfOther(other, retriever, lists);
     sources.push(found.source);

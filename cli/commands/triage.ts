@@ -105,6 +105,7 @@ export const triageCommand = defineCommand({
         work,
         keepVectors: options['keep-vectors'],
         searchThreads: options['search-threads'],
+        checkpointMs: 1000 * options['checkpoint-seconds'],
         onProgress: (state) => progress.update(shownProgress(state)),
         onWarning: note,
         signal,

@@ -66,6 +66,13 @@ export const TRIAGE_OPTIONS = {
     type: 'flag',
     help: 'Keep the vectors of the pool, and the imported model, in the work folder, so that a further run with other cutoffs or another gate embeds nothing. Default: they are removed.',
   },
+  'checkpoint-seconds': {
+    type: 'integer',
+    min: 0,
+    max: 86_400,
+    default: 5,
+    help: 'Seconds between two checkpoints of the vectors, which is the work that a killed run can lose. 0: after every batch of 256 passages.',
+  },
   'query-form': QUERY_FORM_OPTION,
   'query-template': {
     ...QUERY_TEMPLATE_OPTION,
