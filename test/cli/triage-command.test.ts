@@ -84,7 +84,15 @@ test('a checkpoint is imported first, and one with random weights is refused', a
 
 test('BM25 lists, the lists of a further index, and judgements from a file take part', async () => {
   const words = join(folder, 'words');
-  const built = await runTrawl(['index', join(SAMPLE, 'passages.jsonl'), '--out', words, '--bm25', ...MODEL, '--quiet']);
+  const built = await runTrawl([
+    'index',
+    join(SAMPLE, 'passages.jsonl'),
+    '--out',
+    words,
+    '--bm25',
+    ...MODEL,
+    '--quiet',
+  ]);
   assert.equal(built.code, 0, built.stderr);
   const qrels = join(folder, 'qrels.txt');
   writeFileSync(qrels, 'q-001 0 s-0001 1\nq-002 0 nowhere 1\n');
