@@ -28,9 +28,7 @@ export class GoldQuestions {
    */
   of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
     const text = question ?? composedParts(query)?.question;
-    const found =
-      this.#known.find({ id: questionId, dataset, text }) ??
-      (text === undefined ? this.#known.find({ id: undefined, dataset, text: query }) : undefined);
+    const found = this.#known.find({ id: questionId, dataset, text, query });
     return found === undefined ? undefined : this.#goldOf(found);
   }
 

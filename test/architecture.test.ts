@@ -8,6 +8,7 @@ const sources = readSources();
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/errors.ts': [],
   'src/metric.ts': [],
+  'src/comparable-text.ts': [],
   'src/abort.ts': ['src/errors.ts'],
   'src/package-root.ts': [],
   'src/queue-clock.ts': [],
@@ -284,6 +285,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'records/': [
     'src/errors.ts',
+    'src/comparable-text.ts',
     'src/abort.ts',
     'src/system/',
     'src/passages/exact-numbers.ts',
@@ -292,6 +294,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   'trajectories/': [
     'src/errors.ts',
+    'src/comparable-text.ts',
     'src/abort.ts',
     'src/row-bitmap.ts',
     'src/system/',
@@ -309,6 +312,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Training rows from searches.
   'mining/': [
     'src/errors.ts',
+    'src/comparable-text.ts',
     'src/abort.ts',
     'src/system/',
     'src/embedding/text-encoder.ts',
