@@ -109,7 +109,10 @@ test('an unfinished run is not continued with other settings or another input, b
   assert.equal((await endOf(spawnTrawl(command(out), { env }))).signal, 'SIGKILL');
   const other = await runTrawl(command(out, '--seed', '1'));
   assert.equal(other.code, 1);
-  assert.match(other.stderr, /unfinished run with another seed: 0, now 1.*\[BUILD_DIFFERS\]/s);
+  assert.match(
+    other.stderr,
+    /unfinished run with other settings: seed was 0 and is 1\..*--overwrite\. \[OUTPUT_DIFFERS\]/s,
+  );
   const more = await runTrawl(command(out, '--queries', join(folder, 'planted.jsonl')));
   assert.equal(more.code, 1);
   // A copy of the input is the same input.
@@ -161,7 +164,7 @@ test('a run over records that grow meanwhile resumes with the queries that it re
   const others = join(folder, 'other-calls.jsonl');
   copyFileSync(records, others);
   const other = await runTrawl(command(out, '--records', others, '--any-generation'));
-  assert.match(other.stderr, /unfinished run with another records.*\[BUILD_DIFFERS\]/s);
+  assert.match(other.stderr, /unfinished run with other settings: .*records.*\[OUTPUT_DIFFERS\]/s);
   const resumed = await runTrawl(command(out, ...args));
   assert.equal(resumed.code, 0, resumed.stderr);
   assert.deepEqual(contentOf(run), contentOf(undisturbed.run));
@@ -177,10 +180,10 @@ test('a run is not continued with another precision or in a view whose list has 
   const env = environment({ under: run, at: middle(), do: 'kill' });
   assert.equal((await endOf(spawnTrawl(inView, { env }))).signal, 'SIGKILL');
   const precision = await runTrawl([...inView, '--precision', 'int8']);
-  assert.match(precision.stderr, /unfinished run with another precision: .*\[BUILD_DIFFERS\]/s);
+  assert.match(precision.stderr, /unfinished run with other settings: .*precision was .*\[OUTPUT_DIFFERS\]/s);
   writeFileSync(blocked, 's-0100\ns-0101\n');
   const changed = await runTrawl(inView);
-  assert.match(changed.stderr, /unfinished run with another view_sha256: .*\[BUILD_DIFFERS\]/s);
+  assert.match(changed.stderr, /unfinished run with other settings: view_sha256 changed.*\[OUTPUT_DIFFERS\]/s);
   writeFileSync(blocked, 's-0100\n');
   const resumed = await runTrawl(inView);
   assert.equal(resumed.code, 0, resumed.stderr);
