@@ -11,24 +11,35 @@ export interface Gold {
   readonly hasAnswer: ((contents: string) => boolean) | undefined;
 }
 
+/** Makes the test whether a passage has one of the answers. */
+type AnswerMatcher = (answers: readonly string[]) => (contents: string) => boolean;
+
 /** Between question and query in texts that clients compose. */
 const COMPOSED = ' [SEP] ';
 
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
   readonly #known: KnownQuestions<Question>;
+  readonly #matcher: AnswerMatcher;
   /** Made when a question is first found. */
   readonly #golds = new Map<Question, Gold>();
 
-  constructor(questions: readonly Question[]) {
+  /** @param matcher the rule by which a passage has one of the answers. Default: that of DPR, as answers are counted. */
+  constructor(questions: readonly Question[], matcher: AnswerMatcher = answerMatcher) {
     this.#known = new KnownQuestions(questions);
+    this.#matcher = matcher;
   }
 
   /**
    * As `KnownQuestions` says, by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query; else by the
    * query itself.
    */
-  of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
+  of({
+    questionId,
+    dataset,
+    question,
+    query,
+  }: Pick<RecordedQuery, 'questionId' | 'dataset' | 'question' | 'query'>): Gold | undefined {
     const end = query.indexOf(COMPOSED);
     const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
     const found =
@@ -43,7 +54,7 @@ export class GoldQuestions {
     const { goldIds = [], goldenAnswers = [] } = question;
     const gold = {
       ids: new Set(goldIds),
-      hasAnswer: goldenAnswers.length === 0 ? undefined : answerMatcher(goldenAnswers),
+      hasAnswer: goldenAnswers.length === 0 ? undefined : this.#matcher(goldenAnswers),
     };
     this.#golds.set(question, gold);
     return gold;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { BM25_PROFILES } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
+import type { Perturbed } from '../../retrieval/calls/perturbed.ts';
 import type { TreeHit } from '../../retrieval/calls/tree-call.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
@@ -31,6 +32,8 @@ export interface SearchResult {
   readonly best: number | null;
   /** Exact up to `trackTotal` of the request, else more than it. */
   readonly total: number;
+  /** How the server changed the hits of the indexes on purpose, together. Absent if it did not. */
+  readonly perturbed?: Perturbed;
   readonly timings: StageTimings;
 }
 
@@ -49,6 +52,8 @@ export async function runSearch(
   const best: number[] = [];
   let order: readonly TreeOrder[] | undefined;
   let total = 0;
+  const changes: Perturbed[] = [];
+  const text = textOf(search);
   let timings = NO_TIMINGS;
   for (const [i, retriever] of retrievers.entries()) {
     const index = indexes[i]!;
@@ -67,8 +72,10 @@ export async function runSearch(
       ...(order === undefined ? {} : { order, scored: trackScores }),
       ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
       ...(key === undefined ? {} : { key }),
+      text,
       signal,
     });
+    if (found.perturbed !== undefined) changes.push(found.perturbed);
     hits.push(...found.hits.map((hit): IndexHit => ({ ...hit, index: { info, query } })));
     if (found.best !== null) best.push(found.best);
     total += found.total;
@@ -80,8 +87,26 @@ export async function runSearch(
     hits: isOne ? hits : hits.slice(from, from + size),
     best: best.length === 0 ? null : Math.max(...best),
     total,
+    ...(changes.length === 0 ? {} : { perturbed: together(changes) }),
     timings,
   };
+}
+
+/** What a search asks for, for the record: the words of a `match` or `multi_match`, else the query as JSON. */
+export function textOf({ query, knn }: Pick<SearchRequest, 'query' | 'knn'>): string {
+  const hasText = query?.type === 'match' || query?.type === 'multi-match';
+  if (hasText && knn.length === 0) return query.text;
+  return JSON.stringify(knn.length === 0 ? (query ?? { type: 'match-all' }) : { query, knn });
+}
+
+function together(changes: readonly Perturbed[]): Perturbed {
+  const sum = (name: 'droppedGold' | 'distractors'): Perturbed => {
+    const count = changes.reduce((all, each) => all + (each[name] ?? 0), 0);
+    return count === 0 ? {} : { [name]: count };
+  };
+  // The indexes wait for one delay.
+  const delayMs = Math.max(...changes.map((each) => each.delayMs ?? 0));
+  return { ...sum('droppedGold'), ...sum('distractors'), ...(delayMs === 0 ? {} : { delayMs }) };
 }
 
 function comparing(order: readonly TreeOrder[] | undefined): (a: IndexHit, b: IndexHit) => number {

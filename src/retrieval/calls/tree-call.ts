@@ -2,6 +2,7 @@ import type { Bm25Parameters } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
 import type { StageTimings } from '../timings.ts';
 import type { OrderValue, TreeOrder } from '../tree-order.ts';
+import type { Perturbed } from './perturbed.ts';
 import type { Hit } from './query-outcome.ts';
 import type { RowScope } from './row-scope.ts';
 
@@ -30,6 +31,8 @@ export interface TreeCall extends RowScope {
    * rows. Default: the call is computed in any case.
    */
   readonly key?: string;
+  /** What the search asks for, as the record has it. Perturbation draws by it; a call without it is not perturbed. */
+  readonly text?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -45,5 +48,7 @@ export interface TreeResult {
   readonly best: number | null;
   /** Matching passages: exact up to `count`, else `count + 1`. */
   readonly total: number;
+  /** How the server changed the hits on purpose. Absent if it did not. */
+  readonly perturbed?: Perturbed;
   readonly timings: StageTimings;
 }
