@@ -159,6 +159,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/abort.ts',
     'src/row-bitmap.ts',
     'src/embedding/text-encoder.ts',
+    'src/lexical-index/lexical-query.ts',
     'src/retrieval/calls/',
     'src/retrieval/deepening.ts',
     'src/retrieval/embedded-query.ts',

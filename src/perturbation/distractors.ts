@@ -1,3 +1,4 @@
+import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
 import type { Hit } from '../retrieval/calls/query-outcome.ts';
 import type { RowScope } from '../retrieval/calls/row-scope.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
@@ -22,7 +23,9 @@ export interface MixOptions {
   readonly lastRank: number;
   /** Most hits of a mixed list. */
   readonly length: number;
-  readonly scope: RowScope & { readonly signal?: AbortSignal | undefined };
+  readonly scope: RowScope & { readonly signal?: AbortSignal };
+  /** What distractors must match, in addition to the scope. Default: all passages of the scope. */
+  readonly conditions?: LexicalQuery | undefined;
 }
 
 /** Passages looked at in addition, in case some are gold. */
@@ -37,14 +40,13 @@ const SPARE = 4;
 export async function mixDistractors<H extends Hit>(
   retriever: Retriever,
   lists: readonly MixedList<H>[],
-  { seed, count, lastRank, length, scope: { signal, ...scope } }: MixOptions,
+  { seed, count, lastRank, length, scope, conditions }: MixOptions,
 ): Promise<readonly { readonly hits: readonly H[]; readonly distractors: number }[]> {
   if (lists.length === 0) return [];
-  const cancellable = signal === undefined ? {} : { signal };
-  const rows = await retriever.select({ ...scope, ...cancellable });
+  const rows = await retriever.select({ ...scope, ...(conditions === undefined ? {} : { query: conditions }) });
   const drawn = lists.map((list) => drawRows(rows, list, seed, count + (list.isGold === undefined ? 0 : SPARE)));
   const keys = [...new Set(drawn.flat())];
-  const { found } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope, ...cancellable });
+  const { found } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope });
   const passages = new Map(keys.map((row, i) => [row, found[i]![0]]));
   return lists.map(({ hits, texts, isGold }, i) => {
     const usable = drawn[i]!.flatMap((row) => passages.get(row) ?? []).filter(

@@ -12,6 +12,7 @@ import { mixDistractors } from './distractors.ts';
 import { draw } from './draw.ts';
 import { type IsGold, retrieveWithoutGold, searchTreeWithoutGold } from './drop-gold.ts';
 import type { RequestPerturbation } from './request-perturbation.ts';
+import { treeConditions } from './tree-conditions.ts';
 
 type Texts = readonly [question: string, query: string];
 
@@ -74,7 +75,7 @@ export class PerturbingRetriever extends PassingRetriever {
     const [list = { hits: result.hits, distractors: 0 }] = await mixDistractors(
       this.inner,
       mixes ? [{ hits: result.hits, texts, isGold }] : [],
-      { seed, count, lastRank: size, length: from + size, scope: scopeOf(call) },
+      { seed, count, lastRank: size, length: from + size, scope: scopeOf(call), conditions: treeConditions(call) },
     );
     const { hits, distractors } = list;
     const changed = {

@@ -7,6 +7,7 @@ import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { compareOrder, type TreeOrder } from '../../retrieval/tree-order.ts';
+import type { RowBitmap } from '../../row-bitmap.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
 import { lexicalTree, matchingRows, type QueriedIndex } from './query/lexical-tree.ts';
@@ -47,7 +48,8 @@ export async function runSearch(
   const isOne = retrievers.length === 1;
   const now = Date.now();
   const indexes = retrievers.map((retriever): QueriedIndex => ({ retriever, size, now, signal }));
-  const nearest = await nearestOf(search, indexes);
+  const filters = await Promise.all(indexes.map((index) => filtersOf(search, index)));
+  const nearest = await nearestOf(search, indexes, filters);
   const hits: IndexHit[] = [];
   const best: number[] = [];
   let order: readonly TreeOrder[] | undefined;
@@ -73,6 +75,7 @@ export async function runSearch(
       ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
       ...(key === undefined ? {} : { key }),
       text,
+      among: filters[i]!.flatMap((rows) => rows ?? []),
       signal,
     });
     if (found.perturbed !== undefined) changes.push(found.perturbed);
@@ -128,15 +131,21 @@ async function queryOf(
   return { type: 'bool', should: [...should, ...words] };
 }
 
+/** The rows that each knn of the request may find in an index; undefined: all. */
+function filtersOf({ knn }: SearchRequest, index: QueriedIndex): Promise<readonly (RowBitmap | undefined)[]> {
+  return Promise.all(knn.map(({ filter }) => matchingRows(filter, index)));
+}
+
 /** For each index and each knn of the request, its rows among the k nearest of all indexes together. */
 async function nearestOf(
   { knn, size }: SearchRequest,
   indexes: readonly QueriedIndex[],
+  filters: readonly (readonly (RowBitmap | undefined)[])[],
 ): Promise<readonly (readonly (readonly ScoredRow[])[])[]> {
   const ofIndexes: ScoredRow[][][] = indexes.map(() => []);
-  for (const one of knn) {
+  for (const [i, one] of knn.entries()) {
     const k = Math.max(1, one.k ?? size);
-    const found = await Promise.all(indexes.map((index) => nearestIn(one, k, index)));
+    const found = await Promise.all(indexes.map((index, at) => nearestIn(one, k, index, filters[at]![i])));
     const all = found.flatMap((rows, index) => rows.map((scored) => ({ index, scored })));
     const kept = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
     for (const [index, of] of ofIndexes.entries()) {
@@ -146,8 +155,12 @@ async function nearestOf(
   return ofIndexes;
 }
 
-async function nearestIn(knn: DslKnn, k: number, index: QueriedIndex): Promise<readonly ScoredRow[]> {
-  const rows = await matchingRows(knn.filter, index);
+function nearestIn(
+  knn: DslKnn,
+  k: number,
+  index: QueriedIndex,
+  rows: RowBitmap | undefined,
+): Promise<readonly ScoredRow[]> {
   return nearestRows(index.retriever, { knn, k, rows, signal: index.signal });
 }
 
