@@ -316,7 +316,7 @@ test('draws lie in [0, 1), and ranks are different and ascending', () => {
   const drawn = QUERIES.map((query) => draw(1, 'x', query));
   assert.ok(drawn.every((value) => value >= 0 && value < 1));
   assert.equal(new Set(drawn).size, QUERIES.length);
-  // Parts are told apart by more than their joined text.
+  // Parts differ by more than their joined text.
   assert.notEqual(draw(1, 'a', 'bc'), draw(1, 'ab', 'c'));
   for (const query of QUERIES) {
     const ranks = drawRanks(3, 5, 1, query);
