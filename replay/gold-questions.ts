@@ -2,6 +2,7 @@ import { answerMatcher } from '../evaluation/answer-match.ts';
 import type { Question } from '../evaluation/read-questions.ts';
 import { KnownQuestions } from '../records/known-questions.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
+import { composedParts } from '../src/recording/composed-query.ts';
 
 /** What is known to be right for a question. */
 export interface Gold {
@@ -13,9 +14,6 @@ export interface Gold {
 
 /** Makes the test whether a passage has one of the answers. */
 type AnswerMatcher = (answers: readonly string[]) => (contents: string) => boolean;
-
-/** Between question and query in texts that clients compose. */
-const COMPOSED = ' [SEP] ';
 
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
@@ -40,11 +38,8 @@ export class GoldQuestions {
     question,
     query,
   }: Pick<RecordedQuery, 'questionId' | 'dataset' | 'question' | 'query'>): Gold | undefined {
-    const end = query.indexOf(COMPOSED);
-    const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
-    const found =
-      this.#known.find({ id: questionId, dataset, text }) ??
-      (text === undefined ? this.#known.find({ id: undefined, dataset, text: query }) : undefined);
+    const text = question ?? composedParts(query)?.question;
+    const found = this.#known.find({ id: questionId, dataset, text, query });
     return found === undefined ? undefined : this.#goldOf(found);
   }
 
