@@ -1,6 +1,7 @@
 import type { Question } from '../evaluation/read-questions.ts';
-import { KnownQuestions, questionOfRecord } from '../records/known-questions.ts';
+import { KnownQuestions } from '../records/known-questions.ts';
 import { readRecords } from '../records/read-records.ts';
+import { composedParts } from '../src/recording/composed-query.ts';
 import type { RowScope } from '../src/retrieval/calls/row-scope.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import { RowBitmap } from '../src/row-bitmap.ts';
@@ -42,7 +43,9 @@ export async function recordedLists(
   let ofOtherQuestions = 0;
   for await (const { query } of readRecords(paths, { signal })) {
     records += 1;
-    if (questionOfRecord(known, query) === undefined) {
+    const { questionId: id, dataset, question, query: asked } = query;
+    const text = question ?? composedParts(asked)?.question;
+    if (known.find({ id, dataset, text, query: asked }) === undefined) {
       ofOtherQuestions += 1;
       continue;
     }
