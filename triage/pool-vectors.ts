@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inOrder } from '../bulk-search/in-order.ts';
 import { ShardVectors } from '../indexer/building/shard-vectors.ts';
@@ -7,7 +7,7 @@ import { throwIfCancelled } from '../src/abort.ts';
 import type { EncodeResult, TextEncoder } from '../src/embedding/text-encoder.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { loadKernel } from '../src/native/kernel.ts';
-import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
+import { writeJsonDurably } from '../src/system/durable-file.ts';
 import { FileLock } from '../src/system/file-lock.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
 import type { VectorCheckpoint } from '../src/vector-index/flat-index-writer.ts';
@@ -109,12 +109,19 @@ export class PoolVectors {
     this.#lock.release();
   }
 
-  /** Removes the folder, before it releases the lock. */
+  /** Removes the folder, before it releases the lock; and the work folder, unless something else is in it. */
   async remove(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
     this.#lock.release();
-    await syncFolder(dirname(this.folder));
+    await removeIfEmpty(dirname(this.folder));
   }
+}
+
+/** Removes a work folder, unless something is in it. */
+export async function removeIfEmpty(folder: string): Promise<void> {
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST' && error.code !== 'ENOENT') throw error;
+  });
 }
 
 async function embedInto(

@@ -9,6 +9,7 @@ import { TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts'
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { removeIfEmpty } from '../../triage/pool-vectors.ts';
 import { asUsage, modelOverrides, shareWeights } from '../model/model-options.ts';
 import type { TriageValues } from './triage-options.ts';
 
@@ -56,7 +57,9 @@ export async function openTriedModel(
     encoder,
     close: () => encoder.close(),
     removeImported: async () => {
-      if (imported !== undefined) await rm(imported, { recursive: true, force: true });
+      if (imported === undefined) return;
+      await rm(imported, { recursive: true, force: true });
+      await removeIfEmpty(work);
     },
   };
 }

@@ -45,7 +45,7 @@ test('the whole recall of the present encoder, and that of a pool of everything,
       assert.ok(Math.abs(value - recall) < 1e-12, `@${k}: ${value}, ${recall}`);
     }
   }
-  assert.ok(!existsSync(`${index}.triage`) || readdirSync(`${index}.triage`).length === 0);
+  assert.ok(!existsSync(`${index}.triage`));
 });
 
 test('a gate decides the exit code, and the report says how much was embedded and how long all would take', async () => {
@@ -79,7 +79,7 @@ test('a checkpoint is imported first, and one with random weights is refused', a
   const again = await runTrawl([...args, '--cutoffs', '3']);
   assert.doesNotMatch(again.stderr, /importing/);
   assert.match(again.stdout, /by earlier runs/);
-  assert.deepEqual(readdirSync(work), []);
+  assert.ok(!existsSync(work));
 });
 
 test('BM25 lists, the lists of a further index, and judgements from a file take part', async () => {
@@ -122,7 +122,8 @@ test('BM25 lists, the lists of a further index, and judgements from a file take 
     ofWords.passages.sources.map(({ name }) => name),
     ['relevant', 'words-alone, bm25'],
   );
-  assert.ok(ofWords.recall.every(({ present }) => present.asNew === null && present.whole.value > 0));
+  assert.ok(ofWords.recall.every(({ present }) => present.asNew === null));
+  assert.equal(ofWords.recall.at(-1)!.present.whole.value, 0.5);
 });
 
 test('wrong arguments are refused before anything is embedded', async () => {
@@ -174,7 +175,7 @@ test('a killed run resumes, and reports what an undisturbed one reports', { skip
     const again = await runTrawl(run(work));
     assert.deepEqual(figures(again), expected, `killed at ${share} of ${calls} calls`);
     resumed += jsonOf<TriageReport>(again).times.resumed > 0 ? 1 : 0;
-    assert.deepEqual(readdirSync(work), []);
+    assert.ok(!existsSync(work));
   }
   t.diagnostic(`${resumed} of 2 runs resumed at a checkpoint, among ${calls} calls`);
   assert.equal(resumed, 2);

@@ -140,7 +140,7 @@ test('a stopped run resumes at its checkpoint, with the report of an undisturbed
   const planted = await plantedIndex(t, { questions: QUESTIONS, passages: PASSAGES, scores: present });
   const sample = { sample: PASSAGES, checkpointMs: 0 };
   const expected = await triageModel(planted.options(new PlantedEncoder('loses', QUESTIONS, loses(2)), sample));
-  assert.deepEqual(readdirSync(join(planted.folder, 'work')), [], 'the vectors are removed');
+  assert.ok(!existsSync(join(planted.folder, 'work')), 'the vectors are removed');
   const stop = new AbortController();
   await assert.rejects(
     triageModel(
