@@ -47,6 +47,13 @@ export function judgementsOf(questions: readonly Question[]): Judgements {
   return new Map(judged.map(({ id, goldIds }) => [id, new Map(goldIds!.map((goldId) => [goldId, 1]))]));
 }
 
+/** Golden answers by the id of their question, for `evaluateRun`. */
+export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    questions.flatMap(({ id, goldenAnswers }) => (goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const])),
+  );
+}
+
 type Fail = (reason: string) => Error;
 
 /**
