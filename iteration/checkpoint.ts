@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, type Stats, statSync } from 'node:fs';
-import { cp, mkdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { importModel } from '../model-import/import-model.ts';
 import { readModelFolder, verifyModelFolder } from '../src/embedding/model/model-folder.ts';
@@ -8,12 +8,10 @@ import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
-import type { Journal } from './records.ts';
+import type { InputFile } from './records.ts';
 
 /** What an import reads: weights, graphs, settings and tokenizer; not the state of an optimizer. */
 const READ_FILES = /\.(safetensors|json|txt|onnx|onnx_data|data)$/;
-
-type CheckpointFiles = Journal['inputs']['checkpointFiles'];
 
 /** Whether the folder is a model folder already, which is copied and not imported. */
 export function isModelFolder(checkpoint: string): boolean {
@@ -33,7 +31,7 @@ export function hasOwnSettings(checkpoint: string): boolean {
  *
  * @throws TrawlError MODEL_NOT_FOUND.
  */
-export async function checkpointFiles(checkpoint: string, signal: AbortSignal): Promise<CheckpointFiles> {
+export async function checkpointFiles(checkpoint: string, signal: AbortSignal): Promise<InputFile[]> {
   if (!isFolder(checkpoint)) {
     throw new TrawlError(
       'MODEL_NOT_FOUND',
@@ -43,7 +41,7 @@ export async function checkpointFiles(checkpoint: string, signal: AbortSignal): 
   const paths = readdirSync(checkpoint).flatMap((name) =>
     isFolder(join(checkpoint, name)) ? readdirSync(join(checkpoint, name)).map((inner) => `${name}/${inner}`) : [name],
   );
-  const files: CheckpointFiles = [];
+  const files: InputFile[] = [];
   for (const path of paths.filter((name) => READ_FILES.test(name)).sort()) {
     const stats = statSync(join(checkpoint, path), { throwIfNoEntry: false });
     if (stats === undefined || !stats.isFile()) continue;
@@ -55,7 +53,7 @@ export async function checkpointFiles(checkpoint: string, signal: AbortSignal): 
 export interface ModelStep {
   readonly checkpoint: string;
   /** The files when the iteration began. */
-  readonly files: CheckpointFiles;
+  readonly files: readonly InputFile[];
   readonly out: string;
   /** Default: that of the import. */
   readonly precision: Precision | undefined;
@@ -74,7 +72,7 @@ export async function makeModel({ checkpoint, files, out, precision, signal, onP
   await rm(part, { recursive: true, force: true });
   await mkdir(dirname(out), { recursive: true });
   if (isModelFolder(checkpoint)) {
-    await cp(checkpoint, part, { recursive: true, dereference: true });
+    await copyFolder(checkpoint, part);
     await verifyModelFolder(await readModelFolder(part, {}, { precision }));
   } else {
     await importModel(checkpoint, {
@@ -94,6 +92,20 @@ export async function makeModel({ checkpoint, files, out, precision, signal, onP
   }
   await rename(part, out);
   await syncFolder(dirname(out));
+}
+
+/** Copies a folder, with its files on the disk when this resolves. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true, dereference: true });
+  for (const name of readdirSync(to, { recursive: true, encoding: 'utf8' })) {
+    const file = await open(join(to, name), 'r');
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  }
+  await syncFolder(to);
 }
 
 function isFolder(path: string): boolean {

@@ -6,10 +6,11 @@ import { listCorpusFiles } from '../corpus/list-corpus-files.ts';
 import type { CorpusOptions } from '../corpus/open-corpus.ts';
 import { TrawlError } from '../src/errors.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
+import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { checkpointFiles } from './checkpoint.ts';
 import type { IterationsFolder } from './iterations-folder.ts';
 import { removeUnknownFolders } from './prune.ts';
-import { type Journal, journalFile, readJournal, writeHistory, writeJournal } from './records.ts';
+import { type InputFile, type Journal, journalFile, readJournal, writeHistory, writeJournal } from './records.ts';
 
 export interface IterationInputs {
   /** Absolute. */
@@ -25,7 +26,8 @@ export interface IterationInputs {
  * is served was made from the same inputs: there is nothing to do.
  *
  * @param restart discards an unfinished iteration first.
- * @throws TrawlError BUILD_DIFFERS if an iteration with other inputs is unfinished; errors of the checkpoint and the corpus.
+ * @throws TrawlError BUILD_DIFFERS if an iteration with other inputs is unfinished; USAGE if one with these inputs is kept and not
+ * served, because somebody went back; errors of the checkpoint and the corpus.
  */
 export async function claimIteration(
   folder: IterationsFolder,
@@ -37,7 +39,9 @@ export async function claimIteration(
   const inputs = await inputsOf(wanted, begun, signal);
   if (begun === undefined) {
     const current = folder.current();
-    if (isDeepStrictEqual(current.inputs, inputs)) return undefined;
+    const same = folder.history.iterations.find((each) => each.kept && isDeepStrictEqual(each.inputs, inputs));
+    if (same?.number === current.number) return undefined;
+    if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
     const journal: Journal = {
       format: 'trawl-iteration',
       version: 1,
@@ -58,6 +62,14 @@ export async function claimIteration(
     `Iteration ${begun.number} of ${folder.root} is unfinished and has other inputs: ${differences.join('; ')}. Give the same to ` +
       'resume it, or discard it: --restart begins anew with these, `trawl iterate --discard` only removes it.',
     { details: { number: begun.number, differences } },
+  );
+}
+
+function notServed({ root }: IterationsFolder, same: number, current: number): TrawlError {
+  return new TrawlError(
+    'USAGE',
+    `Iteration ${same} was made from the same inputs, and iteration ${current} is served in its place. Serve it again: trawl iterate ` +
+      `--back --to ${same} --root ${root}. --restart makes it anew.`,
   );
 }
 
@@ -102,13 +114,28 @@ async function inputsOf(
   return {
     checkpoint,
     checkpointFiles: isGone ? begun.inputs.checkpointFiles : await checkpointFiles(checkpoint, signal),
-    corpus: listCorpusFiles(corpus, corpusFormat).map(({ path, sizeBytes }) => ({
-      path: resolve(path),
-      bytes: sizeBytes,
-      modifiedMs: statSync(path).mtimeMs,
-    })),
+    corpus: await corpusFiles(corpus, corpusFormat, signal),
     settings: { ...settings },
   };
+}
+
+/** With their checksums: an iteration of another corpus must not count as this one, even if the sizes are the same. */
+async function corpusFiles(
+  paths: readonly string[],
+  format: CorpusOptions['format'],
+  signal: AbortSignal,
+): Promise<InputFile[]> {
+  const files: InputFile[] = [];
+  for (const { path, sizeBytes } of listCorpusFiles(paths, format)) {
+    if (!statSync(path).isFile()) {
+      throw new TrawlError(
+        'USAGE',
+        `${path} is no file. A corpus that can be read only once cannot be resumed: write it to a file.`,
+      );
+    }
+    files.push({ path: resolve(path), bytes: sizeBytes, sha256: await sha256OfFile(path, signal) });
+  }
+  return files;
 }
 
 function inputsDiffer(begun: Journal['inputs'], wanted: Journal['inputs']): string[] {
@@ -124,9 +151,11 @@ function inputsDiffer(begun: Journal['inputs'], wanted: Journal['inputs']): stri
 function checkpointDiffers(begun: Journal['inputs'], wanted: Journal['inputs']): string[] {
   if (isDeepStrictEqual(begun.checkpointFiles, wanted.checkpointFiles)) return [];
   if (begun.checkpoint !== wanted.checkpoint) return [`checkpoint: ${begun.checkpoint}, now ${wanted.checkpoint}`];
-  const sums = new Map(wanted.checkpointFiles.map(({ path, sha256 }) => [path, sha256]));
-  const changed = begun.checkpointFiles.find(({ path, sha256 }) => sums.get(path) !== sha256);
-  return [`checkpoint ${begun.checkpoint}: ${changed?.path ?? 'its files'} changed`];
+  const sumsOf = (files: readonly InputFile[]): Map<string, string> =>
+    new Map(files.map(({ path, sha256 }) => [path, sha256]));
+  const [old, now] = [sumsOf(begun.checkpointFiles), sumsOf(wanted.checkpointFiles)];
+  const changed = [...new Set([...old.keys(), ...now.keys()])].find((path) => old.get(path) !== now.get(path));
+  return [`checkpoint ${begun.checkpoint}: ${changed} changed`];
 }
 
 function corpusDiffers(begun: Journal['inputs']['corpus'], wanted: Journal['inputs']['corpus']): string[] {

@@ -38,11 +38,17 @@ export const Measures = Type.Object({
 });
 export type Measures = Type.Static<typeof Measures>;
 
+const InputFile = Type.Object({ path: Type.String(), bytes: Count, sha256: Sha256 });
+export type InputFile = Type.Static<typeof InputFile>;
+
 /** What must not change while an iteration is unfinished. */
 const Inputs = Type.Object({
+  /** Absolute folder. */
   checkpoint: Type.String(),
-  checkpointFiles: Type.Array(Type.Object({ path: Type.String(), bytes: Count, sha256: Sha256 })),
-  corpus: Type.Array(Type.Object({ path: Type.String(), bytes: Count, modifiedMs: Type.Number() })),
+  /** With paths relative to the checkpoint. */
+  checkpointFiles: Type.Array(InputFile),
+  /** With absolute paths. */
+  corpus: Type.Array(InputFile),
   /** Options that change the index. */
   settings: Type.Record(Type.String(), Type.Unknown()),
 });

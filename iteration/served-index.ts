@@ -8,13 +8,10 @@ export interface ServerOptions {
   readonly apiKey?: string | undefined;
   /** The folder that the server opens. Default: the one that it was started with. */
   readonly folder?: string | undefined;
-  /** How long a reload whose reply was lost may take, in milliseconds. Default: an hour. */
-  readonly lostReplyMs?: number;
 }
 
 /** Milliseconds between two questions whether a reload has ended. */
-const POLL_MS = 1_000;
-const LOST_REPLY_MS = 3_600_000;
+const POLL_MS = 200;
 
 /** An index of a running server that is reloaded. */
 export class ServedIndex {
@@ -97,7 +94,7 @@ export class ServedIndex {
         body: JSON.stringify(folder === undefined ? {} : { folder }),
       });
     } catch (error) {
-      return this.#awaitGeneration(generation, error);
+      return this.#awaitReload(name, generation, error);
     }
     const text = await response.text().catch(() => '');
     if (response.ok) return;
@@ -111,13 +108,8 @@ export class ServedIndex {
   }
 
   /** A reload of a large index can take longer than `fetch` waits for a reply; the server goes through with it. */
-  async #awaitGeneration(generation: string, cause: unknown): Promise<void> {
-    const { lostReplyMs = LOST_REPLY_MS } = this.#options;
-    for (const end = performance.now() + lostReplyMs; performance.now() < end; await sleep(POLL_MS)) {
-      const found = await this.facts().catch(() => undefined);
-      // A server that does not answer at all does not reload.
-      if (found === undefined || found.generation === generation) break;
-    }
+  async #awaitReload(name: string, generation: string, cause: unknown): Promise<void> {
+    while (await this.#isOpening(name)) await sleep(POLL_MS);
     const { generation: found } = await this.facts();
     if (found === generation) return;
     throw new TrawlError(
@@ -125,6 +117,15 @@ export class ServedIndex {
       `${this.url} was lost during the reload (${(cause as Error).message}) and answers with generation ${found}.`,
       { cause },
     );
+  }
+
+  /** Whether the server is opening the index. False if it does not say, or does not answer. */
+  async #isOpening(name: string): Promise<boolean> {
+    const readiness = await this.#client.ready().catch(() => undefined);
+    const indexes = readiness?.facts.indexes;
+    if (!Array.isArray(indexes)) return false;
+    const index = (indexes as { name: unknown; stage: unknown }[]).find((each) => each.name === name);
+    return typeof index?.stage === 'string' && index.stage !== 'ready' && index.stage !== 'failed';
   }
 }
 

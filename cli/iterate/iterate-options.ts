@@ -108,7 +108,7 @@ const RUN_OPTIONS = {
     choices: ITERATION_STEPS,
     help: 'Stop after this step: model (imported), index (built), measures (compared; nothing is published). The same command without it continues.',
   },
-  restart: { type: 'flag', help: 'Discard an unfinished iteration with other inputs, and begin anew.' },
+  restart: { type: 'flag', help: 'Discard an unfinished iteration, and begin anew.' },
   ...INHERITED_OPTIONS,
   precision: {
     ...PRECISION_OPTION,
