@@ -52,13 +52,13 @@ export function otherKindOf(config: JsonObject): OtherKind | null {
   return KINDS.find(({ name }) => names.some((architecture) => name.test(architecture)))?.kind ?? null;
 }
 
-/** The error message of a causal language model without any sign that its vectors are of use. */
-export function causalModelMessage(path: string, config: JsonObject): string {
+/** The error message of a model that generates text, without any sign that its vectors are of use. */
+export function generatingModelMessage(path: string, config: JsonObject): string {
   const { architectures } = config;
   const name = Array.isArray(architectures) ? String(architectures[0]) : String(config.model_type);
   return (
-    `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is a causal language model, ` +
-    `which generates text; its vectors are not trained for search. ${ENCODERS} If it is an embedding model whose folder is ` +
-    'incomplete, add 1_Pooling/config.json ({"pooling_mode_lasttoken": true}).'
+    `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is ` +
+    `${otherKindOf(config)?.what ?? 'a language model'}; its vectors are not trained for search. ${ENCODERS} If it is an ` +
+    'embedding model whose folder is incomplete, add 1_Pooling/config.json, for example {"pooling_mode": "lasttoken"}.'
   );
 }
