@@ -219,6 +219,14 @@ test('wrong command lines are refused with what is expected', async () => {
     [['candidates', index], /Expected trawl agentic-r candidates <index> <file>, got 1 arguments/],
     [['check', 'a', 'b'], /Expected trawl agentic-r check <candidates>, got 2/],
     [['candidates', index, trajectories], /needs --out, such as/],
+    [
+      ['candidates', index, trajectories, '--out', 'a', '--any-generation'],
+      /--any-generation has no effect without --records: trajectories name no generation/,
+    ],
+    [
+      ['candidates', index, trajectories, '--out', 'a', '--questions', 'q'],
+      /--questions has no effect without --records/,
+    ],
     [['construct', trajectories, '--local', 'a'], /construct needs --out/],
     [
       ['construct', trajectories, '--out', 'a', '--k', '5'],
