@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
-import { knownFamily } from '../src/embedding/model/model-families.ts';
 import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
@@ -10,7 +8,7 @@ import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
 import { type DenseModules, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
-import { generatingModelMessage } from './model-kind.ts';
+import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
@@ -113,18 +111,6 @@ function checkPrecisions(
     'CONFIG_INVALID',
     `${path}: activations of ${modelType} exceed float16 (65504), so no float16 graph is made. Ask for float32 or int8.`,
   );
-}
-
-/** Whether only the encoder of a model that generates text was saved (T5EncoderModel). */
-function isEncoderAlone({ architectures }: JsonObject): boolean {
-  return Array.isArray(architectures) && architectures.every((name) => /EncoderModel$/.test(String(name)));
-}
-
-/** Whether the folder's files or its names say that the model gives vectors of texts. */
-function statesPooling(folder: string, names: readonly string[], raw: JsonObject): boolean {
-  const files = ['modules.json', join('1_Pooling', 'config.json')];
-  if (files.some((file) => existsSync(join(folder, file)))) return true;
-  return knownFamily([...names, basename(folder), String(raw._name_or_path ?? '')]) !== null;
 }
 
 type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>;

@@ -137,7 +137,10 @@ async function readModules(folder: string, addsDense: boolean): Promise<Modules 
     throw new TrawlError(
       'MODEL_INVALID',
       `${path} has a module ${unsupported}. Expected one of ${supported.join(', ')}. ` +
-        'Export the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.',
+        (unsupported === 'Dense'
+          ? 'From safetensors, `trawl model add` makes it part of the graph. Or export'
+          : 'Export') +
+        ' the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.',
     );
   }
   const pooling = modules[names.indexOf('Pooling')] as { path?: unknown } | undefined;
