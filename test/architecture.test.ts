@@ -154,8 +154,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/hybrid-settings.ts',
     'src/lexical-index/bm25.ts',
   ],
+  // Changes, delays and fails searches on purpose; it knows no HTTP and no files.
+  'src/perturbation/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/row-bitmap.ts',
+    'src/embedding/text-encoder.ts',
+    'src/lexical-index/lexical-query.ts',
+    'src/retrieval/calls/',
+    'src/retrieval/deepening.ts',
+    'src/retrieval/embedded-query.ts',
+    'src/retrieval/passing-retriever.ts',
+    'src/retrieval/retriever.ts',
+  ],
   'src/http/': [
     'src/errors.ts',
+    'src/perturbation/',
     'src/recording/',
     'src/abort.ts',
     'src/package-root.ts',
