@@ -4,10 +4,11 @@ import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedd
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
-import { bertGraph } from './bert-graph.ts';
+import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
-import { type EncoderConfig, parseEncoderConfig } from './encoder-config.ts';
-import { findClassifierWeights, findEncoderWeights } from './encoder-weights.ts';
+import { type DenseModules, readDenseModules } from './dense-modules.ts';
+import type { EncoderArchitecture } from './encoder-family.ts';
+import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
@@ -35,42 +36,105 @@ export async function planCheckpoint(
 ): Promise<ModelPlan> {
   const configPath = join(folder, 'config.json');
   const raw = await readJsonFile(configPath);
-  const config = parseEncoderConfig(raw, configPath);
+  const architecture = readArchitecture(raw, configPath);
+  checkKind(folder, names, { raw, configPath, architecture });
+  checkPrecisions(configPath, architecture, precisions);
   const weights = await CheckpointWeights.open(folder);
+  let dense: DenseModules | undefined;
+  const close = async (): Promise<void> => {
+    await dense?.close();
+    await weights.close();
+  };
   try {
-    const encoder = findEncoderWeights(weights, config);
-    const classifier = isClassifier(raw) ? findClassifierWeights(weights, config) : null;
-    const output = classifier === null ? null : 'logits';
+    const scorer = isClassifier(raw) ? architecture.crossEncoder!(weights) : null;
+    if (scorer !== null) {
+      const facts = await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath);
+      return await planOf({ kind: 'cross-encoder', ...facts }, scorer.graph, 'logits', []);
+    }
+    const { facts, ...others } = await encoderFacts(folder, names, architecture);
+    dense = await readDenseModules(folder, facts.pooling, facts.dimension);
+    const { modules, dimension, files } = dense;
+    const encoder = architecture.encoder(weights);
+    return await planOf(
+      { kind: 'encoder', ...others, facts: dimension === null ? facts : { ...facts, dimension } },
+      (precision) => encoder(precision, modules),
+      null,
+      files,
+    );
+  } catch (error) {
+    await close();
+    throw error;
+  }
+
+  async function planOf(
+    about: Facts & Pick<ModelPlan, 'kind'>,
+    makeGraph: (precision: Precision) => OnnxGraph,
+    output: string | null,
+    moduleFiles: readonly string[],
+  ): Promise<ModelPlan> {
     return {
-      kind: classifier === null ? 'encoder' : 'cross-encoder',
-      ...(classifier === null
-        ? await encoderFacts(folder, names, config)
-        : await crossEncoderFacts(folder, raw, config, classifier.projection.bias.shape[0]!, configPath)),
+      ...about,
       graphs: precisions.map((precision) => ({
         precision,
         output,
-        write: writerOf(GRAPH_FILES[precision], () => bertGraph(config, encoder, precision, classifier)),
+        write: writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
       })),
-      writeTokenizer: await readSourceTokenizer(folder, config.vocabularySize),
-      weightFiles: weights.files,
-      close: () => weights.close(),
+      writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
+      weightFiles: [...weights.files, ...moduleFiles],
+      close,
     };
-  } catch (error) {
-    await weights.close();
-    throw error;
   }
+}
+
+interface SourceConfig {
+  readonly raw: JsonObject;
+  readonly configPath: string;
+  readonly architecture: EncoderArchitecture;
+}
+
+/** Throws MODEL_INVALID for a model that is not one of the kinds that its architecture is imported as. */
+function checkKind(folder: string, names: readonly string[], { raw, configPath, architecture }: SourceConfig): void {
+  if (isClassifier(raw)) {
+    if (architecture.crossEncoder === null) throw notACrossEncoder(configPath, architecture);
+  } else if (architecture.generatesText && !isEncoderAlone(raw) && !statesPooling(folder, names, raw)) {
+    throw new TrawlError('MODEL_INVALID', generatingModelMessage(configPath, raw));
+  }
+}
+
+function checkPrecisions(
+  path: string,
+  { modelType, overflowsFloat16 }: EncoderArchitecture,
+  precisions: readonly Precision[],
+): void {
+  if (!overflowsFloat16 || !precisions.includes('float16')) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `${path}: activations of ${modelType} exceed float16 (65504), so no float16 graph is made. Ask for float32 or int8.`,
+  );
 }
 
 type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>;
 
-async function encoderFacts(folder: string, names: readonly string[], config: EncoderConfig): Promise<Facts> {
-  const { identity, maxPositions } = await readTransformersFacts(folder, names);
+async function encoderFacts(
+  folder: string,
+  names: readonly string[],
+  { modelType }: EncoderArchitecture,
+): Promise<Facts> {
+  const { identity, maxPositions } = await readTransformersFacts(folder, names, { addsDense: true });
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
   const facts =
-    config.modelType === 'dpr'
+    modelType === 'dpr'
       ? ({ ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const)
       : identity;
   return { facts, maxPositions, labels: null, activation: null };
+}
+
+function notACrossEncoder(path: string, { modelType }: EncoderArchitecture): TrawlError {
+  return new TrawlError(
+    'MODEL_INVALID',
+    `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture ${modelType}, of which ` +
+      'only encoders are supported. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, for example BAAI/bge-reranker-base.',
+  );
 }
 
 /** Facts of a cross-encoder. Its `dimension` is the number of labels. `path` is for error messages. */

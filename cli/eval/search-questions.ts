@@ -44,9 +44,9 @@ export async function searchQuestions(
     for (const [i, outcome] of outcomes.entries()) {
       if (!outcome.ok) throw outcome.error;
       const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
-        const { id, contents } = hitFields(document, row);
+        const { id, title, contents } = hitFields(document, row);
         if (forRun) checkTrecField('passage id', id);
-        return { id, score, text: contents };
+        return { id, score, text: contents, ...(title === undefined ? {} : { title }) };
       });
       run.set(batch[i]!.id, retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
     }

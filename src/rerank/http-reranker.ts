@@ -24,12 +24,14 @@ const MAX_WAIT_MS = 10_000;
 /** Requests at the same time. */
 const CONCURRENCY = 8;
 const RETRIED_STATUSES = [429, 503];
+/** Statuses that say that the query or its passages are at fault: not valid, too large, too many tokens. */
+const REFUSED_STATUSES = [400, 413, 422];
 
 const TRIAL: RerankList = { query: 'a', passages: ['a', 'b'] };
 
 /**
  * A rerank server: text-embeddings-inference, vLLM, or the API of Cohere or Jina. A list fails alone, after retries with growing
- * pauses. Truncation is the server's, and so are the scores.
+ * pauses: with RERANK_REFUSED if the server refuses it for good, else with RERANK_FAILED. Truncation is the server's, and so are the scores.
  */
 export class HttpReranker implements Reranker {
   readonly info: RerankerInfo;
@@ -149,6 +151,7 @@ export class HttpReranker implements Reranker {
         const text = await response.text();
         if (response.ok) return parsed(text);
         reason = `status ${response.status}`;
+        if (REFUSED_STATUSES.includes(response.status)) throw refused(reason);
         if (!RETRIED_STATUSES.includes(response.status)) throw failed(reason);
         retryAfterMs = secondsIn(response.headers.get('retry-after'));
       } catch (error) {
@@ -186,6 +189,10 @@ function parsed(text: string): unknown {
 /** The messages have no part of the reply, which may repeat queries. */
 function failed(reason: string): TrawlError {
   return new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
+}
+
+function refused(reason: string): TrawlError {
+  return new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`);
 }
 
 function secondsIn(retryAfter: string | null): number | undefined {

@@ -1,6 +1,8 @@
 """Writes checkpoints with random weights and the outputs that torch computes with them. Input: {"folder": path, "tokenizer":
-path of a tokenizer.json}; output: for each checkpoint its name, inputs, and outputs as shape and path of float32 values."""
+path of a tokenizer.json}; output: for each checkpoint its name, inputs, precisions of its graphs, and outputs as shape and path of
+float32 values."""
 
+import copy
 import json
 import pathlib
 import shutil
@@ -14,6 +16,32 @@ BASE = dict(vocab_size=VOCABULARY, hidden_size=768, num_hidden_layers=12, num_at
 SMALL = dict(vocab_size=VOCABULARY, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128)
 ROBERTA = dict(max_position_embeddings=514, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
 
+# Qwen3-Embedding-0.6B with fewer layers.
+QWEN3 = dict(
+    vocab_size=VOCABULARY,
+    hidden_size=1024,
+    num_hidden_layers=4,
+    num_attention_heads=16,
+    num_key_value_heads=8,
+    head_dim=128,
+    intermediate_size=3072,
+    rope_parameters={"rope_type": "default", "rope_theta": 1_000_000},
+)
+
+# Width and depth of gte-modernbert-base with fewer layers: global, two local, global.
+MODERNBERT = dict(
+    vocab_size=VOCABULARY,
+    hidden_size=768,
+    num_hidden_layers=4,
+    num_attention_heads=12,
+    intermediate_size=1152,
+    **dict.fromkeys(["pad_token_id", "bos_token_id", "cls_token_id"], 0),
+    **dict.fromkeys(["eos_token_id", "sep_token_id"], 1),
+)
+T5 = dict(vocab_size=VOCABULARY, d_model=64, d_kv=24, d_ff=128, num_layers=3, num_heads=4, dropout_rate=0)
+# GTE's stretched positions, which its own code computes and Transformers' does not.
+NTK = {"type": "ntk", "factor": 2.0}
+
 # name: model, dtype of the saved weights, maximum shard size
 CASES = {
     "bert-base": (lambda: tf.BertModel(tf.BertConfig(**BASE)), torch.float32, "50GB"),
@@ -26,6 +54,40 @@ CASES = {
     "bert-gelu-new": (lambda: tf.BertModel(tf.BertConfig(**SMALL, hidden_act="gelu_new")), torch.float32, "50GB"),
     "bert-mlm": (lambda: tf.BertForMaskedLM(tf.BertConfig(**SMALL)), torch.float32, "50GB"),
     "dpr": (lambda: tf.DPRQuestionEncoder(tf.DPRConfig(**SMALL)), torch.float32, "50GB"),
+    "qwen3": (lambda: tf.Qwen3Model(tf.Qwen3Config(**QWEN3)), torch.bfloat16, "50MB"),
+    "qwen3-bias": (
+        lambda: tf.Qwen3ForCausalLM(
+            tf.Qwen3Config(**{**QWEN3, "hidden_size": 64, "num_key_value_heads": 4, "attention_bias": True})
+        ),
+        torch.float32,
+        "50GB",
+    ),
+    "modernbert": (lambda: tf.ModernBertModel(tf.ModernBertConfig(**MODERNBERT)), torch.bfloat16, "50GB"),
+    "modernbert-bias": (
+        lambda: tf.ModernBertForMaskedLM(
+            tf.ModernBertConfig(**MODERNBERT, attention_bias=True, mlp_bias=True, norm_bias=True, local_attention=16)
+        ),
+        torch.float32,
+        "50GB",
+    ),
+    "modernbert-scores": (
+        lambda: tf.ModernBertForSequenceClassification(tf.ModernBertConfig(**MODERNBERT, num_labels=1)),
+        torch.float32,
+        "50GB",
+    ),
+    "nomic": (
+        lambda: tf.NomicBertModel(tf.NomicBertConfig(**SMALL), add_pooling_layer=False),
+        torch.float32,
+        "50GB",
+    ),
+    "gte": (lambda: tf.GteModel(tf.GteConfig(**SMALL, pad_token_id=0)), torch.float16, "50GB"),
+    "gte-ntk": (lambda: tf.GteModel(tf.GteConfig(**SMALL, pad_token_id=0)), torch.float32, "50GB"),
+    "t5": (lambda: tf.T5EncoderModel(tf.T5Config(**T5)), torch.float32, "50GB"),
+    "t5-gated": (
+        lambda: tf.T5EncoderModel(tf.T5Config(**T5, feed_forward_proj="gated-gelu")),
+        torch.bfloat16,
+        "50GB",
+    ),
     "bert-scores": (
         lambda: tf.BertForSequenceClassification(tf.BertConfig(**SMALL, num_labels=1)),
         torch.float32,
@@ -46,11 +108,23 @@ def widen(model):
         for name, weight in model.named_parameters():
             if name.endswith("bias"):
                 weight.normal_(0, 0.2)
-            elif "LayerNorm" in name:
+            elif "norm" in name.lower():
                 weight.normal_(1, 0.2)
             else:
                 weight.normal_(0, 0.04)
     return model.eval()
+
+
+def stretch_positions(model, folder):
+    """GTE's code with rope_scaling ntk: base x factor, and all frequencies / factor^(2 / size of a head)."""
+    size = model.config.hidden_size // model.config.num_attention_heads
+    base = model.config.rope_parameters["rope_theta"] * NTK["factor"]
+    steps = torch.arange(0, size, 2, dtype=torch.int64).float() / size
+    model.rotary_emb.inv_freq = 1.0 / (base**steps) / NTK["factor"] ** (2 / size)
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    rope = config.pop("rope_parameters")
+    path.write_text(json.dumps({**config, "rope_theta": rope["rope_theta"], "rope_scaling": NTK}))
 
 
 def main():
@@ -59,25 +133,36 @@ def main():
     tf.logging.set_verbosity_error()
     tf.logging.disable_progress_bar()
     torch.manual_seed(17)
-    ids = torch.randint(5, 119, (3, 24))
-    mask = torch.ones_like(ids)
-    mask[1, 15:] = 0
-    mask[2, 3:] = 0
+    short = torch.randint(5, 119, (3, 24))
+    # Longer than ModernBERT's window and T5's last bucket.
+    long = torch.randint(5, 119, (3, 160))
     result = []
     for name, (make, dtype, shards) in CASES.items():
         model = widen(make())
         folder = root / name
-        model.to(dtype).save_pretrained(folder, max_shard_size=shards)
-        model.to(torch.float32)
+        saved = copy.deepcopy(model).to(dtype)
+        saved.save_pretrained(folder, max_shard_size=shards)
+        # The weights alone are rounded, not the buffers, such as the frequencies of rotary positions.
+        model.load_state_dict(saved.state_dict())
         shutil.copy(request["tokenizer"], folder / "tokenizer.json")
-        inputs = ids.clone()
-        inputs[mask == 0] = model.config.pad_token_id
+        if name == "gte-ntk":
+            stretch_positions(model, folder)
+        if name.startswith("qwen3"):
+            (folder / "1_Pooling").mkdir()
+            (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "lasttoken"}))
+        inputs = (short if name.startswith(("bert", "roberta", "xlm", "dpr")) else long).clone()
+        mask = torch.ones_like(inputs)
+        mask[1, 15:] = 0
+        mask[2, 3:] = 0
+        inputs[mask == 0] = model.config.pad_token_id or 0
         types = torch.zeros_like(inputs)
-        if model.config.type_vocab_size > 1:
+        type_count = getattr(model.config, "type_vocab_size", 0)
+        if type_count > 1:
             types[:, 7:] = 1
-        encoder = {"bert-mlm": lambda: model.bert, "dpr": lambda: model.question_encoder.bert_model}.get(name, lambda: model)()
+        encoder = model if name.endswith("-scores") else model.question_encoder.bert_model if name == "dpr" else model.base_model
+        given = dict(input_ids=inputs, attention_mask=mask)
         with torch.no_grad():
-            outputs = encoder(input_ids=inputs, attention_mask=mask, token_type_ids=types)
+            outputs = encoder(**given, token_type_ids=types) if type_count > 0 else encoder(**given)
         written = {}
         for output in OUTPUTS:
             values = outputs.get(output)
@@ -96,6 +181,7 @@ def main():
                     "token_type_ids": types.tolist(),
                 },
                 "outputs": written,
+                "precisions": ["float32", "int8"] if name.startswith("t5") else ["float32", "float16", "int8"],
             }
         )
     json.dump(result, sys.stdout)

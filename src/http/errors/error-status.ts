@@ -9,6 +9,7 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   INVALID_REQUEST: 422,
   K_TOO_LARGE: 422,
   RERANK_TOO_LARGE: 422,
+  RERANK_REFUSED: 422,
   HOST_MISSING: 400,
   EXPECTATION_FAILED: 417,
   EMPTY_QUERY: 400,
@@ -24,8 +25,12 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   NOT_RECORDED: 404,
   METHOD_NOT_ALLOWED: 405,
   RELOAD_FAILED: 409,
+  // A restarted encoder thread answers the next attempt.
+  ENCODER_FAILED: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
+  // Its purpose is to be retried.
+  PERTURBED: 503,
   // Clients that set a deadline retry a 5xx.
   DEADLINE_EXCEEDED: 503,
   // Sent only if the server cancelled the request; a client that disconnected gets no response.

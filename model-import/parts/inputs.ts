@@ -1,0 +1,42 @@
+import type { DenseModule } from '../dense-modules.ts';
+import type { GraphArithmetic } from '../graph-arithmetic.ts';
+import { ONNX_TYPES } from '../onnx-graph.ts';
+
+/** Names of the variable dimensions. */
+export const BATCH = 'batch';
+export const LENGTH = 'sequence';
+
+/** Token ids: int64 [batch, sequence]. */
+export function idsInput({ graph }: GraphArithmetic): string {
+  return graph.input('input_ids', 'int64', [BATCH, LENGTH]);
+}
+
+/** 1 for a token, 0 for padding on the right: the input is int64, the result int32 [batch, sequence]. */
+export function maskInput({ graph }: GraphArithmetic): string {
+  const mask = graph.input('attention_mask', 'int64', [BATCH, LENGTH]);
+  return graph.node('Cast', [mask], { attributes: { to: ONNX_TYPES.int32.code } });
+}
+
+/** 0 or 1 for the first or second text of a pair: int64 [batch, sequence]. */
+export function typesInput({ graph }: GraphArithmetic): string {
+  return graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+}
+
+/**
+ * The vectors of the tokens as an output, float32 [batch, sequence, values]: `last_hidden_state`, or after Dense modules
+ * `token_embeddings`. The modules are not quantised for int8.
+ */
+export function tokenOutput(
+  arithmetic: GraphArithmetic,
+  hidden: string,
+  hiddenSize: number,
+  modules: readonly DenseModule[],
+): void {
+  let [value, size] = [hidden, hiddenSize];
+  for (const [i, { dense, activation }] of modules.entries()) {
+    const mapped = arithmetic.smallDense(`module.${i}`, value, dense);
+    value = activation === 'tanh' ? arithmetic.graph.node('Tanh', [mapped]) : mapped;
+    size = dense.weight.shape[0]!;
+  }
+  arithmetic.output(modules.length === 0 ? 'last_hidden_state' : 'token_embeddings', value, [BATCH, LENGTH, size]);
+}
