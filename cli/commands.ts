@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   records: async () => (await import('./commands/records.ts')).recordsCommand,
   'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
+  iterate: async () => (await import('./commands/iterate.ts')).iterateCommand,
   mine: async () => (await import('./commands/mine.ts')).mineCommand,
   triage: async () => (await import('./commands/triage.ts')).triageCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
