@@ -182,9 +182,8 @@ async function bulkSeconds(
   const source = await sourceOf(format);
   const output = await ResumableOutput.open<Progress>([out], {
     settings: {},
-    overwrite: true,
-    restart: 'always',
-    restartOption: '',
+    restart: true,
+    replaces: true,
   });
   const shape = {
     queries: range.end - range.first,
