@@ -94,7 +94,7 @@ export const MINE_OPTIONS = {
   },
   'also-bm25': {
     type: 'flag',
-    help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the window of ranks; scores are those of dense search.',
+    help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the same range of ranks; scores are those of dense search.',
   },
   restart: RESTART_OPTION,
   overwrite: { type: 'flag', help: 'The former name of --restart, for one version.' },
