@@ -95,7 +95,7 @@ export const BENCH_OPTIONS = {
   questions: {
     type: 'integer',
     min: 1,
-    help: 'modes: use the first questions of the file only. triage: use so many, evenly from the file. Default: all.',
+    help: 'modes: use the first questions of the file only. triage: use this number, evenly from the file. Default: all.',
   },
   tried: {
     type: 'list',

@@ -37,7 +37,7 @@ function table(recall: readonly RecallAt[]): string[] {
   const row = (name: string, cells: readonly (string | null)[]): string[] =>
     cells.every((cell) => cell === null)
       ? []
-      : [[name.padEnd(46), ...cells.map((cell) => (cell ?? '').padStart(24))].join('').trimEnd()];
+      : [[name.padEnd(44), ...cells.map((cell) => (cell ?? '').padStart(27))].join('').trimEnd()];
   const asNew = (name: string, value: (at: RecallAt) => number | undefined): string[] =>
     row(
       name,
