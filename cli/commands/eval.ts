@@ -1,6 +1,7 @@
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { judgementsOf, type Question, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
+import { type Question, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import type { RankedPassage } from '../../evaluation/run.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -68,8 +69,9 @@ export const evalCommand = defineCommand({
     }
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
-    const questions = await readQuestions(options.queries);
-    const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
+    const { questions, judgements: own, source } = await readQuestionSet(options.queries);
+    note(`${options.queries}: ${questions.length} questions (${source})`);
+    const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
     const forRun = options.run !== undefined;
     if (forRun) {
       checkTrecField('tag', options.tag);
