@@ -53,7 +53,13 @@ async function readBeirFolder(folder: string): Promise<QuestionSet> {
     );
   const judgements = await readQrels(join(folder, 'qrels', `${split}.tsv`));
   // queries.jsonl has the questions of all splits.
-  const questions = (await readQuestions(queries)).filter(({ id }) => judgements.has(id));
+  const questions = (await readQuestions(queries)).flatMap((question): Question[] => {
+    const grades = judgements.get(question.id);
+    if (grades === undefined) return [];
+    return [
+      { ...question, goldIds: Array.from(grades, ([id, grade]) => (grade > 0 ? id : '')).filter((id) => id !== '') },
+    ];
+  });
   return { questions, judgements, source: `BEIR, judgements of qrels/${split}.tsv` };
 }
 

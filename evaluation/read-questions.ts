@@ -57,6 +57,13 @@ export function titleJudgementsOf(questions: readonly Question[]): Judgements {
   return new Map(judged.map(({ id, goldTitles }) => [id, new Map(goldTitles!.map((title) => [titleKey(title), 1]))]));
 }
 
+/** Golden answers by the id of their question, for `evaluateRun`. */
+export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    questions.flatMap(({ id, goldenAnswers }) => (goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const])),
+  );
+}
+
 /**
  * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
  * "gold_ids"?, "gold_titles"?, "type"?}`, or BEIR's

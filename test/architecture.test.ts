@@ -338,6 +338,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'evaluation/',
     'records/',
   ],
+  // State and decisions of the training loop; `cli/iterate/` brings the work of its steps.
+  'iteration/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/system/',
+    'src/manifest/',
+    'src/embedding/model/',
+    'src/retrieval/open-index-encoder.ts',
+    'src/client/',
+    'corpus/',
+    'model-import/',
+  ],
   'vector-files/': ['src/errors.ts', 'src/metric.ts', 'src/vector-index/'],
   'indexer/': [
     'src/system/',
@@ -372,6 +384,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'records/',
     'trajectories/',
     'mining/',
+    'iteration/',
     'bench/',
     'replay/',
   ],
@@ -392,7 +405,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   ],
   '@huggingface/hub': ['hub/repository.ts'],
   fastify: ['src/http/'],
-  typebox: ['src/', 'replay/bundle-manifest.ts'],
+  typebox: ['src/', 'replay/bundle-manifest.ts', 'iteration/records.ts'],
   '@orama/stemmers': ['src/lexical-index/analysis/snowball.ts'],
   '@orama/stopwords': ['src/lexical-index/analysis/snowball.ts'],
   '@modelcontextprotocol/sdk': ['src/http/mcp/server.ts'],
@@ -400,6 +413,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
   'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
+  'csv-parse': ['evaluation/formats/delimited.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
     'cli/building/build-progress.ts',

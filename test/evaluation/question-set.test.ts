@@ -224,7 +224,7 @@ test('a folder of BEIR has the questions that its test judgements have, with the
   await writeFile(join(folder, 'qrels', 'train.tsv'), 'query-id\tcorpus-id\tscore\n2\td\t1\n');
   await writeFile(join(folder, 'qrels', 'test.tsv'), 'query-id\tcorpus-id\tscore\n1\td\t2\n');
   const { questions, judgements, source } = await readQuestionSet(folder);
-  assert.deepEqual(questions, [{ id: '1', question: 'one' }]);
+  assert.deepEqual(questions, [{ id: '1', question: 'one', goldIds: ['d'] }]);
   assert.deepEqual(judgements, new Map([['1', new Map([['d', 2]])]]));
   assert.match(source, /qrels\/test\.tsv/);
 });
