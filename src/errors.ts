@@ -39,6 +39,7 @@ export const ERROR_CODES = {
   DEVICE_UNAVAILABLE:
     'The requested device (CUDA) cannot be used; the message has the command that installs what is missing.',
   ENCODING_FAILED: 'The encoder failed on a text.',
+  ENDPOINT_FAILED: 'An encoder behind HTTP cannot be used, did not answer or gave an unusable answer.',
   // Reranker
   RERANK_FAILED: 'The reranker failed on a query, or its server did not answer or gave an unusable answer.',
   // Vectors

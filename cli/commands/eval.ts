@@ -9,6 +9,7 @@ import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { hitFields } from '../hit-fields.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
@@ -73,6 +74,7 @@ export const evalCommand = defineCommand({
     }
     const modes = modesOption(options, given);
     checkRerankOptions(options, given);
+    checkEndpointOptions(options.model, given);
     const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
     const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
     try {
