@@ -1,7 +1,7 @@
 import { type BigIntStats, readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../src/errors.ts';
-import { besideOutput } from './output-files.ts';
+import { besideOutput } from '../src/system/resumable-output.ts';
 
 /** A file as the command line names it. */
 export interface NamedFile {
@@ -37,7 +37,8 @@ export function checkFilesApart(
   for (const { name, path } of outputs) {
     for (const beside of besideOutput(path)) {
       const same = read.get(identityOf(beside)) ?? written.get(identityOf(beside));
-      if (same !== undefined) throw samePath(`${name} ${path} is written to ${beside} first, and that is ${same}`);
+      if (same !== undefined)
+        throw samePath(`${name} ${path} is written with ${beside} beside it, and that is ${same}`);
     }
   }
 }

@@ -1,13 +1,13 @@
 import { TrawlError } from '../src/errors.ts';
+import { failedAt, isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { Hit, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../src/retrieval/calls/retrieve-call.ts';
+import type { ResumableOutput } from '../src/system/resumable-output.ts';
 import { inOrder } from './in-order.ts';
-import type { OutputFiles, Progress } from './output-files.ts';
 import { OutputStream } from './output-stream.ts';
 import type { FoundQuery, ResultEncoder } from './outputs/result-encoder.ts';
 import type { PassageIds } from './passage-ids.ts';
 import type { BulkQuery, QuerySource } from './query-source.ts';
-import { isOfQuery, SearchFailure } from './search-failure.ts';
 
 /** Batches that are embedded, searched or written at a time: while one is searched, the next ones are embedded. */
 const BATCHES_AT_ONCE = 4;
@@ -25,13 +25,23 @@ export interface BulkSearch {
   readonly search: (queries: readonly RetrieveQuery[], signal: AbortSignal) => Promise<readonly QueryOutcome[]>;
   /** Absent if the encoder needs no ids. */
   readonly ids: PassageIds | undefined;
-  readonly output: OutputFiles | OutputStream;
+  readonly output: ResumableOutput<Progress> | OutputStream;
   /** Makes the encoder; `state` is that of an earlier run. */
   readonly encoder: (state: unknown) => ResultEncoder;
   /** Time between two saves in milliseconds; 0: after every batch. A killed run loses what was found since the last save. */
   readonly saveMs: number;
   readonly onProgress: (progress: BulkProgress) => void;
   readonly signal: AbortSignal;
+}
+
+/** How far an output is. */
+export interface Progress {
+  /** Queries whose results are in the partial files or in the state. */
+  readonly queries: number;
+  /** Queries among them that failed. */
+  readonly failed: number;
+  /** State of the encoder. */
+  readonly state: unknown;
 }
 
 export interface BulkProgress {
@@ -101,15 +111,33 @@ export async function runBulkSearch(options: BulkSearch): Promise<BulkResult> {
         await output.save(progress());
         throw stopped(done, queries, error);
       }
-      if (!(error instanceof SearchFailure)) throw error;
-      if (signal.aborted) throw error.error;
+      if (!(error instanceof BatchFailure)) throw error;
+      const { failure, batch } = error;
+      if (signal.aborted) throw failure.error;
       if (canSave) await output.save(progress());
-      throw failedAt(error, done, queries, canSave);
+      const next = canSave
+        ? `The same command resumes after ${done} of ${queries} queries.`
+        : 'The same command begins with the first query.';
+      const thrown = failedAt(failure, { before: done, of: queries, ids: batch.map(({ id }) => id) }, next);
+      const details = { ...thrown.details, resumable: canSave, queries: done };
+      throw new TrawlError(thrown.code, thrown.message, { details, cause: failure });
     }
     await output.append(encoder.end());
   }
-  await output.finish({ queries, failed, state: null });
+  await output.finish({ queries, failed, state: null }, { queries, failed });
   return { queries, resumed, failed, firstError };
+}
+
+/** A batch that cannot be searched. */
+class BatchFailure extends Error {
+  readonly failure: SearchFailure;
+  readonly batch: readonly BulkQuery[];
+
+  constructor(failure: SearchFailure, batch: readonly BulkQuery[]) {
+    super(failure.message, { cause: failure });
+    this.failure = failure;
+    this.batch = batch;
+  }
 }
 
 async function searchBatch(
@@ -129,10 +157,10 @@ async function searchBatch(
     lists = outcomes.map((outcome) => (outcome.ok ? outcome.hits : []));
     idLists = needsIds ? await ids!.of(lists, signal) : [];
   } catch (error) {
-    throw new SearchFailure(error, undefined, batch[0]!.id);
+    throw new BatchFailure(new SearchFailure(error), batch);
   }
   for (const [i, outcome] of outcomes.entries()) {
-    if (!outcome.ok && !isOfQuery(outcome.error)) throw new SearchFailure(outcome.error, i, batch[i]!.id);
+    if (!outcome.ok && !isOfQuery(outcome.error)) throw new BatchFailure(new SearchFailure(outcome.error, i), batch);
   }
   return batch.map(({ id, round }, i) => {
     const outcome = outcomes[i]!;
@@ -184,15 +212,4 @@ class SavingTimes {
 function stopped(done: number, queries: number, cause: unknown): TrawlError {
   const message = `Stopped after ${done} of ${queries} queries. The same command resumes there.`;
   return new TrawlError('CANCELLED', message, { details: { resumable: true, queries: done }, cause });
-}
-
-/** The error of the search, with the query and what the next run does. */
-function failedAt({ error, place, id }: SearchFailure, done: number, queries: number, isSaved: boolean): TrawlError {
-  const next = isSaved
-    ? `The same command resumes after ${done} of ${queries} queries.`
-    : 'The same command begins with the first query.';
-  const first = place === undefined ? 'The batch from query' : 'Query';
-  const message = `${first} ${done + (place ?? 0) + 1} of ${queries} (id ${JSON.stringify(id)}): ${error.message} ${next}`;
-  const details = { ...error.details, query: id, resumable: isSaved, queries: done };
-  return new TrawlError(error.code, message, { details, cause: error });
 }

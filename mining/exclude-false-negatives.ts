@@ -1,6 +1,6 @@
+import { comparableText } from '../src/comparable-text.ts';
 import type { AnswerRule } from './answer-rule.ts';
 import type { Candidate, DroppedCandidate, DropReason } from './candidate.ts';
-import { comparableText } from './comparable-text.ts';
 import type { MinedPassage } from './mined-query.ts';
 import type { MiningQuery } from './mining-query.ts';
 import { NearDuplicates } from './near-duplicates.ts';

@@ -1,3 +1,4 @@
+import { isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
 import type { PreparedQuery } from './query-outcome.ts';
 
@@ -6,9 +7,9 @@ const LISTS_PER_CALL = 8;
 
 /**
  * Replaces the scores of positives and candidates by those of the reranker, and orders the candidates by them; equal scores stay in
- * the order of the search. The ranks stay those of the search.
+ * the order of the search. The ranks stay those of the search. A query that the reranker refuses has its error.
  *
- * @throws TrawlError NOT_SUPPORTED without a reranker, RERANK_TOO_LARGE, and the error of a list that fails.
+ * @throws TrawlError NOT_SUPPORTED without a reranker, RERANK_TOO_LARGE; SearchFailure for any other error of a query.
  */
 export async function judgeCandidates(
   retriever: Retriever,
@@ -28,9 +29,10 @@ export async function judgeCandidates(
     });
     const { outcomes } = await retriever.rerank({ lists, ...(signal === undefined ? {} : { signal }) });
     for (const [at, outcome] of outcomes.entries()) {
-      if (!outcome.ok) throw outcome.error;
       const i = part[at]!;
-      judged[i] = withScores(queries[i]!, outcome.scores);
+      if (outcome.ok) judged[i] = withScores(queries[i]!, outcome.scores);
+      else if (isOfQuery(outcome.error)) judged[i] = { ...queries[i]!, searched: outcome };
+      else throw new SearchFailure(outcome.error, i);
     }
   }
   return judged;

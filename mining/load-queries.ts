@@ -1,7 +1,8 @@
 import { questionLines } from '../evaluation/question-lines.ts';
 import { qrelLines } from '../evaluation/read-qrels.ts';
+import type { WantedQuestion } from '../records/known-questions.ts';
 import { throwIfCancelled } from '../src/abort.ts';
-import { comparableText } from './comparable-text.ts';
+import { comparableText } from '../src/comparable-text.ts';
 import type { MiningQuery, SkipReason } from './mining-query.ts';
 import type { WorkFile } from './work-file.ts';
 
@@ -50,13 +51,18 @@ export async function loadQueries(work: WorkFile, source: QuerySource, signal?: 
       counts[read]++;
       continue;
     }
-    const query = source.judged === undefined ? read : withJudged(read, work.judged(read));
+    const query = source.judged === undefined ? read : withJudged(read, work.judged(wantedOf(read)));
     const positiveIds = source.qrels === undefined ? query.positiveIds : work.judgementsOf(query.id);
     if (isExcluded(work, query)) counts.excluded++;
     else if (positiveIds.length === 0) counts.unjudged++;
     else if (!work.addQuery({ ...query, positiveIds })) counts.merged++;
   }
   return counts;
+}
+
+/** What a recorded query says of its question. Without a sub-query, the text of the question may be the agent's query. */
+function wantedOf({ id, dataset, question, query }: MiningQuery): WantedQuestion {
+  return { id, dataset, text: query === undefined ? undefined : question, query: question };
 }
 
 function withJudged(query: MiningQuery, judged: MiningQuery | undefined): MiningQuery {

@@ -37,7 +37,11 @@ export interface BatchSettings {
   readonly inputOf: (query: MiningQuery) => EncoderInput;
 }
 
-/** Mines negatives for some queries. `siblingIds`: of each query, the positives of its siblings. */
+/**
+ * Mines negatives for some queries. `siblingIds`: of each query, the positives of its siblings.
+ *
+ * @throws SearchFailure an error that is not of a query itself; TrawlError CANCELLED.
+ */
 export async function mineBatch(
   retriever: Retriever,
   queries: readonly StoredQuery[],

@@ -3,10 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { throwIfCancelled } from '../src/abort.ts';
 import { asTrawlError, TrawlError } from '../src/errors.ts';
+import { failedAt, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
+import { CheckpointedFile, partialOf, publishPartial } from '../src/system/checkpointed-file.ts';
 import { syncFolder } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
-import { CheckpointedFile, partialOf, publishPartial } from './checkpointed-file.ts';
+import { reportPath } from '../src/system/output-report.ts';
+import { differences, type OutputSettings } from '../src/system/output-settings.ts';
 import { ROW_FORMATS, type RowFormatName } from './formats/formats.ts';
 import { type LoadCounts, loadQueries, type QuerySource } from './load-queries.ts';
 import { type BatchSettings, mineBatch } from './mine-batch.ts';
@@ -68,7 +71,7 @@ const BATCH_HITS = 12_800;
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
  * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
  *
- * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, BUILD_DIFFERS if the unfinished run had other inputs or settings,
+ * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, OUTPUT_DIFFERS if the unfinished run had other inputs or settings,
  * OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
  */
 export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
@@ -101,13 +104,11 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
   }
 }
 
-type Settings = Readonly<Record<string, unknown>>;
-
 /** @throws TrawlError USAGE if a file that is read would be replaced. */
 function refuseInputs({ out, inputs, records }: MineOptions): void {
   for (const path of [...inputs, ...(records?.paths ?? [])]) {
     const read = statSync(path, { throwIfNoEntry: false, bigint: true });
-    for (const written of [out, RowFiles.originsOf(out), reportOf(out)]) {
+    for (const written of [out, RowFiles.originsOf(out), reportPath(out)]) {
       const found = statSync(written, { throwIfNoEntry: false, bigint: true });
       if (read === undefined || found === undefined || read.dev !== found.dev || read.ino !== found.ino) continue;
       throw new TrawlError(
@@ -122,28 +123,26 @@ function refuseInputs({ out, inputs, records }: MineOptions): void {
 function hasFiles(work: WorkFile, out: string, format: RowFormatName): boolean {
   const finished = work.load<RowBytes>('finished');
   if (finished === undefined) return RowFiles.fit(out, ROW_FORMATS[format], work.load<Progress>('progress')!.bytes);
-  return existsSync(reportOf(out)) && RowFiles.areWhole(out, ROW_FORMATS[format], finished);
+  return existsSync(reportPath(out)) && RowFiles.areWhole(out, ROW_FORMATS[format], finished);
 }
 
 /** All that decides what is in the files. */
-function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): Settings {
+function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): OutputSettings {
   return { ...options.settings, origin: originOf(options), inputs: inputs.map(({ sha256 }) => sha256) };
 }
 
 /** Whether the work file has a run with these settings. One with others is an error, or is replaced with `overwrite`. */
-function isBegunWith(work: WorkFile, wanted: Settings, overwrite: boolean): boolean {
-  const begun = work.load<Settings>('settings');
+function isBegunWith(work: WorkFile, wanted: OutputSettings, overwrite: boolean): boolean {
+  const begun = work.load<OutputSettings>('settings');
   if (begun === undefined) return false;
-  const differing = Object.keys({ ...begun, ...wanted }).find(
-    (name) => JSON.stringify(begun[name]) !== JSON.stringify(wanted[name]),
-  );
-  if (differing !== undefined && !overwrite) throw differs(work.path, differing, begun, wanted);
-  return differing === undefined;
+  const different = differences(begun, wanted);
+  if (different.length > 0 && !overwrite) throw differs(work.path, different);
+  return different.length === 0;
 }
 
 /** Reads the input. */
 async function begin(work: WorkFile, options: MineOptions, inputs: MiningSummary['inputs']): Promise<void> {
-  for (const path of [options.out, RowFiles.originsOf(options.out), reportOf(options.out)])
+  for (const path of [options.out, RowFiles.originsOf(options.out), reportPath(options.out)])
     rmSync(partialOf(resolve(path)), { force: true });
   work.clear();
   await work.fill(async () => {
@@ -212,7 +211,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
     read: work.load('read')!,
     ...report.body(),
   };
-  await writeReport(reportOf(out), summary, records?.mode);
+  await writeReport(reportPath(out), summary, records?.mode);
   work.save('finished', finished);
 }
 
@@ -239,7 +238,12 @@ async function* minedBatches(
     const queries = work.queries(place, size);
     if (queries.length === 0) return undefined;
     const siblings = queries.map((query: StoredQuery) => work.siblingIds(query));
-    const mined = mineBatch(retriever, queries, siblings, batch, signal);
+    const mined = mineBatch(retriever, queries, siblings, batch, signal).catch((error: unknown) => {
+      if (signal?.aborted === true) throw error;
+      const failure = error instanceof SearchFailure ? error : new SearchFailure(error);
+      const ids = queries.map(({ query }) => query.id);
+      throw failedAt(failure, { before: place, of: work.queryCount, ids }, 'The same command resumes there.');
+    });
     // If the batch before it fails, nobody waits for this one.
     mined.catch(() => undefined);
     return mined;
@@ -254,7 +258,7 @@ async function* minedBatches(
 
 /** Gives the finished files their names, and removes the work file. Can be repeated after a kill. */
 async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
-  const summary = JSON.parse(await readFile(reportOf(out), 'utf8')) as MiningSummary;
+  const summary = JSON.parse(await readFile(reportPath(out), 'utf8')) as MiningSummary;
   if (summary.origins !== null) await publishPartial(RowFiles.originsOf(out));
   await publishPartial(out);
   await syncFolder(dirname(out));
@@ -262,17 +266,12 @@ async function publish(out: string, work: WorkFile): Promise<MiningSummary> {
   return summary;
 }
 
-function reportOf(out: string): string {
-  return `${out}.report.json`;
-}
-
-function differs(path: string, name: string, begun: Settings, wanted: Settings): TrawlError {
-  const text = (settings: Settings): string => JSON.stringify(settings[name]) ?? 'nothing';
+function differs(path: string, different: readonly string[]): TrawlError {
   return new TrawlError(
-    'BUILD_DIFFERS',
-    `${path} belongs to an unfinished run with another ${name}: ${text(begun)}, now ${text(wanted)}. Run it with the same inputs and ` +
-      'options to resume, or start again with --overwrite.',
-    { details: { setting: name } },
+    'OUTPUT_DIFFERS',
+    `${path} has an unfinished run with other settings: ${different.join('; ')}. Repeat the command as it was, choose another path, or ` +
+      'begin anew with --overwrite.',
+    { details: { path, differences: different } },
   );
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { comparableText } from './comparable-text.ts';
+import { comparableText } from '../src/comparable-text.ts';
 
 /** A query to mine negatives for, whatever file it comes from: a question, or an agent's sub-query. */
 export interface MiningQuery {

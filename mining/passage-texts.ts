@@ -1,4 +1,4 @@
-import { comparableText } from './comparable-text.ts';
+import { comparableBody, comparableText } from '../src/comparable-text.ts';
 import type { MinedPassage } from './mined-query.ts';
 import { shinglesOf } from './near-duplicates.ts';
 
@@ -7,7 +7,7 @@ const KEPT = 4000;
 
 /** The texts of a passage for comparisons. */
 export interface PassageTexts {
-  /** Comparable text without the title; of the contents for a passage that is nothing but a title. */
+  /** See `comparableBody`. */
   readonly body: string;
   /** Comparable text with the title. */
   readonly whole: string;
@@ -22,7 +22,7 @@ export function passageTexts({ text, contents }: Pick<MinedPassage, 'text' | 'co
   const known = kept.get(key);
   if (known !== undefined) return known;
   const whole = comparableText(contents);
-  const body = comparableText(text) || whole;
+  const body = comparableBody({ text, contents });
   const texts = { body, whole, shingles: shinglesOf(body) };
   if (kept.size >= KEPT) kept.delete(kept.keys().next().value!);
   kept.set(key, texts);

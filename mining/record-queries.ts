@@ -1,10 +1,8 @@
 import type { RecordLine } from '../records/read-records.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
 import { TrawlError } from '../src/errors.ts';
+import { composedParts, withoutQuestion } from '../src/recording/composed-query.ts';
 import type { MiningQuery, SkipReason } from './mining-query.ts';
-
-/** What clients put between question and sub-query if they compose the text themselves. */
-const SEPARATOR = ' [SEP] ';
 
 export interface RecordLimits {
   /** Only queries of this split; undefined: of all. */
@@ -53,14 +51,8 @@ function miningQuery(recorded: RecordedQuery): MiningQuery {
 
 /** The question and the sub-query. A text that the client composed of both is cut after the question, or at the first separator. */
 function partsOf({ question, query }: RecordedQuery): { readonly question: string; readonly query?: string } {
-  if (question !== undefined) {
-    const start = question + SEPARATOR;
-    return { question, query: query.startsWith(start) ? query.slice(start.length) : query };
-  }
-  const end = query.indexOf(SEPARATOR);
-  return end === -1
-    ? { question: query }
-    : { question: query.slice(0, end), query: query.slice(end + SEPARATOR.length) };
+  if (question !== undefined) return { question, query: withoutQuestion(query, question) };
+  return composedParts(query) ?? { question: query };
 }
 
 function otherGeneration({ file, line, query }: RecordLine, generation: string): TrawlError {

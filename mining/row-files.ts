@@ -1,4 +1,4 @@
-import { CheckpointedFile } from './checkpointed-file.ts';
+import { CheckpointedFile } from '../src/system/checkpointed-file.ts';
 import { originFields, queryFields, type RowFormat, type TrainingRow } from './formats/row-format.ts';
 import type { MinedPassage, MinedQuery, MiningOrigin } from './mined-query.ts';
 

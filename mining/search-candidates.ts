@@ -1,5 +1,6 @@
 import type { EncoderInput } from '../src/embedding/text-encoder.ts';
-import { bug, type ErrorCode, type TrawlError } from '../src/errors.ts';
+import { bug, type TrawlError } from '../src/errors.ts';
+import { isOfQuery, SearchFailure } from '../src/retrieval/calls/query-errors.ts';
 import type { QueryAnswer, QueryOutcome } from '../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../src/retrieval/retriever.ts';
@@ -28,18 +29,15 @@ export type SearchedQuery =
     }
   | { readonly ok: false; readonly error: TrawlError };
 
-/** Codes of errors that lie in the text of the query. With any other the same search may succeed later. */
-const TEXT_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['EMPTY_QUERY', 'QUERY_TOO_LONG']);
-
 /** The mode in which scores are computed. */
 export function scoringMode(retriever: Retriever, { ranking }: CandidateSearch): SearchMode {
   return ranking.mode ?? retriever.info.modes[0]!;
 }
 
 /**
- * Searches for the candidates of some queries. A query whose own text is refused has its error.
+ * Searches for the candidates of some queries. A query that is itself the reason of its error has it (`isOfQuery`).
  *
- * @throws TrawlError any other error, also that of a single query: the queries without it are not all that can be searched.
+ * @throws SearchFailure any other error of a query: the queries without it are not all that can be searched.
  */
 export async function searchCandidates(
   retriever: Retriever,
@@ -73,7 +71,9 @@ export async function searchCandidates(
 }
 
 function checkOutcomes(outcomes: readonly QueryOutcome[]): void {
-  for (const outcome of outcomes) if (!outcome.ok && !TEXT_ERRORS.has(outcome.error.code)) throw outcome.error;
+  for (const [i, outcome] of outcomes.entries()) {
+    if (!outcome.ok && !isOfQuery(outcome.error)) throw new SearchFailure(outcome.error, i);
+  }
 }
 
 function searchedQuery(answer: QueryAnswer, prefix: string): SearchedQuery {
@@ -122,7 +122,11 @@ async function withScores(
   });
 }
 
-/** Scores of given rows for each query, equal to those of a search. A query without rows is not asked for. */
+/**
+ * Scores of given rows for each query, equal to those of a search. A query without rows is not asked for.
+ *
+ * @throws SearchFailure the error of a query.
+ */
 export async function scoreRows(
   retriever: Retriever,
   queries: readonly { readonly text: string; readonly rows: readonly number[] }[],
@@ -140,11 +144,11 @@ export async function scoreRows(
     ...(signal === undefined ? {} : { signal }),
   });
   let next = 0;
-  return queries.map(({ rows }) => {
+  return queries.map(({ rows }, i) => {
     if (rows.length === 0) return new Map();
     const outcome = outcomes[next++];
     if (outcome === undefined) throw bug('a query has no scores');
-    if (!outcome.ok) throw outcome.error;
+    if (!outcome.ok) throw new SearchFailure(outcome.error, i);
     return new Map(rows.map((row, i) => [row, outcome.scores[i]!.score]));
   });
 }

@@ -1,9 +1,10 @@
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
+import { findQuestion, type WantedQuestion } from '../records/known-questions.ts';
+import { comparableText } from '../src/comparable-text.ts';
 import { TrawlError } from '../src/errors.ts';
 import { writeFailure } from '../src/system/write-failure.ts';
-import { comparableText } from './comparable-text.ts';
 import { groupKey, type MiningQuery, queryKey, textKey } from './mining-query.ts';
 
 /** A query of the work file. */
@@ -92,17 +93,24 @@ export class WorkFile {
     this.#statement('INSERT OR IGNORE INTO judged_id VALUES (?, ?, ?)').run(query.id, query.dataset ?? '', question);
   }
 
-  /**
-   * The judged question of a recorded query: the one with its id, and with its data set where both name one; else the one with the same
-   * comparable text. An id that several questions have finds none of them.
-   */
-  judged({ id, dataset, question }: MiningQuery): MiningQuery | undefined {
-    const known = this.#statement(
-      "SELECT DISTINCT question FROM judged_id WHERE id = ? AND (dataset = ? OR dataset = '' OR ? = '') LIMIT 2",
-    )
-      .pluck()
-      .all(id, dataset ?? '', dataset ?? '') as string[];
-    return this.#judgedText(id !== '' && known.length === 1 ? known[0]! : comparableText(question));
+  /** The judged question of a recorded query, as `findQuestion` says. */
+  judged(wanted: WantedQuestion): MiningQuery | undefined {
+    const table = {
+      withId: (id: string) => this.#judgedWithId(id),
+      withText: (comparable: string) => this.#judgedText(comparable),
+    };
+    return findQuestion(table, wanted);
+  }
+
+  #judgedWithId(id: string): readonly MiningQuery[] {
+    const rows = this.#statement(
+      'SELECT dataset, body FROM judged_id JOIN judged USING (question) WHERE id = ? ORDER BY dataset, question',
+    ).all(id) as { dataset: string; body: string }[];
+    return rows.map(({ dataset, body }) => {
+      // An equal question may stand in the file under several ids and data sets.
+      const { dataset: _, ...query } = JSON.parse(body) as MiningQuery;
+      return { ...query, id, ...(dataset === '' ? {} : { dataset }) };
+    });
   }
 
   #judgedText(question: string): MiningQuery | undefined {

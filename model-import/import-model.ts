@@ -18,7 +18,7 @@ import { PRECISIONS, type Precision } from '../src/manifest/model-identity.ts';
 import { syncFolder, writeJsonDurably } from '../src/system/durable-file.ts';
 import { sha256OfFile } from '../src/system/file-checksum.ts';
 import { FileLock } from '../src/system/file-lock.ts';
-import { SUPPORTED_ARCHITECTURES } from './encoder-config.ts';
+import { isSupportedArchitecture } from './architectures.ts';
 import type { ModelPlan } from './model-plan.ts';
 import { planCheckpoint } from './plan-checkpoint.ts';
 import { findOnnx, planOnnx } from './plan-onnx.ts';
@@ -126,7 +126,7 @@ async function makePlan(source: string, { source: origin, precisions }: ImportOp
   const hasWeights = ['model.safetensors', 'model.safetensors.index.json'].some((name) =>
     existsSync(join(source, name)),
   );
-  const canUseWeights = hasWeights && SUPPORTED_ARCHITECTURES.includes(String(modelType));
+  const canUseWeights = hasWeights && isSupportedArchitecture(modelType);
   if (graph !== null && !canUseWeights) return planOnnx(source, graph, names, precisions);
   return planCheckpoint(source, names, precisions ?? DEFAULT_PRECISIONS);
 }

@@ -1,5 +1,7 @@
 /** Builder of ONNX graphs (https://onnx.ai/onnx/repo-docs/IR.html). `onnx-writer.ts` writes them. */
 
+import { narrowToFloat16 } from '../src/system/float16.ts';
+
 export const ONNX_TYPES = {
   float32: { code: 1, bytes: 4 },
   uint8: { code: 2, bytes: 1 },
@@ -92,6 +94,18 @@ export class OnnxGraph {
   integers(values: readonly number[], shape: readonly number[] = [values.length]): string {
     const data = BigInt64Array.from(values, BigInt);
     return this.#constant(`int64_${values.join('_')}`, 'int64', shape, new Uint8Array(data.buffer));
+  }
+
+  /** Adds a constant of floating-point values, once for equal values, shape and type. */
+  floats(values: readonly number[], shape: readonly number[], type: 'float32' | 'float16' = 'float32'): string {
+    const exact = Float32Array.from(values);
+    const data = type === 'float16' ? narrowToFloat16(exact) : exact;
+    return this.#constant(`${type}_${values.join('_')}`, type, shape, new Uint8Array(data.buffer));
+  }
+
+  /** Adds a uint8 constant, once for equal values and shape. */
+  bytes(values: readonly number[], shape: readonly number[]): string {
+    return this.#constant(`uint8_${values.join('_')}`, 'uint8', shape, Uint8Array.from(values));
   }
 
   #constant(name: string, type: OnnxType, shape: readonly number[], bytes: Uint8Array): string {

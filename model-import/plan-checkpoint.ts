@@ -1,13 +1,15 @@
+import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
+import { knownFamily } from '../src/embedding/model/model-families.ts';
 import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
-import { bertGraph } from './bert-graph.ts';
+import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
-import { type EncoderConfig, parseEncoderConfig } from './encoder-config.ts';
-import { findClassifierWeights, findEncoderWeights } from './encoder-weights.ts';
+import type { EncoderArchitecture } from './encoder-family.ts';
+import { causalModelMessage } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
@@ -35,23 +37,27 @@ export async function planCheckpoint(
 ): Promise<ModelPlan> {
   const configPath = join(folder, 'config.json');
   const raw = await readJsonFile(configPath);
-  const config = parseEncoderConfig(raw, configPath);
+  const architecture = readArchitecture(raw, configPath);
+  const { crossEncoder } = architecture;
+  if (isClassifier(raw) && crossEncoder === null) throw notACrossEncoder(configPath, architecture);
+  if (architecture.isDecoder && !statesPooling(folder, names, raw)) {
+    throw new TrawlError('MODEL_INVALID', causalModelMessage(configPath, raw));
+  }
   const weights = await CheckpointWeights.open(folder);
   try {
-    const encoder = findEncoderWeights(weights, config);
-    const classifier = isClassifier(raw) ? findClassifierWeights(weights, config) : null;
-    const output = classifier === null ? null : 'logits';
+    const scorer = isClassifier(raw) && crossEncoder !== null ? crossEncoder(weights) : null;
+    const makeGraph = scorer?.graph ?? architecture.encoder(weights);
     return {
-      kind: classifier === null ? 'encoder' : 'cross-encoder',
-      ...(classifier === null
-        ? await encoderFacts(folder, names, config)
-        : await crossEncoderFacts(folder, raw, config, classifier.projection.bias.shape[0]!, configPath)),
+      kind: scorer === null ? 'encoder' : 'cross-encoder',
+      ...(scorer === null
+        ? await encoderFacts(folder, names, architecture)
+        : await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath)),
       graphs: precisions.map((precision) => ({
         precision,
-        output,
-        write: writerOf(GRAPH_FILES[precision], () => bertGraph(config, encoder, precision, classifier)),
+        output: scorer === null ? null : 'logits',
+        write: writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
       })),
-      writeTokenizer: await readSourceTokenizer(folder, config.vocabularySize),
+      writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
       weightFiles: weights.files,
       close: () => weights.close(),
     };
@@ -61,16 +67,35 @@ export async function planCheckpoint(
   }
 }
 
+/** Whether the folder's files or its names say that the model gives vectors of texts. */
+function statesPooling(folder: string, names: readonly string[], raw: JsonObject): boolean {
+  const files = ['modules.json', join('1_Pooling', 'config.json')];
+  if (files.some((file) => existsSync(join(folder, file)))) return true;
+  return knownFamily([...names, basename(folder), String(raw._name_or_path ?? '')]) !== null;
+}
+
 type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>;
 
-async function encoderFacts(folder: string, names: readonly string[], config: EncoderConfig): Promise<Facts> {
+async function encoderFacts(
+  folder: string,
+  names: readonly string[],
+  { modelType }: EncoderArchitecture,
+): Promise<Facts> {
   const { identity, maxPositions } = await readTransformersFacts(folder, names);
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
   const facts =
-    config.modelType === 'dpr'
+    modelType === 'dpr'
       ? ({ ...identity, pooling: 'cls', normalize: false, similarity: 'inner-product' } as const)
       : identity;
   return { facts, maxPositions, labels: null, activation: null };
+}
+
+function notACrossEncoder(path: string, { modelType }: EncoderArchitecture): TrawlError {
+  return new TrawlError(
+    'MODEL_INVALID',
+    `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture ${modelType}, of which ` +
+      'only encoders are supported. Cross-encoders are supported for BERT, RoBERTa and XLM-R.',
+  );
 }
 
 /** Facts of a cross-encoder. Its `dimension` is the number of labels. `path` is for error messages. */

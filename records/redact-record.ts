@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { TrawlError } from '../src/errors.ts';
 import { parseKeepingNumbers } from '../src/passages/exact-numbers.ts';
+import { COMPOSED_SEPARATOR, composedParts } from '../src/recording/composed-query.ts';
 
 /** Fields of a record that can be hashed: texts, and lists or objects of texts. */
 const HASHABLE = [
@@ -25,9 +26,6 @@ const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 
 /** Fields without which a line is no record: what stands in their place. */
 const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null };
-
-/** What stands between question and sub-query in a text that a client composed. */
-const SEPARATOR = ' [SEP] ';
 
 /** The texts that the member `text` of `answer` is composed of. */
 const COMPOSED: readonly string[] = ['query', 'question', 'history'];
@@ -66,7 +64,7 @@ export function redactor({ drop: dropped, hash: hashedFields, key }: Redaction):
     if (COMPOSED.some((name) => drop.includes(name) || hash.includes(name))) removeComposedText(record);
     if (!drop.includes('query') && !hash.includes('query')) {
       if (drop.includes('question')) replaceQuestion(record, () => '');
-      if (hash.includes('question')) replaceQuestion(record, (question) => `${hashed(question)}${SEPARATOR}`);
+      if (hash.includes('question')) replaceQuestion(record, (question) => `${hashed(question)}${COMPOSED_SEPARATOR}`);
     }
     for (const name of drop) {
       if (!Object.hasOwn(record, name)) continue;
@@ -92,10 +90,8 @@ function withHistory(drop: readonly string[], hash: readonly string[]): Pick<Red
 function replaceQuestion(record: Record<string, unknown>, replaced: (question: string) => string): void {
   const { query, question } = record;
   if (typeof query !== 'string') return;
-  const isNamed = typeof question === 'string' && query.startsWith(`${question}${SEPARATOR}`);
-  const end = isNamed ? question.length : query.indexOf(SEPARATOR);
-  if (end === -1) return;
-  record.query = replaced(query.slice(0, end)) + query.slice(end + SEPARATOR.length);
+  const parts = composedParts(query, typeof question === 'string' ? question : undefined);
+  if (parts !== undefined) record.query = replaced(parts.question) + parts.query;
 }
 
 function removeComposedText({ answer }: Record<string, unknown>): void {

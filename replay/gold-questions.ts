@@ -2,6 +2,7 @@ import { answerMatcher } from '../evaluation/answer-match.ts';
 import type { Question } from '../evaluation/read-questions.ts';
 import { KnownQuestions } from '../records/known-questions.ts';
 import type { RecordedQuery } from '../records/recorded-query.ts';
+import { composedParts } from '../src/recording/composed-query.ts';
 
 /** What is known to be right for a question. */
 export interface Gold {
@@ -10,9 +11,6 @@ export interface Gold {
   /** Whether a passage has a golden answer; undefined without golden answers. */
   readonly hasAnswer: ((contents: string) => boolean) | undefined;
 }
-
-/** Between question and query in texts that clients compose. */
-const COMPOSED = ' [SEP] ';
 
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
@@ -29,11 +27,8 @@ export class GoldQuestions {
    * query itself.
    */
   of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
-    const end = query.indexOf(COMPOSED);
-    const text = question ?? (end > 0 ? query.slice(0, end) : undefined);
-    const found =
-      this.#known.find({ id: questionId, dataset, text }) ??
-      (text === undefined ? this.#known.find({ id: undefined, dataset, text: query }) : undefined);
+    const text = question ?? composedParts(query)?.question;
+    const found = this.#known.find({ id: questionId, dataset, text, query });
     return found === undefined ? undefined : this.#goldOf(found);
   }
 

@@ -38,10 +38,17 @@ export const ERROR_CODES = {
   MODEL_LOCKED: 'Another process is adding the same model, or is reading the same download.',
   DEVICE_UNAVAILABLE:
     'The requested device (CUDA) cannot be used; the message has the command that installs what is missing.',
-  ENCODING_FAILED: 'The encoder failed on a text.',
-  ENDPOINT_FAILED: 'An encoder behind HTTP cannot be used, did not answer or gave an unusable answer.',
+  ENCODING_FAILED:
+    'The text has no vector or score: the model returns NaN or infinity for it, or the query leaves no room for a passage.',
+  ENCODER_FAILED:
+    'The encoder failed for a reason outside of the text: a thread ended, or the model could not run. The text can be sent again.',
+  ENDPOINT_FAILED:
+    'An encoder behind HTTP cannot be used, did not answer or gave an unusable answer. The text can be sent again.',
+  ENDPOINT_REFUSED: 'An encoder behind HTTP refuses the text, and would refuse it again.',
   // Reranker
-  RERANK_FAILED: 'The reranker failed on a query, or its server did not answer or gave an unusable answer.',
+  RERANK_FAILED:
+    'The server of the reranker did not answer, failed, or gave an unusable answer. The query can be sent again.',
+  RERANK_REFUSED: 'The server of the reranker refuses the query or its passages, and would refuse them again.',
   // Vectors
   DIMENSION_MISMATCH: 'The dimension of a vector differs from that of the index.',
   NON_FINITE_VECTOR: 'A stored vector has NaN or infinity; the message has row and column.',
@@ -96,7 +103,7 @@ export const ERROR_CODES = {
   PORT_IN_USE: 'The address to listen on is in use.',
   OUTPUT_EXISTS: 'The output file already exists, or another run is writing it.',
   OUTPUT_DIFFERS:
-    'The output file has an unfinished run with another input, index or option; the message says what differs.',
+    'The output file has an unfinished run with another input, index or option, or one that was damaged; the message says what differs.',
   OUTPUT_NOT_WRITABLE: 'A file or folder cannot be written: missing parent, permissions or a read-only disk.',
   ENGINE_MISSING: 'The native engine is required and could not be loaded.',
   OUT_OF_MEMORY: 'The machine does not have the requested memory.',

@@ -6,6 +6,7 @@ import type { RecordedQuery } from '../records/recorded-query.ts';
 import { trajectoryKey } from '../records/trajectory-key.ts';
 import { applyTemplate, composeText } from '../src/embedding/text-encoder.ts';
 import type { QueryTemplate } from '../src/manifest/model-identity.ts';
+import { COMPOSED_SEPARATOR, composedParts, withoutQuestion } from '../src/recording/composed-query.ts';
 import type { Search, Trajectory } from './trajectory.ts';
 import { trajectoryId } from './trajectory-id.ts';
 
@@ -13,9 +14,6 @@ import { trajectoryId } from './trajectory-id.ts';
 const QUERIES_IN_MEMORY = 500_000;
 
 const MOST_GENERATIONS = 10;
-
-/** What stands between question and query in a text that a client composed. */
-const SEPARATOR = ' [SEP] ';
 
 export interface RecordedCounts {
   /** Recorded queries. */
@@ -219,16 +217,14 @@ function partsOf(recorded: KeptQuery): QueryParts {
   const { question, query, history = [], template } = recorded;
   if (question !== undefined) {
     const searched = applyTemplate({ question, query, history }, template as QueryTemplate | undefined);
-    const start = `${question}${SEPARATOR}`;
     return {
       question,
-      query: query.startsWith(start) ? query.slice(start.length) : query,
-      searchedText: composeText(searched, '', SEPARATOR.trim()),
+      query: withoutQuestion(query, question),
+      searchedText: composeText(searched, '', COMPOSED_SEPARATOR.trim()),
     };
   }
-  const at = query.indexOf(SEPARATOR);
-  if (at === -1) return { question: undefined, query, searchedText: query };
-  return { question: query.slice(0, at), query: query.slice(at + SEPARATOR.length), searchedText: query };
+  const { question: part, query: rest } = composedParts(query) ?? { question: undefined, query };
+  return { question: part, query: rest, searchedText: query };
 }
 
 function searchOf({ shown, cut }: KeptQuery, { query, searchedText }: QueryParts, turn: number): Search {

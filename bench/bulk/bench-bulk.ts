@@ -2,12 +2,11 @@ import { existsSync, rmSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
-import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { makeEncoder, type OutputFormat } from '../../bulk-search/outputs/output-format.ts';
 import { PassageIds } from '../../bulk-search/passage-ids.ts';
 import type { QuerySource } from '../../bulk-search/query-source.ts';
 import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
-import { runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
+import { type Progress, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
@@ -16,6 +15,8 @@ import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import { reportPath } from '../../src/system/output-report.ts';
+import { ResumableOutput } from '../../src/system/resumable-output.ts';
 import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
@@ -179,7 +180,12 @@ async function bulkSeconds(
   const out = join(scratch, `hits.${format}`);
   const begun = performance.now();
   const source = await sourceOf(format);
-  const output = await OutputFiles.open([out], {}, true);
+  const output = await ResumableOutput.open<Progress>([out], {
+    settings: {},
+    overwrite: true,
+    restart: 'always',
+    restartOption: '',
+  });
   const shape = {
     queries: range.end - range.first,
     k,
@@ -205,7 +211,7 @@ async function bulkSeconds(
     return (performance.now() - begun) / 1000;
   } finally {
     await output.close();
-    rmSync(out, { force: true });
+    for (const path of [out, reportPath(out)]) rmSync(path, { force: true });
   }
 }
 

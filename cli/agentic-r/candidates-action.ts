@@ -1,5 +1,7 @@
 import { asTrawlError, TrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { reportPath } from '../../src/system/output-report.ts';
+import { ResumableOutput } from '../../src/system/resumable-output.ts';
 import { DEFAULT_CANDIDATES } from '../../trajectories/agentic-r/candidate-item.ts';
 import { type CandidateCounts, makeCandidates } from '../../trajectories/agentic-r/make-candidates.ts';
 import {
@@ -8,7 +10,6 @@ import {
   type DropReason,
 } from '../../trajectories/agentic-r/trajectory-rounds.ts';
 import { QWEN_ASSISTANT_MARKER } from '../../trajectories/reasoning-contexts.ts';
-import { ResumableFile } from '../../trajectories/resumable-file.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
@@ -21,7 +22,6 @@ import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../trajectories/open-trajectories.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
 import { defineAction } from './action.ts';
-import { reportPath, writeCandidatesReport } from './candidates-report.ts';
 import { OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 const options = {
@@ -110,11 +110,15 @@ export const candidatesAction = defineAction({
         view: given.view ?? null,
         reranker: info.reranker?.name ?? null,
       };
-      const output = await ResumableFile.open(out, { settings, overwrite: given.overwrite });
+      const output = await ResumableOutput.open<CandidateCounts>([out], {
+        settings,
+        overwrite: given.overwrite,
+        restart: given.overwrite ? 'if-different' : 'never',
+        restartOption: '--overwrite',
+      });
       try {
         const counts = await search(trajectories, output, { retriever, ranking }, context);
-        await writeCandidatesReport(out, { settings, counts });
-        await output.publish();
+        await output.finish(counts, { counts });
         report(out, counts, context);
       } finally {
         await output.close();
@@ -145,7 +149,7 @@ type Searching = Pick<Parameters<typeof makeCandidates>[0], 'retriever' | 'ranki
 
 async function search(
   trajectories: OpenTrajectories,
-  output: ResumableFile,
+  output: ResumableOutput<CandidateCounts>,
   searching: Searching,
   { options: given, signal, note }: Context,
 ): Promise<CandidateCounts> {

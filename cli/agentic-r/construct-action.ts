@@ -61,7 +61,7 @@ export const constructAction = defineAction({
     },
     'exclude-duplicates': {
       type: 'flag',
-      help: 'For construct: no negatives with the text of a positive; titles, case, white space and quotation marks do not count.',
+      help: 'For construct: no negatives with the text of a positive; titles, case, white space and quotation marks do not count. With --exclude-siblings, also those with the text of a positive of another round.',
     },
     'exclude-siblings': {
       type: 'flag',
@@ -124,7 +124,7 @@ const DROPPED: Readonly<Record<RuleDrop, string>> = {
 const EXCLUDED: Readonly<Record<ExclusionRule, string>> = {
   correct: 'em 1',
   duplicate: 'text of a positive',
-  sibling: 'positive of another round',
+  sibling: 'positive of another round, or a copy of it',
 };
 
 function textReport(out: string, counts: ConstructCounts): string {

@@ -7,7 +7,7 @@ import { handOver, readSubanswers } from '../../trajectories/agentic-r/hand-over
 import { EXIT } from '../command.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
 import { defineAction } from './action.ts';
-import { checkGeneration } from './candidates-report.ts';
+import { checkGeneration } from './check-generation.ts';
 import { LineOutput } from './line-output.ts';
 import { DATASET_OPTION, datasetOf, OUT_OPTIONS, requiredOut } from './out-options.ts';
 

@@ -49,7 +49,7 @@ export const BULK_OPTIONS = {
   },
   restart: {
     type: 'flag',
-    help: 'Start from the beginning instead of resuming an unfinished run with the same --out.',
+    help: 'Start from the beginning instead of resuming an unfinished run with the same --out, or keeping a complete one.',
   },
 } as const satisfies OptionTable;
 

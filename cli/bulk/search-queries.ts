@@ -2,15 +2,13 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { checkFilesApart, type NamedFile } from '../../bulk-search/check-files-apart.ts';
 import { NoEncoder } from '../../bulk-search/no-encoder.ts';
-import { OutputFiles } from '../../bulk-search/output-files.ts';
 import { OutputStream } from '../../bulk-search/output-stream.ts';
 import { checkOutputFormat, makeEncoder, outputFormatOf } from '../../bulk-search/outputs/output-format.ts';
 import { type NamedIndex, PassageIds } from '../../bulk-search/passage-ids.ts';
 import { openQueryFile } from '../../bulk-search/query-file.ts';
 import type { QuerySource } from '../../bulk-search/query-source.ts';
 import { openQueryVectors } from '../../bulk-search/query-vectors.ts';
-import { type BulkProgress, type BulkResult, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
-import type { SearchSettings } from '../../bulk-search/search-settings.ts';
+import { type BulkProgress, type BulkResult, type Progress, runBulkSearch } from '../../bulk-search/run-bulk-search.ts';
 import { checkTrecField } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { requireVectors } from '../../src/manifest/vector-space.ts';
@@ -19,6 +17,9 @@ import { packageVersion } from '../../src/package-root.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import type { OpenRetrieverOptions } from '../../src/retrieval/open-retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
+import { reportIfComplete } from '../../src/system/output-report.ts';
+import type { OutputSettings } from '../../src/system/output-settings.ts';
+import { ResumableOutput } from '../../src/system/resumable-output.ts';
 import { parseShard } from '../building/build-options.ts';
 import { type CommandContext, EXIT } from '../command.ts';
 import { formatCount } from '../format.ts';
@@ -80,7 +81,7 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
   const { retriever, close } = await openReranked(folder, options, retrieving, options.index);
   const progress = stepProgress({ silent: options.quiet || options.json });
   let ids: PassageIds | undefined;
-  let output: OutputFiles | OutputStream | undefined;
+  let output: ResumableOutput<Progress> | OutputStream | undefined;
   try {
     const { info } = retriever;
     const k = Math.min(options.k, Math.max(1, info.rows));
@@ -96,9 +97,13 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
     makeEncoder(format, shape, undefined);
     ids = format === 'npy' ? undefined : await PassageIds.open(indexesOf(folder, options, info));
     const settings = await settingsOf(source, info, options, format);
-    output = isRegular(files)
-      ? await OutputFiles.open(files, settings, options.restart)
-      : await OutputStream.open(files[0]!);
+    output = isRegular(files) ? await openFiles(files, settings, options) : await OutputStream.open(files[0]!);
+    const complete = completeRun(output, files, settings, options);
+    if (complete !== undefined) {
+      note(`${options.out} is complete, with the same queries, index and options. Search again with --restart.`);
+      report(complete, options, { out, note });
+      return complete.failed > 0 ? EXIT.failed : EXIT.ok;
+    }
     if (output.resumed !== undefined) note(`resuming after ${formatCount(output.resumed.queries)} queries`);
     const pairs = Math.floor(BATCH_PAIRS / Math.max(k, options['rerank-depth']));
     // A .npy file has k columns, also where fewer rows are found.
@@ -220,7 +225,7 @@ async function settingsOf(
   info: RetrieverInfo,
   options: Options,
   format: string,
-): Promise<SearchSettings> {
+): Promise<OutputSettings> {
   return {
     ...source.hashes,
     index: info.generation,
@@ -231,6 +236,33 @@ async function settingsOf(
     '--scores-out': options['scores-out'] === undefined ? null : resolve(options['scores-out']),
     ...(info.reranker === null || options.rerank === undefined ? {} : { reranker: JSON.stringify(info.reranker) }),
   };
+}
+
+function openFiles(
+  files: readonly string[],
+  settings: OutputSettings,
+  { restart }: Options,
+): Promise<ResumableOutput<Progress>> {
+  return ResumableOutput.open(files, {
+    settings,
+    overwrite: true,
+    restart: restart ? 'always' : 'never',
+    restartOption: '--restart',
+  });
+}
+
+/** What an earlier run reported that has written the output with the same settings; undefined: it is to be searched. */
+function completeRun(
+  output: ResumableOutput<Progress> | OutputStream,
+  files: readonly string[],
+  settings: OutputSettings,
+  { restart }: Options,
+): BulkResult | undefined {
+  if (restart || output instanceof OutputStream || output.resumed !== undefined) return undefined;
+  const found = reportIfComplete<Pick<BulkResult, 'queries' | 'failed'>>(files, settings);
+  if (found === undefined) return undefined;
+  const { queries, failed } = found;
+  return { queries, resumed: queries, failed, firstError: undefined };
 }
 
 /** False for a pipe or a device, which cannot be renamed. @throws TrawlError USAGE if there are several files and one of them is such. */

@@ -17,6 +17,13 @@ export function contentsOf(row: Record<string, unknown>): string | undefined {
   return typeof title === 'string' && title !== '' ? `"${title}"\n${row.text}` : row.text;
 }
 
+/** The text of a passage without its title: its column `text`, else its `contents` (as `contentsOf` returns it) after their first line. */
+export function textOf(row: Record<string, unknown>, contents: string): string {
+  return Object.hasOwn(row, 'text') && typeof row.text === 'string'
+    ? row.text
+    : contents.slice(contents.indexOf('\n') + 1);
+}
+
 /**
  * Adds `contents` at the end of a row without it. Keeps all other characters, so that ids beyond 2^53 and the notation of
  * numbers do not change.

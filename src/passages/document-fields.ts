@@ -1,4 +1,4 @@
-import { contentsOf } from './contents.ts';
+import { contentsOf, textOf } from './contents.ts';
 import { parseNumbers } from './exact-numbers.ts';
 import { idColumnOf } from './id-column.ts';
 
@@ -51,7 +51,7 @@ export function documentFields(documentJson: string): DocumentFields {
     idJson,
     id: idJson === undefined ? undefined : plainId(idJson),
     title: textColumn('title') ?? titleLine,
-    text: textColumn('text') ?? contents.slice(newline + 1),
+    text: textOf(row, contents),
     contents,
     url: textColumn('url'),
     date: textColumn('date'),

@@ -16,7 +16,7 @@ export interface RecordFileOptions {
   readonly onRemoved?: () => void;
   /** Called after the unfinished last line of a killed server was cut off. */
   readonly onLineCut?: () => void;
-  /** Called when the file could not be renamed. It grows on, and is renamed after a further `maxFileBytes`. */
+  /** Called when the file could not be renamed, or no new one be made. It grows on, and is renamed after a further `maxFileBytes`. */
   readonly onRotationFailure?: (error: unknown) => void;
   /** Called when a renamed file could not be compressed; the next rotation tries again. */
   readonly onCompressionFailure?: (error: unknown) => void;
@@ -165,22 +165,24 @@ export class RecordFile {
     }
   }
 
-  /** False if a file could not be renamed; the open file then stays in use. @throws the system's error if no new file can be made. */
+  /** False if a file could not be renamed or no new one could be made; the open file then stays in use. */
   async #rotate(): Promise<boolean> {
     const { path, keep, compress = false, onRotationFailure } = this.#options;
     // The compression works on the names that are changed here.
     await this.#compressing;
     // Created before the renames: on a full disk, repeated rotations would lose all kept files.
     const next = `${path}.next`;
-    const file = await open(next, 'w', MODE);
+    let file: FileHandle | undefined;
     try {
+      file = await open(next, 'w', MODE);
       for (let age = await oldestToRename(path, keep); age >= 1; age--)
         await shift(`${path}.${age}`, `${path}.${age + 1}`);
       if (keep > 0) await replaceBy(path, `${path}.1`);
       await rename(next, path);
     } catch (error) {
-      await file.close().catch(() => undefined);
-      await rm(next, { force: true }).catch(() => undefined);
+      await file?.close().catch(() => undefined);
+      // Not the file of another program in its place.
+      if (file !== undefined) await rm(next, { force: true }).catch(() => undefined);
       onRotationFailure?.(error);
       return false;
     }

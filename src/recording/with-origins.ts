@@ -1,12 +1,10 @@
 import type { EncoderInput } from '../embedding/text-encoder.ts';
 import { DEFAULT_QUERY_TEMPLATE, type QueryTemplate } from '../manifest/model-identity.ts';
+import { composedParts } from './composed-query.ts';
 import type { TrajectoryGuesser } from './guess-trajectories.ts';
 import type { QueryOrigin } from './query-origin.ts';
 import { type IgnoredValue, type OriginSources, readOrigins } from './read-origins.ts';
 import type { RecordedSearch } from './recorded-search.ts';
-
-/** Between question and query in the texts that Agentic-R's clients compose. */
-const COMPOSED = ' [SEP] ';
 
 /**
  * The search with the origins of its queries: what its dialect says, before what the request says elsewhere. A query without a trajectory
@@ -54,6 +52,5 @@ function namedByTrace(origin: QueryOrigin): QueryOrigin {
 
 function questionOf(input: EncoderInput): string | undefined {
   if (typeof input !== 'string') return input.question === '' ? undefined : input.question;
-  const end = input.indexOf(COMPOSED);
-  return end < 1 ? undefined : input.slice(0, end);
+  return composedParts(input)?.question;
 }

@@ -24,12 +24,14 @@ const ATTEMPTS = 5;
 const MAX_WAIT_MS = 10_000;
 /** Requests at the same time. */
 const CONCURRENCY = 8;
+/** Statuses that say that the query or its passages are at fault: not valid, too large, too many tokens. */
+const REFUSED_STATUSES = [400, 413, 422];
 
 const TRIAL: RerankList = { query: 'a', passages: ['a', 'b'] };
 
 /**
  * A rerank server: text-embeddings-inference, vLLM, or the API of Cohere or Jina. A list fails alone, after retries with growing
- * pauses. Truncation is the server's, and so are the scores.
+ * pauses: with RERANK_REFUSED if the server refuses it for good, else with RERANK_FAILED. Truncation is the server's, and so are the scores.
  */
 export class HttpReranker implements Reranker {
   readonly info: RerankerInfo;
@@ -126,6 +128,11 @@ function completeUrl(text: string): string {
 }
 
 /** The messages have no part of the reply, which may repeat queries. */
-function failed(reason: string): TrawlError {
+function failed(reason: string, { status }: { readonly status?: number | undefined } = {}): TrawlError {
+  if (status !== undefined && REFUSED_STATUSES.includes(status)) return refused(reason);
   return new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
+}
+
+function refused(reason: string): TrawlError {
+  return new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`);
 }

@@ -14,6 +14,8 @@ import { type SearchSlice, WaitingSearch } from './waiting-search.ts';
 const SMALLEST_CLASS = 16;
 /** Target batch size while more queries are expected. */
 const TARGET_QUERIES = 32;
+/** Batches that run at a time for throughput. */
+const THROUGHPUT_BATCHES = 2;
 /** Longest wait for the target size, in milliseconds. */
 const MAX_WAIT_MS = 25;
 
@@ -24,8 +26,9 @@ export interface QueuedIndexOptions {
    */
   readonly expectsMore?: () => boolean;
   /**
-   * Queries of a batch while that many wait, for throughput. Default: as many as a target time allows (`batch-size.ts`), so that later
-   * queries do not wait long.
+   * Queries of a batch while that many wait, for throughput: two batches run at a time, so that the engine has work while the event loop
+   * handles the results of the other, and a batch takes the searches in their order, each as far as it fits. Default: one batch of as many
+   * queries as a target time allows (`batch-size.ts`), shared by all searches, so that later queries do not wait long.
    */
   readonly batchQueries?: number | undefined;
 }
@@ -49,6 +52,7 @@ export class QueuedIndex implements VectorIndex {
   readonly #engine: VectorIndex;
   readonly #expectsMore: () => boolean;
   readonly #batchQueries: number | undefined;
+  readonly #batchesAtOnce: number;
   /** In round-robin order. */
   readonly #waiting: WaitingSearch[] = [];
   /** The batch size of each queue class. */
@@ -57,7 +61,7 @@ export class QueuedIndex implements VectorIndex {
   readonly #onIdle: (() => void)[] = [];
   /** Entry i counts the batches of 2^i to 2^(i+1) - 1 queries. */
   readonly #batchSizeHistogram: number[] = [];
-  #running = false;
+  #running = 0;
   #planned = false;
   #waitTimer: NodeJS.Timeout | null = null;
   #closing: Promise<void> | undefined;
@@ -78,6 +82,7 @@ export class QueuedIndex implements VectorIndex {
     this.#engine = engine;
     this.#expectsMore = expectsMore;
     this.#batchQueries = batchQueries;
+    this.#batchesAtOnce = batchQueries === undefined ? 1 : THROUGHPUT_BATCHES;
   }
 
   get load(): SearchLoad {
@@ -121,17 +126,17 @@ export class QueuedIndex implements VectorIndex {
   }
 
   async #close(): Promise<void> {
-    if (this.#running || this.#waitingQueries > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    if (this.#running > 0 || this.#waitingQueries > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     await this.#engine.close();
   }
 
   /** Dispatches at the end of this tick, so that searches that arrive in one tick share a batch. */
   #plan(): void {
-    if (this.#running || this.#planned) return;
+    if (this.#running === this.#batchesAtOnce || this.#planned) return;
     this.#planned = true;
     process.nextTick(() => {
       this.#planned = false;
-      if (!this.#running) this.#dispatch();
+      this.#dispatch();
     });
   }
 
@@ -151,20 +156,20 @@ export class QueuedIndex implements VectorIndex {
   }
 
   #dispatch(): void {
-    if (this.#holdsBack()) return;
-    const batch = this.#gather();
-    if (batch === null) {
-      for (const resolve of this.#onIdle.splice(0)) resolve();
-      return;
+    while (this.#running < this.#batchesAtOnce) {
+      if (this.#holdsBack()) return;
+      const batch = this.#gather();
+      if (batch === null) break;
+      this.#running++;
+      void this.#run(batch).finally(() => {
+        this.#running--;
+        this.#dispatch();
+      });
     }
-    this.#running = true;
-    void this.#run(batch).finally(() => {
-      this.#running = false;
-      this.#dispatch();
-    });
+    if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Takes the slices of the next batch: an equal share of each search of one class. Null when nothing waits. */
+  /** Takes the slices of the next batch: of searches of one class, an equal share of each or in their order. Null when nothing waits. */
   #gather(): readonly SearchSlice[] | null {
     while (this.#waiting[0]?.hasWork === false) this.#waiting.shift();
     const first = this.#waiting[0];
@@ -174,7 +179,7 @@ export class QueuedIndex implements VectorIndex {
     const slices: SearchSlice[] = [];
     let left = size;
     for (let mates = batchMates; mates.length > 0 && left > 0; mates = mates.filter((search) => search.hasWork)) {
-      const share = Math.max(1, Math.floor(left / mates.length));
+      const share = this.#batchQueries === undefined ? Math.max(1, Math.floor(left / mates.length)) : left;
       for (const search of mates) {
         if (left === 0) break;
         const slice = search.take(Math.min(share, left));
@@ -183,7 +188,7 @@ export class QueuedIndex implements VectorIndex {
       }
     }
     this.#waitingQueries -= size - left;
-    this.#moveBack(new Set(slices.map(({ search }) => search)));
+    if (this.#batchQueries === undefined) this.#moveBack(new Set(slices.map(({ search }) => search)));
     return slices;
   }
 

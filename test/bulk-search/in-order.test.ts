@@ -41,11 +41,36 @@ test('no more items are read than are at work, however slow the reader of the re
     NEVER,
   )) {
     taken++;
-    assert.ok(read <= taken + 2, `${read} items read for ${taken} results`);
+    assert.ok(read <= taken + 3, `${read} items read for ${taken} results`);
     await sleep(1);
   }
   assert.equal(taken, 50);
   assert.equal(most, 3);
+});
+
+test('while a result is handled, as much other work is under way', async () => {
+  let running = 0;
+  const work = async (): Promise<void> => {
+    running++;
+    await sleep(20);
+    running--;
+  };
+  const atWork: number[] = [];
+  for await (const _ of inOrder(numbers(6), 3, work, NEVER)) atWork.push(running);
+  // All but the last ones: the other two of the first three have ended, or end with it.
+  assert.ok(atWork[0]! >= 1 && atWork.at(-1) === 0, String(atWork));
+});
+
+test('an error of the source comes after the result that is ready', async () => {
+  async function* source(): AsyncGenerator<number, void> {
+    yield* numbers(5);
+    throw new Error('damaged');
+  }
+  const found: number[] = [];
+  await assert.rejects(async () => {
+    for await (const result of inOrder(source(), 2, async (i) => i, NEVER)) found.push(result);
+  }, /damaged/);
+  assert.deepEqual(found, [0, 1, 2, 3]);
 });
 
 test('an error comes at its place, stops the other work and closes the source', async () => {

@@ -89,7 +89,8 @@ export async function killSearches(options: KillSearchTest): Promise<KillSearchR
     expectOk(ended);
     if (/^resuming after/m.test(ended.stderr)) resumed++;
     const left = readdirSync(folder).filter((name) => name.startsWith(`${out}-`));
-    assert.deepEqual(left.sort(), files.map((name) => `${out}-${name}`).sort(), `chain ${chain} of seed ${seed}`);
+    const expected = [...files, `${files[0]}.report.json`].map((name) => `${out}-${name}`);
+    assert.deepEqual(left.sort(), expected.sort(), `chain ${chain} of seed ${seed}`);
     for (const [i, name] of files.entries()) {
       const found = readFileSync(join(folder, `${out}-${name}`));
       assert.ok(found.equals(contents[i]!), `${basename(name)} differs, chain ${chain} of seed ${seed}`);

@@ -160,7 +160,7 @@ test('candidates killed again and again give the bytes of an undisturbed run', a
   assert.equal((await agenticR('candidates', index, many, '--out', whole, ...one)).code, 0);
   const out = join(folder, 'killed.json');
   const args = ['agentic-r', 'candidates', index, many, '--out', out, ...one];
-  const progress = (): Promise<string> => readFile(`${out}.progress.json`, 'utf8').catch(() => '');
+  const progress = (): Promise<string> => readFile(`${out}.progress`, 'utf8').catch(() => '');
   let resumed = 0;
   for (let kills = 0; kills < 8 && !existsSync(out); kills++) {
     const before = await progress();
@@ -178,7 +178,7 @@ test('candidates killed again and again give the bytes of an undisturbed run', a
     assert.equal(last.code, 0, last.stderr);
   }
   assert.deepEqual(await readFile(out), await readFile(whole));
-  for (const left of ['partial', 'progress.json', 'lock']) assert.ok(!existsSync(`${out}.${left}`), left);
+  for (const left of ['partial', 'progress', 'lock']) assert.ok(!existsSync(`${out}.${left}`), left);
 });
 
 test('SIGTERM ends the search of candidates with the exit code for resumable work', async () => {
@@ -187,7 +187,7 @@ test('SIGTERM ends the search of candidates with the exit code for resumable wor
   await writeTrajectories(many, 12_000);
   const child = spawnTrawl(['agentic-r', 'candidates', index, many, '--out', out, '--encoder-threads', '1']);
   const ended = endOf(child);
-  while (!existsSync(`${out}.progress.json`) && child.exitCode === null) await sleep(5);
+  while (!existsSync(`${out}.progress`) && child.exitCode === null) await sleep(5);
   child.kill('SIGTERM');
   const { code, stderr } = await ended;
   assert.equal(code, 75, stderr);
@@ -200,12 +200,16 @@ test('SIGTERM ends the search of candidates with the exit code for resumable wor
 
 test('another input, k or index than that of the killed run is refused', async () => {
   const out = join(folder, 'differs.json');
-  const progress = `${out}.progress.json`;
+  const progress = `${out}.progress`;
   await writeFile(`${out}.partial`, '[');
-  await writeFile(progress, JSON.stringify({ settings: { k: 19 }, bytes: 1, state: null }));
+  const record = { format: 'trawl-output', version: 1, settings: { k: 19 }, bytes: [1], finished: false, state: null };
+  await writeFile(progress, JSON.stringify(record));
   const refused = await agenticR('candidates', index, trajectories, '--out', out);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /k was 19 and is now 20.*delete .*progress\.json.*\[BUILD_DIFFERS\]/s);
+  assert.match(refused.stderr, /k was 19 and is 20.*begin anew with --overwrite.*\[OUTPUT_DIFFERS\]/s);
+  const anew = await agenticR('candidates', index, trajectories, '--out', out, '--overwrite');
+  assert.equal(anew.code, 0, anew.stderr);
+  assert.doesNotMatch(anew.stderr, /Resuming/);
 });
 
 test('wrong command lines are refused with what is expected', async () => {
@@ -215,6 +219,14 @@ test('wrong command lines are refused with what is expected', async () => {
     [['candidates', index], /Expected trawl agentic-r candidates <index> <file>, got 1 arguments/],
     [['check', 'a', 'b'], /Expected trawl agentic-r check <candidates>, got 2/],
     [['candidates', index, trajectories], /needs --out, such as/],
+    [
+      ['candidates', index, trajectories, '--out', 'a', '--any-generation'],
+      /--any-generation has no effect without --records: trajectories name no generation/,
+    ],
+    [
+      ['candidates', index, trajectories, '--out', 'a', '--questions', 'q'],
+      /--questions has no effect without --records/,
+    ],
     [['construct', trajectories, '--local', 'a'], /construct needs --out/],
     [
       ['construct', trajectories, '--out', 'a', '--k', '5'],

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -159,7 +168,9 @@ test('all formats have the hits of single calls, queries of one id and several r
     flat.map((_, i) => [Number(rows.readBigInt64LE(rowsAt + 8 * i)), scores.readFloatLE(scoresAt + 4 * i)]),
     flat.map(({ row, score }) => [row, score]),
   );
-  assert.deepEqual(readdirSync(cwd).sort(), ['hits.jsonl', 'hits.parquet', 'hits.run', 'rows.npy', 'scores.npy']);
+  const written = ['hits.jsonl', 'hits.parquet', 'hits.run', 'rows.npy'];
+  const reports = written.map((name) => `${name}.report.json`);
+  assert.deepEqual(readdirSync(cwd).sort(), [...written, ...reports, 'scores.npy'].sort());
 });
 
 test('the outputs of the parts of --shard are together the output of all queries', async (t) => {
@@ -370,6 +381,40 @@ test('SIGTERM ends with the code to resume, and the same command completes the s
   assert.ok(readFileSync(out).equals(readFileSync(join(cwd, 'expected.jsonl'))));
 });
 
+test('a complete output is not searched again, unless its queries, options or bytes changed or --restart says so', async (t) => {
+  const cwd = await tempFolder(t);
+  const own = join(cwd, 'q.jsonl');
+  writeFileSync(own, '{"id":"a","question":"word1"}\n{"id":"b","question":"word2"}\n');
+  const out = join(cwd, 'rows.npy');
+  const scores = join(cwd, 'scores.npy');
+  const run = async (...args: string[]) => {
+    const files = ['--queries', own, '--out', out, '--scores-out', scores];
+    const ended = await runTrawl(['search', index, '--k', '3', ...files, ...args]);
+    assert.equal(ended.code, 0, ended.stderr);
+    // A new file has another inode, because it is renamed into its place.
+    return { ...ended, isComplete: / is complete, /.test(ended.stderr), inode: statSync(out).ino };
+  };
+  const first = await run();
+  assert.equal(first.isComplete, false);
+  const again = await run();
+  assert.match(
+    again.stderr,
+    /rows\.npy is complete, with the same queries, index and options\. Search again with --restart\./,
+  );
+  assert.equal(again.inode, first.inode);
+  assert.deepEqual(readdirSync(cwd).sort(), ['q.jsonl', 'rows.npy', 'rows.npy.report.json', 'scores.npy']);
+  const asJson = await run('--json');
+  assert.deepEqual(jsonOf(asJson), { out, queries: 2, k: 3, resumed: 2, failed: 0 });
+  assert.equal((await run('--restart')).isComplete, false);
+  assert.equal((await run()).isComplete, true);
+  assert.equal((await run('--k', '2')).isComplete, false);
+  assert.equal((await run()).isComplete, false, 'the output is that of --k 2');
+  appendFileSync(scores, 'x');
+  assert.equal((await run()).isComplete, false);
+  appendFileSync(own, '{"id":"c","question":"word3"}\n');
+  assert.equal((await run()).isComplete, false);
+});
+
 test('a query file that changes during the search is an error, and a pipe is refused', async (t) => {
   const cwd = await tempFolder(t);
   const file = join(cwd, 'q.jsonl');
@@ -474,7 +519,7 @@ test('an output that is an input, another output or a file of the index is refus
   );
   writeFileSync(join(cwd, 'hits.partial'), text);
   await refused(
-    /--out .*hits is written to .*hits\.partial first, and that is --queries .*hits\.partial, which is read/,
+    /--out .*hits is written with .*hits\.partial beside it, and that is --queries .*hits\.partial, which is read/,
     ...['--queries', join(cwd, 'hits.partial'), '--out', join(cwd, 'hits')],
   );
   assert.equal(readFileSync(join(cwd, 'hits.partial'), 'utf8'), text);
@@ -543,6 +588,7 @@ test('a rerank server that fails ends the search, and the same command completes
   );
   assert.deepEqual(readdirSync(cwd).sort(), [
     'expected.jsonl',
+    'expected.jsonl.report.json',
     'hits.jsonl.lock',
     'hits.jsonl.partial',
     'hits.jsonl.progress',

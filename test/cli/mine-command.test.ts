@@ -470,15 +470,17 @@ test('a recorded query belongs to the question with its id, else to the one with
     { query: 'the engineer', questionId: first!.id },
     {
       query: 'its length',
-      question: `Answer the question: ${second!.question}`,
+      question: second!.question.replace('?', ' !'),
       questionId: second!.id,
       dataset: 'nq',
     },
+    // Neither question nor data set say that it is the question with this id.
+    { query: 'its length', question: `Answer the question: ${second!.question}`, questionId: second!.id },
     { query: 'another id', question: first!.question, questionId: 'unknown' },
     { query: 'no such question', questionId: 'unknown' },
   ]);
   const { rows, report: mined } = await mine(['--records', records, '--range-max', '50']);
-  assert.deepEqual([mined.read.read, mined.read.unjudged], [4, 1]);
+  assert.deepEqual([mined.read.read, mined.read.unjudged], [5, 2]);
   assert.deepEqual(
     rows.map(({ query, positive_passages }) => [query, positive_passages.map(({ docid }) => docid)]),
     [

@@ -109,7 +109,10 @@ test('an unfinished run is not continued with other settings or another input, b
   assert.equal((await endOf(spawnTrawl(command(out), { env }))).signal, 'SIGKILL');
   const other = await runTrawl(command(out, '--seed', '1'));
   assert.equal(other.code, 1);
-  assert.match(other.stderr, /unfinished run with another seed: 0, now 1.*\[BUILD_DIFFERS\]/s);
+  assert.match(
+    other.stderr,
+    /unfinished run with other settings: seed was 0 and is 1\..*--overwrite\. \[OUTPUT_DIFFERS\]/s,
+  );
   const more = await runTrawl(command(out, '--queries', join(folder, 'planted.jsonl')));
   assert.equal(more.code, 1);
   // A copy of the input is the same input.
@@ -117,6 +120,45 @@ test('an unfinished run is not continued with other settings or another input, b
   const overwritten = await runTrawl([...command(out, '--seed', '1'), '--overwrite']);
   assert.equal(overwritten.code, 0, overwritten.stderr);
   assert.equal((await runTrawl([...copied, '--overwrite'])).code, 0);
+  assert.equal(contentOf(run)['rows.jsonl'], contentOf(join(folder, 'undisturbed'))['rows.jsonl']);
+});
+
+test('an unfinished run is not continued with any other setting that decides what is written', { skip }, async () => {
+  const { run, out } = newRun('settings');
+  const env = environment({ under: run, at: middle(), do: 'kill' });
+  assert.equal((await endOf(spawnTrawl(command(out), { env }))).signal, 'SIGKILL');
+  const before = contentOf(run);
+  const list = join(folder, 'excluded.jsonl');
+  writeFileSync(list, '{"id": "1", "question": "A question that is not asked"}\n');
+  const qrels = join(folder, 'qrels.txt');
+  writeFileSync(qrels, 'q-001 0 s-0001 1\n');
+  for (const [args, setting] of [
+    [['--format', 'labeled-pair'], /format was "triplet" and is "labeled-pair"/],
+    [['--num-negatives', '4'], /num_negatives was 5 and is 4/],
+    [['--min-negatives', '2'], /min_negatives was 1 and is 2/],
+    [['--range-min', '2'], /range_min was 1 and is 2/],
+    [['--range-max', '1999'], /range_max was 2000 and is 1999/],
+    [['--max-score', '0.9'], /max_score was not set and is 0\.9/],
+    [['--min-score', '-1'], /min_score was not set and is -1/],
+    [['--absolute-margin', '0'], /absolute_margin was not set and is 0/],
+    [['--relative-margin', '0.05'], /relative_margin was not set and is 0\.05/],
+    [['--sampling-strategy', 'top'], /sampling_strategy was "random" and is "top"/],
+    [['--near-duplicate', 'off'], /near_duplicate was 0\.8 and is not set/],
+    [['--output-scores'], /output_scores was false and is true/],
+    [['--query-form', 'question'], /query_form was "auto" and is "question"/],
+    [['--query-template', 'query'], /search was \{\} and is \{"template":"query"\}/],
+    [['--exclude-questions', list], /inputs changed/],
+    [['--qrels', qrels], /inputs changed/],
+  ] as const) {
+    const { code, stderr } = await runTrawl(command(out, ...args));
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, setting);
+    assert.match(stderr, /\[OUTPUT_DIFFERS\]/);
+  }
+  assert.deepEqual(contentOf(run), before);
+  // What does not decide it may be another.
+  const resumed = await runTrawl(command(out, '--search-threads', '1', '--json'));
+  assert.equal(resumed.code, 0, resumed.stderr);
   assert.equal(contentOf(run)['rows.jsonl'], contentOf(join(folder, 'undisturbed'))['rows.jsonl']);
 });
 
@@ -161,7 +203,7 @@ test('a run over records that grow meanwhile resumes with the queries that it re
   const others = join(folder, 'other-calls.jsonl');
   copyFileSync(records, others);
   const other = await runTrawl(command(out, '--records', others, '--any-generation'));
-  assert.match(other.stderr, /unfinished run with another records.*\[BUILD_DIFFERS\]/s);
+  assert.match(other.stderr, /unfinished run with other settings: .*records.*\[OUTPUT_DIFFERS\]/s);
   const resumed = await runTrawl(command(out, ...args));
   assert.equal(resumed.code, 0, resumed.stderr);
   assert.deepEqual(contentOf(run), contentOf(undisturbed.run));
@@ -177,10 +219,10 @@ test('a run is not continued with another precision or in a view whose list has 
   const env = environment({ under: run, at: middle(), do: 'kill' });
   assert.equal((await endOf(spawnTrawl(inView, { env }))).signal, 'SIGKILL');
   const precision = await runTrawl([...inView, '--precision', 'int8']);
-  assert.match(precision.stderr, /unfinished run with another precision: .*\[BUILD_DIFFERS\]/s);
+  assert.match(precision.stderr, /unfinished run with other settings: .*precision was .*\[OUTPUT_DIFFERS\]/s);
   writeFileSync(blocked, 's-0100\ns-0101\n');
   const changed = await runTrawl(inView);
-  assert.match(changed.stderr, /unfinished run with another view_sha256: .*\[BUILD_DIFFERS\]/s);
+  assert.match(changed.stderr, /unfinished run with other settings: view_sha256 changed.*\[OUTPUT_DIFFERS\]/s);
   writeFileSync(blocked, 's-0100\n');
   const resumed = await runTrawl(inView);
   assert.equal(resumed.code, 0, resumed.stderr);

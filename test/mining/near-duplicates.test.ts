@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { comparableText } from '../../mining/comparable-text.ts';
 import { NearDuplicates, shinglesOf } from '../../mining/near-duplicates.ts';
+import { comparableText } from '../../src/comparable-text.ts';
 
 function similarity(text: string, ...others: readonly string[]): number {
   const seen = new NearDuplicates();

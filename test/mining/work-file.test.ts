@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { loadQueries } from '../../mining/load-queries.ts';
 import type { MiningQuery } from '../../mining/mining-query.ts';
 import { WorkFile } from '../../mining/work-file.ts';
+import { KnownQuestions } from '../../records/known-questions.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { miningQuery } from './mining-fixtures.ts';
@@ -89,7 +90,7 @@ test('a new file has the permissions that are asked for', async (t) => {
   });
 });
 
-test('an id finds its question in its data set, and none if several questions have it', async (t) => {
+test('a judged question is found by the rule of known questions', async (t) => {
   const work = await workFile(t);
   const judged = [
     miningQuery({ id: '1', dataset: 'nq', question: 'Who?' }),
@@ -97,18 +98,35 @@ test('an id finds its question in its data set, and none if several questions ha
     miningQuery({ id: '2', question: 'When?' }),
     miningQuery({ id: '3', question: 'Why?' }),
     miningQuery({ id: '3', question: 'How?' }),
+    miningQuery({ id: '4', dataset: 'nq', question: 'when?', positiveIds: ['p4'] }),
   ];
   for (const question of judged) work.addJudged(question);
-  const find = (query: Partial<MiningQuery>): string | undefined =>
-    work.judged(miningQuery({ question: 'asked', ...query }))?.question;
-  assert.equal(find({ id: '1', dataset: 'nq' }), 'Who?');
-  assert.equal(find({ id: '1', dataset: 'hotpotqa' }), 'Where?');
-  assert.equal(find({ id: '1' }), undefined);
-  assert.equal(find({ id: '1', dataset: 'musique' }), undefined);
-  assert.equal(find({ id: '2', dataset: 'nq' }), 'When?');
-  assert.equal(find({ id: '3' }), undefined);
-  assert.equal(find({ id: '3', question: ' how? ' }), 'How?');
-  assert.equal(find({ id: '', question: 'when?' }), 'When?');
+  const known = new KnownQuestions(judged);
+  const ids = ['1', '2', '3', '4', '5', '', undefined];
+  const datasets = ['nq', 'hotpotqa', 'musique', undefined];
+  const texts = ['Who?', ' who ', 'where', ' how? ', 'WHEN?', 'asked', '', undefined];
+  let found = 0;
+  for (const id of ids) {
+    for (const dataset of datasets) {
+      for (const text of texts) {
+        for (const query of ['a query', 'Why?']) {
+          const wanted = { id, dataset, text, query };
+          const question = work.judged(wanted)?.question;
+          assert.equal(question?.toLowerCase(), known.find(wanted)?.question.toLowerCase(), JSON.stringify(wanted));
+          if (question !== undefined) found++;
+        }
+      }
+    }
+  }
+  assert.ok(found > 100, `${found} found`);
+  assert.equal(work.judged({ id: '1', dataset: 'hotpotqa', text: 'asked' })?.question, 'Where?');
+  assert.equal(work.judged({ id: '2', dataset: 'nq', text: 'asked' }), undefined);
+  assert.equal(work.judged({ id: '2', dataset: 'nq', text: undefined })?.question, 'When?');
+  assert.deepEqual(
+    work.judged({ id: '4', dataset: 'nq', text: undefined })?.positiveIds,
+    ['p1', 'p4'],
+    'of equal questions',
+  );
 });
 
 test('what is left out is counted by its reason', async (t) => {

@@ -127,12 +127,30 @@ const BAD: readonly [string, TinyOptions, (folder: string) => Promise<void>, Err
     'MODEL_INVALID',
     /no tensor classifier\.weight/,
   ],
-  ...['t5', 'llama', 'modernbert', 'mpnet', 'nomic_bert'].map((modelType): (typeof BAD)[number] => [
-    `is of the architecture ${modelType}`,
-    { modelType },
+  [
+    'is of an architecture without graphs',
+    { modelType: 'mpnet' },
     async () => {},
     'MODEL_INVALID',
-    /is not supported.*E5, BGE and MiniLM.*ONNX/s,
+    /"mpnet" is not supported.*bert, roberta, .*\(E5, BGE, MiniLM\).*ONNX/s,
+  ],
+  ...(
+    [
+      ['llama', { architectures: ['LlamaForCausalLM'] }, /a causal language model.*An encoder would fit/s],
+      ['mistral', { architectures: ['MistralForSequenceClassification'] }, /cross-encoder.*BAAI\/bge-reranker-base/s],
+      ['bart', { architectures: ['BartForConditionalGeneration'] }, /an encoder-decoder/],
+      ['qwen3_vl', { architectures: ['Qwen3VLForConditionalGeneration'], vision_config: {} }, /a vision model/],
+      ['vit', { architectures: ['ViTModel'], image_size: 224 }, /a vision model, which takes images/],
+      ['clip', { architectures: ['CLIPModel'] }, /a vision model/],
+      ['whisper', { architectures: ['WhisperForConditionalGeneration'] }, /a speech model/],
+      ['electra', { architectures: ['ElectraForTokenClassification'] }, /labels tokens/],
+    ] as const
+  ).map(([modelType, config, message]): (typeof BAD)[number] => [
+    `is of the architecture ${modelType}`,
+    { modelType, config },
+    async () => {},
+    'MODEL_INVALID',
+    message,
   ]),
   [
     'has relative positions',

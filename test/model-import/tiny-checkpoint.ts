@@ -18,7 +18,17 @@ export const POSITIONS = 40;
 
 type Dtype = 'F32' | 'F16' | 'BF16';
 
+/** A family of encoders other than BERT's. */
+export interface TinyFamily {
+  readonly shapes: Readonly<Record<string, readonly number[]>>;
+  /** The content of config.json. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** JSON files by their path in the folder. */
+  readonly files?: Readonly<Record<string, unknown>>;
+}
+
 export interface TinyOptions {
+  readonly family?: TinyFamily;
   readonly modelType?: string;
   readonly dtype?: Dtype;
   /** Fields to add to config.json or to replace in it. */
@@ -42,16 +52,16 @@ export interface TinyCheckpoint {
 
 /** Writes a checkpoint folder with random weights, as `save_pretrained` lays it out. */
 export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}): Promise<TinyCheckpoint> {
-  const { modelType = 'bert', dtype = 'F32', prefix = '', shards = 0, tokenTypes = 2, config = {} } = options;
+  const { modelType = 'bert', dtype = 'F32', prefix = '', shards = 0, tokenTypes = 2, config = {}, family } = options;
   const folder = join(await tempFolder(t), 'tiny');
   await mkdir(folder);
   const normal = seededNormal(11);
   const tensors: Record<string, ReferenceTensor> = {};
   const written: Record<string, TensorToWrite> = {};
-  for (const [name, shape] of Object.entries({ ...shapes(tokenTypes), ...options.tensors })) {
+  for (const [name, shape] of Object.entries({ ...(family?.shapes ?? shapes(tokenTypes)), ...options.tensors })) {
     if (shape.length === 0) continue;
-    const spread = /LayerNorm\.weight$/.test(name) ? 0.2 : 0.3;
-    const centre = /LayerNorm\.weight$/.test(name) ? 1 : 0;
+    const isNorm = /norm[12]?\.weight$/i.test(name) || name.endsWith('emb_ln.weight');
+    const [centre, spread] = isNorm ? [1, 0.2] : [0, 0.3];
     const count = shape.reduce((product, length) => product * length, 1);
     const { values, bytes } = converted(
       dtype,
@@ -63,7 +73,13 @@ export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}):
   options.change?.(written);
   await writeWeights(folder, written, shards);
   await copyFile(fixture('tokenizer.json'), join(folder, 'tokenizer.json'));
-  await writeJson(join(folder, 'config.json'), {
+  await writeJson(join(folder, 'config.json'), { ...(family?.config ?? bertConfig(modelType, tokenTypes)), ...config });
+  for (const [path, content] of Object.entries(family?.files ?? {})) await writeJson(join(folder, path), content);
+  return { folder, tensors };
+}
+
+function bertConfig(modelType: string, tokenTypes: number): Readonly<Record<string, unknown>> {
+  return {
     model_type: modelType,
     hidden_size: HIDDEN,
     num_hidden_layers: LAYERS,
@@ -75,9 +91,7 @@ export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}):
     vocab_size: VOCABULARY,
     type_vocab_size: tokenTypes,
     pad_token_id: 0,
-    ...config,
-  });
-  return { folder, tensors };
+  };
 }
 
 function shapes(tokenTypes: number): Record<string, readonly number[]> {

@@ -172,6 +172,24 @@ test('while a file cannot be renamed the open one grows by a further size, and n
   assert.equal(readFileSync(path, 'utf8'), recordLine('14'));
 });
 
+test('if no new file can be made, as on a disk without free inodes, the open one takes the lines', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const failures: unknown[] = [];
+  // One line.
+  const options = { compress: false, onRotationFailure: (error: unknown) => failures.push(error) };
+  const file = await rotating(path, options);
+  mkdirSync(`${path}.next`);
+  for (let i = 0; i < 3; i++) await file.append(recordLine(String(i)));
+  assert.deepEqual(await queriesOf(path), [0, 1, 2]);
+  assert.ok(failures.length > 0);
+  assert.deepEqual(readdirSync(join(path, '..')).sort(), ['record.jsonl', 'record.jsonl.next']);
+  rmdirSync(`${path}.next`);
+  for (let i = 3; i < 6; i++) await file.append(recordLine(String(i)));
+  await file.close();
+  assert.deepEqual(await queriesOf(path), [0, 1, 2, 3, 4, 5]);
+  assert.ok(existsSync(`${path}.1`));
+});
+
 const WRITER = `
 import { RecordFile } from '#root/src/recording/record-file.js';
 const [path, first] = process.argv.slice(2);

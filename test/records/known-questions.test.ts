@@ -27,6 +27,30 @@ test('an id of several questions finds none of them without the data set', () =>
   assert.equal(found('3', 'hotpotqa', undefined), 'Three of hotpot?');
 });
 
+test('texts are equal but for case, quotation marks, spaces and forms of characters', () => {
+  const quoted = new KnownQuestions([{ id: '1', question: 'Who wrote “The Trial”?' }]);
+  const textFinds = (text: string): boolean => quoted.find({ id: undefined, dataset: undefined, text }) !== undefined;
+  for (const text of ['Who wrote "The Trial"?', ' who  wrote the trial? ', 'WHO WROTE THE TRIAL\uff1f']) {
+    assert.equal(textFinds(text), true, text);
+  }
+  for (const text of ['Who wrote The Trial', 'Who wrote a trial?', '', ' ', '“”'])
+    assert.equal(textFinds(text), false, text);
+});
+
+test('what was searched for may be the question, where the record has no question', () => {
+  const find = (text: string | undefined, query: string): string | undefined =>
+    known.find({ id: undefined, dataset: undefined, text, query })?.question;
+  assert.equal(find(undefined, ' two? '), 'Two?');
+  assert.equal(find('Unknown?', 'Two?'), undefined);
+  assert.equal(known.find({ id: '1', dataset: 'nq', text: undefined, query: 'Two?' })?.question, 'One?');
+});
+
+test('a question without a text, or of nothing but quotation marks, is found by its id alone', () => {
+  const blank = new KnownQuestions([{ id: '1', question: '“”' }]);
+  assert.equal(blank.find({ id: undefined, dataset: undefined, text: '""' }), undefined);
+  assert.equal(blank.find({ id: '1', dataset: undefined, text: undefined })?.question, '“”');
+});
+
 test('another text decides unless both sides name the data set', () => {
   assert.equal(found('1', undefined, 'Two?'), 'Two?');
   assert.equal(found('1', undefined, 'Unknown?'), undefined);

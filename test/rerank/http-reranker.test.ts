@@ -98,22 +98,27 @@ test('a request is repeated after 429, 503 and a lost connection', async (t) => 
 
 test('a list fails alone, and its error has neither texts nor key', async (t) => {
   const { url, asked } = await rerankServer(t, (one, count, response, request) => {
-    if (one.body.query === 'refused') return status(response, 400);
+    const refused = /^refused (\d+)$/.exec(one.body.query);
+    if (refused !== null) return status(response, Number(refused[1]));
     if (one.body.query === 'busy') return status(response, 503);
     if (one.body.query === 'slow') return undefined;
     return tei(one, count, response, request);
   });
   const reranker = await opened(t, url, { api: 'tei', apiKey: 'secret', timeoutMs: 200 });
-  const lists = ['good', 'refused', 'busy', 'slow'].map((query) => ({ query, passages: ['private text'] }));
+  const queries = ['good', 'refused 400', 'refused 413', 'refused 422', 'refused 401', 'refused 404', 'busy', 'slow'];
+  const lists = queries.map((query) => ({ query, passages: ['private text'] }));
   const { outcomes } = await reranker.score(lists);
   assert.deepEqual(
     outcomes.map((outcome) => (outcome.ok ? 'ok' : outcome.error.code)),
-    ['ok', 'RERANK_FAILED', 'RERANK_FAILED', 'RERANK_FAILED'],
+    ['ok', ...Array<string>(3).fill('RERANK_REFUSED'), ...Array<string>(4).fill('RERANK_FAILED')],
   );
   const messages = outcomes.map((outcome) => (outcome.ok ? '' : outcome.error.message)).join(' ');
-  assert.match(messages, /status 400\..*status 503, 5 times.*no answer within 200 ms, 5 times/);
+  assert.match(
+    messages,
+    /refuses the query.*status 400\..*failed: status 401\..*status 503, 5 times.*no answer within 200 ms, 5 times/,
+  );
   assert.doesNotMatch(messages, /secret|private/);
-  assert.equal(asked.filter(({ body }) => body.query === 'refused').length, 1, 'a refusal is not repeated');
+  assert.equal(asked.filter(({ body }) => body.query.startsWith('refused')).length, 5, 'a refusal is not repeated');
 });
 
 test('replies with wrong counts, indices or scores are refused', () => {

@@ -1,7 +1,13 @@
 import { TrawlError } from '../../src/errors.ts';
 import { itemError } from '../read-items.ts';
 import { UtilityCheck, type UtilityCounts } from './check-utilities.ts';
-import { EXCLUSION_RULES, type ExclusionRule, type Exclusions, withoutExcluded } from './exclusions.ts';
+import {
+  EXCLUSION_RULES,
+  type ExclusionRule,
+  type Exclusions,
+  SiblingPositives,
+  withoutExcluded,
+} from './exclusions.ts';
 import { type JudgedRound, judgedRounds, type UtilityFiles } from './judged-rounds.ts';
 import type { KnownPassage } from './passage-texts.ts';
 import { roundKey } from './round-key.ts';
@@ -68,7 +74,7 @@ export async function constructRows(
   const exclusions: Exclusions = {
     correct: settings.excludeCorrect,
     duplicatesBy: settings.duplicatesBy,
-    positivesOf: settings.excludeSiblings ? await positivesByQuestion(candidates, files, settings, signal) : undefined,
+    siblings: settings.excludeSiblings ? await siblingPositives(candidates, files, settings, signal) : undefined,
   };
   const check = new UtilityCheck(files);
   const dropped: Record<RuleDrop, number> = { 'not-correct': 0, 'below-threshold': 0, 'too-few-negatives': 0 };
@@ -139,23 +145,21 @@ function trainingRow(
   };
 }
 
-/** The positives of all rounds by question; several trajectories may have the same question. */
-async function positivesByQuestion(
+/** The positives of all rounds; several trajectories may have the same question. */
+async function siblingPositives(
   candidates: string,
   files: UtilityFiles,
-  settings: RuleSettings,
+  settings: ConstructSettings,
   signal: AbortSignal | undefined,
-): Promise<Map<string, Set<number>>> {
-  const positivesOf = new Map<string, Set<number>>();
+): Promise<SiblingPositives> {
+  const siblings = new SiblingPositives();
   for await (const judged of judgedRounds(candidates, files, signal)) {
     if (judged.problem !== undefined) continue;
     const split = splitCandidates(judgedCandidates(judged), settings);
     if (typeof split === 'string') continue;
-    const known = positivesOf.get(judged.item.question) ?? new Set<number>();
-    for (const { row } of split.positives) known.add(row);
-    positivesOf.set(judged.item.question, known);
+    siblings.add(judged.item.question, split.positives, settings.duplicatesBy);
   }
-  return positivesOf;
+  return siblings;
 }
 
 /** Utilities of another agent or data set would silently give no rows. */

@@ -4,7 +4,7 @@ import { idColumnOf } from '../../src/passages/id-column.ts';
 import type { Hit } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import type { ResumableFile } from '../resumable-file.ts';
+import type { ResumableOutput } from '../../src/system/resumable-output.ts';
 import type { Trajectory } from '../trajectory.ts';
 import type { CandidateItem } from './candidate-item.ts';
 import { DROP_REASONS, type DropReason, type OpenRound, type RoundsOptions, roundsOf } from './trajectory-rounds.ts';
@@ -39,7 +39,7 @@ export interface MakeCandidatesOptions extends RoundsOptions {
   readonly ranking: Partial<RetrieveCall>;
   /** Opens the input without its first `skip` trajectories. */
   readonly trajectories: (skip: number) => AsyncIterable<Trajectory>;
-  readonly output: ResumableFile;
+  readonly output: ResumableOutput<CandidateCounts>;
   readonly onProgress?: (counts: CandidateCounts) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -53,20 +53,21 @@ export interface MakeCandidatesOptions extends RoundsOptions {
  */
 export async function makeCandidates(options: MakeCandidatesOptions): Promise<CandidateCounts> {
   const { output, trajectories, signal, onProgress = () => undefined } = options;
-  let counts = (output.resumedState as CandidateCounts | undefined) ?? NOTHING;
-  if (counts.read === 0) await output.write('[');
+  let counts = output.resumed ?? NOTHING;
+  if (output.isComplete) return counts;
+  if (counts.read === 0) await output.append(['[']);
   let lastCheckpoint = performance.now();
   for await (const batch of batches(trajectories(counts.read), options)) {
     throwIfCancelled(signal);
     const { text, counts: next } = await searchBatch(batch, counts, options);
-    await output.write(text);
+    await output.append([text]);
     counts = next;
     onProgress(counts);
     if (performance.now() - lastCheckpoint < CHECKPOINT_MS) continue;
-    await output.checkpoint(counts);
+    await output.save(counts);
     lastCheckpoint = performance.now();
   }
-  await output.write('\n]\n');
+  await output.append(['\n]\n']);
   return counts;
 }
 

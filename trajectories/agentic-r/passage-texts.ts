@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { contentsOf } from '../../src/passages/contents.ts';
+import { comparableBody } from '../../src/comparable-text.ts';
+import { contentsOf, textOf } from '../../src/passages/contents.ts';
 import { shown } from '../item-fields.ts';
 import { itemError, type ReadItem, readItems } from '../read-items.ts';
 
 /** What the construction needs of the passages. */
 export interface KnownPassage {
-  /** Equal for passages with equal text, whatever their titles. */
+  /** Equal for passages with equal text, whatever their titles (`comparableBody`). */
   readonly textHash: string;
   /** The id in the corpus that was indexed. */
   readonly corpusId: string;
@@ -25,7 +26,10 @@ export async function readKnownPassages(
     const contents = contentsOf(item.value);
     if (contents === undefined) throw itemError(item.place, 'expected "contents", or "title" and "text"');
     const corpusId = item.value['corpus_id'] ?? item.value['id'];
-    passages.set(rowOf(item), { textHash: textHash(contents), corpusId: String(corpusId) });
+    passages.set(rowOf(item), {
+      textHash: hashOf(comparableBody({ text: textOf(item.value, contents), contents })),
+      corpusId: String(corpusId),
+    });
   }
   return passages;
 }
@@ -39,14 +43,6 @@ function rowOf({ value, place }: ReadItem): number {
   );
 }
 
-/** Hash of a text without its title line; case, white space, quotation marks and forms of characters do not count. */
-function textHash(contents: string): string {
-  const end = contents.startsWith('"') ? contents.indexOf('\n') : -1;
-  const text = contents
-    .slice(end + 1)
-    .normalize('NFKC')
-    .toLowerCase()
-    .replaceAll(/[\s"'`«»‘’“”]+/gu, ' ')
-    .trim();
+function hashOf(text: string): string {
   return createHash('sha256').update(text).digest('base64').slice(0, 22);
 }

@@ -19,9 +19,12 @@ export interface SentSettings {
   readonly dimension: number | null;
 }
 
-/** A request that a server refuses for its content, so that it is not repeated: 400, 413 and 422. */
+/** Statuses of a request that is refused for its content: not valid, too large, too many tokens. */
+const REFUSED_STATUSES = [400, 413, 422];
+
+/** Whether a server refuses a request for its content, so that it would refuse it again. */
 export function isRefusedContent(error: unknown): boolean {
-  return error instanceof TrawlError && [400, 413, 422].includes(error.details.status as number);
+  return error instanceof TrawlError && error.code === 'ENDPOINT_REFUSED';
 }
 
 /** Requests to the endpoints of one model. */
@@ -156,7 +159,7 @@ const HINTS: Readonly<Record<number, string>> = {
 /** The messages have no part of the reply, which may repeat texts or the key. */
 function failed({ shown }: EndpointAddress, reason: string, status: number | undefined): TrawlError {
   return new TrawlError(
-    'ENDPOINT_FAILED',
+    status !== undefined && REFUSED_STATUSES.includes(status) ? 'ENDPOINT_REFUSED' : 'ENDPOINT_FAILED',
     `The encoder's endpoint ${shown} failed: ${reason}.${status === undefined ? '' : (HINTS[status] ?? '')}`,
     { details: { ...(status === undefined ? {} : { status }) } },
   );

@@ -58,7 +58,7 @@ export class EndpointWatch {
     } catch (error) {
       // An endpoint that does not answer has not changed; its texts fail by themselves.
       const { code, message } = asTrawlError(error);
-      if (code !== 'ENDPOINT_FAILED' && code !== 'CANCELLED') this.#options.onWarning(message);
+      if (!/^(ENDPOINT_FAILED|ENDPOINT_REFUSED|CANCELLED)$/.test(code)) this.#options.onWarning(message);
     } finally {
       if (this.#timer === timer && timer !== undefined) this.#plan();
     }

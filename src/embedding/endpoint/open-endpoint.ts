@@ -1,7 +1,7 @@
 import { TrawlError } from '../../errors.ts';
 import type { Probe } from '../../manifest/endpoint-record.ts';
 import { decodeVector } from '../../manifest/probe-vectors.ts';
-import { EndpointClient, type SentSettings } from './endpoint-client.ts';
+import { EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import { type EndpointFacts, parseEndpoints } from './endpoint-facts.ts';
 import { endpointIdentity, endpointSettings, isUnitVector } from './endpoint-identity.ts';
@@ -25,7 +25,9 @@ export async function openEndpoint(text: string, options: OpenEndpointOptions = 
     return await open(client, options);
   } catch (error) {
     client.close();
-    throw error;
+    if (!isRefusedContent(error)) throw error;
+    // Not a fault of a query's text: the endpoint refuses the probes.
+    throw new TrawlError('ENDPOINT_FAILED', (error as Error).message, { cause: error });
   }
 }
 

@@ -103,7 +103,7 @@ export class OnnxSession {
     }
   }
 
-  /** Runs a batch of at least one row and one token. Throws ENCODING_FAILED. */
+  /** Runs a batch of at least one row and one token. Throws ENCODER_FAILED. */
   async run(batch: TokenBatch): Promise<GraphOutput> {
     const feeds: Record<string, Tensor> = {};
     for (const { name, type } of this.#inputs) feeds[name] = inputTensor(type, batch, INPUT_VALUES[name]!);
@@ -113,7 +113,7 @@ export class OnnxSession {
     } catch (error) {
       const texts = batch.rows === 1 ? 'a text' : `${batch.rows} texts`;
       throw new TrawlError(
-        'ENCODING_FAILED',
+        'ENCODER_FAILED',
         `The model failed on ${texts} of ${batch.length} tokens: ${String(error)}`,
         {
           details: { texts: batch.rows, tokens: batch.length },
@@ -125,7 +125,7 @@ export class OnnxSession {
     if (data instanceof Float32Array) return { data, dims: output!.dims };
     if (data instanceof Uint16Array && output!.type === 'float16')
       return { data: fromFloat16(data), dims: output!.dims };
-    throw new TrawlError('ENCODING_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
+    throw new TrawlError('ENCODER_FAILED', `The graph's output ${this.#outputName} is not float32 or float16.`);
   }
 
   /** Must not be called during a run. */

@@ -16,13 +16,13 @@ export function valuesPerInput(model: Pick<ModelFolder, 'kind' | 'labels' | 'ide
 
 /**
  * Pools the vectors of a text's tokens, without padding, into one vector. Sums run in float64 in token order and are rounded to
- * float32 once. `pooler` and `none` expect one row. Throws ENCODING_FAILED for a wrong shape.
+ * float32 once. `pooler` and `none` expect one row. Throws ENCODER_FAILED for a wrong shape.
  */
 export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
   const { data, tokens, dimension } = vectors;
   if (tokens < 1 || data.length !== tokens * dimension) {
     throw new TrawlError(
-      'ENCODING_FAILED',
+      'ENCODER_FAILED',
       `The model returned ${data.length} values; expected ${tokens} × ${dimension}.`,
     );
   }
@@ -37,7 +37,7 @@ export function pool(vectors: TokenVectors, pooling: Pooling): Float32Array {
     case 'none':
       if (tokens !== 1) {
         throw new TrawlError(
-          'ENCODING_FAILED',
+          'ENCODER_FAILED',
           `Pooling "${pooling}" expects one vector per text, but the model returned ${tokens}.`,
         );
       }

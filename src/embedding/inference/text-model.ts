@@ -70,7 +70,7 @@ export class TextModel {
   /**
    * Runs texts in one batch, padded to `length` tokens. Returns one vector per text, which for a cross-encoder holds the scores. A
    * text without tokens (possible if the tokenizer adds no special tokens) gets the zero vector and must run alone. Throws
-   * ENCODING_FAILED.
+   * ENCODING_FAILED if the vector of a text has NaN or infinity, ENCODER_FAILED for any other failure.
    */
   async run(texts: readonly TokenizedText[], length: number): Promise<Float32Array[]> {
     if (length === 0) return texts.map(() => new Float32Array(valuesPerInput(this.#model)));
@@ -148,7 +148,7 @@ export class TextModel {
   }
 }
 
-/** One text's part of an output with `vectors` rows per text. Throws ENCODING_FAILED for a wrong shape. */
+/** One text's part of an output with `vectors` rows per text. Throws ENCODER_FAILED for a wrong shape. */
 function rowOf(
   { data, dims }: GraphOutput,
   { rows }: TokenBatch,
@@ -159,7 +159,7 @@ function rowOf(
   const size = vectors * width;
   if (width === 0 || data.length !== rows * size) {
     throw new TrawlError(
-      'ENCODING_FAILED',
+      'ENCODER_FAILED',
       `The graph's output has the shape ${dims.join(' × ')}; expected ${rows} × ${vectors} × dimension.`,
     );
   }

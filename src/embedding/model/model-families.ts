@@ -11,6 +11,9 @@ export interface ModelFamily {
 const BGE_ENGLISH = 'Represent this sentence for searching relevant passages: ';
 const BGE_CHINESE = '为这个句子生成表示以用于检索相关文章：';
 
+/** Without a space after `Query:`. */
+const QWEN_SEARCH = 'Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:';
+
 /** First match wins; names in lower case. */
 const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }[] = [
   // Instruct models expect an instruction for the user's task, so they have no default prefix.
@@ -19,6 +22,7 @@ const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }
   { name: /bge-m3/, family: family('cls', '', '') },
   { name: /bge.*zh/, family: family('cls', BGE_CHINESE, '') },
   { name: /bge/, family: family('cls', BGE_ENGLISH, '') },
+  { name: /qwen3-embedding/, family: family('last', QWEN_SEARCH, '') },
   // all-MiniLM-L6-v2 is normalised, msmarco-MiniLM-L-6-v3 is not.
   { name: /minilm/, family: { ...family('mean', '', ''), normalize: false } },
 ];

@@ -206,7 +206,7 @@ export class EncoderPool {
   }
 
   #threadDied(place: number, chunk: Chunk | null, error: TrawlError): void {
-    const failure = asEncodingFailure(error);
+    const failure = asEncoderFailure(error);
     this.#threads[place] = null;
     const slices = chunk?.slices ?? [];
     const texts = slices.reduce((sum, { inputs }) => sum + inputs.length, 0);
@@ -243,8 +243,8 @@ function singleTexts({ call, indexes, inputs, weight }: Slice): Slice[] {
   return indexes.map((index, i) => ({ call, indexes: [index], inputs: [inputs[i]!], weight: weight / inputs.length }));
 }
 
-function asEncodingFailure(error: TrawlError): TrawlError {
-  return new TrawlError('ENCODING_FAILED', `${error.message} The text was not encoded; send it again.`, {
+function asEncoderFailure(error: TrawlError): TrawlError {
+  return new TrawlError('ENCODER_FAILED', `${error.message} The text was not encoded; send it again.`, {
     details: error.details,
     cause: error,
   });

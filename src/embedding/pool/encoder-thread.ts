@@ -45,7 +45,7 @@ export class EncoderThread {
     // `EncoderPool.open` awaits `ready`; onDied reports the failure of a restarted thread.
     this.ready.catch(() => {});
     this.#worker.on('error', (error) => {
-      this.#lastError ??= new TrawlError('ENCODING_FAILED', `An encoder thread failed: ${String(error)}`, {
+      this.#lastError ??= new TrawlError('ENCODER_FAILED', `An encoder thread failed: ${String(error)}`, {
         cause: error,
       });
     });
@@ -141,7 +141,7 @@ function areEqual(a: TokenizeOptions, b: TokenizeOptions): boolean {
 }
 
 function died(code: number): TrawlError {
-  return new TrawlError('ENCODING_FAILED', `An encoder thread ended unexpectedly (exit code ${code}).`, {
+  return new TrawlError('ENCODER_FAILED', `An encoder thread ended unexpectedly (exit code ${code}).`, {
     details: { exitCode: code },
   });
 }

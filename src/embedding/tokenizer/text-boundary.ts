@@ -68,6 +68,8 @@ export function bertBoundary(addedTokens: readonly string[], separatesCjk: boole
  * change the three characters, and an added token strips only the white space next to it.
  */
 export function wordBoundary(addedTokens: readonly string[]): TextBoundary | null {
-  if (addedTokens.some((token) => /^[A-Za-z0-9]|\s|[A-Za-z0-9]$/.test(token))) return null;
+  // A token of several spaces (ModernBERT has some) does not match a single one.
+  const crossing = addedTokens.filter((token) => !/^\s{2,}$/.test(token));
+  if (crossing.some((token) => /^[A-Za-z0-9]|\s|[A-Za-z0-9]$/.test(token))) return null;
   return (text, at) => text.charAt(at) === ' ' && ALPHANUMERIC.test(text.charAt(at - 1) + text.charAt(at + 1));
 }

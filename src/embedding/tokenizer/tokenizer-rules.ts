@@ -6,6 +6,7 @@ import {
   withoutEndlessMarks,
 } from './bert-text.ts';
 import { precompiledNormalizer } from './precompiled-charsmap.ts';
+import { patternSplitter, type SplitConfig } from './split-pattern.ts';
 import {
   type ByteLevelConfig,
   byteLevelSplitter,
@@ -15,6 +16,7 @@ import {
   stripper,
 } from './split-words.ts';
 import { bertBoundary, type TextBoundary, wordBoundary } from './text-boundary.ts';
+import { unicodeForm } from './unicode-forms.ts';
 import { type UnigramModel, unigramEncoder } from './unigram-pieces.ts';
 import { type WordPieceModel, wordPieceEncoder } from './word-pieces.ts';
 
@@ -155,7 +157,7 @@ function exactNormalizer(part: Part): ((text: string) => string) | null {
     case 'Lowercase':
       return lowerCased;
     default:
-      return null;
+      return unicodeForm(part.type);
   }
 }
 
@@ -180,6 +182,8 @@ function exactSplitter(part: Part): ((text: string) => string[]) | null {
       return splitAtWhitespace;
     case 'Metaspace':
       return metaspaceSplitter(part as MetaspaceConfig);
+    case 'Split':
+      return patternSplitter(part as SplitConfig);
     default:
       return null;
   }
@@ -215,11 +219,13 @@ function boundaryOf(file: TokenizerFile): TextBoundary | null {
     ({ type = '', pattern }) => LOCAL_NORMALIZERS.includes(type) || (type === 'Replace' && pattern?.Regex === ' {2,}'),
   );
   const splitters = words == null ? [] : (words.pretokenizers ?? [words]);
-  const splitsAtSpaces = splitters.some((part) => exactSplitter(part) !== null && splitsWords(part));
-  return isLocal && splitsAtSpaces ? wordBoundary(added) : null;
+  return isLocal && splitters.some(splitsBeforeSpaces) ? wordBoundary(added) : null;
 }
 
-/** False for settings that do not split the text. */
-function splitsWords(part: Part): boolean {
+/** Whether a word ends where a single space stands between two ASCII letters or digits. */
+function splitsBeforeSpaces(part: Part): boolean {
+  const split = exactSplitter(part);
+  if (split === null) return false;
+  if (part.type === 'Split') return ['a b', 'a 1', '1 a', '1 1'].every((text) => split(text)[0] === text.charAt(0));
   return (part as ByteLevelConfig).use_regex !== false && (part as MetaspaceConfig).split !== false;
 }

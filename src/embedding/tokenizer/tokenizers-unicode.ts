@@ -64,6 +64,29 @@ export const byteLevelWords = new RegExp(
   'gv',
 );
 
+/**
+ * Characters newer than Unicode 9 that normalisation moves or composes in JavaScript but not in the crate, whose normalisation has
+ * the tables of Unicode 9.
+ */
+const NOT_NORMALIZED = ranges(`
+  7FD 897-89F 8CA-8D3 9FE C3C D3B-D3C EBA 1715 1ABF-1ADD 1AE0-1AEB 1DF6-1DFA A82C 105C9 105D2 105DA 105E4 10D24-10D27
+  10D69-10D6D 10EAB-10EAC 10EFA-10EFB 10EFD-10EFF 10F46-10F50 10F82-10F85 11070 1133B 11382-11385 1138B 1138E
+  11390-11391 113C2 113C5 113C7-113C8 113CE-113D0 1145E 11839-1183A 11935 11938 1193D-1193E 11943 119E0 11A34 11A47
+  11A99 11D42 11D44-11D45 11D97 11F41-11F42 1611E 16121-16129 1612F 16D63 16D67-16D6A 16FF0-16FF1 1E08F 1E130-1E136
+  1E2AE 1E2EC-1E2EF 1E4EC-1E4EF 1E5EE-1E5EF 1E6E3 1E6E6 1E6EE-1E6EF 1E6F5
+`);
+
+/** One of them, captured, so that a split keeps it. */
+export const notNormalized = new RegExp(`([${NOT_NORMALIZED}])`, 'v');
+
+/** What a pattern of a tokenizer.json means by some classes, for a pattern with the flag `v`. */
+export const patternClasses: Readonly<Record<string, string>> = {
+  '\\p{L}': LETTER,
+  '\\p{N}': NUMBER,
+  '\\s': WHITESPACE,
+  '\\S': '\\P{White_Space}',
+};
+
 export const marks = new RegExp(MARKS, 'gv');
 export const removedCharacters = new RegExp(REMOVED, 'gv');
 export const cjkCharacters = new RegExp(`[${CJK}]`, 'gv');

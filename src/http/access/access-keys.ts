@@ -60,10 +60,6 @@ export class AccessKeys {
     return new AccessKeys(keys);
   }
 
-  get count(): number {
-    return this.#keys.length;
-  }
-
   /** Names of all views that a key is bound to. */
   get views(): readonly string[] {
     return [...new Set(this.#keys.flatMap(({ views }) => views))];

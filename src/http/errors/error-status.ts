@@ -9,6 +9,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   INVALID_REQUEST: 422,
   K_TOO_LARGE: 422,
   RERANK_TOO_LARGE: 422,
+  RERANK_REFUSED: 422,
+  ENDPOINT_REFUSED: 422,
   HOST_MISSING: 400,
   EXPECTATION_FAILED: 417,
   EMPTY_QUERY: 400,
@@ -24,6 +26,9 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   NOT_RECORDED: 404,
   METHOD_NOT_ALLOWED: 405,
   RELOAD_FAILED: 409,
+  // A restarted encoder thread answers the next attempt.
+  ENCODER_FAILED: 503,
+  ENDPOINT_FAILED: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
   // Clients that set a deadline retry a 5xx.
@@ -58,7 +63,6 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   MODEL_LOCKED: 500,
   DEVICE_UNAVAILABLE: 500,
   ENCODING_FAILED: 500,
-  ENDPOINT_FAILED: 500,
   RERANK_FAILED: 500,
   DIMENSION_MISMATCH: 500,
   NON_FINITE_VECTOR: 500,

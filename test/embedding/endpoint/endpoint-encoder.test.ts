@@ -200,8 +200,8 @@ test('a request that fails fails its own texts alone; a refused text fails alone
   inputs[6] = 'broken';
   const { outcomes } = await encoder.encode(inputs, { inputType: 'passage' });
   assert.deepEqual(
-    outcomes.flatMap((outcome, i) => (outcome.ok ? [] : [i])),
-    [1, 4, 5, 6, 7],
+    outcomes.flatMap((outcome, i) => (outcome.ok ? [] : [`${i} ${outcome.error.code}`])),
+    ['1 ENDPOINT_REFUSED', ...[4, 5, 6, 7].map((i) => `${i} ENDPOINT_FAILED`)],
   );
   for (const outcome of outcomes) {
     if (!outcome.ok) assert.doesNotMatch(outcome.error.message, /private|secret|poison|broken/);

@@ -86,7 +86,7 @@ test('a text whose thread dies fails, and later texts work', async (t) => {
   const pool = await fakePool(t, 2);
   for (const killer of ['die', 'throw']) {
     const result = await pool.encode([killer], { inputType: 'query' });
-    assert.deepEqual(outcomeCodes(result), ['ENCODING_FAILED'], killer);
+    assert.deepEqual(outcomeCodes(result), ['ENCODER_FAILED'], killer);
     assert.deepEqual(outcomeCodes(await pool.encode(['a', 'b', 'c', 'd'], { inputType: 'query' })), [
       'ok',
       'ok',
@@ -105,7 +105,7 @@ test('if a text kills its thread, the other texts of its call and of other calls
   const others = Array.from({ length: 20 }, (_, i) => pool.encode(['x'.repeat(i)], { inputType: 'passage' }));
   await busy;
   const result = await mixed;
-  assert.deepEqual(outcomeCodes(result), ['ok', 'ENCODING_FAILED', 'ok']);
+  assert.deepEqual(outcomeCodes(result), ['ok', 'ENCODER_FAILED', 'ok']);
   assert.deepEqual([...result.vectors], [2, 2, 0, 0, 3, 3]);
   for (const [i, other] of (await Promise.all(others)).entries()) assert.deepEqual([...other.vectors], [i, i]);
 });
@@ -148,7 +148,7 @@ test('texts of a cancelled call are counted as dropped and no longer as waiting'
 test('a pool keeps working if threads die between calls that succeed', async (t) => {
   const pool = await fakePool(t, 1);
   for (let i = 0; i < 6; i++) {
-    assert.deepEqual(outcomeCodes(await pool.encode(['die'], { inputType: 'query' })), ['ENCODING_FAILED']);
+    assert.deepEqual(outcomeCodes(await pool.encode(['die'], { inputType: 'query' })), ['ENCODER_FAILED']);
     assert.deepEqual(outcomeCodes(await pool.encode(['fine'], { inputType: 'query' })), ['ok']);
   }
 });
@@ -157,7 +157,7 @@ test('a pool whose threads keep dying gives up, and every text fails', async (t)
   const pool = await fakePool(t, 2);
   const result = await pool.encode(new Array(200).fill('die'), { inputType: 'query' });
   assert.ok(result.outcomes.every((outcome) => !outcome.ok));
-  assert.deepEqual(outcomeCodes(await pool.encode(['fine'], { inputType: 'query' })), ['ENCODING_FAILED']);
+  assert.deepEqual(outcomeCodes(await pool.encode(['fine'], { inputType: 'query' })), ['ENCODER_FAILED']);
 });
 
 test('closing finishes the running texts, cancels the waiting ones and can be repeated', async (t) => {

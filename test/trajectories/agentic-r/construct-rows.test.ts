@@ -171,6 +171,72 @@ test('duplicates of a positive are excluded on request: title, case, white space
   assert.equal((await construct(t, files, { groupSize: 19, duplicatesBy })).counts.dropped['too-few-negatives'], 1);
 });
 
+/** A file of 20 passages, of which some have these contents. */
+async function passagesWith(t: TestContext, contents: Readonly<Record<number, string | object>>): Promise<string> {
+  const file = join(await tempFolder(t), 'passages.jsonl');
+  const lines = Array.from({ length: 20 }, (_, i) => {
+    const given = contents[i] ?? `text ${i}`;
+    return `${JSON.stringify({ id: String(i), ...(typeof given === 'string' ? { contents: given } : given) })}\n`;
+  });
+  await writeFile(file, lines.join(''));
+  return file;
+}
+
+test('a copy of a positive is excluded under any title: quoted, not quoted, in a column, or none', async (t) => {
+  const files = await judgedFiles(t, [{ id: 'a', utilities: twenty([1, 80]) }]);
+  for (const positive of ['Vienna\nThe Danube flows.', { title: 'Vienna', text: 'The Danube flows.' }]) {
+    const passages = await passagesWith(t, {
+      0: positive,
+      1: 'Danube (river)\nThe Danube flows.',
+      2: '"Wien"\nthe “Danube” flows.',
+      3: { title: 'Wien', text: 'The Danube  flows.' },
+      4: 'The Danube flows.',
+      5: 'Vienna\nThe Danube flowed.',
+    });
+    const duplicatesBy = await readKnownPassages(passages);
+    const { rows, counts } = await construct(t, files, { groupSize: 16, duplicatesBy });
+    assert.deepEqual(counts.excluded, { correct: 0, duplicate: 4, sibling: 0 });
+    assert.deepEqual(
+      rows[0]!.passage_ids.slice(1).filter((id) => Number(id) < 5),
+      [],
+    );
+  }
+});
+
+test("a copy of a sibling's positive is excluded, if copies and siblings are", async (t) => {
+  const files = await judgedFiles(t, [
+    { id: 'a', question: 'Where is it?', utilities: twenty([1, 80]) },
+    { id: 'b', question: 'where is  it?', round: 2, utilities: [[0, 10], [1, 90], ...twenty().slice(2)] },
+    { id: 'c', question: 'Who?', utilities: [[0, 0], [0, 0], [1, 70], ...twenty().slice(3)] },
+  ]);
+  // 3 is a copy of the positive of b, which is a sibling of a; 4 of that of c, which is none.
+  const duplicatesBy = await readKnownPassages(
+    await passagesWith(t, {
+      1: 'B\nthe second hop',
+      2: 'C\nthe third',
+      3: 'Other\nThe second hop',
+      4: 'Other\nThe third',
+    }),
+  );
+  const negativesOf = async (settings: Partial<ConstructSettings>): Promise<readonly string[]> => {
+    const { rows } = await construct(t, files, { groupSize: 17, ...settings });
+    return rows.find(({ query_id: id }) => id === 'a')!.passage_ids.slice(1);
+  };
+  // All that are left: 20 without the positive, the sibling's and its copy.
+  const left = await construct(t, files, { groupSize: 18, duplicatesBy, excludeSiblings: true });
+  assert.deepEqual(
+    left.rows.find(({ query_id: id }) => id === 'a')!.passage_ids.toSorted((x, y) => Number(x) - Number(y)),
+    ['0', '2', ...Array.from({ length: 16 }, (_, i) => String(4 + i))],
+  );
+  // For b and c, 3 and 4 are copies of their own positives.
+  assert.deepEqual(left.counts.excluded, { correct: 0, duplicate: 2, sibling: 3 });
+  const seeds = Array.from({ length: 5 }, (_, seed) => seed);
+  const drawn = async (settings: Partial<ConstructSettings>): Promise<boolean> =>
+    (await Promise.all(seeds.map((seed) => negativesOf({ ...settings, seed })))).some((ids) => ids.includes('3'));
+  assert.equal(await drawn({ excludeSiblings: true }), true, 'without copies it is a negative of some seeds');
+  assert.equal(await drawn({ excludeSiblings: true, duplicatesBy }), false);
+});
+
 test('positives of another round or trajectory of the question are excluded on request', async (t) => {
   const files = await judgedFiles(t, [
     { id: 'a', question: 'Same?', utilities: twenty([1, 80]) },

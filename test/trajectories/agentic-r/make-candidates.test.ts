@@ -3,13 +3,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { TrawlError } from '../../../src/errors.ts';
+import { ResumableOutput } from '../../../src/system/resumable-output.ts';
 import type { CandidateItem } from '../../../trajectories/agentic-r/candidate-item.ts';
 import { type CandidateCounts, makeCandidates } from '../../../trajectories/agentic-r/make-candidates.ts';
 import { readCandidates } from '../../../trajectories/agentic-r/read-candidates.ts';
 import { CANDIDATE_QUERY_FORMS, type CandidateQueryForm } from '../../../trajectories/agentic-r/trajectory-rounds.ts';
 import { readTrajectories } from '../../../trajectories/read-trajectories.ts';
 import { QWEN_ASSISTANT_MARKER } from '../../../trajectories/reasoning-contexts.ts';
-import { ResumableFile } from '../../../trajectories/resumable-file.ts';
 import { FakeRetriever } from '../../helpers/fake-retriever.ts';
 import { tempFolder } from '../../helpers/temp-folder.ts';
 import { trawlError } from '../../helpers/trawl-error.ts';
@@ -37,7 +37,12 @@ async function make(
   const input = join(folder, 'hotpotqa.json');
   await writeFile(input, JSON.stringify(items));
   const path = out ?? join(folder, 'candidates.json');
-  const output = await ResumableFile.open(path, { settings: {}, overwrite: false });
+  const output = await ResumableOutput.open<CandidateCounts>([path], {
+    settings: {},
+    overwrite: false,
+    restart: 'never',
+    restartOption: '--overwrite',
+  });
   try {
     const counts = await makeCandidates({
       retriever,
@@ -48,7 +53,7 @@ async function make(
       trajectories: (skip) => readTrajectories(input, { skip }),
       output,
     });
-    await output.publish();
+    await output.finish(counts, { counts });
     return { items: JSON.parse(await readFile(path, 'utf8')) as CandidateItem[], counts, retriever };
   } finally {
     await output.close();

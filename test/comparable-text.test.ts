@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { comparableText } from '../../mining/comparable-text.ts';
-import { passageTexts } from '../../mining/passage-texts.ts';
+import { passageTexts } from '../mining/passage-texts.ts';
+import { comparableText } from '../src/comparable-text.ts';
 
 const EQUAL: readonly (readonly [a: string, b: string, why: string])[] = [
   ['The  Bridge\tof\u00a0Sighs\n', 'the bridge of sighs', 'white space and letter case'],

@@ -1,11 +1,16 @@
 import { statSync } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { TrawlError } from '../src/errors.ts';
-import { writeFailure } from '../src/system/write-failure.ts';
+import { TrawlError } from '../errors.ts';
+import { writeFailure } from './write-failure.ts';
+
+/** The path of a file until it is complete. */
+export function partialOf(path: string): string {
+  return `${path}.partial`;
+}
 
 /**
- * A file that is written to `<path>.partial` and goes on after a kill: what was written after the last checkpoint is cut off and
+ * A file that is written to `<path>.partial` and resumes after a kill: what was written after the last checkpoint is cut off and
  * written again. The caller stores the number of bytes at each checkpoint.
  */
 export class CheckpointedFile {
@@ -32,29 +37,36 @@ export class CheckpointedFile {
   /**
    * Opens the partial file at a checkpoint; 0 bytes: a new one, with these permissions.
    *
-   * @throws TrawlError OUTPUT_EXISTS if it has fewer bytes.
+   * @throws TrawlError OUTPUT_DIFFERS if it has fewer bytes, OUTPUT_NOT_WRITABLE, DISK_FULL.
    */
   static async open(path: string, bytes: number, mode?: number): Promise<CheckpointedFile> {
     const final = resolve(path);
+    let file: FileHandle | undefined;
     try {
-      const file = await open(partialOf(final), bytes === 0 ? 'w' : 'r+', mode);
+      file = await open(partialOf(final), bytes === 0 ? 'w' : 'r+', mode);
       const { size } = await file.stat();
       if (size < bytes) {
-        await file.close();
         throw new TrawlError(
-          'OUTPUT_EXISTS',
-          `${partialOf(final)} has ${size} bytes; the run that wrote it recorded ${bytes}. Remove it and the .work file beside it to start again.`,
+          'OUTPUT_DIFFERS',
+          `${partialOf(final)} has ${size} bytes, and the run that wrote it recorded ${bytes}: the file was changed.`,
         );
       }
       await file.truncate(bytes);
       return new CheckpointedFile(final, file, bytes);
     } catch (error) {
+      await file?.close().catch(() => undefined);
       throw writeFailure(error, final);
     }
   }
 
-  async write(text: string): Promise<void> {
-    const bytes = Buffer.from(text);
+  /** Bytes written so far. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Appends. What it appends may be lost until the next checkpoint. @throws TrawlError DISK_FULL, OUTPUT_NOT_WRITABLE. */
+  async write(content: string | Uint8Array): Promise<void> {
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
     try {
       for (let start = 0; start < bytes.length; ) {
         const { bytesWritten } = await this.#file.write(bytes, start, bytes.length - start, this.#bytes + start);
@@ -69,7 +81,7 @@ export class CheckpointedFile {
   /** Syncs the file to disk. Returns its bytes: the checkpoint. */
   async checkpoint(): Promise<number> {
     try {
-      await this.#file.sync();
+      await this.#file.datasync();
     } catch (error) {
       throw writeFailure(error, this.path);
     }
@@ -93,8 +105,4 @@ export async function publishPartial(path: string): Promise<void> {
 
 function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
-}
-
-export function partialOf(path: string): string {
-  return `${path}.partial`;
 }

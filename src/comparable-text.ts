@@ -10,3 +10,11 @@ export function comparableText(text: string): string {
   // The quotes go first, because NFKC makes a space and a combining accent of some.
   return text.replace(QUOTES, '').normalize('NFKC').toLowerCase().normalize('NFKC').replace(SPACES, ' ').trim();
 }
+
+/**
+ * The comparable text of a passage without its title, so that copies under another title are equal; of the contents for a passage that
+ * is nothing but a title.
+ */
+export function comparableBody({ text, contents }: { readonly text: string; readonly contents: string }): string {
+  return comparableText(text) || comparableText(contents);
+}

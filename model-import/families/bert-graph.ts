@@ -1,12 +1,14 @@
-import type { Precision } from '../src/manifest/model-identity.ts';
-import type { Activation, EncoderConfig } from './encoder-config.ts';
-import type { ClassifierWeights, Dense, EncoderLayer, EncoderWeights, LayerNorm } from './encoder-weights.ts';
-import { GraphArithmetic, type Product } from './graph-arithmetic.ts';
-import { MICROSOFT, ONNX_TYPES, OnnxGraph } from './onnx-graph.ts';
-import { addedRows } from './weight-tensors.ts';
-
-const BATCH = 'batch';
-const LENGTH = 'sequence';
+import type { Precision } from '../../src/manifest/model-identity.ts';
+import { GraphArithmetic, type Product } from '../graph-arithmetic.ts';
+import { ONNX_TYPES, OnnxGraph } from '../onnx-graph.ts';
+import { attention } from '../parts/attention.ts';
+import { activated } from '../parts/feed-forward.ts';
+import { BATCH, idsInput, LENGTH, maskInput, tokenOutput } from '../parts/inputs.ts';
+import { layerNorm, sum } from '../parts/norms.ts';
+import type { Dense, LayerNorm } from '../weight-finder.ts';
+import { addedRows } from '../weight-tensors.ts';
+import type { BertConfig } from './bert-config.ts';
+import type { BertLayer, BertWeights, ClassifierWeights } from './bert-weights.ts';
 
 /**
  * Builds the ONNX graph of a BERT-family encoder.
@@ -19,8 +21,8 @@ const LENGTH = 'sequence';
  * docs/models.md compares the speed of these operators with that of others, on one CPU thread.
  */
 export function bertGraph(
-  config: EncoderConfig,
-  weights: EncoderWeights,
+  config: BertConfig,
+  weights: BertWeights,
   precision: Precision,
   classifier: ClassifierWeights | null = null,
 ): OnnxGraph {
@@ -34,28 +36,26 @@ export function bertGraph(
 
 class BertGraphBuilder {
   readonly #graph: OnnxGraph;
-  readonly #config: EncoderConfig;
+  readonly #config: BertConfig;
   readonly #arithmetic: GraphArithmetic;
 
-  constructor(graph: OnnxGraph, config: EncoderConfig, precision: Precision) {
+  constructor(graph: OnnxGraph, config: BertConfig, precision: Precision) {
     this.#graph = graph;
     this.#config = config;
-    this.#arithmetic = new GraphArithmetic(graph, precision);
+    this.#arithmetic = new GraphArithmetic(graph, precision, 'per-run');
   }
 
-  encoder(weights: EncoderWeights): string {
-    const graph = this.#graph;
-    const ids = graph.input('input_ids', 'int64', [BATCH, LENGTH]);
-    const attended = graph.input('attention_mask', 'int64', [BATCH, LENGTH]);
-    const mask = graph.node('Cast', [attended], { attributes: { to: ONNX_TYPES.int32.code } });
+  encoder(weights: BertWeights): string {
+    const ids = idsInput(this.#arithmetic);
+    const mask = maskInput(this.#arithmetic);
     let hidden = this.#embeddings(weights, ids);
     for (const [i, layer] of weights.layers.entries()) hidden = this.#layer(`layer.${i}`, layer, hidden, mask);
     return hidden;
   }
 
-  outputs(hidden: string, weights: EncoderWeights): void {
+  outputs(hidden: string, weights: BertWeights): void {
     const { hiddenSize } = this.#config;
-    this.#arithmetic.output('last_hidden_state', hidden, [BATCH, LENGTH, hiddenSize]);
+    tokenOutput(this.#arithmetic, hidden, hiddenSize);
     if (weights.pooler === null) return;
     this.#arithmetic.output('pooler_output', this.#tanhLayer('pooler', hidden, weights.pooler), [BATCH, hiddenSize]);
   }
@@ -63,10 +63,10 @@ class BertGraphBuilder {
   classifier(hidden: string, { dense, projection }: ClassifierWeights): void {
     const features = this.#tanhLayer('classifier.dense', hidden, dense);
     const logits = this.#arithmetic.smallDense('classifier.projection', features, projection);
-    this.#arithmetic.output('logits', logits, [BATCH, projection.bias.shape[0]!]);
+    this.#arithmetic.output('logits', logits, [BATCH, projection.weight.shape[0]!]);
   }
 
-  #embeddings(weights: EncoderWeights, ids: string): string {
+  #embeddings(weights: BertWeights, ids: string): string {
     const graph = this.#graph;
     const arithmetic = this.#arithmetic;
     const { tokenTypes } = weights;
@@ -81,7 +81,7 @@ class BertGraphBuilder {
       parts.push(graph.node('Gather', [arithmetic.stored('token_types', tokenTypes), types]));
     }
     parts.push(this.#positions(positions, ids));
-    return this.#layerNorm('embeddings.norm', parts, weights.embeddingNorm);
+    return this.#sumNorm('embeddings.norm', parts, weights.embeddingNorm);
   }
 
   #positions(table: string, ids: string): string {
@@ -99,47 +99,24 @@ class BertGraphBuilder {
     return graph.node('Gather', [table, positions]);
   }
 
-  #layer(name: string, layer: EncoderLayer, input: string, mask: string): string {
+  #layer(name: string, layer: BertLayer, input: string, mask: string): string {
     const arithmetic = this.#arithmetic;
     const { values, bias } = arithmetic.products(`${name}.attention`, input, [layer.query, layer.key, layer.value]);
-    const context = this.#graph.node('MultiHeadAttention', [...values, bias, mask], {
-      domain: MICROSOFT,
-      attributes: { num_heads: this.#config.heads },
-    });
-    const attention = arithmetic.product(`${name}.attention_output`, context, [layer.attentionOutput]);
-    const attended = this.#residual(`${name}.attention_norm`, attention, input, layer.attentionNorm);
-    const inner = this.#activated(arithmetic.product(`${name}.intermediate`, attended, [layer.intermediate]));
+    const context = attention(arithmetic, values, { heads: this.#config.heads, bias, mask });
+    const attended = arithmetic.product(`${name}.attention_output`, context, [layer.attentionOutput]);
+    const middle = this.#residual(`${name}.attention_norm`, attended, input, layer.attentionNorm);
+    const intermediate = arithmetic.product(`${name}.intermediate`, middle, [layer.intermediate]);
+    const inner = activated(arithmetic, intermediate, this.#config.activation);
     const output = arithmetic.product(`${name}.output`, inner, [layer.output]);
-    return this.#residual(`${name}.output_norm`, output, attended, layer.outputNorm);
+    return this.#residual(`${name}.output_norm`, output, middle, layer.outputNorm);
   }
 
   #residual(name: string, { value, bias }: Product, input: string, norm: LayerNorm): string {
-    return this.#layerNorm(name, bias === '' ? [value, input] : [value, bias, input], norm);
+    return this.#sumNorm(name, bias === '' ? [value, input] : [value, bias, input], norm);
   }
 
-  /**
-   * Layer norm of the sum of `parts`. Sum instead of Add, because onnxruntime fuses Add and LayerNormalization into
-   * SkipLayerNormalization, which is slow on CPUs.
-   */
-  #layerNorm(name: string, parts: readonly string[], norm: LayerNorm): string {
-    const scale = this.#arithmetic.stored(`${name}.scale`, norm.weight);
-    const bias = this.#arithmetic.stored(`${name}.bias`, norm.bias);
-    return this.#graph.node('LayerNormalization', [this.#graph.node('Sum', parts), scale, bias], {
-      attributes: { axis: -1, epsilon: { float: this.#config.layerNormEpsilon } },
-    });
-  }
-
-  #activated({ value, bias }: Product): string {
-    const graph = this.#graph;
-    const operators: Readonly<Record<Activation, () => string>> = {
-      gelu: () =>
-        bias === ''
-          ? graph.node('Gelu', [value], { domain: MICROSOFT })
-          : graph.node('BiasGelu', [value, bias], { domain: MICROSOFT }),
-      'gelu-tanh': () => graph.node('FastGelu', bias === '' ? [value] : [value, bias], { domain: MICROSOFT }),
-      relu: () => graph.node('Relu', [bias === '' ? value : graph.node('Add', [value, bias])]),
-    };
-    return operators[this.#config.activation]();
+  #sumNorm(name: string, parts: readonly string[], norm: LayerNorm): string {
+    return layerNorm(this.#arithmetic, name, sum(this.#arithmetic, parts), norm, this.#config.layerNormEpsilon);
   }
 
   /** tanh(dense(first token)): [batch, outputs]. */

@@ -1,0 +1,39 @@
+import type { JsonObject } from '../src/embedding/model/json-file.ts';
+import type { Precision } from '../src/manifest/model-identity.ts';
+import type { CheckpointWeights } from './checkpoint-weights.ts';
+import type { OnnxGraph } from './onnx-graph.ts';
+
+/** Encoders of which one file of `families/` makes graphs. */
+export interface EncoderFamily {
+  /** Values of `model_type` in config.json. */
+  readonly modelTypes: readonly string[];
+  /** Well-known models of the family, for error messages. */
+  readonly examples: string;
+  /**
+   * Reads the architecture from config.json.
+   *
+   * @param path for error messages.
+   * @throws TrawlError MODEL_INVALID if the config describes something that the family's graphs do not compute.
+   */
+  parse(config: JsonObject, path: string): EncoderArchitecture;
+}
+
+/** An encoder that config.json describes. */
+export interface EncoderArchitecture {
+  readonly modelType: string;
+  /** Rows of the embedding table. */
+  readonly vocabularySize: number;
+  /** Whether the same architecture generates text. Then only a folder that states its pooling is an encoder. */
+  readonly isDecoder: boolean;
+  /** The token that ends every text; added to a tokenizer that does not add it. Null if the tokenizer alone decides. */
+  readonly endToken: string | null;
+  /** Finds the encoder's weights and checks their shapes. Throws MODEL_INVALID. */
+  readonly encoder: (weights: CheckpointWeights) => MakeGraph;
+  /** The same for a cross-encoder. Null if the family has none. */
+  readonly crossEncoder:
+    | ((weights: CheckpointWeights) => { readonly labels: number; readonly graph: MakeGraph })
+    | null;
+}
+
+/** Makes the graph of a precision. */
+export type MakeGraph = (precision: Precision) => OnnxGraph;

@@ -1,0 +1,31 @@
+import type { EncoderFamily } from '../encoder-family.ts';
+import { BERT_MODEL_TYPES, parseBertConfig } from './bert-config.ts';
+import { bertGraph } from './bert-graph.ts';
+import { findBertWeights, findClassifierWeights } from './bert-weights.ts';
+
+/** BERT, RoBERTa and XLM-R, with absolute positions. */
+export const BERT_FAMILY: EncoderFamily = {
+  modelTypes: BERT_MODEL_TYPES,
+  examples: 'E5, BGE, MiniLM',
+  parse: (raw, path) => {
+    const config = parseBertConfig(raw, path);
+    return {
+      modelType: config.modelType,
+      vocabularySize: config.vocabularySize,
+      isDecoder: false,
+      endToken: null,
+      encoder: (weights) => {
+        const found = findBertWeights(weights, config);
+        return (precision) => bertGraph(config, found, precision);
+      },
+      crossEncoder: (weights) => {
+        const found = findBertWeights(weights, config);
+        const classifier = findClassifierWeights(weights, config);
+        return {
+          labels: classifier.projection.weight.shape[0]!,
+          graph: (precision) => bertGraph(config, found, precision, classifier),
+        };
+      },
+    };
+  },
+};

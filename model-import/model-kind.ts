@@ -1,0 +1,64 @@
+import type { JsonObject } from '../src/embedding/model/json-file.ts';
+
+/** A kind of model that gives no vectors of texts, and which models would do its task or give vectors. */
+interface OtherKind {
+  readonly what: string;
+  readonly fitting: string;
+}
+
+const ENCODERS = 'An encoder would fit, for example intfloat/e5-base-v2, BAAI/bge-m3 or Qwen/Qwen3-Embedding-0.6B.';
+
+/** Parts of the class names in `architectures`; the first match wins. */
+const KINDS: readonly { readonly name: RegExp; readonly kind: OtherKind }[] = [
+  {
+    name: /ForSequenceClassification$/,
+    kind: {
+      what: 'a classifier or cross-encoder, which scores pairs of texts',
+      fitting:
+        'A cross-encoder of the architecture bert, roberta or xlm-roberta would fit for reranking, for example ' +
+        'BAAI/bge-reranker-base.',
+    },
+  },
+  {
+    name: /(For(Image|Object|Semantic|Instance|Depth|Video|Vision)|Vision|^ViT|CLIP|Siglip|ImageProcessor)/,
+    kind: { what: 'a vision model, which takes images', fitting: ENCODERS },
+  },
+  { name: /(Whisper|Wav2Vec|ForAudio|ForCTC|Speech)/, kind: { what: 'a speech model', fitting: ENCODERS } },
+  {
+    name: /(ForConditionalGeneration|ForSeq2SeqLM)$/,
+    kind: { what: 'an encoder-decoder, which generates text', fitting: ENCODERS },
+  },
+  {
+    name: /(ForCausalLM|LMHeadModel)$/,
+    kind: { what: 'a causal language model, which generates text', fitting: ENCODERS },
+  },
+  {
+    name: /For(TokenClassification|QuestionAnswering|MultipleChoice)$/,
+    kind: { what: 'a model that labels tokens or answers questions', fitting: ENCODERS },
+  },
+];
+
+/**
+ * What the model of a config.json is, if it is not an encoder, as a clause and a sentence with fitting models. Null if its class
+ * names do not tell.
+ */
+export function otherKindOf(config: JsonObject): OtherKind | null {
+  const { architectures } = config;
+  const names = Array.isArray(architectures) ? architectures.map(String) : [];
+  // A model of images and text generates text too, so its parts tell more than its class.
+  if (['vision_config', 'image_size'].some((key) => config[key] !== undefined)) {
+    return { what: 'a vision model, which takes images', fitting: ENCODERS };
+  }
+  return KINDS.find(({ name }) => names.some((architecture) => name.test(architecture)))?.kind ?? null;
+}
+
+/** The error message of a causal language model without any sign that its vectors are of use. */
+export function causalModelMessage(path: string, config: JsonObject): string {
+  const { architectures } = config;
+  const name = Array.isArray(architectures) ? String(architectures[0]) : String(config.model_type);
+  return (
+    `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is a causal language model, ` +
+    `which generates text; its vectors are not trained for search. ${ENCODERS} If it is an embedding model whose folder is ` +
+    'incomplete, add 1_Pooling/config.json ({"pooling_mode_lasttoken": true}).'
+  );
+}
