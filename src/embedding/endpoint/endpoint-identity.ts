@@ -3,10 +3,10 @@ import type { EndpointRecord, Probe } from '../../manifest/endpoint-record.ts';
 import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../../manifest/model-identity.ts';
 import { decodeVector } from '../../manifest/probe-vectors.ts';
 import { sha256OfText } from '../model/model-checksum.ts';
-import { knownFamily } from '../model/model-families.ts';
 import type { ModelOverrides } from '../model/model-overrides.ts';
 import type { EndpointFacts, EndpointRoute } from './endpoint-facts.ts';
 import type { OpenEndpointOptions } from './endpoint-options.ts';
+import { modelPrompts } from './model-prompts.ts';
 import { LONG_PROBE } from './probe-texts.ts';
 
 /** What a vector's length may differ from 1 by, so that it counts as normalised: bfloat16 has eight bits. */
@@ -31,8 +31,8 @@ export function endpointSettings(
     passage:
       passageRequest ?? recorded?.endpoint?.requests.passage ?? (takesInputType ? { input_type: 'passage' } : {}),
   };
-  const family = takesInputType || model === null ? null : knownFamily([model]);
-  const own = family?.prefixes ?? { query: '', passage: '' };
+  const known = takesInputType || model === null ? null : modelPrompts(model);
+  const own = known ?? { query: '', passage: '' };
   return {
     prefixes: recorded?.prefixes ?? {
       query: overrides.queryPrefix ?? own.query,
@@ -42,7 +42,7 @@ export function endpointSettings(
     separator: separator ?? recorded?.endpoint?.separator ?? null,
     arePrefixesUnknown:
       recorded === undefined &&
-      family === null &&
+      known === null &&
       !takesInputType &&
       overrides.queryPrefix === undefined &&
       overrides.passagePrefix === undefined,
