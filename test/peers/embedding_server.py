@@ -23,8 +23,10 @@ NAME = "all-MiniLM-L6-v2"
 def write_vectors(model, corpus, folder):
     with open(corpus, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
+    # As Search-R1 writes title and text.
+    texts = [f'"{row["title"]}"\n{row["text"]}' for row in rows]
     pool = model.start_multi_process_pool(["cpu", "cpu"])
-    vectors = model.encode([row["contents"] for row in rows], pool=pool, batch_size=32, normalize_embeddings=True)
+    vectors = model.encode(texts, pool=pool, batch_size=32, normalize_embeddings=True)
     model.stop_multi_process_pool(pool)
     vectors = np.asarray(vectors, dtype="float32")
     np.save(os.path.join(folder, "vectors.npy"), vectors)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { decodeVector } from '../../src/manifest/probe-vectors.ts';
@@ -35,11 +35,20 @@ async function hitsOf(index: string, args: readonly string[]): Promise<readonly 
   return jsonOf<{ hits: readonly Hit[] }>(run).hits;
 }
 
-test('an index is built and searched through a Python server of another project, and the model runs here, too', {
+test('a Python server of another project is the encoder', {
   skip: withoutTorch() || withoutMiniLm(),
 }, async (t) => {
   const folder = await tempFolder(t);
   const url = await pythonServer(t, folder);
+  await t.test('an index is built and searched through it, and its model runs here, too', () =>
+    builtIndex(folder, url),
+  );
+  await t.test('vectors of sentence-transformers, FlashRAG and tevatron are imported after a check with it', () =>
+    importedVectors(folder, url),
+  );
+});
+
+async function builtIndex(folder: string, url: string): Promise<void> {
   const [there, here] = [join(folder, 'there'), join(folder, 'here')];
   await ok(['index', SAMPLE_PASSAGES, '--model', url, '--out', there]);
   const { model } = readIndexManifest(there);
@@ -75,14 +84,9 @@ test('an index is built and searched through a Python server of another project,
   assert.equal(long.tokens, 256);
   assert.equal(decodeVector(long.vector!).length, 384);
   assert.ok(!readFileSync(join(there, 'manifest.json'), 'utf8').includes(url.slice('http://'.length)));
-});
+}
 
-test('vectors of sentence-transformers, FlashRAG and tevatron are imported after a check with the endpoint', {
-  skip: withoutTorch() || withoutMiniLm(),
-}, async (t) => {
-  const folder = await tempFolder(t);
-  const url = await pythonServer(t, folder);
-  assert.deepEqual(readdirSync(folder).sort(), ['corpus.0.pkl', 'corpus.1.pkl', 'emb_e5.memmap', 'vectors.npy']);
+async function importedVectors(folder: string, url: string): Promise<void> {
   const sources: Readonly<Record<string, readonly string[]>> = {
     npy: [join(folder, 'vectors.npy')],
     memmap: [join(folder, 'emb_e5.memmap')],
@@ -116,4 +120,4 @@ test('vectors of sentence-transformers, FlashRAG and tevatron are imported after
   const wrong = ['import', sources['npy']![0]!, '--corpus', SAMPLE_PASSAGES, '--model', url, '--out', out];
   const refused = await runTrawl([...wrong, '--passage-prefix', 'passage: ']);
   assert.match(refused.stderr, /made with no prefix.*--passage-prefix ''.*VECTORS_OF_ANOTHER_MODEL/s);
-});
+}
