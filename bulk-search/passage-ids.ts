@@ -1,4 +1,9 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlError } from '../src/errors.ts';
+import { rowId } from '../src/passages/id-column.ts';
+import { PassageFile } from '../src/passages/passage-file.ts';
+import type { PassageShard } from '../src/passages/passage-protocol.ts';
 import type { PassageStore } from '../src/passages/passage-store.ts';
 import { SqlitePassageStore } from '../src/passages/sqlite-passage-store.ts';
 import type { Hit } from '../src/retrieval/calls/query-outcome.ts';
@@ -6,6 +11,8 @@ import { openIndexDirectory } from '../src/retrieval/index-directory.ts';
 
 /** Most ids of an index that are kept. A million short ids take about 64 MB. */
 const MAX_KEPT = 2 ** 20;
+/** Ids that are read at once in row order, which takes about a millisecond. */
+const IDS_AT_ONCE = 4096;
 
 export interface NamedIndex {
   /** As in the hits of a group; undefined for the only index. */
@@ -15,8 +22,17 @@ export interface NamedIndex {
   readonly generation: string;
 }
 
+/** An index whose passages are open. */
+interface OpenedIndex {
+  readonly name: string | undefined;
+  readonly store: PassageStore;
+  /** The files of the store. */
+  readonly shards: readonly PassageShard[];
+}
+
 interface OneIndex {
   readonly store: PassageStore;
+  readonly shards: readonly PassageShard[];
   /** Row `rows[i]` has the id `ids[i]`; i is the row modulo the length. −1: none. */
   readonly rows: Float64Array;
   readonly ids: string[];
@@ -24,7 +40,7 @@ interface OneIndex {
 
 /**
  * The ids of hits. Many queries find the same passages, so ids are kept in tables of bounded size; the others are read without
- * the documents.
+ * the documents. Reading all ids in row order costs a twentieth of reading each alone.
  */
 export class PassageIds {
   readonly #indexes: ReadonlyMap<string | undefined, OneIndex>;
@@ -35,7 +51,7 @@ export class PassageIds {
 
   /** @throws TrawlError INDEX_CHECKSUM_MISMATCH if an index has another generation; as `openIndexDirectory`. */
   static async open(indexes: readonly NamedIndex[]): Promise<PassageIds> {
-    const opened: { name: string | undefined; store: PassageStore }[] = [];
+    const opened: OpenedIndex[] = [];
     try {
       for (const { name, folder, generation } of indexes) {
         const { manifest, passages } = openIndexDirectory(folder);
@@ -45,7 +61,7 @@ export class PassageIds {
             `${folder} was replaced by another generation while it was opened. Run the command again.`,
           );
         }
-        opened.push({ name, store: await SqlitePassageStore.open(passages) });
+        opened.push({ name, store: await SqlitePassageStore.open(passages), shards: passages });
       }
     } catch (error) {
       await Promise.all(opened.map(({ store }) => store.close()));
@@ -55,12 +71,39 @@ export class PassageIds {
   }
 
   /** The ids of indexes whose passages are open. They are closed with it. */
-  static of(indexes: readonly { readonly name: string | undefined; readonly store: PassageStore }[]): PassageIds {
-    const tables = indexes.map(({ name, store }): [string | undefined, OneIndex] => {
+  static of(indexes: readonly OpenedIndex[]): PassageIds {
+    const tables = indexes.map(({ name, store, shards }): [string | undefined, OneIndex] => {
       const kept = Math.min(MAX_KEPT, Math.max(1, store.rows));
-      return [name, { store, rows: new Float64Array(kept).fill(-1), ids: new Array<string>(kept) }];
+      return [name, { store, shards, rows: new Float64Array(kept).fill(-1), ids: new Array<string>(kept) }];
     });
     return new PassageIds(new Map(tables));
+  }
+
+  /**
+   * Reads all ids of each index that keeps all of its ids, if there will be as many hits as rows: then most of them are needed.
+   *
+   * @throws TrawlError CANCELLED, INDEX_FILE_MISSING, INDEX_FILE_FOREIGN.
+   */
+  async readAll(expectedHits: number, signal: AbortSignal): Promise<void> {
+    for (const { store, shards, rows, ids } of this.#indexes.values()) {
+      if (expectedHits < store.rows || rows.length < store.rows) continue;
+      for (const shard of shards) {
+        const file = new PassageFile(shard.path);
+        try {
+          for (let first = 0; first < shard.rows; first += IDS_AT_ONCE) {
+            throwIfCancelled(signal);
+            for (const [i, id] of file.idRange(first, Math.min(IDS_AT_ONCE, shard.rows - first)).entries()) {
+              const row = shard.firstRow + first + i;
+              rows[row] = row;
+              ids[row] = id ?? rowId(row);
+            }
+            await yieldToEventLoop();
+          }
+        } finally {
+          file.close();
+        }
+      }
+    }
   }
 
   /** The ids of the hits of each list; `row:` and the row number for a passage without an id. */

@@ -33,15 +33,16 @@ export const RETRIEVER_OPTIONS = {
   ...ENDPOINT_OPTIONS,
 } as const;
 
+interface MachineOptions {
+  readonly device: string;
+  readonly 'share-weights': 'auto' | 'yes' | 'no';
+  readonly 'encoder-threads': number | undefined;
+  readonly 'search-threads': number | undefined;
+}
+
 export function retrieverOptions(
-  options: EndpointOptionValues & {
-    readonly model: string | undefined;
-    readonly precision: Precision | undefined;
-    readonly device: string;
-    readonly 'share-weights': 'auto' | 'yes' | 'no';
-    readonly 'encoder-threads': number | undefined;
-    readonly 'search-threads': number | undefined;
-  },
+  options: EndpointOptionValues &
+    MachineOptions & { readonly model: string | undefined; readonly precision: Precision | undefined },
 ): OpenRetrieverOptions {
   return {
     ...(options.model === undefined || !isServerUrl(options.model)
@@ -49,6 +50,13 @@ export function retrieverOptions(
       : { endpoint: endpointOptions(options), checkStored }),
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
+    ...machineOptions(options),
+  };
+}
+
+/** The options of an encoder that runs here, with the model of the index. */
+export function machineOptions(options: MachineOptions): OpenRetrieverOptions {
+  return {
     device: options.device,
     shareWeights: shareWeights(options['share-weights']),
     ...(options['encoder-threads'] === undefined ? {} : { encoderThreads: options['encoder-threads'] }),

@@ -25,3 +25,17 @@ function joinedTokens(text: string): string {
   for (const [token] of text.normalize('NFD').matchAll(TOKEN)) joined += token.toLowerCase() + SEPARATOR;
   return joined;
 }
+
+/**
+ * Returns a function that says whether a passage contains the characters of one of the answers, in any case and also inside of a word:
+ * "art" matches "party". An empty answer matches nothing.
+ */
+export function substringMatcher(answers: readonly string[]): (passage: string) => boolean {
+  const needles = answers
+    .map((answer) => answer.trim().normalize('NFC').toLowerCase())
+    .filter((needle) => needle !== '');
+  return (passage) => {
+    const haystack = passage.normalize('NFC').toLowerCase();
+    return needles.some((needle) => haystack.includes(needle));
+  };
+}

@@ -1,7 +1,8 @@
 import { TrawlError } from '../src/errors.ts';
-import { answerMatcher } from './answer-match.ts';
+import { answerMatcher, substringMatcher } from './answer-match.ts';
 import type { Judgements, QueryJudgements } from './judgements.ts';
-import { hitAt, ndcgAt, recallAt, reciprocalRank } from './ranking-metrics.ts';
+import { titleKey } from './page-title.ts';
+import { allGoldAt, averagePrecision, hitAt, ndcgAt, recallAt, reciprocalRank, rPrecision } from './ranking-metrics.ts';
 import type { RankedPassage, Run } from './run.ts';
 
 export interface EvaluateRunInput {
@@ -10,6 +11,8 @@ export interface EvaluateRunInput {
   /** A query without an entry has no results. */
   readonly run: Run;
   readonly judgements: Judgements;
+  /** Query id → title key (`titleKey`) → grade. Requires `title` in the run; passages without one have no page. */
+  readonly titleJudgements?: Judgements;
   /** Query id → golden answers. Requires `text` in the run. */
   readonly answers?: ReadonlyMap<string, readonly string[]>;
   /** Values of k for the metrics at a rank; whole numbers from 1. */
@@ -17,10 +20,15 @@ export interface EvaluateRunInput {
 }
 
 /**
- * Metric name → value between 0 and 1; larger is better. Names: `recall@k`, `ndcg@k`, `mrr@k`, `hit@k` and `answer_hit@k`
- * for each cutoff k, and `mrr` over the whole ranking.
+ * Metric name → value between 0 and 1; larger is better. For each cutoff k:
+ *
+ * - of judged passages `recall@k`, `all_gold@k`, `ndcg@k`, `map@k`, `mrr@k` and `hit@k`,
+ * - of judged pages `title_recall@k`, `title_all_gold@k` and `title_hit@k`: the pages among the first k passages,
+ * - of golden answers `answer_hit@k` and `answer_substring@k`.
+ *
+ * Over the whole ranking: `mrr`, `map` and `r_precision`.
  */
-type Metrics = Readonly<Record<string, number>>;
+export type Metrics = Readonly<Record<string, number>>;
 
 export interface Evaluation {
   readonly queries: number;
@@ -28,6 +36,8 @@ export interface Evaluation {
   readonly judged: number;
   /** Queries without judgements. They have no ranking metrics. */
   readonly unjudged: number;
+  /** Queries with judgements of pages. */
+  readonly titleJudged: number;
   /** Queries with golden answers. `answer_hit@k` is averaged over them. */
   readonly answerable: number;
   /** Mean of each metric over the queries that have it. */
@@ -40,24 +50,36 @@ export interface Evaluation {
  * Computes the metrics of a run. A judged query without results, or without a relevant passage, counts as 0 (as with
  * `trec_eval -c`). Throws USAGE for invalid cutoffs, and for answers if the run has no text.
  */
-export function evaluateRun({ queryIds, run, judgements, answers, cutoffs }: EvaluateRunInput): Evaluation {
+export function evaluateRun({
+  queryIds,
+  run,
+  judgements,
+  titleJudgements,
+  answers,
+  cutoffs,
+}: EvaluateRunInput): Evaluation {
   checkCutoffs(cutoffs);
   const perQuery = new Map<string, Metrics>();
   let judged = 0;
+  let titleJudged = 0;
   let answerable = 0;
   for (const queryId of new Set(queryIds)) {
     const results = run.get(queryId) ?? [];
     const ofQuery = judgements.get(queryId);
+    const titles = titleJudgements?.get(queryId);
     const golden = answers?.get(queryId) ?? [];
     if (ofQuery !== undefined) judged += 1;
+    if (titles !== undefined) titleJudged += 1;
     if (golden.length > 0) answerable += 1;
     perQuery.set(queryId, {
       ...(ofQuery === undefined ? {} : rankingMetrics(results, ofQuery, cutoffs)),
+      ...(titles === undefined ? {} : titleMetrics(results, titles, cutoffs)),
       ...(golden.length === 0 ? {} : answerMetrics(queryId, results, golden, cutoffs)),
     });
   }
   const queries = perQuery.size;
-  return { queries, judged, unjudged: queries - judged, answerable, means: meansOf(perQuery.values()), perQuery };
+  const unjudged = queries - judged;
+  return { queries, judged, unjudged, titleJudged, answerable, means: meansOf(perQuery.values()), perQuery };
 }
 
 function rankingMetrics(
@@ -69,11 +91,31 @@ function rankingMetrics(
   const metrics: Record<string, number> = {};
   for (const k of cutoffs) {
     metrics[`recall@${k}`] = recallAt(ranking, judgements, k);
+    metrics[`all_gold@${k}`] = allGoldAt(ranking, judgements, k);
     metrics[`ndcg@${k}`] = ndcgAt(ranking, judgements, k);
+    metrics[`map@${k}`] = averagePrecision(ranking, judgements, k);
     metrics[`mrr@${k}`] = reciprocalRank(ranking, judgements, k);
     metrics[`hit@${k}`] = hitAt(ranking, judgements, k);
   }
   metrics.mrr = reciprocalRank(ranking, judgements);
+  metrics.map = averagePrecision(ranking, judgements);
+  metrics.r_precision = rPrecision(ranking, judgements);
+  return metrics;
+}
+
+function titleMetrics(
+  results: readonly RankedPassage[],
+  judgements: QueryJudgements,
+  cutoffs: readonly number[],
+): Metrics {
+  // No title key is empty, so passages without title count for no page.
+  const pages = results.map(({ title }) => titleKey(title ?? ''));
+  const metrics: Record<string, number> = {};
+  for (const k of cutoffs) {
+    metrics[`title_recall@${k}`] = recallAt(pages, judgements, k);
+    metrics[`title_all_gold@${k}`] = allGoldAt(pages, judgements, k);
+    metrics[`title_hit@${k}`] = hitAt(pages, judgements, k);
+  }
   return metrics;
 }
 
@@ -83,17 +125,41 @@ function answerMetrics(
   answers: readonly string[],
   cutoffs: readonly number[],
 ): Metrics {
-  const matches = answerMatcher(answers);
-  const deepest = Math.max(0, ...cutoffs);
-  const first = results.slice(0, deepest).findIndex(({ text }) => {
-    if (text !== undefined) return matches(text);
+  const texts = results.slice(0, Math.max(0, ...cutoffs)).map(({ text }) => {
+    if (text !== undefined) return text;
     throw new TrawlError(
       'USAGE',
       `answer_hit@k needs the text of the passages, and a result of query ${JSON.stringify(queryId)} has no text. ` +
         'Omit the answers, or evaluate a search instead of a run file.',
     );
   });
-  return Object.fromEntries(cutoffs.map((k) => [`answer_hit@${k}`, first !== -1 && first < k ? 1 : 0]));
+  const metrics: Record<string, number> = {};
+  for (const [name, matches] of [
+    ['answer_hit', answerMatcher(answers)],
+    ['answer_substring', substringMatcher(answers)],
+  ] as const) {
+    const first = texts.findIndex((text) => matches(text));
+    for (const k of cutoffs) metrics[`${name}@${k}`] = first !== -1 && first < k ? 1 : 0;
+  }
+  return metrics;
+}
+
+/** Means of groups of the queries, in the order of their first query. Queries without a group are left out. */
+export function meansByGroup(
+  perQuery: ReadonlyMap<string, Metrics>,
+  groupOf: (queryId: string) => string | undefined,
+): Map<string, { readonly queries: number; readonly means: Metrics }> {
+  const groups = new Map<string, Metrics[]>();
+  for (const [queryId, metrics] of perQuery) {
+    const group = groupOf(queryId);
+    if (group === undefined) continue;
+    const members = groups.get(group);
+    if (members === undefined) groups.set(group, [metrics]);
+    else members.push(metrics);
+  }
+  return new Map(
+    Array.from(groups, ([group, members]) => [group, { queries: members.length, means: meansOf(members) }]),
+  );
 }
 
 function meansOf(queries: Iterable<Metrics>): Metrics {

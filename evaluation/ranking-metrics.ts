@@ -17,6 +17,36 @@ export function hitAt(ranking: readonly string[], judgements: QueryJudgements, k
   return gainsOf(ranking, judgements, k).some((gain) => gain > 0) ? 1 : 0;
 }
 
+/**
+ * 1 if all relevant passages are among the first k, else 0; 0 if none is relevant. A question that needs several passages, as in
+ * HotpotQA, can only be answered from all of them.
+ */
+export function allGoldAt(ranking: readonly string[], judgements: QueryJudgements, k: number): number {
+  return recallAt(ranking, judgements, k) === 1 ? 1 : 0;
+}
+
+/** Precision after the first R, where R is the number of relevant passages: `Rprec`. 0 if none is relevant. */
+export function rPrecision(ranking: readonly string[], judgements: QueryJudgements): number {
+  return recallAt(ranking, judgements, relevantCount(judgements));
+}
+
+/**
+ * Average precision: the precision at the rank of each relevant passage among the first k, summed and divided by the number of
+ * relevant passages: `map_cut_k`, and `map` without k. 0 if none is relevant.
+ */
+export function averagePrecision(ranking: readonly string[], judgements: QueryJudgements, k = Infinity): number {
+  const relevant = relevantCount(judgements);
+  if (relevant === 0) return 0;
+  let found = 0;
+  let sum = 0;
+  for (const [position, gain] of gainsOf(ranking, judgements, k).entries()) {
+    if (gain === 0) continue;
+    found += 1;
+    sum += found / (position + 1);
+  }
+  return sum / relevant;
+}
+
 /** 1 / rank of the first relevant passage; 0 if none is among the first k. trec_eval's `recip_rank` has no cutoff. */
 export function reciprocalRank(ranking: readonly string[], judgements: QueryJudgements, k = Infinity): number {
   const position = gainsOf(ranking, judgements, k).findIndex((gain) => gain > 0);

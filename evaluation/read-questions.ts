@@ -1,5 +1,6 @@
 import { parseJson } from '../corpus/parse-json.ts';
 import type { Judgements } from './judgements.ts';
+import { titleKey } from './page-title.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 
 /** One question of an evaluation set. */
@@ -18,6 +19,8 @@ export interface Question {
   readonly goldenAnswers?: readonly string[];
   /** Ids of the relevant passages, as strings. */
   readonly goldIds?: readonly string[];
+  /** Titles of the relevant pages, for sets that judge pages, such as HotpotQA and KILT. */
+  readonly goldTitles?: readonly string[];
   /** What sort of question it is, such as `bridge` or `comparison` in HotpotQA. */
   readonly type?: string;
 }
@@ -45,6 +48,19 @@ export async function readQuestions(file: string): Promise<Question[]> {
 export function judgementsOf(questions: readonly Question[]): Judgements {
   const judged = questions.filter(({ goldIds }) => goldIds !== undefined && goldIds.length > 0);
   return new Map(judged.map(({ id, goldIds }) => [id, new Map(goldIds!.map((goldId) => [goldId, 1]))]));
+}
+
+/** Judgements of pages from `goldTitles`: title key → grade 1. Questions without `goldTitles` are not judged by page. */
+export function titleJudgementsOf(questions: readonly Question[]): Judgements {
+  const judged = questions.filter(({ goldTitles }) => goldTitles !== undefined && goldTitles.length > 0);
+  return new Map(judged.map(({ id, goldTitles }) => [id, new Map(goldTitles!.map((title) => [titleKey(title), 1]))]));
+}
+
+/** Golden answers by the id of their question, for `evaluateRun`. */
+export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    questions.flatMap(({ id, goldenAnswers }) => (goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const])),
+  );
 }
 
 type Fail = (reason: string) => Error;
@@ -75,6 +91,7 @@ export function parseQuestion(text: string, fail: Fail): Question {
   if (dataset !== undefined && typeof dataset !== 'string') throw fail('"dataset" must be a string or absent');
   const goldenAnswers = stringsOf(columns, 'golden_answers', fail);
   const goldIds = idsOf(columns.get('gold_ids'), fail);
+  const goldTitles = stringsOf(columns, 'gold_titles', fail);
   const type = columns.get('type');
   return {
     id: isBeir ? idOf(columns.get('_id'), '"_id"', fail) : idOf(columns.get('id'), '"id"', fail),
@@ -85,6 +102,7 @@ export function parseQuestion(text: string, fail: Fail): Question {
     ...(dataset === undefined ? {} : { dataset }),
     ...(goldenAnswers === undefined ? {} : { goldenAnswers }),
     ...(goldIds === undefined ? {} : { goldIds }),
+    ...(goldTitles === undefined ? {} : { goldTitles }),
     // Other sets use the name for other things.
     ...(typeof type === 'string' ? { type } : {}),
   };

@@ -67,6 +67,21 @@ export class ParquetGroups {
   }
 }
 
+/** The texts in UTF-8, for a column of many different texts: the writer itself would encode each of them alone. */
+export function encodedTexts(texts: readonly string[]): Uint8Array[] {
+  const encoder = new TextEncoder();
+  const joined = texts.join('');
+  const bytes = encoder.encode(joined);
+  // A byte for each character.
+  if (bytes.length !== joined.length) return texts.map((text) => encoder.encode(text));
+  let end = 0;
+  return texts.map((text) => {
+    const start = end;
+    end += text.length;
+    return bytes.subarray(start, end);
+  });
+}
+
 function replaceBigint(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? { bigint: String(value) } : value;
 }

@@ -30,6 +30,8 @@ export interface RecordStatistics {
   readonly retries: number;
   /** Queries of which the token limit cut something, by what it cut. */
   readonly cut: Counts;
+  /** Queries whose answers the server changed or delayed on purpose, by what it did. */
+  readonly perturbed: Counts;
   readonly dialects: Counts;
   readonly indexes: Counts;
   readonly generations: Counts;
@@ -81,6 +83,7 @@ export class RecordSummary {
   readonly #calls = new Fingerprints();
   readonly #errors = new Tally();
   readonly #cut = new Tally();
+  readonly #perturbed = new Tally();
   readonly #dialects = new Tally();
   readonly #indexes = new Tally();
   readonly #generations = new Tally();
@@ -97,6 +100,7 @@ export class RecordSummary {
     if (this.#to === null || query.time > this.#to) this.#to = query.time;
     if (query.error !== undefined) this.#errors.add(query.error);
     if (query.cut !== undefined) this.#cut.add(query.cut);
+    for (const name of Object.keys(query.perturbed ?? {})) this.#perturbed.add(name);
     this.#dialects.add(query.dialect);
     this.#indexes.add(query.index);
     this.#generations.add(query.generation);
@@ -148,6 +152,7 @@ export class RecordSummary {
       repeatedQueries: this.#repeated,
       retries: this.#retries,
       cut: this.#cut.counts(),
+      perturbed: this.#perturbed.counts(),
       dialects: this.#dialects.counts(),
       indexes: this.#indexes.counts(),
       generations: this.#generations.counts(),

@@ -64,6 +64,8 @@ export interface RecordedQuery {
   readonly indexes?: readonly string[];
   /** In a group: the indexes that failed. */
   readonly failedIndexes?: readonly string[];
+  /** How the server changed the answer on purpose: `droppedGold` and `distractors` (passages), `delayMs`. */
+  readonly perturbed?: Readonly<Record<string, number>>;
   /** The code of the error for which the query has no hits. */
   readonly error?: string;
 }
@@ -123,6 +125,7 @@ const OPTIONAL: Readonly<Record<string, Check>> = {
   ids: (value) => Array.isArray(value),
   indexes: isTexts,
   failedIndexes: isTexts,
+  perturbed: isObjectOf(isCount),
   error: isText,
 };
 

@@ -12,21 +12,32 @@ export interface Gold {
   readonly hasAnswer: ((contents: string) => boolean) | undefined;
 }
 
+/** Makes the test whether a passage has one of the answers. */
+type AnswerMatcher = (answers: readonly string[]) => (contents: string) => boolean;
+
 /** Questions with relevant passages and golden answers, found by the id or the text of a record's question. */
 export class GoldQuestions {
   readonly #known: KnownQuestions<Question>;
+  readonly #matcher: AnswerMatcher;
   /** Made when a question is first found. */
   readonly #golds = new Map<Question, Gold>();
 
-  constructor(questions: readonly Question[]) {
+  /** @param matcher the rule by which a passage has one of the answers. Default: that of DPR, as answers are counted. */
+  constructor(questions: readonly Question[], matcher: AnswerMatcher = answerMatcher) {
     this.#known = new KnownQuestions(questions);
+    this.#matcher = matcher;
   }
 
   /**
    * As `KnownQuestions` says, by `questionId` and the text of the question, which may stand before ` [SEP] ` in the query; else by the
    * query itself.
    */
-  of({ questionId, dataset, question, query }: RecordedQuery): Gold | undefined {
+  of({
+    questionId,
+    dataset,
+    question,
+    query,
+  }: Pick<RecordedQuery, 'questionId' | 'dataset' | 'question' | 'query'>): Gold | undefined {
     const text = question ?? composedParts(query)?.question;
     const found = this.#known.find({ id: questionId, dataset, text, query });
     return found === undefined ? undefined : this.#goldOf(found);
@@ -38,7 +49,7 @@ export class GoldQuestions {
     const { goldIds = [], goldenAnswers = [] } = question;
     const gold = {
       ids: new Set(goldIds),
-      hasAnswer: goldenAnswers.length === 0 ? undefined : answerMatcher(goldenAnswers),
+      hasAnswer: goldenAnswers.length === 0 ? undefined : this.#matcher(goldenAnswers),
     };
     this.#golds.set(question, gold);
     return gold;

@@ -4,6 +4,7 @@ import { TrawlError } from '../src/errors.ts';
 import { filterOf } from '../src/filter/filter-json.ts';
 import { QUERY_TEMPLATES } from '../src/manifest/model-identity.ts';
 import type { AnswerFacts } from '../src/recording/answer-facts.ts';
+import { hasOtherHits } from '../src/retrieval/calls/perturbed.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
 import { hybridFault } from '../src/retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../src/retrieval/search-mode.ts';
@@ -25,10 +26,20 @@ export interface RecordedCall {
  * - `view`: a view limited the search, which the record names but does not define;
  * - `queryTree`: a search of Elasticsearch's interface, whose query is more than its text;
  * - `selection`: the request left hits out or merged lists, so the record does not have what the search found;
+ * - `perturbed`: the server left out gold passages or mixed in distractors, so the hits are not those of the search;
  * - `rerankFailed`: the reranker failed, and the hits are those of the search;
  * - `unknown`: a setting has a value that this program does not know.
  */
-export const UNUSABLE = ['error', 'group', 'view', 'queryTree', 'selection', 'rerankFailed', 'unknown'] as const;
+export const UNUSABLE = [
+  'error',
+  'group',
+  'view',
+  'queryTree',
+  'selection',
+  'perturbed',
+  'rerankFailed',
+  'unknown',
+] as const;
 export type Unusable = (typeof UNUSABLE)[number];
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -39,6 +50,7 @@ export function recordedCall(query: RecordedQuery, text: string): RecordedCall |
   if (query.indexes !== undefined || query.failedIndexes !== undefined) return 'group';
   if (query.view !== undefined) return 'view';
   if (query.dialect === 'elasticsearch') return 'queryTree';
+  if (hasOtherHits(query.perturbed)) return 'perturbed';
   const fields = JSON.parse(text) as Fields;
   if (fields.selection !== undefined) return 'selection';
   const facts = factsOf(fields.answer);

@@ -3,6 +3,7 @@ import type { EncoderInput } from '../src/embedding/text-encoder.ts';
 import { TrawlError } from '../src/errors.ts';
 import { documentFields } from '../src/passages/document-fields.ts';
 import { parseNumbers } from '../src/passages/exact-numbers.ts';
+import { hasOtherHits, type Perturbed } from '../src/retrieval/calls/perturbed.ts';
 import type { KeyedCall } from './answer-key.ts';
 import {
   type KnownPassage,
@@ -38,7 +39,7 @@ interface Reply {
 interface SearchReply {
   readonly index: { readonly name: string; readonly generation: string };
   readonly results: readonly (
-    | { readonly ok: true; readonly hits: readonly ReplyHit[] }
+    | { readonly ok: true; readonly hits: readonly ReplyHit[]; readonly perturbed?: Perturbed }
     | { readonly ok: false; readonly error: { readonly code: string } }
   )[];
 }
@@ -181,6 +182,8 @@ function settingsOf({ bm25, bm25Order, views: _, ...call }: KeyedCall): object {
 
 function outcomeOf(result: SearchReply['results'][number], generation: string): TargetOutcome {
   if (!result.ok) return { ok: false, code: result.error.code };
+  // Such hits say nothing about the index.
+  if (hasOtherHits(result.perturbed)) return { ok: false, code: 'PERTURBED' };
   return { ok: true, generation, hits: result.hits.map(hitOf) };
 }
 

@@ -85,6 +85,7 @@ export const ERROR_CODES = {
   NOT_READY: 'The server is starting or stopping.',
   OVERLOADED:
     'A limit is reached (waiting requests, bytes of request bodies or of responses), or the wait would be too long.',
+  PERTURBED: 'The server failed the request on purpose (--perturb fail), to test its client.',
   UNAUTHORIZED: 'The server requires an API key, and the request has none or a wrong one.',
   FORBIDDEN: 'The API key does not allow this route, or the route requires one.',
   RELOAD_FAILED: 'The new index could not be opened; the old one still answers.',

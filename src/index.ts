@@ -13,6 +13,8 @@ export { ServerMetrics } from './http/metrics/server-metrics.ts';
 export type { ServerConfig, TlsPem } from './http/server-config.ts';
 export type { ModelIdentity } from './manifest/model-identity.ts';
 export { METRICS, type Metric } from './metric.ts';
+export { Perturbation } from './perturbation/perturbation.ts';
+export { type PerturbationSettings, perturbationSettings } from './perturbation/settings.ts';
 export { HttpReranker, type HttpRerankerOptions } from './rerank/http-reranker.ts';
 export { ModelReranker } from './rerank/model-reranker.ts';
 export type {

@@ -39,6 +39,16 @@ export class RowBitmap {
     this.bytes[index] = this.bytes[index]! & ~(1 << (row % 8));
   }
 
+  /** The first row of the set from `row` on; undefined if there is none. */
+  next(row: number): number | undefined {
+    for (let at = Math.floor(row / 8); at < this.bytes.length; at++) {
+      const byte = this.bytes[at]! & (at * 8 < row ? 0xff << (row % 8) : 0xff);
+      const found = at * 8 + 31 - Math.clz32(byte & -byte);
+      if (byte !== 0) return found < this.rows ? found : undefined;
+    }
+    return undefined;
+  }
+
   /** The rows in the set, ascending. */
   *[Symbol.iterator](): Generator<number, void> {
     for (let at = 0; at < this.bytes.length; at++) {

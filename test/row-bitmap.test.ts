@@ -20,7 +20,7 @@ test('a bitmap has the added rows and no others', () => {
   );
 });
 
-test('adding, deleting, counting, listing, complement and intersection are those of a set', () => {
+test('adding, deleting, counting, listing, the next row, complement and intersection are those of a set', () => {
   const cases = fc
     .integer({ min: 1, max: 70 })
     .chain((rows) => fc.tuple(fc.constant(rows), fc.array(fc.tuple(fc.boolean(), fc.nat(rows - 1)))));
@@ -36,6 +36,11 @@ test('adding, deleting, counting, listing, complement and intersection are those
       }
       const sorted = [...set].sort((a, b) => a - b);
       assert.deepEqual([bitmap.count(), [...bitmap]], [set.size, sorted]);
+      const nexts = Array.from({ length: rows + 2 }, (_, from) => sorted.find((row) => row >= from));
+      assert.deepEqual(
+        nexts.map((_, from) => bitmap.next(from)),
+        nexts,
+      );
       const others = Array.from({ length: rows }, (_, row) => row).filter((row) => !set.has(row));
       const complement = bitmap.complement();
       assert.deepEqual([complement.count(), [...complement]], [others.length, others]);

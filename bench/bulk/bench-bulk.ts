@@ -87,14 +87,18 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
   const asked = heldOutQueries(basis, queries, seed);
   const file = await syntheticFile({ rows, dimension, dtype: options.dtype, seed, basis }, context);
   const engine = await openTrawlIndex(file, { threads, withPrefilter: options.prefilter }, context);
-  const passages = await SqlitePassageStore.open([{ path: await passageFile(rows, context), firstRow: 0, rows }]);
+  const shards = [{ path: await passageFile(rows, context), firstRow: 0, rows }];
+  const passages = await SqlitePassageStore.open(shards);
   const retriever = retrieverOf(engine, passages, options);
   try {
     const vectors = join(options.scratch, 'queries.npy');
     await writeFile(vectors, encodeNpy(asked));
     const cases = ['engine', ...FORMATS] as const;
     // The query file is opened, and ids are read, once for each format, as in one command for all queries.
-    const ids = new Map(FORMATS.map((format) => [format, PassageIds.of([{ name: undefined, store: passages }])]));
+    const ids = new Map(
+      FORMATS.map((format) => [format, PassageIds.of([{ name: undefined, store: passages, shards }])]),
+    );
+    const isRead = new Set<OutputFormat>();
     const sources = new Map<OutputFormat, Promise<QuerySource>>();
     const sourceOf = (format: OutputFormat): Promise<QuerySource> => {
       const source = sources.get(format) ?? openQueryVectors(vectors, { dimension, texts: undefined, signal });
@@ -112,7 +116,7 @@ export async function benchBulk(options: BenchBulkOptions): Promise<BenchBulkRes
         const seconds =
           name === 'engine'
             ? await engineSeconds(engine, asked, range, k)
-            : await bulkSeconds(name, { retriever, ids: ids.get(name)!, sourceOf, range, options });
+            : await bulkSeconds(name, { retriever, ids: ids.get(name)!, isRead, sourceOf, range, options });
         times.get(name)!.push(seconds);
       }
       note(`${range.end} of ${queries} queries, each ${cases.length} times`);
@@ -166,6 +170,8 @@ async function engineSeconds(
 interface BulkCase {
   readonly retriever: Retriever;
   readonly ids: PassageIds;
+  /** The formats whose ids were read. */
+  readonly isRead: Set<OutputFormat>;
   readonly sourceOf: (format: OutputFormat) => Promise<QuerySource>;
   readonly range: Range;
   readonly options: BenchBulkOptions;
@@ -174,17 +180,18 @@ interface BulkCase {
 /** From the opening of the query file to the renamed output. */
 async function bulkSeconds(
   format: OutputFormat,
-  { retriever, ids, sourceOf, range, options }: BulkCase,
+  { retriever, ids, isRead, sourceOf, range, options }: BulkCase,
 ): Promise<number> {
   const { k, scratch, signal } = options;
   const out = join(scratch, `hits.${format}`);
   const begun = performance.now();
   const source = await sourceOf(format);
+  if (format !== 'npy' && !isRead.has(format)) await ids.readAll(options.queries * k, signal);
+  isRead.add(format);
   const output = await ResumableOutput.open<Progress>([out], {
     settings: {},
-    overwrite: true,
-    restart: 'always',
-    restartOption: '',
+    restart: true,
+    replaces: true,
   });
   const shape = {
     queries: range.end - range.first,

@@ -1,4 +1,9 @@
-import { ParquetGroups, type ParquetGroupsState, type ParquetSchema } from '../../export/parquet-groups.ts';
+import {
+  encodedTexts,
+  ParquetGroups,
+  type ParquetGroupsState,
+  type ParquetSchema,
+} from '../../export/parquet-groups.ts';
 import { type FileBytes, type FoundQuery, type OutputShape, type ResultEncoder, rowOfHit } from './result-encoder.ts';
 
 /** Hits of a row group, or up to one batch more. A row group is held in memory, and its facts until the end of the file. */
@@ -81,21 +86,27 @@ export class ParquetResults implements ResultEncoder {
     const each = <T>(pick: (query: PendingQuery) => T): T[] =>
       pending.flatMap((query) => new Array<T>(query.rows.length).fill(pick(query)));
     const { hasRounds, isGroup } = this.#shape;
-    const bytes = this.#groups.write(this.#pendingHits, [
+    const hits = this.#pendingHits;
+    const [ranks, rows, scores] = [new Int32Array(hits), new BigInt64Array(hits), new Float32Array(hits)];
+    const ids: string[] = [];
+    let at = 0;
+    for (const query of pending) {
+      for (const [i, row] of query.rows.entries()) {
+        ranks[at] = i + 1;
+        rows[at] = BigInt(row);
+        scores[at] = query.scores[i]!;
+        ids.push(query.ids[i]!);
+        at++;
+      }
+    }
+    const bytes = this.#groups.write(hits, [
       { name: 'query_id', data: each(({ id }) => id), ...COLUMN },
       ...(hasRounds ? [{ name: 'round_index', data: each(({ round }) => round), ...COLUMN }] : []),
-      { name: 'rank', data: Int32Array.from(pending.flatMap(({ rows }) => rows.map((_, i) => i + 1))), ...COLUMN },
+      { name: 'rank', data: ranks, ...COLUMN },
       ...(isGroup ? [{ name: 'index', data: pending.flatMap(({ indexes }) => indexes!), ...COLUMN }] : []),
-      {
-        name: 'row',
-        data: BigInt64Array.from(
-          pending.flatMap(({ rows }) => rows),
-          BigInt,
-        ),
-        ...PLAIN,
-      },
-      { name: 'id', data: pending.flatMap(({ ids }) => ids), ...PLAIN },
-      { name: 'score', data: Float32Array.from(pending.flatMap(({ scores }) => scores)), ...PLAIN },
+      { name: 'row', data: rows, ...PLAIN },
+      { name: 'id', data: encodedTexts(ids), ...PLAIN },
+      { name: 'score', data: scores, ...PLAIN },
     ]);
     this.#pending = [];
     this.#pendingHits = 0;

@@ -104,6 +104,7 @@ export async function searchQueries(folder: string, context: CommandContext<Tabl
       report(complete, options, { out, note });
       return complete.failed > 0 ? EXIT.failed : EXIT.ok;
     }
+    await ids?.readAll((range.end - range.first - (output.resumed?.queries ?? 0)) * k, signal);
     if (output.resumed !== undefined) note(`resuming after ${formatCount(output.resumed.queries)} queries`);
     const pairs = Math.floor(BATCH_PAIRS / Math.max(k, options['rerank-depth']));
     // A .npy file has k columns, also where fewer rows are found.
@@ -245,9 +246,8 @@ function openFiles(
 ): Promise<ResumableOutput<Progress>> {
   return ResumableOutput.open(files, {
     settings,
-    overwrite: true,
-    restart: restart ? 'always' : 'never',
-    restartOption: '--restart',
+    restart,
+    replaces: true,
   });
 }
 

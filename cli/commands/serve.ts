@@ -7,7 +7,7 @@ import type { TrawlServer } from '../serve/make-server.ts';
 import { ReloadSignal, reloadServer } from '../serve/reload-server.ts';
 import { SERVE_OPTIONS } from '../serve/serve-options.ts';
 import { readServeSettings, type ServeSettings } from '../serve/serve-settings.ts';
-import { banner, exposureNotes, startFacts } from '../serve/start-messages.ts';
+import { banner, exposureNotes, perturbationNotes, startFacts } from '../serve/start-messages.ts';
 
 export const serveCommand = defineCommand({
   name: 'serve',
@@ -49,7 +49,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   const { options, signal, note } = context;
   checkRerankOptions(options, context.given);
   checkEndpointOptions(options.model, context.given);
-  const settings = readServeSettings(options, context.positionals);
+  const settings = readServeSettings(options, context.positionals, context.given);
   // Imported here so that the other commands do not load a web server.
   const [{ makeServer }, { startListening }, { closeServer, disconnectClients, endWithin, stopServing }] =
     await Promise.all([
@@ -71,6 +71,7 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
   try {
     const url = await startListening(server);
     noteExposure(server, settings, note);
+    notePerturbation(server, note);
     await openIndexes(server, signal);
     if (signal.aborted) note('stopping before the start was complete');
     else {
@@ -89,6 +90,11 @@ async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal
     endedInTime();
     server.log?.flush();
   }
+}
+
+/** Says clearly that answers are not what the index has. */
+function notePerturbation({ listeners }: TrawlServer, note: (text: string) => void): void {
+  for (const line of perturbationNotes(listeners)) note(`note: ${line}`);
 }
 
 function noteExposure({ listeners }: TrawlServer, { keys, tls }: ServeSettings, note: (text: string) => void): void {
@@ -117,13 +123,13 @@ function publishAddress({ listeners }: TrawlServer, { addressFolder }: ServeSett
 }
 
 function announce(
-  { holder }: TrawlServer,
+  server: TrawlServer,
   { options, keys }: ServeSettings,
   url: string,
   { out, note }: Pick<CommandContext<typeof SERVE_OPTIONS>, 'out' | 'note'>,
 ): void {
-  if (options.json) out(JSON.stringify(startFacts(url, holder)));
-  else for (const line of banner(url, holder, keys !== null)) note(line);
+  if (options.json) out(JSON.stringify(startFacts(url, server)));
+  else for (const line of banner(url, server.holder, keys !== null)) note(line);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -21,6 +21,7 @@ export function statisticsText(statistics: RecordStatistics): string {
   for (const [name, counts] of [
     ['errors', statistics.errors],
     ['cut', statistics.cut],
+    ['perturbed', statistics.perturbed],
     ['dialects', statistics.dialects],
     ['indexes', statistics.indexes],
     ['generations', statistics.generations],

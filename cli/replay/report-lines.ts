@@ -9,6 +9,7 @@ const REASONS: Readonly<Record<keyof ReplayReport['notCompared'], string>> = {
   view: 'limited by a view',
   queryTree: "of Elasticsearch's interface",
   selection: 'of requests that left hits out or merged lists',
+  perturbed: 'whose hits the server had changed on purpose (--perturb)',
   rerankFailed: 'whose reranking failed',
   unknown: 'with settings that this version does not know',
   otherIds: 'with ids that the other index does not have',

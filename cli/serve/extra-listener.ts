@@ -7,6 +7,7 @@ import { HYBRID_FUSIONS } from '../../src/retrieval/hybrid-settings.ts';
 import { BM25_ORDERS, SEARCH_MODES } from '../../src/retrieval/search-mode.ts';
 import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
+import { perturbRates } from './perturb-options.ts';
 
 /** A further address of the server, for clients with a fixed port. */
 export interface ExtraListener extends ListenAddress {
@@ -20,6 +21,8 @@ export interface ExtraListener extends ListenAddress {
     readonly filter?: Filter;
     /** Depth of reranking; 0: only requests that ask for it are reranked. */
     readonly rerankDepth?: number;
+    /** What is done to searches on purpose, in place of `--perturb`; null: nothing. */
+    readonly perturb?: ReturnType<typeof perturbRates> | null;
     /** A view that limits the requests to this address, in addition to that of all addresses. */
     readonly view?: string;
   };
@@ -54,10 +57,11 @@ const SETTINGS: Readonly<Record<string, (value: string) => ExtraListener['settin
   'hybrid-weights': (value) => hybridSetting({ 'hybrid-weights': value }),
   'hybrid-depth': (value) => (POSITIVE.test(value) ? hybridSetting({ 'hybrid-depth': Number(value) }) : undefined),
   'rerank-depth': (value) => (NUMBER.test(value) ? { rerankDepth: Number(value) } : undefined),
+  perturb: (value) => ({ perturb: value === 'none' ? null : perturbRates(value) }),
   view: (view) => (/^[\w.-]+$/.test(view) ? { view } : undefined),
 };
 
-/** @throws TrawlError USAGE for weights that the option of the same name refuses. */
+/** @throws TrawlError USAGE for values that the option of the same name refuses. */
 function hybridSetting(given: { 'hybrid-weights'?: string; 'hybrid-depth'?: number }): ExtraListener['settings'] {
   const none = { 'hybrid-fusion': undefined, 'hybrid-weights': undefined, 'hybrid-rrf-k': undefined };
   return { hybrid: hybridOptions({ ...none, 'hybrid-depth': undefined, ...given }) };
@@ -76,7 +80,7 @@ export function parseExtraListener(text: string, host: string): ExtraListener {
   if (port === undefined || Number(port) > 65_535 || settings === undefined) {
     throw new TrawlError(
       'USAGE',
-      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')}, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N or :view=NAME, and at the end :filter=EXPRESSION.`,
+      `--listen is ${JSON.stringify(text)}; expected [HOST:]PORT[=DIALECT], such as 5003 or 6002=zerosearch, optionally followed by :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=${TRUNCATE_SIDES.join('|')}, :mode=${SEARCH_MODES.join('|')}, :bm25-order=${BM25_ORDERS.join('|')}, :hybrid-fusion=${HYBRID_FUSIONS.join('|')}, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N, :perturb=NAME=RATE,… (or none) or :view=NAME, and at the end :filter=EXPRESSION.`,
     );
   }
   const filter = filterOption(expression, `--listen ${head}:filter`);

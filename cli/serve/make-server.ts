@@ -9,6 +9,8 @@ import { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import type { OptionTable } from '../../src/options/option-spec.ts';
+import type { GoldPassages } from '../../src/perturbation/gold-passages.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { mergedHybrid } from '../../src/retrieval/hybrid-settings.ts';
@@ -17,6 +19,7 @@ import { filterOption } from '../filter-option.ts';
 import { hybridOptions } from '../hybrid-options.ts';
 import { openReranker } from '../rerank-options.ts';
 import { retrieverOptions } from '../retriever-options.ts';
+import { perturbRates, perturbSettings, readGoldPassages } from './perturb-options.ts';
 import { bundleOpener } from './replayed-bundle.ts';
 import { MIB } from './serve-options.ts';
 import type { ServeOptions, ServeSettings } from './serve-settings.ts';
@@ -32,7 +35,11 @@ export interface TrawlServer {
   /** The indexes that are made over HTTP; undefined without --writable. */
   readonly writable: WritableFolder | undefined;
   /** The main address is first. */
-  readonly listeners: readonly { readonly app: ReturnType<typeof buildApp>; readonly address: ListenAddress }[];
+  readonly listeners: readonly {
+    readonly app: ReturnType<typeof buildApp>;
+    readonly address: ListenAddress;
+    readonly perturbation: Perturbation | null;
+  }[];
   readonly metrics: ServerMetrics;
   /** Undefined with --quiet. */
   readonly log: ServerLog | undefined;
@@ -56,6 +63,7 @@ export async function makeServer(
   { signal, note }: Pick<CommandContext<OptionTable>, 'signal' | 'note'>,
 ): Promise<TrawlServer> {
   const { options, indexes, groups } = settings;
+  const gold = options['perturb-gold'] === undefined ? null : await readGoldPassages(options['perturb-gold']);
   const reranker = sharedReranker(options);
   const open = options.replay === undefined ? openerFor(settings, reranker, { signal, note }) : bundleOpener(options);
   const log = options.quiet ? undefined : await serverLog({ terminal: process.stderr.isTTY === true });
@@ -72,7 +80,7 @@ export async function makeServer(
   const metrics = new ServerMetrics({ process: true });
   if (log !== undefined) metrics.dropped('log', log.dropped);
   if (recorder !== undefined) metrics.dropped('record', () => recorder.dropped);
-  const listeners = listenersFor(holder, settings, {
+  const listeners = listenersFor(holder, settings, gold, {
     metrics,
     logger: log?.logger ?? null,
     record: recorder ?? null,
@@ -141,6 +149,7 @@ function openerFor(
 function listenersFor(
   holder: RetrieverHolder,
   { options, extraListeners, keys, tls }: ServeSettings,
+  gold: GoldPassages | null,
   sinks: Pick<ServerConfig, 'metrics' | 'logger' | 'record' | 'writable'>,
 ): TrawlServer['listeners'] {
   const config = {
@@ -167,16 +176,25 @@ function listenersFor(
     writeStallMs: options['stall-s'] * 1000,
     ...sinks,
   };
+  const perturbing = (rates: ReturnType<typeof perturbRates>): Perturbation =>
+    new Perturbation(perturbSettings(rates, options), gold);
+  const perturbation = options.perturb === undefined ? null : perturbing(perturbRates(options.perturb));
   return [
-    { app: buildApp(holder, { ...config, dialects: options.dialect }), address: options },
+    {
+      app: buildApp(holder, { ...config, perturbation, dialects: options.dialect }),
+      address: options,
+      perturbation,
+    },
     ...extraListeners.map((address) => {
       const dialects = preferredFor(address.dialect, options.dialect);
-      const { rerankDepth = options['rerank-depth'], view, ...own } = address.settings;
+      const { rerankDepth = options['rerank-depth'], view, perturb, ...own } = address.settings;
       const views = [...config.views, ...(view === undefined ? [] : [view])];
       const rerank = rerankDefault(options, rerankDepth);
       const hybrid = mergedHybrid(own.hybrid ?? {}, config.hybrid);
       const filter = bothFilters(filterOption(options.filter), own.filter) ?? null;
-      return { app: buildApp(holder, { ...config, ...own, filter, views, hybrid, rerank, dialects }), address };
+      const ofAddress = perturb === undefined ? perturbation : perturb && perturbing(perturb);
+      const limits = { filter, views, hybrid, rerank, perturbation: ofAddress };
+      return { app: buildApp(holder, { ...config, ...own, ...limits, dialects }), address, perturbation: ofAddress };
     }),
   ];
 }

@@ -12,6 +12,7 @@ import { RANKING_OPTIONS } from '../ranking-options.ts';
 import { RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS } from '../retriever-options.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
+import { PERTURB_OPTIONS } from './perturb-options.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -62,7 +63,7 @@ export const SERVE_OPTIONS = {
   listen: {
     type: 'list',
     value: '[HOST:]PORT[=DIALECT]',
-    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER, :hybrid-fusion=FUSION, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N and :rerank-depth=N set these options for this address only; :view=NAME and, at the end, :filter=EXPRESSION limit it, in addition to --view and --filter (8001=search-r1:deadline-ms=25000).',
+    help: 'Listen on a further address, for clients with a fixed port (5003). The server prefers DIALECT for requests to this address (6002=zerosearch). :topk=N, :shed-after-ms=N, :deadline-ms=N, :truncate=SIDE, :mode=MODE, :bm25-order=ORDER, :hybrid-fusion=FUSION, :hybrid-weights=dense=N,bm25=N, :hybrid-depth=N, :rerank-depth=N and :perturb=NAME=RATE,… (or :perturb=none) set these options for this address only; :view=NAME and, at the end, :filter=EXPRESSION limit it, in addition to --view and --filter (8001=search-r1:deadline-ms=25000).',
   },
   'address-dir': {
     type: 'string',
@@ -262,5 +263,6 @@ export const SERVE_OPTIONS = {
     default: true,
     help: 'Leave renamed files of --record as they are. Default: they are compressed with zstd, to FILE.1.zst and so on.',
   },
+  ...PERTURB_OPTIONS,
   ...RETRIEVER_OPTIONS,
 } as const satisfies OptionTable;

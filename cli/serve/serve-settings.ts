@@ -7,6 +7,7 @@ import type { CommandContext } from '../command.ts';
 import { fieldRanking } from '../ranking-options.ts';
 import { makeAddressFolder } from './address-file.ts';
 import { type ExtraListener, parseExtraListener } from './extra-listener.ts';
+import { checkPerturbOptions } from './perturb-options.ts';
 import { replayedBundle } from './replayed-bundle.ts';
 import type { SERVE_OPTIONS } from './serve-options.ts';
 import { parseGroups, parseServedIndexes, type ServedIndex } from './served-indexes.ts';
@@ -37,7 +38,11 @@ export interface ServeSettings {
  *
  * @throws TrawlError USAGE, CONFIG_INVALID, OUTPUT_NOT_WRITABLE, DISK_FULL, or why an index folder cannot be read.
  */
-export function readServeSettings(options: ServeOptions, positionals: readonly string[]): ServeSettings {
+export function readServeSettings(
+  options: ServeOptions,
+  positionals: readonly string[],
+  given: ReadonlySet<string> = new Set(),
+): ServeSettings {
   if (options.topk > options['max-k']) {
     throw new TrawlError(
       'USAGE',
@@ -59,6 +64,11 @@ export function readServeSettings(options: ServeOptions, positionals: readonly s
   if (options.rerank === undefined && extraListeners.some(({ settings }) => settings.rerankDepth !== undefined)) {
     throw new TrawlError('USAGE', 'The setting rerank-depth of --listen has no effect without --rerank MODEL.');
   }
+  checkPerturbOptions(
+    options,
+    given,
+    extraListeners.flatMap(({ settings: { perturb } }) => perturb ?? []),
+  );
   if (options.writable !== undefined) checkWritable(options, extraListeners);
   const bound = [
     ...(options.view === undefined ? [] : [{ option: `--view ${options.view}`, view: options.view }]),

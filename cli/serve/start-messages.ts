@@ -1,13 +1,20 @@
 import { isLoopback } from '../../src/http/access/access.ts';
+import type { ListenAddress } from '../../src/http/connections/listen.ts';
 import type { RetrieverHolder } from '../../src/http/indexes/retriever-holder.ts';
+import type { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { settingsText } from '../../src/perturbation/settings.ts';
 import { formatCount } from '../format.ts';
 
 /**
  * The line that `--json` prints when the server is ready, for scripts that wait for it. `removedRows` is the former name of
  * `deletedRows`, for one version.
  */
-export function startFacts(url: string, { slots }: RetrieverHolder): object {
-  const indexes = slots.map((slot) => {
+export function startFacts(
+  url: string,
+  { holder, listeners }: { readonly holder: RetrieverHolder; readonly listeners: readonly Perturbed[] },
+): object {
+  const perturbed = listeners[0]?.perturbation ?? null;
+  const indexes = holder.slots.map((slot) => {
     const { index, rows, deletedRows, dimension, metric, generation, model, reranker } = slot.retriever!.info;
     const rowFacts = { rows, deletedRows, removedRows: deletedRows };
     return {
@@ -20,7 +27,28 @@ export function startFacts(url: string, { slots }: RetrieverHolder): object {
       reranker: reranker?.name ?? null,
     };
   });
-  return { url, pid: process.pid, ...indexes[0], ...(indexes.length === 1 ? {} : { indexes }) };
+  return {
+    url,
+    pid: process.pid,
+    ...indexes[0],
+    ...(indexes.length === 1 ? {} : { indexes }),
+    ...(perturbed === null ? {} : { perturbation: perturbed.settings }),
+  };
+}
+
+/** An address that may perturb its answers. */
+interface Perturbed {
+  readonly perturbation: Perturbation | null;
+  readonly address: ListenAddress;
+}
+
+/** One line for each address that perturbs its answers. */
+export function perturbationNotes(listeners: readonly Perturbed[]): string[] {
+  return listeners.flatMap(({ perturbation, address: { host, port } }) =>
+    perturbation === null
+      ? []
+      : [`answers of ${host}:${port} are perturbed on purpose: ${settingsText(perturbation.settings)}`],
+  );
 }
 
 /** The lines that the server prints for a person when it is ready. */

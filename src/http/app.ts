@@ -22,6 +22,7 @@ import { BodyBudget } from './limits/body-budget.ts';
 import { ReplyBudget } from './limits/reply-budget.ts';
 import { ServerMetrics } from './metrics/server-metrics.ts';
 import { installClock } from './metrics/server-timing.ts';
+import { installPerturbation } from './perturb-request.ts';
 import { installRecording } from './record-search.ts';
 import { registerAdmin } from './routes/admin.ts';
 import { registerDialects } from './routes/dialects.ts';
@@ -105,6 +106,7 @@ export function buildApp(source: Retriever | RetrieverHolder, options: Partial<S
   installProtocolChecks(app);
   installViews(app, metrics);
   installRecording(app, metrics);
+  installPerturbation(app);
   installAccess(app, config.keys);
   acceptRawBodies(app);
   installErrorHandler(app, config);

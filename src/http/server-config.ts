@@ -4,6 +4,7 @@ import type { WritableIndexes } from '../document-store/writable-indexes.ts';
 import { TRUNCATE_SIDES, type TruncateSide } from '../embedding/text-encoder.ts';
 import { TrawlError } from '../errors.ts';
 import type { Filter } from '../filter/filter.ts';
+import type { Perturbation } from '../perturbation/perturbation.ts';
 import type { QueryRecord } from '../recording/recorded-search.ts';
 import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import { type HybridOptions, hybridFault } from '../retrieval/hybrid-settings.ts';
@@ -93,6 +94,8 @@ export interface ServerConfig {
   readonly metrics: ServerMetrics | null;
   /** Records queries and their hits; null disables it. */
   readonly record: QueryRecord | null;
+  /** Changes, delays and fails searches on purpose; null disables it. */
+  readonly perturbation: Perturbation | null;
   /** The indexes that clients make and fill over Elasticsearch's interface; null if they may not. */
   readonly writable: WritableIndexes | null;
   /** Accepted API keys; null if the server requires none. */
@@ -145,6 +148,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = Object.freeze({
   logEvery: 1,
   metrics: null,
   record: null,
+  perturbation: null,
   writable: null,
   keys: null,
   corsOrigins: Object.freeze([]),
@@ -164,6 +168,7 @@ const NON_NUMERIC: readonly string[] = [
   'mcp',
   'metrics',
   'record',
+  'perturbation',
   'writable',
   'keys',
   'corsOrigins',

@@ -86,6 +86,7 @@ export class PassageFile {
   readonly #one: Database.Statement;
   readonly #range: Database.Statement;
   #idOfRow: Database.Statement | undefined;
+  #idsOfRange: Database.Statement | undefined;
   readonly #finders = new Map<Lookup, Database.Statement>();
   /** Content hash recorded by the writer, in hex. */
   readonly sha256: string | undefined;
@@ -203,6 +204,15 @@ export class PassageFile {
   /** The documents of the existing rows among [first, first + count). */
   range(first: number, count: number): string[] {
     return this.#reading(() => this.#range.all(first, first + count) as string[]);
+  }
+
+  /** As `id`, for the existing rows among [first, first + count): much cheaper than one after another. */
+  idRange(first: number, count: number): (string | null)[] {
+    this.#idsOfRange ??= this.#database
+      .prepare('SELECT CAST(id AS TEXT) FROM passages WHERE row >= ? AND row < ? ORDER BY row')
+      .pluck();
+    const statement = this.#idsOfRange;
+    return this.#reading(() => statement.all(first, first + count) as (string | null)[]);
   }
 
   /** The row's line in the corpus file. */

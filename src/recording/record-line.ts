@@ -43,6 +43,7 @@ export function* recordLines(time: string, request: object, search: RecordedSear
       ...placesOf(hits),
       scores: hits.map(({ score }) => score),
       ...(failedIndexes === undefined ? {} : { failedIndexes: failedIndexes.map(({ index }) => index) }),
+      ...(outcome.perturbed === undefined ? {} : { perturbed: outcome.perturbed }),
     };
     yield `${JSON.stringify({ ...head, ...found }).slice(0, -1)},"ids":[${ids}]}\n`;
   }

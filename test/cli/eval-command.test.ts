@@ -9,6 +9,7 @@ interface EvalReport {
   readonly queries: number;
   readonly judged: number;
   readonly unjudged: number;
+  readonly titleJudged: number;
   readonly answerable: number;
   readonly metrics: Readonly<Record<string, number>>;
 }
@@ -43,21 +44,39 @@ const EVAL = ['eval', 'ix', '--queries', 'questions.jsonl'];
 
 test('the metrics of a small case equal those computed by hand', async () => {
   const report = jsonOf<EvalReport>(await runTrawl([...EVAL, '--cutoffs', '2,1', '--json'], { cwd }));
-  assert.deepEqual({ ...report, metrics: 0 }, { queries: 4, judged: 3, unjudged: 1, answerable: 2, metrics: 0 });
+  assert.deepEqual(
+    { ...report, metrics: 0 },
+    {
+      queries: 4,
+      judged: 3,
+      unjudged: 1,
+      titleJudged: 0,
+      answerable: 2,
+      metrics: 0,
+    },
+  );
   // q1: its only passage is first. q2: one of its two is first, the other is not in the index. q3: its only one is not either.
   const ndcgAt2OfQ2 = 1 / (1 + 1 / Math.log2(3));
   const expected = {
     'recall@1': (1 + 0.5 + 0) / 3,
+    'all_gold@1': 1 / 3,
+    'map@1': (1 + 0.5 + 0) / 3,
     'ndcg@1': (1 + 1 + 0) / 3,
     'mrr@1': (1 + 1 + 0) / 3,
     'hit@1': (1 + 1 + 0) / 3,
     'recall@2': (1 + 0.5 + 0) / 3,
+    'all_gold@2': 1 / 3,
+    'map@2': (1 + 0.5 + 0) / 3,
     'ndcg@2': (1 + ndcgAt2OfQ2 + 0) / 3,
     'mrr@2': (1 + 1 + 0) / 3,
     'hit@2': (1 + 1 + 0) / 3,
     mrr: (1 + 1 + 0) / 3,
+    map: (1 + 0.5 + 0) / 3,
+    r_precision: (1 + 0.5 + 0) / 3,
     'answer_hit@1': 0.5,
     'answer_hit@2': 0.5,
+    'answer_substring@1': 0.5,
+    'answer_substring@2': 0.5,
   };
   assert.deepEqual(Object.keys(report.metrics).sort(), Object.keys(expected).sort());
   for (const [name, value] of Object.entries(expected)) {
@@ -74,12 +93,45 @@ test('the text report has the same figures with four decimals', async () => {
     [
       ['', '@1', '@2'],
       ['recall', '0.5000', '0.5000'],
+      ['all_gold', '0.3333', '0.3333'],
       ['ndcg', '0.6667', '0.5377'],
+      ['map', '0.5000', '0.5000'],
       ['mrr', '0.6667', '0.6667'],
       ['hit', '0.6667', '0.6667'],
+      ['r_precision', '0.5000'],
       ['answer_hit', '0.5000', '0.5000'],
+      ['answer_substring', '0.5000', '0.5000'],
     ],
   );
+});
+
+test('questions with gold titles are judged by page, and questions with types get a table for each', async () => {
+  write('titled.jsonl', [
+    { id: 't0', title: 'Cats', text: 'The cat sat on the mat.' },
+    { id: 't1', title: 'Cats', text: 'A cat sat down.' },
+    { id: 't2', title: 'Rivers', text: 'Rivers flow down to the sea.' },
+  ]);
+  assert.equal((await runTrawl(['index', 'titled.jsonl', '--out', 'titled', '--quiet'], { cwd })).code, 0);
+  write('pages.jsonl', [
+    { id: 'a', question: 'The cat sat on the mat.', gold_titles: ['cats', 'Rivers'], type: 'bridge' },
+    { id: 'b', question: 'Rivers flow down to the sea.', gold_titles: ['Rivers'], type: 'comparison' },
+  ]);
+  const args = ['eval', 'titled', '--queries', 'pages.jsonl', '--cutoffs', '1,3'];
+  const report = jsonOf<EvalReport & { byType: Record<string, { queries: number; metrics: Record<string, number> }> }>(
+    await runTrawl([...args, '--json'], { cwd }),
+  );
+  assert.deepEqual([report.judged, report.titleJudged], [0, 2]);
+  assert.deepEqual(
+    ['title_recall@1', 'title_all_gold@1', 'title_recall@3', 'title_hit@1'].map((name) => report.metrics[name]),
+    [0.75, 0.5, 1, 1],
+  );
+  assert.deepEqual(
+    ['bridge', 'comparison'].map((type) => report.byType[type]!.metrics['title_recall@1']),
+    [0.5, 1],
+  );
+  const { stdout } = await runTrawl(args, { cwd });
+  assert.match(stdout, /^queries 2, judged 0, judged by page 2, with answers 0$/m);
+  assert.match(stdout, /^bridge: 1 query\n +@1 +@3\ntitle_recall +0\.5000 +1\.0000$/m);
 });
 
 test('--qrels replaces the judgements of the questions', async () => {
@@ -88,6 +140,13 @@ test('--qrels replaces the judgements of the questions', async () => {
     await runTrawl([...EVAL, '--qrels', 'qrels.txt', '--cutoffs', '1', '--json'], { cwd }),
   );
   assert.deepEqual([judged, metrics['recall@1'], metrics['ndcg@1']], [2, 1, 1]);
+});
+
+test('judgements of queries that are not asked are counted', async () => {
+  writeFileSync(join(cwd, 'more.txt'), 'q1 0 p0 1\nelsewhere 0 p3 2\n');
+  const { code, stderr } = await runTrawl([...EVAL, '--qrels', 'more.txt', '--cutoffs', '1'], { cwd });
+  assert.equal(code, 0);
+  assert.match(stderr, /1 of 2 judged queries are not in questions\.jsonl, such as "elsewhere"/);
 });
 
 test('--run writes a TREC run: six fields, ranks from 1, scores that never increase', async () => {

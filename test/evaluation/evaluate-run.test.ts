@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { evaluateRun } from '../../evaluation/evaluate-run.ts';
+import { evaluateRun, meansByGroup } from '../../evaluation/evaluate-run.ts';
+import { titleKey } from '../../evaluation/page-title.ts';
 import { failsWith } from './evaluation-dir.ts';
 
 const hit = (id: string, text?: string) => ({ id, score: 1, ...(text === undefined ? {} : { text }) });
@@ -24,14 +25,20 @@ test('means are taken over the given queries that have judgements; a query witho
   assert.deepEqual([result.queries, result.judged, result.unjudged, result.answerable], [4, 3, 1, 0]);
   assert.deepEqual(result.means, {
     'recall@1': 1 / 3,
+    'all_gold@1': 1 / 3,
     'ndcg@1': 1 / 3,
+    'map@1': 1 / 3,
     'mrr@1': 1 / 3,
     'hit@1': 1 / 3,
     'recall@2': 2 / 3,
+    'all_gold@2': 2 / 3,
     'ndcg@2': (1 + 1 / Math.log2(3)) / 3,
+    'map@2': (1 + 1 / 2) / 3,
     'mrr@2': (1 + 1 / 2) / 3,
     'hit@2': 2 / 3,
     mrr: (1 + 1 / 2) / 3,
+    map: (1 + 1 / 2) / 3,
+    r_precision: 1 / 3,
   });
   assert.deepEqual(result.perQuery.get('q3'), {});
   assert.equal(result.perQuery.get('q4')?.['recall@2'], 0);
@@ -46,7 +53,63 @@ test('answer hits are averaged over the queries with answers', () => {
   ]);
   const result = evaluateRun({ queryIds: ['q1', 'q2', 'q3'], run, judgements: new Map(), answers, cutoffs: [1, 2] });
   assert.deepEqual([result.judged, result.answerable], [0, 2]);
-  assert.deepEqual(result.means, { 'answer_hit@1': 0, 'answer_hit@2': 0.5 });
+  assert.deepEqual(result.means, {
+    'answer_hit@1': 0,
+    'answer_hit@2': 0.5,
+    'answer_substring@1': 0,
+    'answer_substring@2': 0.5,
+  });
+});
+
+test('an answer inside of a word is a substring and not a hit', () => {
+  const { means } = evaluateRun({
+    queryIds: ['q'],
+    run: new Map([['q', [hit('a', 'a party')]]]),
+    judgements: new Map(),
+    answers: new Map([['q', ['Art']]]),
+    cutoffs: [1],
+  });
+  assert.deepEqual(means, { 'answer_hit@1': 0, 'answer_substring@1': 1 });
+});
+
+test('pages are judged by title: several passages of a page count once, and passages without title for none', () => {
+  const pages = ['Ed_Wood (film)', undefined, 'ed wood (Film)', 'A & B'].map((title, i) => ({
+    ...hit(`p${i}`),
+    ...(title === undefined ? {} : { title }),
+  }));
+  const { means, titleJudged, judged } = evaluateRun({
+    queryIds: ['q', 'unjudged'],
+    run: new Map([['q', pages]]),
+    judgements: new Map(),
+    titleJudgements: new Map([['q', new Map(['Ed Wood (film)', 'A &amp; B'].map((title) => [titleKey(title), 1]))]]),
+    cutoffs: [1, 3, 4],
+  });
+  assert.deepEqual([titleJudged, judged], [1, 0]);
+  assert.deepEqual(
+    ['title_recall', 'title_all_gold', 'title_hit'].map((name) => [1, 3, 4].map((k) => means[`${name}@${k}`])),
+    [
+      [1 / 2, 1 / 2, 1],
+      [0, 0, 1],
+      [1, 1, 1],
+    ],
+  );
+});
+
+test('titles that differ in accents are different pages', () => {
+  assert.notEqual(titleKey('Pele'), titleKey('Pelé'));
+  assert.equal(titleKey('Pele\u0301'), titleKey('Pelé'));
+});
+
+test('means by group leave out queries without a group', () => {
+  const { perQuery } = evaluateRun({ queryIds: ['q1', 'q2', 'q4'], run, judgements, cutoffs: [1] });
+  const groups = meansByGroup(perQuery, (id) => (id === 'q4' ? undefined : id === 'q1' ? 'bridge' : 'comparison'));
+  assert.deepEqual(
+    Array.from(groups, ([group, { queries, means }]) => [group, queries, means['recall@1']]),
+    [
+      ['bridge', 1, 1],
+      ['comparison', 1, 0],
+    ],
+  );
 });
 
 test('answers are refused if the results have no text', () => {

@@ -3,7 +3,15 @@ import { test } from 'node:test';
 
 import fc from 'fast-check';
 
-import { hitAt, ndcgAt, recallAt, reciprocalRank } from '../../evaluation/ranking-metrics.ts';
+import {
+  allGoldAt,
+  averagePrecision,
+  hitAt,
+  ndcgAt,
+  recallAt,
+  reciprocalRank,
+  rPrecision,
+} from '../../evaluation/ranking-metrics.ts';
 
 // Ranks:          1    2    3    4    5
 const ranking = ['n1', 'b', 'n2', 'a', 'n3'];
@@ -14,6 +22,8 @@ const judgements = new Map([
   ['c', 1],
   ['n1', 0],
 ]);
+
+const METRICS = [recallAt, hitAt, ndcgAt, reciprocalRank, allGoldAt, rPrecision, averagePrecision];
 
 function close(actual: number, expected: number): void {
   assert.ok(Math.abs(actual - expected) < 1e-12, `${actual}, expected ${expected}`);
@@ -46,12 +56,31 @@ test('nDCG uses the grade as gain and log2 of rank + 1 as discount', () => {
   assert.equal(ndcgAt(['a', 'b', 'c'], judgements, 10), 1);
 });
 
+test('average precision divides by all relevant passages, also by those that are not found', () => {
+  close(averagePrecision(ranking, judgements), (1 / 2 + 2 / 4) / 3);
+  close(averagePrecision(ranking, judgements, 3), 1 / 2 / 3);
+  assert.equal(averagePrecision(['c', 'b', 'a'], judgements), 1);
+});
+
+test('R-precision is the precision after as many passages as are relevant', () => {
+  assert.equal(rPrecision(ranking, judgements), 1 / 3);
+  assert.equal(rPrecision(['a', 'b', 'c', 'x'], judgements), 1);
+});
+
+test('all gold is reached with the last relevant passage', () => {
+  const found = ['a', 'x', 'b', 'c'];
+  assert.deepEqual(
+    [1, 3, 4, 9].map((k) => allGoldAt(found, judgements, k)),
+    [0, 0, 1, 1],
+  );
+});
+
 test('all metrics are 0 without a relevant passage or without results', () => {
   const none = new Map([
     ['a', 0],
     ['b', -1],
   ]);
-  for (const metric of [recallAt, hitAt, ndcgAt, reciprocalRank]) {
+  for (const metric of METRICS) {
     assert.equal(metric(['a', 'b'], none, 10), 0);
     assert.equal(metric([], judgements, 10), 0);
   }
@@ -67,7 +96,7 @@ test('every metric is between 0 and 1, and recall and hit grow with k', () => {
   const grades = fc.dictionary(id, fc.integer({ min: -1, max: 4 })).map((dict) => new Map(Object.entries(dict)));
   fc.assert(
     fc.property(fc.array(id), grades, fc.integer({ min: 1, max: 10 }), (ids, judged, k) => {
-      for (const metric of [recallAt, hitAt, ndcgAt, reciprocalRank]) {
+      for (const metric of METRICS) {
         const value = metric(ids, judged, k);
         assert.ok(value >= 0 && value <= 1 + 1e-12, String(value));
       }

@@ -9,11 +9,13 @@ import type { QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RerankCall, RerankResult } from '../../src/retrieval/calls/rerank-call.ts';
 import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/calls/retrieve-call.ts';
 import type { ScoreCall, ScoreResult } from '../../src/retrieval/calls/score-call.ts';
+import type { SelectCall } from '../../src/retrieval/calls/select-call.ts';
 import { inputOf } from '../../src/retrieval/embedded-query.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
 import type { RetrieverStatistics } from '../../src/retrieval/retriever-statistics.ts';
 import { NO_STATISTICS } from '../../src/retrieval/statistics-sum.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import { modelIdentity } from './model-identity.ts';
 
 /** Rows as corpora have them. Row 1 has no `contents`, row 2 has an id beyond 2^53. */
@@ -125,7 +127,8 @@ export class FakeRetriever implements Retriever {
     throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
   }
 
-  async select(): Promise<never> {
+  async select({ ids, query }: SelectCall): Promise<RowBitmap> {
+    if (ids === undefined && query === undefined) return new RowBitmap(this.info.rows).complement();
     throw new TrawlError('NOT_SUPPORTED', 'The fake retriever has no inverted index.');
   }
 

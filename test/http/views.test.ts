@@ -12,6 +12,8 @@ import { MCP_TOOL_SETS, type McpToolSet } from '../../src/http/mcp/mcp-config.ts
 import { TOOL_SETS } from '../../src/http/mcp/tool-sets.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -98,8 +100,12 @@ interface Binding {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Mixes passages into every answer that the search did not find. */
+const DISTRACTORS = { perturbation: new Perturbation(perturbationSettings({ distractors: 1 }, { distractors: 12 })) };
+
 /** The ways in which a request is limited to a view. */
 const BINDINGS: Readonly<Record<string, Binding>> = {
+  'address with distractors': { config: { views: ['train'], ...DISTRACTORS }, prefix: '', headers: {} },
   address: { config: { views: ['train'] }, prefix: '', headers: {} },
   path: { config: {}, prefix: '/views/train', headers: {} },
   key: {
@@ -111,6 +117,11 @@ const BINDINGS: Readonly<Record<string, Binding>> = {
 /** The same, and the filter of an address, which has no name. */
 const LIMITS: typeof BINDINGS = {
   ...BINDINGS,
+  'filter with distractors': {
+    config: { filter: parseFilterExpression('open'), ...DISTRACTORS },
+    prefix: '',
+    headers: {},
+  },
   filter: { config: { filter: parseFilterExpression('open') }, prefix: '', headers: {} },
 };
 const UNBOUND: Binding = { config: {}, prefix: '', headers: {} };

@@ -20,10 +20,13 @@ const CUTOFFS = [1, 3, 5, 10, 20, 100];
 /** Trawl's metrics and their names in pytrec_eval. */
 const MEASURES = new Map([
   ['mrr', 'recip_rank'],
+  ['map', 'map'],
+  ['r_precision', 'Rprec'],
   ...CUTOFFS.flatMap((k): [string, string][] => [
     [`recall@${k}`, `recall_${k}`],
     [`ndcg@${k}`, `ndcg_cut_${k}`],
     [`hit@${k}`, `success_${k}`],
+    [`map@${k}`, `map_cut_${k}`],
   ]),
 ]);
 
@@ -33,7 +36,10 @@ interface Case {
 }
 
 /** The measures for pytrec_eval: families with their cutoffs. */
-const FAMILIES = ['recip_rank', ...['recall', 'ndcg_cut', 'success'].map((family) => `${family}.${CUTOFFS.join(',')}`)];
+const FAMILIES = [
+  ...['recip_rank', 'map', 'Rprec'],
+  ...['recall', 'ndcg_cut', 'success', 'map_cut'].map((family) => `${family}.${CUTOFFS.join(',')}`),
+];
 
 async function measuredByPeer(cases: readonly Case[]): Promise<Record<string, Record<string, number>>[]> {
   const input = cases.map(({ run, judgements }) => ({

@@ -9,6 +9,8 @@ import { GoldQuestions } from '../../replay/gold-questions.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
 import { type ReplayOptions, type ReplayReport, replayRecords } from '../../replay/replay-records.ts';
 import { ServerTarget } from '../../replay/server-target.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import { jsonOf, runTrawl } from '../cli/run-trawl.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
@@ -91,10 +93,10 @@ test('lists are compared by id: equal lists, overlap at each k, rank-biased over
   assert.deepEqual([report.records, report.all.queries, report.all.identical], [3, 3, 1]);
   assert.deepEqual(report.all.overlap, [
     // 1, 0 and 0; 1, 2/2 and 0; 1, 2/3 and 0. A k larger than the recorded one is not measured.
-    { k: 1, mean: 1 / 3, queries: 3 },
-    { k: 2, mean: 2 / 3, queries: 3 },
-    { k: 3, mean: (1 + 2 / 3) / 3, queries: 3 },
-    { k: 5, mean: null, queries: 0 },
+    { k: 1, mean: 1 / 3, queries: 3, same: 1 },
+    { k: 2, mean: 2 / 3, queries: 3, same: 2 },
+    { k: 3, mean: (1 + 2 / 3) / 3, queries: 3, same: 1 },
+    { k: 5, mean: null, queries: 0, same: 0 },
   ]);
   assert.deepEqual(
     report.turns.map(({ turn, queries, rbo }) => [turn, queries, rbo! > 0]),
@@ -198,6 +200,9 @@ test('what cannot be compared is counted by its reason', async (t) => {
     line({ ...found('a'), view: 'v' }),
     line({ ...found('a'), dialect: 'elasticsearch' }),
     line({ ...found('a'), selection: { fuse: 'rrf' } }),
+    line({ ...found('a'), perturbed: { distractors: 1, delayMs: 5 } }),
+    // Held back, and otherwise as the search found it.
+    line({ query: 'ab', ...found('cx'), perturbed: { delayMs: 5 } }),
     line({ ...found('a'), indexes: ['one'] }),
     line({ ...found('a'), mode: 'sparse' }),
     // The other index numbers its passages in another way.
@@ -211,12 +216,20 @@ test('what cannot be compared is counted by its reason', async (t) => {
     view: 1,
     queryTree: 1,
     selection: 1,
+    perturbed: 1,
     rerankFailed: 0,
     unknown: 1,
     otherIds: 1,
     withoutIds: 0,
   });
-  assert.deepEqual([report.all.queries, report.all.rbo], [1, 0]);
+  assert.deepEqual([report.all.queries, report.all.rbo], [2, 0]);
+});
+
+test('lists that the asked server changes on purpose are not compared', async (t) => {
+  const perturbation = new Perturbation(perturbationSettings({ distractors: 1 }));
+  const url = await serveRetriever(t, letters(), { perturbation });
+  const report = await replay(t, [line({ query: 'ab', ...found('ab') })], { target: new ServerTarget(url) });
+  assert.deepEqual([report.failed, report.all.queries], [{ PERTURBED: 1 }, 0]);
 });
 
 test('changes replace the recorded settings, and another mode drops those of the recorded one', async (t) => {

@@ -57,6 +57,36 @@ test('a queue with a number of queries for its batches makes batches of that num
   assert.deepEqual(engine.batches, [5, 5, 4]);
 });
 
+test('for throughput two batches run at a time, and searches are taken whole and in their order', async () => {
+  const { engine, index } = held({ batchQueries: 3 });
+  const ended: number[] = [];
+  const asked = [0, 1, 2, 3].map((i) => ask(index, [i, i, i], 1).then(() => ended.push(i)));
+  await pendingCallbacks();
+  assert.deepEqual([engine.held.length, index.load.waitingQueries], [2, 6], 'two are in the engine');
+  engine.held[0]!.release();
+  await pendingCallbacks();
+  assert.deepEqual(ended, [0], 'the first search has all of its answers');
+  assert.equal(engine.held.length, 2, 'the third began in its place');
+  await drain(engine);
+  await Promise.all(asked);
+  assert.deepEqual(ended, [0, 1, 2, 3]);
+  assert.deepEqual(engine.batches, [3, 3, 3, 3]);
+});
+
+test('closing for throughput waits for both batches and for those that wait', async () => {
+  const { engine, index } = held({ batchQueries: 2 });
+  const asked = [ask(index, [0, 1], 1), ask(index, [2, 3], 1), ask(index, [4, 5], 1)];
+  await pendingCallbacks();
+  let closed = false;
+  const closing = index.close().then(() => (closed = true));
+  engine.held[0]!.release();
+  await pendingCallbacks();
+  assert.equal(closed, false);
+  await drain(engine);
+  await Promise.all([...asked, closing]);
+  assert.deepEqual(engine.batches, [2, 2, 2]);
+});
+
 test('the next batch gathers while one runs, and each search gets its own answer', async () => {
   const { engine, index } = held();
   const first = ask(index, [0], 1);

@@ -131,7 +131,7 @@ test('queries with other history are equal if the template leaves it out', async
   await Promise.all([...different, ...withoutHistory]);
 });
 
-type Ranking = Omit<RetrieveCall, 'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate'>;
+type Ranking = Omit<RetrieveCall, 'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked'>;
 
 const SETTINGS = hybridSettings({}, 1);
 const SOURCE = { column: 'source', op: '=', value: 'wiki' } as const;

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { withContents } from '../../passages/contents.ts';
+import { hasOtherHits } from '../../retrieval/calls/perturbed.ts';
 import type { RetrieveResult } from '../../retrieval/calls/retrieve-call.ts';
 import { Document, nullable, Query, Score, Truncated } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
@@ -9,6 +10,8 @@ import { hitsOf, searchPlan, separated } from './search-plan.ts';
 import { skyrl } from './skyrl.ts';
 
 const METHOD = 'dense_exact';
+/** Of an answer that was perturbed. */
+const INEXACT_METHOD = 'dense';
 
 /**
  * rLLM (deepresearch example): one query with `top_k` or `k`, by which it differs from SkyRL's request. A hit's `id` is its rank
@@ -54,7 +57,9 @@ export function isSingleByTopK(body: unknown, named: boolean): boolean {
 
 function* reply(query: string, { outcomes }: RetrieveResult): Generator<string> {
   const hits = hitsOf(outcomes[0]!, 0);
-  yield `{"query":${JSON.stringify(query)},"method":"${METHOD}","results":[`;
+  const outcome = outcomes[0]!;
+  const method = outcome.ok && hasOtherHits(outcome.perturbed) ? INEXACT_METHOD : METHOD;
+  yield `{"query":${JSON.stringify(query)},"method":"${method}","results":[`;
   yield* separated(
     hits,
     (hit, i) => `{"id":"doc_${i + 1}","content":${withContents(hit.document)},"score":${JSON.stringify(hit.score)}}`,

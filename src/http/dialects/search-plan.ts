@@ -46,11 +46,13 @@ export function searchPlan(
     ...(template === null ? {} : { template }),
     ...rankingFor(limits, k),
   };
+  // The question of an action that is not searched for, by which perturbation finds gold passages.
+  const asked = origins === undefined ? {} : { asked: origins };
   return {
     queries: queries.length,
     k,
     async run(retriever, signal) {
-      const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, signal });
+      const result = k === 0 ? emptyResult(queries.length) : await retriever.retrieve({ ...request, ...asked, signal });
       const known = { ...(origins === undefined ? {} : { origins }), ...(items === undefined ? {} : { items }) };
       const search = k === 0 ? null : { ...request, ...known, outcomes: result.outcomes };
       const truncated = result.outcomes.filter((outcome) => outcome.ok && outcome.truncated).length;

@@ -8,6 +8,7 @@ const TYPES: Readonly<Partial<Record<TrawlError['code'], string>>> = {
   UNAUTHORIZED: 'security_exception',
   FORBIDDEN: 'security_exception',
   OVERLOADED: 'es_rejected_execution_exception',
+  PERTURBED: 'es_rejected_execution_exception',
   NOT_READY: 'cluster_block_exception',
   BODY_TOO_LARGE: 'content_too_long_exception',
   DEADLINE_EXCEEDED: 'timeout_exception',

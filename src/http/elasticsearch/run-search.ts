@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import { BM25_PROFILES } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
+import type { Perturbed } from '../../retrieval/calls/perturbed.ts';
 import type { TreeHit } from '../../retrieval/calls/tree-call.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { addTimings, NO_TIMINGS, type StageTimings } from '../../retrieval/timings.ts';
 import { compareOrder, type TreeOrder } from '../../retrieval/tree-order.ts';
+import type { RowBitmap } from '../../row-bitmap.ts';
 import type { DslKnn } from './query/dsl-query.ts';
 import { nearestRows, type ScoredRow, scoredRowsQuery } from './query/knn-rows.ts';
 import { lexicalTree, matchingRows, type QueriedIndex } from './query/lexical-tree.ts';
@@ -31,6 +33,8 @@ export interface SearchResult {
   readonly best: number | null;
   /** Exact up to `trackTotal` of the request, else more than it. */
   readonly total: number;
+  /** How the server changed the hits of the indexes on purpose, together. Absent if it did not. */
+  readonly perturbed?: Perturbed;
   readonly timings: StageTimings;
 }
 
@@ -44,11 +48,14 @@ export async function runSearch(
   const isOne = retrievers.length === 1;
   const now = Date.now();
   const indexes = retrievers.map((retriever): QueriedIndex => ({ retriever, size, now, signal }));
-  const nearest = await nearestOf(search, indexes);
+  const filters = await Promise.all(indexes.map((index) => filtersOf(search, index)));
+  const nearest = await nearestOf(search, indexes, filters);
   const hits: IndexHit[] = [];
   const best: number[] = [];
   let order: readonly TreeOrder[] | undefined;
   let total = 0;
+  const changes: Perturbed[] = [];
+  const text = textOf(search);
   let timings = NO_TIMINGS;
   for (const [i, retriever] of retrievers.entries()) {
     const index = indexes[i]!;
@@ -67,8 +74,11 @@ export async function runSearch(
       ...(order === undefined ? {} : { order, scored: trackScores }),
       ...(sort === undefined || after === undefined ? {} : { after: orderValuesAfter(after, sort, info) }),
       ...(key === undefined ? {} : { key }),
+      text,
+      among: filters[i]!.flatMap((rows) => rows ?? []),
       signal,
     });
+    if (found.perturbed !== undefined) changes.push(found.perturbed);
     hits.push(...found.hits.map((hit): IndexHit => ({ ...hit, index: { info, query } })));
     if (found.best !== null) best.push(found.best);
     total += found.total;
@@ -80,8 +90,26 @@ export async function runSearch(
     hits: isOne ? hits : hits.slice(from, from + size),
     best: best.length === 0 ? null : Math.max(...best),
     total,
+    ...(changes.length === 0 ? {} : { perturbed: together(changes) }),
     timings,
   };
+}
+
+/** What a search asks for, for the record: the words of a `match` or `multi_match`, else the query as JSON. */
+export function textOf({ query, knn }: Pick<SearchRequest, 'query' | 'knn'>): string {
+  const hasText = query?.type === 'match' || query?.type === 'multi-match';
+  if (hasText && knn.length === 0) return query.text;
+  return JSON.stringify(knn.length === 0 ? (query ?? { type: 'match-all' }) : { query, knn });
+}
+
+function together(changes: readonly Perturbed[]): Perturbed {
+  const sum = (name: 'droppedGold' | 'distractors'): Perturbed => {
+    const count = changes.reduce((all, each) => all + (each[name] ?? 0), 0);
+    return count === 0 ? {} : { [name]: count };
+  };
+  // The indexes wait for one delay.
+  const delayMs = Math.max(...changes.map((each) => each.delayMs ?? 0));
+  return { ...sum('droppedGold'), ...sum('distractors'), ...(delayMs === 0 ? {} : { delayMs }) };
 }
 
 function comparing(order: readonly TreeOrder[] | undefined): (a: IndexHit, b: IndexHit) => number {
@@ -103,15 +131,21 @@ async function queryOf(
   return { type: 'bool', should: [...should, ...words] };
 }
 
+/** The rows that each knn of the request may find in an index; undefined: all. */
+function filtersOf({ knn }: SearchRequest, index: QueriedIndex): Promise<readonly (RowBitmap | undefined)[]> {
+  return Promise.all(knn.map(({ filter }) => matchingRows(filter, index)));
+}
+
 /** For each index and each knn of the request, its rows among the k nearest of all indexes together. */
 async function nearestOf(
   { knn, size }: SearchRequest,
   indexes: readonly QueriedIndex[],
+  filters: readonly (readonly (RowBitmap | undefined)[])[],
 ): Promise<readonly (readonly (readonly ScoredRow[])[])[]> {
   const ofIndexes: ScoredRow[][][] = indexes.map(() => []);
-  for (const one of knn) {
+  for (const [i, one] of knn.entries()) {
     const k = Math.max(1, one.k ?? size);
-    const found = await Promise.all(indexes.map((index) => nearestIn(one, k, index)));
+    const found = await Promise.all(indexes.map((index, at) => nearestIn(one, k, index, filters[at]![i])));
     const all = found.flatMap((rows, index) => rows.map((scored) => ({ index, scored })));
     const kept = all.sort((a, b) => b.scored.score - a.scored.score || a.index - b.index).slice(0, k);
     for (const [index, of] of ofIndexes.entries()) {
@@ -121,8 +155,12 @@ async function nearestOf(
   return ofIndexes;
 }
 
-async function nearestIn(knn: DslKnn, k: number, index: QueriedIndex): Promise<readonly ScoredRow[]> {
-  const rows = await matchingRows(knn.filter, index);
+function nearestIn(
+  knn: DslKnn,
+  k: number,
+  index: QueriedIndex,
+  rows: RowBitmap | undefined,
+): Promise<readonly ScoredRow[]> {
   return nearestRows(index.retriever, { knn, k, rows, signal: index.signal });
 }
 

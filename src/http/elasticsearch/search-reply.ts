@@ -1,3 +1,4 @@
+import { hasOtherHits } from '../../retrieval/calls/perturbed.ts';
 import { documentId } from './document-id.ts';
 import { fieldsJson } from './field-values.ts';
 import { floatText } from './float-text.ts';
@@ -17,7 +18,7 @@ interface ReplyFacts {
 
 /** The JSON text of a search's reply, a piece for each hit. */
 export function* searchReply(
-  { hits, indexes, best, total }: SearchResult,
+  { hits, indexes, best, total, perturbed }: SearchResult,
   search: SearchRequest,
   { took, more = '', integersOf }: ReplyFacts,
 ): Generator<string> {
@@ -25,7 +26,8 @@ export function* searchReply(
   // Elasticsearch says so only where it counts everything and returns nothing.
   const early = size === 0 && trackTotal === Number.POSITIVE_INFINITY ? ',"terminated_early":false' : '';
   yield `{"took":${took},"timed_out":false${early},"_shards":${shardsJson(indexes)},"hits":{`;
-  if (trackTotal !== false) yield `"total":${totalJson(total, trackTotal, totalAsInteger)},`;
+  if (trackTotal !== false)
+    yield `"total":${totalJson(total, trackTotal, { asInteger: totalAsInteger, isKnown: !hasOtherHits(perturbed) })},`;
   else if (totalAsInteger) yield '"total":-1,';
   const hasBest = best !== null && size > 0 && (sort === undefined || trackScores);
   yield `"max_score":${hasBest ? floatText(best) : 'null'},"hits":[`;
@@ -64,8 +66,13 @@ export function shardsJson(indexes: number): string {
   return `{"total":${indexes},"successful":${indexes},"skipped":0,"failed":0}`;
 }
 
-function totalJson(total: number, limit: number, asInteger: boolean): string {
+/** `isKnown`: false if the hits are not those of the search, of which the total then is only the least number. */
+function totalJson(
+  total: number,
+  limit: number,
+  { asInteger, isKnown }: { readonly asInteger: boolean; readonly isKnown: boolean },
+): string {
   if (asInteger) return String(total);
-  const isExact = total <= limit;
-  return `{"value":${isExact ? total : limit},"relation":"${isExact ? 'eq' : 'gte'}"}`;
+  const isExact = isKnown && total <= limit;
+  return `{"value":${Math.min(total, limit)},"relation":"${isExact ? 'eq' : 'gte'}"}`;
 }

@@ -1,5 +1,6 @@
 import { TrawlError } from '../../errors.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
+import { hasOtherHits } from '../../retrieval/calls/perturbed.ts';
 import type { Hit } from '../../retrieval/calls/query-outcome.ts';
 import { RequestError } from '../errors/request-error.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
@@ -9,7 +10,7 @@ import type { ServerConfig } from '../server-config.ts';
 import type { ElasticsearchReply, ElasticsearchRequest, ElasticsearchRoute } from './elasticsearch-route.ts';
 import { ELASTICSEARCH_ERRORS } from './error-format.ts';
 import { type IndexNames, searchedIndexes, withIndexes } from './leased-indexes.ts';
-import { runSearch, type SearchResult } from './run-search.ts';
+import { runSearch, type SearchResult, textOf } from './run-search.ts';
 import { searchReply } from './search-reply.ts';
 import { parseSearch, type SearchRequest } from './search-request.ts';
 
@@ -54,9 +55,10 @@ export function searchIndexes(
   return withIndexes({ request, routes }, indexes, async (retrievers) => {
     const result = await withinTime(parsed, signal, (limited) => runSearch(retrievers, parsed, limited));
     const { name: dialect } = ELASTICSEARCH_ERRORS;
+    request.perturbation?.note([result.perturbed]);
     for (const { info } of retrievers) {
       const hits = result.hits.filter(({ index }) => index.info === info);
-      recordSearch(recorded(parsed, hits), { request, dialect }, info, routes);
+      recordSearch(recorded(parsed, hits, result), { request, dialect }, info, routes);
     }
     return result;
   });
@@ -78,11 +80,8 @@ async function withinTime<T>(
   }
 }
 
-/** A search as the recording has it: the words of a `match` or `multi_match`, else the query as JSON. */
-function recorded({ query, knn, size }: SearchRequest, hits: readonly Hit[]): RecordedSearch {
-  const hasText = query?.type === 'match' || query?.type === 'multi-match';
-  const shown = knn.length === 0 ? (query ?? { type: 'match-all' }) : { query, knn };
-  const text = hasText && knn.length === 0 ? query.text : JSON.stringify(shown);
+function recorded(search: SearchRequest, hits: readonly Hit[], { perturbed }: SearchResult): RecordedSearch {
+  const text = textOf(search);
   const outcome = {
     ok: true,
     hits,
@@ -91,9 +90,10 @@ function recorded({ query, knn, size }: SearchRequest, hits: readonly Hit[]): Re
     text,
     cut: 'nothing',
     vector: null,
-    certificate: { exact: true, rescored: null },
+    certificate: { exact: !hasOtherHits(perturbed), rescored: null },
+    ...(perturbed === undefined ? {} : { perturbed }),
   } as const;
-  return { queries: [text], k: size, mode: 'bm25', outcomes: [outcome] };
+  return { queries: [text], k: search.size, mode: 'bm25', outcomes: [outcome] };
 }
 
 /** @throws RequestError K_TOO_LARGE */

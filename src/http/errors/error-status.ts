@@ -31,6 +31,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   ENDPOINT_FAILED: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
+  // Its purpose is to be retried.
+  PERTURBED: 503,
   // Clients that set a deadline retry a 5xx.
   DEADLINE_EXCEEDED: 503,
   // Sent only if the server cancelled the request; a client that disconnected gets no response.

@@ -5,6 +5,7 @@ import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import { unknownView } from '../../views/unknown-view.ts';
 import { shedding } from '../limits/shedding.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
+import { perturbing } from '../perturb-request.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { pathView } from './path-prefix.ts';
 
@@ -58,14 +59,16 @@ export function hasViewsOf(
 
 /**
  * The retriever as a request may use it: within the views of its API key, of the address and of its path, and within the filter of the
- * address, with its load shedding. Every route that returns passages gets its retriever here.
+ * address, with its load shedding and its perturbations. Every route that returns passages gets its retriever here.
  *
+ * @param search what is known of the search of the request: see `perturbing`.
  * @throws TrawlError NOT_FOUND if the index does not have one of the views.
  */
 export function retrieverFor(
   request: FastifyRequest,
   retriever: Retriever,
-  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs'>,
+  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs' | 'perturbation' | 'metrics'>,
+  search: { readonly shown?: number; readonly record?: unknown } = {},
 ): Retriever {
   const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;
   const views = viewsOf(request, config);
@@ -80,8 +83,9 @@ export function retrieverFor(
     );
   }
   request.usedViews = [...new Set([...(request.usedViews ?? []), ...views])];
-  return shedding(
-    narrowedRetriever(retriever, { views, ...(config.filter === null ? {} : { filter: config.filter }) }),
-    config,
-  );
+  const narrowed = narrowedRetriever(retriever, {
+    views,
+    ...(config.filter === null ? {} : { filter: config.filter }),
+  });
+  return perturbing(request, shedding(narrowed, config), config, search);
 }

@@ -6,6 +6,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
+import type { Perturbed } from '../../retrieval/calls/perturbed.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
@@ -22,6 +23,9 @@ export interface McpOptions extends McpToolConfig {
   /** Defaults and limits of searches. */
   readonly limits: RequestLimits;
 }
+
+/** The member of a result's `_meta` that says how its searches were perturbed. */
+const PERTURBED_META = 'trawl/perturbed';
 
 /** Shared by all servers, because it has no state and creating one takes longer than a request. */
 const validator = new AjvJsonSchemaValidator();
@@ -69,10 +73,20 @@ async function callTool(
     const known = tools.map((each) => each.name).join(' or ');
     return failed(`Tool ${JSON.stringify(name.slice(0, 100))} not found. Expected ${known}.`);
   }
+  const perturbed: Perturbed[] = [];
+  const onSearched = (search: RecordedSearch): void => {
+    for (const outcome of search.outcomes) if (outcome.ok && outcome.perturbed) perturbed.push(outcome.perturbed);
+    onSearch(search);
+  };
   try {
-    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, onSearch });
+    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, onSearch: onSearched });
     const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
-    return reply.structured === undefined ? { content } : { content, structuredContent: reply.structured };
+    return {
+      content,
+      ...(reply.structured === undefined ? {} : { structuredContent: reply.structured }),
+      // An event stream has no headers for each reply.
+      ...(perturbed.length === 0 ? {} : { _meta: { [PERTURBED_META]: perturbed } }),
+    };
   } catch (thrown) {
     const error = asTrawlError(thrown);
     onFailure(name, error);

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { ErrorCode } from '../../errors.ts';
+import { PERTURBATIONS, type PerturbationName } from '../../perturbation/settings.ts';
 import { ORIGIN_FAULTS, type OriginFault } from '../../recording/query-origin.ts';
 import type { QueryOutcome } from '../../retrieval/calls/query-outcome.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
@@ -88,6 +89,11 @@ export class ServerMetrics {
     'Values of requests (trajectory, turn and the like) that --record left out, by reason.',
     ['reason'],
   );
+  readonly #perturbed = this.#metrics.counter(
+    'trawl_perturbed_total',
+    'What the server did on purpose (--perturb): queries for drop-gold and distractors, requests for delay and fail.',
+    ['perturbation'],
+  );
   readonly #disconnects = this.#metrics.counter(
     'trawl_disconnects_total',
     'Connections closed by the server: stalled (the client stopped reading its response), too-many (over the limit).',
@@ -113,6 +119,7 @@ export class ServerMetrics {
     // Creates the time series with 0: Prometheus sees no increase in a series that begins at 1.
     for (const reason of DISCONNECT_REASONS) this.#countDisconnect(reason, 0);
     for (const reason of ORIGIN_FAULTS) this.unrecorded(reason, 0);
+    for (const name of PERTURBATIONS) this.#perturbed.inc({ perturbation: name }, 0);
     this.#addListeners();
     addIndexMetrics(this.#metrics, () => this.#holder);
   }
@@ -153,6 +160,10 @@ export class ServerMetrics {
 
   unrecorded(reason: OriginFault, values: number): void {
     this.#unrecorded.inc({ reason }, values);
+  }
+
+  perturbed(perturbation: PerturbationName): void {
+    this.#perturbed.inc({ perturbation });
   }
 
   searched(outcomes: readonly QueryOutcome[]): void {

@@ -38,6 +38,11 @@ export const HitFields = {
         'With explain: the terms of the query that the passage has, in the order of the query. Absent without explain.',
     }),
   ),
+  distractor: Type.Optional(
+    Type.Literal(true, {
+      description: 'No search found the passage: the server mixed it in on purpose, with the score of a neighbour.',
+    }),
+  ),
   text: Contents,
   whole: Type.Boolean({ description: 'False if text is an excerpt.' }),
   document: Type.Optional(Document),
@@ -72,7 +77,8 @@ export function hitJson(
   const own = hit.source === undefined ? '' : `,"indexScore":${JSON.stringify(hit.source.score)}`;
   const first = hit.firstStage === undefined ? '' : `,"firstStage":${JSON.stringify(hit.firstStage)}`;
   const score = `"score":${JSON.stringify(hit.score)}${own}${first}${lists}${parts}`;
-  const rest = `,${score},"text":${JSON.stringify(text)},"whole":${whole}`;
+  const mixedIn = hit.distractor === true ? ',"distractor":true' : '';
+  const rest = `,${score}${mixedIn},"text":${JSON.stringify(text)},"whole":${whole}`;
   const { source } = hit;
   const place =
     source === undefined ? `"row":${hit.row}` : `"index":${JSON.stringify(source.index)},"row":${source.row}`;

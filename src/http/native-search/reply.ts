@@ -43,7 +43,10 @@ const QueryResult = Type.Object({
     cut: Cut,
   }),
   certificate: Type.Object({
-    exact: Type.Boolean({ description: 'True if the hits are proved to be the best passages.' }),
+    exact: Type.Boolean({
+      description:
+        'True if the hits are proved to be the best passages; false if the server changed them on purpose (perturbed).',
+    }),
     rescored: Type.Union([Type.Integer(), Type.Null()], {
       description:
         'Number of rows whose exact score was computed after the scan of the codes. It varies with the batch that the query ran in. Null if the search scored every row exactly, and for bm25.',
@@ -68,6 +71,21 @@ const QueryResult = Type.Object({
       {
         description:
           'With allowPartial: the indexes that failed, whose passages are missing. Absent if there are none.',
+      },
+    ),
+  ),
+  perturbed: Type.Optional(
+    Type.Object(
+      {
+        droppedGold: Type.Optional(Type.Integer({ description: 'Gold passages that are missing from the hits.' })),
+        distractors: Type.Optional(Type.Integer({ description: 'Passages among the hits that no search found.' })),
+        delayMs: Type.Optional(
+          Type.Integer({ description: 'How long the request was held back before its search, in milliseconds.' }),
+        ),
+      },
+      {
+        description:
+          'How the server (--perturb) changed the answer on purpose, before exclusion, deduplication and fusion. Absent if it did not.',
       },
     ),
   ),
@@ -153,6 +171,7 @@ export function* replyPieces(
       fusion: explain?.(outcome),
       rerank,
       failedIndexes,
+      perturbed: outcome.perturbed,
     }).slice(0, -1);
     if (lists !== undefined) {
       yield ',"hits":[';

@@ -19,6 +19,7 @@ import { deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
 import type { ReplyBudget } from '../limits/reply-budget.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
+import { perturbedOf } from '../perturb-request.ts';
 import { recordSearch } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 
@@ -143,11 +144,12 @@ async function answer(
   const parse = performance.now() - parseStart;
   const lease = leaseFor(request, plan, holder);
   try {
-    const retriever = retrieverFor(request, lease.retriever, config);
+    const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
+    const retriever = retrieverFor(request, lease.retriever, config, { shown: plan.k, record });
     const { info } = retriever;
     const result = await plan.run(retriever, signal);
     if (result.search !== null) {
-      const record = dialect.method === 'POST' && isJsonObject(body) ? field(body, 'record') : undefined;
+      request.perturbation?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
     }
     // Other replies may have used up the budget since the first check.

@@ -6,6 +6,7 @@ import type { Operation } from '../api-docs/openapi.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import { OPEN_STAGES } from '../indexes/index-slot.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
+import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** The progress of an index whose threads died and could not be restarted. */
@@ -34,6 +35,7 @@ const ReadyReply = Type.Object({
   default_topk: Type.Integer({ description: 'Passages per query if the request does not set it.' }),
   max_topk: Type.Integer({ description: 'Largest number of passages per query.' }),
   version: Type.String({ description: 'Version of Trawl.' }),
+  perturbation: Type.Optional(PerturbationFacts),
   indexes: Type.Array(
     Type.Object({
       name: Type.String(),
@@ -57,6 +59,7 @@ const HealthReply = Type.Object({
       description: 'Name of the encoder, or bm25 for an index without vectors, once the index is open.',
     }),
   ),
+  perturbation: Type.Optional(PerturbationFacts),
 });
 
 /** The same check under the paths of several projects. */
@@ -125,6 +128,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
             corpus_size: retriever.info.rows - retriever.info.deletedRows,
             retrieval_method: retriever.info.model?.name ?? 'bm25',
           }),
+      ...perturbationFact(config),
     };
   };
   for (const { path } of HEALTH_CHECKS) app.get(path, { config: { access: 'open' } }, health);
@@ -165,6 +169,7 @@ export function registerHealth(app: FastifyInstance, holder: RetrieverHolder, co
       default_topk: config.topk,
       max_topk: config.maxK,
       version: packageVersion,
+      ...perturbationFact(config),
       indexes,
     };
     return facts;

@@ -7,6 +7,7 @@ import { parseJsonBody, requireJsonMediaType } from '../json-body.ts';
 import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
+import { perturbedOf } from '../perturb-request.ts';
 import { recordSearch } from '../record-search.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 import { addEventStreams, MCP_ROUTE } from './mcp-events.ts';
@@ -50,7 +51,10 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
         const post = new Request(`http://server${MCP_ROUTE}`, { method: 'POST', headers });
         const answered = await answerMcp(post, body, signal, {
           retriever: () => retriever,
-          onSearch: (search) => recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes),
+          onSearch(search) {
+            request.perturbation?.note(perturbedOf(search.outcomes));
+            recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes);
+          },
           limits: config,
           tools,
           snippetTokens,

@@ -12,6 +12,7 @@ import { Document } from '../dialects/common-fields.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
+import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Largest number of rows returned for an id that several passages share. */
@@ -94,6 +95,7 @@ export const IndexesReply = Type.Object({
   groups: Type.Array(Type.Object({ name: Type.String(), indexes: Type.Array(Type.String()) }), {
     description: 'The names by which requests can search several indexes as one.',
   }),
+  perturbation: Type.Optional(PerturbationFacts),
 });
 
 export const PassageReply = Type.Object({
@@ -159,7 +161,8 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
       };
       return [{ name, default: i === 0, ...facts }];
     });
-    return { indexes, groups: [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] })) };
+    const groups = [...holder.groups].map(([name, members]) => ({ name, indexes: [...members] }));
+    return { indexes, groups, ...perturbationFact(config) };
   });
 
   app.get<{ Params: { id: string } }>(PASSAGE_ROUTE, async (request, reply) => {

@@ -1,6 +1,7 @@
 import type { Truncation } from '../../embedding/text-encoder.ts';
 import type { TrawlError } from '../../errors.ts';
 import type { HybridPlaces, ListRanges } from '../hybrid-fusion.ts';
+import type { Perturbed } from './perturbed.ts';
 import type { Reranking } from './rerank-call.ts';
 
 export interface Hit {
@@ -15,6 +16,8 @@ export interface Hit {
   readonly places?: HybridPlaces;
   /** Present in a group of indexes, whose rows count over all indexes. */
   readonly source?: HitSource;
+  /** Present if no search found the passage: the server mixed it in, with the score of a neighbour. */
+  readonly distractor?: true;
 }
 
 /** Where a group of indexes found a passage. */
@@ -57,6 +60,8 @@ export interface QueryAnswer extends QueryEmbedding {
   readonly rerank?: Reranking;
   /** The indexes of a group whose passages are missing, with `allowPartial`. Absent if there are none. */
   readonly failedIndexes?: readonly FailedIndex[];
+  /** How the server changed the answer on purpose. Absent if it did not. */
+  readonly perturbed?: Perturbed;
 }
 
 /** A query fails without failing its call. A dialect without errors per query fails the whole request. */
@@ -67,7 +72,10 @@ export type QueryOutcome = QueryAnswer | { readonly ok: false; readonly error: T
  * fusion of two lists, which are the exact first `depth` passages of dense and of BM25 search.
  */
 export interface QueryCertificate {
-  /** False only for the empty list in place of an answer that was not recorded (docs/replay.md). */
+  /**
+   * False only for hits that the server changed on purpose (docs/perturbation.md), and for the empty list in place of an answer that was
+   * not recorded (docs/replay.md).
+   */
   readonly exact: boolean;
   /**
    * Rows rescored for this query after the scan of the codes. Unlike the hits, the number depends on the other queries of the

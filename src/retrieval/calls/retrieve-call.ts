@@ -4,6 +4,7 @@ import type { QueryTemplate } from '../../manifest/model-identity.ts';
 import type { HybridSettings } from '../hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../search-mode.ts';
 import type { StageTimings } from '../timings.ts';
+import type { AskedQuestion } from './asked-question.ts';
 import type { QueryEmbedding, QueryOutcome } from './query-outcome.ts';
 import type { RerankSettings } from './rerank-call.ts';
 import type { RowScope } from './row-scope.ts';
@@ -56,6 +57,8 @@ export interface RetrieveCall extends RowScope {
   readonly allowPartial?: boolean;
   /** Default: `tail`. */
   readonly truncate?: TruncateSide;
+  /** One per query: the question that it helps to answer, if the client names it. Perturbation finds gold passages by it. */
+  readonly asked?: readonly AskedQuestion[];
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }

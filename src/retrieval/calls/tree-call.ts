@@ -1,7 +1,9 @@
 import type { Bm25Parameters } from '../../lexical-index/bm25.ts';
 import type { LexicalQuery } from '../../lexical-index/lexical-query.ts';
+import type { RowBitmap } from '../../row-bitmap.ts';
 import type { StageTimings } from '../timings.ts';
 import type { OrderValue, TreeOrder } from '../tree-order.ts';
+import type { Perturbed } from './perturbed.ts';
 import type { Hit } from './query-outcome.ts';
 import type { RowScope } from './row-scope.ts';
 
@@ -30,6 +32,10 @@ export interface TreeCall extends RowScope {
    * rows. Default: the call is computed in any case.
    */
   readonly key?: string;
+  /** What the search asks for, as the record has it. Perturbation draws by it; a call without it is not perturbed. */
+  readonly text?: string;
+  /** Conditions of the request that `query` does not show, such as the filters of a search by vectors. Distractors keep them. */
+  readonly among?: readonly RowBitmap[];
   readonly signal?: AbortSignal;
 }
 
@@ -45,5 +51,7 @@ export interface TreeResult {
   readonly best: number | null;
   /** Matching passages: exact up to `count`, else `count + 1`. */
   readonly total: number;
+  /** How the server changed the hits on purpose. Absent if it did not. */
+  readonly perturbed?: Perturbed;
   readonly timings: StageTimings;
 }

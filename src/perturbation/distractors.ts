@@ -1,0 +1,118 @@
+import type { LexicalQuery } from '../lexical-index/lexical-query.ts';
+import type { Hit } from '../retrieval/calls/query-outcome.ts';
+import type { RowScope } from '../retrieval/calls/row-scope.ts';
+import type { Retriever } from '../retrieval/retriever.ts';
+import type { RowBitmap } from '../row-bitmap.ts';
+import { draw, drawRanks } from './draw.ts';
+import type { IsGold } from './drop-gold.ts';
+
+/** A list that gets distractors. */
+export interface MixedList<H extends Hit> {
+  readonly hits: readonly H[];
+  /** What the draws depend on. */
+  readonly texts: readonly [question: string, query: string];
+  /** A gold passage is no distractor. Undefined if none is known. */
+  readonly isGold: IsGold | undefined;
+}
+
+export interface MixOptions {
+  readonly seed: number;
+  /** Distractors per list. */
+  readonly count: number;
+  /** The distractors take ranks from 1 to this one. */
+  readonly lastRank: number;
+  /** Most hits of a mixed list. */
+  readonly length: number;
+  readonly scope: RowScope & { readonly signal?: AbortSignal };
+  /** What distractors must match, in addition to the scope. Default: all passages of the scope. */
+  readonly conditions?: LexicalQuery | undefined;
+}
+
+/** Passages looked at in addition, in case some are gold. */
+const SPARE = 4;
+
+/**
+ * Mixes passages of the scope into lists: drawn from all its passages, at drawn ranks. The hits from there on move down. A distractor has
+ * the score of the hit above it (at rank 1 of the hit below), so that scores still fall; `distractor` marks it.
+ *
+ * @returns one list per list, with the number of distractors in it: fewer than `count` only if there are no other passages, or ranks.
+ */
+export async function mixDistractors<H extends Hit>(
+  retriever: Retriever,
+  lists: readonly MixedList<H>[],
+  { seed, count, lastRank, length, scope, conditions }: MixOptions,
+): Promise<readonly { readonly hits: readonly H[]; readonly distractors: number }[]> {
+  if (lists.length === 0) return [];
+  const rows = await retriever.select({ ...scope, ...(conditions === undefined ? {} : { query: conditions }) });
+  const drawn = lists.map((list) => drawRows(rows, list, seed, count + (list.isGold === undefined ? 0 : SPARE)));
+  const keys = [...new Set(drawn.flat())];
+  const { found } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope });
+  const passages = new Map(keys.map((row, i) => [row, found[i]![0]]));
+  return lists.map(({ hits, texts, isGold }, i) => {
+    const usable = drawn[i]!.flatMap((row) => passages.get(row) ?? []).filter(
+      ({ document }) => isGold === undefined || !isGold(document),
+    );
+    const ranks = drawRanks(Math.min(count, usable.length), Math.min(lastRank, length), seed, 'rank', ...texts);
+    const mixed = [...hits];
+    for (const [at, rank] of ranks.entries()) {
+      const { row, document, source } = usable[at]!;
+      const place = Math.min(rank - 1, mixed.length);
+      const neighbour = mixed[place - 1] ?? mixed[place];
+      mixed.splice(place, 0, asHit({ row, document, ...(source === undefined ? {} : { source }) }, neighbour));
+    }
+    return { hits: mixed.slice(0, length), distractors: ranks.length };
+  });
+}
+
+/** Different live rows that are not among the hits of the list. */
+function drawRows<H extends Hit>(
+  rows: RowBitmap,
+  { hits, texts }: MixedList<H>,
+  seed: number,
+  count: number,
+): number[] {
+  const taken = new Set(hits.map(({ row }) => row));
+  const drawn: number[] = [];
+  // A row that was drawn before leads to the one after it, so that few draws are lost in a small scope.
+  for (let i = 0; i < 2 * count && drawn.length < count; i++) {
+    const start = Math.floor(draw(seed, 'distractor', ...texts, i) * rows.rows);
+    const row = firstFree(rows, start, taken);
+    if (row === undefined) break;
+    taken.add(row);
+    drawn.push(row);
+  }
+  return drawn;
+}
+
+/** The first row of the set from `start` on, and then from 0, that is not taken. */
+function firstFree(rows: RowBitmap, start: number, taken: ReadonlySet<number>): number | undefined {
+  for (const [from, end] of [
+    [start, rows.rows],
+    [0, start],
+  ] as const) {
+    for (let row = rows.next(from); row !== undefined && row < end; row = rows.next(row + 1)) {
+      if (!taken.has(row)) return row;
+    }
+  }
+  return undefined;
+}
+
+type DrawnPassage = Pick<Hit, 'row' | 'document'> & {
+  readonly source?: Pick<NonNullable<Hit['source']>, 'index' | 'row'>;
+};
+
+/** A passage as a hit with the score and the order values of its neighbour. */
+function asHit<H extends Hit>({ row, document, source }: DrawnPassage, neighbour: H | undefined): H {
+  const score = neighbour?.score ?? 0;
+  const orderValues = (neighbour as { orderValues?: unknown } | undefined)?.orderValues;
+  return {
+    row,
+    score,
+    document,
+    distractor: true,
+    ...(source === undefined ? {} : { source: { ...source, score: neighbour?.source?.score ?? score } }),
+    // Neither list of a hybrid search has it.
+    ...(neighbour?.places === undefined ? {} : { places: { dense: null, bm25: null } }),
+    ...(orderValues === undefined ? {} : { orderValues }),
+  } as unknown as H;
+}

@@ -1,0 +1,419 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+import { parseRecord } from '../../records/recorded-query.ts';
+import { recordedCall } from '../../replay/recorded-call.ts';
+import type { Column } from '../../src/filter/column.ts';
+import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
+import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
+import type { ServerConfig } from '../../src/http/server-config.ts';
+import { documentFields } from '../../src/passages/document-fields.ts';
+import type { GoldPassages, GoldQuery } from '../../src/perturbation/gold-passages.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { type PerturbationSettings, perturbationSettings } from '../../src/perturbation/settings.ts';
+import { recordLines } from '../../src/recording/record-line.ts';
+import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
+import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from './build.ts';
+import { articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch/elasticsearch-server.ts';
+
+const DOCUMENTS = Array.from({ length: 3_000 }, (_, i) =>
+  JSON.stringify({ id: `p-${i}`, title: `T ${i % 1000}`, text: `Text ${i}.` }),
+);
+
+function retriever(): FakeRetriever {
+  return new FakeRetriever({ documents: DOCUMENTS });
+}
+
+type Rates = Partial<PerturbationSettings['rates']>;
+type Amounts = Partial<Omit<PerturbationSettings, 'rates'>>;
+
+function perturbs(rates: Rates, amounts: Amounts = {}, gold: GoldPassages | null = null): Partial<ServerConfig> {
+  return { perturbation: new Perturbation(perturbationSettings(rates, { delayMs: 1, ...amounts }), gold) };
+}
+
+/** The passages with an even number are gold for each question, and what was asked is kept. */
+function evenIsGold(asked: GoldQuery[] = []): GoldPassages {
+  return {
+    of(query) {
+      asked.push(query);
+      return (document) => Number(documentFields(document).id!.replace(/\D/g, '')) % 2 === 0;
+    },
+  };
+}
+
+/** Dialects that search nothing: they read, score or embed what the request names. */
+const WITHOUT_SEARCH = [
+  'openai-embeddings',
+  'search-r1-reranker',
+  'tei-rerank',
+  'infinity-rerank',
+  'rerank',
+  'sglang-rerank',
+  'rerank-v1',
+  'rerank-v2',
+  'native-passages',
+  'native-score',
+  'foldagent-open',
+  'openresearcher-content',
+  'asearcher-access',
+  'elasticsearch',
+];
+
+/** Sends the example of each dialect. */
+async function examples(
+  t: TestContext,
+  config: Partial<ServerConfig>,
+): Promise<readonly (readonly [string, Posted])[]> {
+  const replies: (readonly [string, Posted])[] = [];
+  const shared = build(t, retriever(), config);
+  for (const { name, path, method, example, onlyIfNamed } of DIALECTS) {
+    const app = onlyIfNamed ? build(t, retriever(), { ...config, dialects: [name] }) : shared;
+    replies.push([name, await (method === 'GET' ? getFrom(app, path, example) : postTo(app, path, example))]);
+  }
+  return replies;
+}
+
+test('the reply of every dialect that searches names what was done; those that search nothing are left alone', async (t) => {
+  for (const [name, { status, headers, text }] of await examples(t, perturbs({ distractors: 1, delay: 1 }))) {
+    const searches = !WITHOUT_SEARCH.includes(name);
+    if (searches) assert.equal(status, 200, `${name}: ${text}`);
+    const expected = searches ? /^distractors;0(;\d+)*, delay$/ : /^undefined$/;
+    assert.match(String(headers['x-trawl-perturbed']), expected, name);
+  }
+  for (const [name, { headers }] of await examples(t, perturbs({}))) {
+    assert.equal(headers['x-trawl-perturbed'], WITHOUT_SEARCH.includes(name) ? undefined : 'none', name);
+  }
+  for (const [name, { headers }] of await examples(t, {})) assert.equal(headers['x-trawl-perturbed'], undefined, name);
+});
+
+test('in every dialect that searches a failed request is a 503 with Retry-After and its own code', async (t) => {
+  for (const [name, { status, headers, json, text }] of await examples(t, perturbs({ fail: 1 }))) {
+    if (WITHOUT_SEARCH.includes(name)) {
+      assert.notEqual(status, 503, name);
+      continue;
+    }
+    assert.deepEqual(
+      [status, headers['retry-after'], headers['x-trawl-perturbed']],
+      [503, '2', 'fail'],
+      `${name} ${text}`,
+    );
+    assert.equal(errorOf(json).code, 'PERTURBED', name);
+  }
+});
+
+interface SearchReply {
+  readonly results: readonly {
+    readonly certificate: { readonly exact: boolean };
+    readonly perturbed?: object;
+    readonly hits?: readonly { readonly id: string; readonly score: number; readonly distractor?: true }[];
+  }[];
+  readonly hits?: readonly { readonly distractor?: true }[];
+}
+
+async function search(app: FastifyInstance, body: object, headers: Record<string, string> = {}) {
+  const reply = await postTo(app, '/v1/search', body, { 'content-type': 'application/json', ...headers });
+  assert.equal(reply.status, 200, reply.text);
+  return { ...(reply.json as SearchReply), header: reply.headers['x-trawl-perturbed'] };
+}
+
+test('/v1/search says for each query what was done, marks distractors, and claims exactness only of untouched hits', async (t) => {
+  const queries = Array.from({ length: 40 }, (_, i) => `query ${i}`);
+  const app = build(t, retriever(), perturbs({ 'drop-gold': 0.5, distractors: 0.5 }, {}, evenIsGold()));
+  const { results, header } = await search(app, { queries, k: 5 });
+  const positions = { 'drop-gold': [] as number[], distractors: [] as number[] };
+  for (const [i, { perturbed, certificate, hits }] of results.entries()) {
+    const { droppedGold = 0, distractors = 0 } = (perturbed ?? {}) as { droppedGold?: number; distractors?: number };
+    assert.equal(certificate.exact, droppedGold + distractors === 0);
+    assert.equal(hits!.length, 5);
+    assert.equal(hits!.filter(({ distractor }) => distractor).length, distractors);
+    if (droppedGold > 0) positions['drop-gold'].push(i);
+    if (distractors > 0) positions.distractors.push(i);
+  }
+  assert.equal(header, `drop-gold;${positions['drop-gold'].join(';')}, distractors;${positions.distractors.join(';')}`);
+  assert.ok(positions['drop-gold'].length > 8 && positions['drop-gold'].length < 32);
+  const always = build(t, retriever(), perturbs({ distractors: 1 }, { distractors: 3 }));
+  const fused = await search(always, { queries: ['a'], k: 6, fuse: 'rrf' });
+  assert.ok(fused.hits!.some(({ distractor }) => distractor));
+  // Excluded passages and repeated ones cost further searches, which belong to the same request.
+  const deep = await search(always, {
+    queries: ['a'],
+    k: 6,
+    exclude: fused.results.map((_, i) => `p-${i}`),
+    deduplicate: 'document',
+  });
+  assert.equal(deep.results[0]!.hits!.length, 6);
+});
+
+test('the header names at most 100 positions and the number of the others', async (t) => {
+  const app = build(t, retriever(), perturbs({ distractors: 1 }));
+  const queries = Array.from({ length: 130 }, (_, i) => `q${i}`);
+  const { headers } = await postTo(app, '/retrieve', { queries, topk: 2 });
+  const named = String(headers['x-trawl-perturbed']).split(';');
+  assert.deepEqual(
+    [named.length, named[0], named[1], named[100], named[101]],
+    [102, 'distractors', '0', '99', 'and-30-more'],
+  );
+});
+
+test('the question of a query is found in the body, the headers, the field record and the fields of a dialect', async (t) => {
+  const asked: GoldQuery[] = [];
+  const app = build(t, retriever(), perturbs({ 'drop-gold': 1 }, {}, evenIsGold(asked)));
+  const json = { 'content-type': 'application/json' };
+  await search(app, { queries: [{ question: 'Who?', query: 'q' }] });
+  await postTo(
+    app,
+    '/retrieve',
+    { queries: ['q'] },
+    { ...json, 'x-trawl-question-id': '7', baggage: 'trawl-dataset=nq' },
+  );
+  await postTo(app, '/retrieve', { queries: ['q', 'r'], record: { question: ['A?', 'B?'], question_id: [1, 2] } });
+  await postTo(app, '/get_observation', {
+    trajectory_ids: ['t', 'u'],
+    actions: ['<answer>x</answer>', '<search>q</search>'],
+    extra_fields: [{ question: 'C?' }, { question: 'D?' }],
+  });
+  await postTo(app, '/retrieve?trawl-question=E', { query: 'q' });
+  const known = asked.map(({ question, questionId, dataset, query }) => [question, questionId, dataset, query]);
+  assert.deepEqual(known, [
+    ['Who?', undefined, undefined, 'q'],
+    [undefined, '7', 'nq', 'q'],
+    ['A?', '1', undefined, 'q'],
+    ['B?', '2', undefined, 'r'],
+    ['D?', undefined, undefined, 'q'],
+    ['E', undefined, undefined, 'q'],
+  ]);
+});
+
+test('records say what was done to a query, and such a line is not replayed as a ranking of the index', async (t) => {
+  const recorded: [RecordedRequest, RecordedSearch][] = [];
+  const record = { record: (...each: [RecordedRequest, RecordedSearch]) => void recorded.push(each) };
+  const config = { record, ...perturbs({ 'drop-gold': 0.5, delay: 1 }, {}, evenIsGold()) };
+  const app = build(t, retriever(), config);
+  await postTo(app, '/retrieve', { queries: Array.from({ length: 20 }, (_, i) => `query ${i}`), topk: 4 });
+  const [[request, searched]] = recorded as [[RecordedRequest, RecordedSearch]];
+  const lines = [...recordLines('2026-11-23T07:00:00.000Z', request, searched)];
+  const uses = lines.map((line) => {
+    const parsed = parseRecord(line);
+    assert.ok(parsed.ok);
+    const { perturbed } = parsed.query;
+    assert.equal(perturbed?.delayMs, 1);
+    const call = recordedCall(parsed.query, line);
+    return [perturbed?.droppedGold !== undefined, call === 'perturbed'];
+  });
+  assert.ok(uses.every(([dropped, leftOut]) => dropped === leftOut));
+  assert.deepEqual([...new Set(uses.map(([dropped]) => dropped))].sort(), [false, true]);
+});
+
+test('metrics count queries and requests by what was done, and begin at 0', async (t) => {
+  const metrics = new ServerMetrics();
+  const counts = async (): Promise<string[]> =>
+    [...(await metrics.text()).matchAll(/^trawl_perturbed_total\{perturbation="([\w-]+)"\} (\d+)$/gm)].map(
+      ([, ...pair]) => pair.join(' '),
+    );
+  assert.deepEqual(await counts(), ['drop-gold 0', 'distractors 0', 'delay 0', 'fail 0']);
+  const gold = { of: () => (document: string) => /[37]$/.test(documentFields(document).id!) };
+  const config = { metrics, ...perturbs({ 'drop-gold': 1, distractors: 1, delay: 1 }, { seed: 1 }, gold) };
+  const app = build(t, retriever(), config);
+  await postTo(app, '/retrieve', { queries: ['a', 'b', 'c'], topk: 10 });
+  assert.deepEqual(await counts(), ['drop-gold 3', 'distractors 3', 'delay 1', 'fail 0']);
+  const failing = build(t, retriever(), { metrics, ...perturbs({ fail: 1 }) });
+  await postTo(failing, '/retrieve', { queries: ['a', 'b', 'c'] });
+  assert.deepEqual(await counts(), ['drop-gold 3', 'distractors 3', 'delay 1', 'fail 1']);
+  assert.match(await metrics.text(), /trawl_errors_total\{code="PERTURBED"\} 1/);
+});
+
+test('health checks, metrics, lists of indexes and passages by id answer at once, and say that the server perturbs', async (t) => {
+  const app = build(t, retriever(), perturbs({ fail: 1, delay: 1 }, { seed: 9, delayMs: 600_000 }));
+  const rates = { 'drop-gold': 0, distractors: 0, delay: 1, fail: 1 };
+  const facts = { rates, seed: 9, distractors: 1, delayMs: 600_000 };
+  for (const path of ['/readyz', '/health', '/healthz', '/v1/indexes']) {
+    const { status, json, headers } = await getFrom(app, path, {});
+    assert.deepEqual([status, (json as { perturbation?: object }).perturbation], [200, facts], path);
+    assert.equal(headers['x-trawl-perturbed'], undefined);
+  }
+  for (const path of ['/livez', '/metrics', '/v1/passages/p-3', '/v1/models', '/docs/openapi.json']) {
+    const response = await app.inject(path);
+    assert.deepEqual([response.statusCode, response.headers['x-trawl-perturbed']], [200, undefined], path);
+  }
+  const plain = build(t, retriever());
+  for (const path of ['/readyz', '/health', '/v1/indexes']) {
+    assert.ok(!('perturbation' in ((await getFrom(plain, path, {})).json as object)), path);
+  }
+});
+
+test('a request that is held back ends at its time limit or when its client leaves; others are answered meanwhile', async (t) => {
+  const inner = retriever();
+  const config = perturbs({ delay: 0.5 }, { seed: 2, delayMs: 600_000 });
+  const { url } = await serve(t, inner, config);
+  const post = (query: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(`${url}/retrieve`, {
+      method: 'POST',
+      ...init,
+      headers: { 'content-type': 'application/json', ...init.headers },
+      body: JSON.stringify({ queries: [query] }),
+    });
+  const limited = await Promise.all(
+    Array.from({ length: 12 }, (_, i) => post(`query ${i}`, { headers: { 'x-request-timeout-ms': '400' } })),
+  );
+  const held = limited.flatMap(({ status }, i) => (status === 503 ? [i] : []));
+  assert.ok(held.length > 0 && held.length < 12, held.join());
+  assert.equal(inner.calls.length, 12 - held.length);
+  const [first] = held;
+  const { error } = (await limited[first!]!.json()) as { error: { code: string } };
+  assert.equal(error.code, 'DEADLINE_EXCEEDED');
+  assert.equal(limited[first!]!.headers.get('x-trawl-perturbed'), 'delay');
+  // A client that leaves frees its request, and in the end a repeated request is answered.
+  for (let tries = 0; ; tries++) {
+    assert.ok(tries < 40);
+    const controller = new AbortController();
+    const before = inner.calls.length;
+    const asking = post(`query ${first}`, { signal: controller.signal }).then(
+      ({ status }) => status,
+      () => 'left',
+    );
+    const answered = await Promise.race([asking, sleep(300)]);
+    if (answered !== undefined) {
+      assert.equal(answered, 200);
+      break;
+    }
+    controller.abort();
+    assert.equal(await asking, 'left');
+    assert.equal(inner.calls.length, before);
+    await eventually(() => true);
+  }
+});
+
+test("rLLM's reply does not call perturbed passages those of an exact search", async (t) => {
+  const method = async (config: Partial<ServerConfig>): Promise<unknown> => {
+    const { json } = await postTo(build(t, retriever(), config), '/retrieve', { query: 'a', top_k: 3 });
+    return (json as { method: string }).method;
+  };
+  assert.deepEqual(
+    [await method(perturbs({ distractors: 1 })), await method(perturbs({ delay: 1 }))],
+    ['dense', 'dense_exact'],
+  );
+});
+
+test('the result of a tool of an assistant says what was done, also where a reply has no header of its own', async (t) => {
+  const app = build(t, retriever(), { mcp: { hosts: [], tools: 'trawl' }, ...perturbs({ distractors: 1, delay: 1 }) });
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const call = (name: string, args: object) =>
+    postTo(app, '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }, headers);
+  const found = await call('search', { query: 'a', k: 3 });
+  const { _meta: meta } = (found.json as { result: { _meta?: object } }).result;
+  assert.deepEqual(meta, { 'trawl/perturbed': [{ distractors: 1, delayMs: 1 }] });
+  assert.equal(found.headers['x-trawl-perturbed'], 'distractors;0, delay');
+  const fetched = await call('fetch', { id: 'p-3' });
+  assert.equal((fetched.json as { result: { _meta?: object } }).result._meta, undefined);
+  assert.equal(fetched.headers['x-trawl-perturbed'], undefined);
+});
+
+const ARTICLES = Array.from({ length: 40 }, (_, i) => ({
+  id: `a-${i}`,
+  title: `Article ${i}`,
+  text: `${'river '.repeat(1 + (i % 7))}and bridge ${i}`,
+  number: i,
+}));
+const COLUMNS: readonly Column[] = [{ name: 'number', type: 'number' }];
+
+interface EsHit {
+  readonly _id: string;
+  readonly _score: number;
+  readonly sort?: readonly number[];
+}
+
+function hitsOf(json: Json): readonly EsHit[] {
+  return json.hits!.hits as unknown as readonly EsHit[];
+}
+
+test("Elasticsearch's searches lose gold passages over all pages, without claiming an exact total", {
+  skip: withoutWords,
+}, async (t) => {
+  const index = await articleIndex(t, ARTICLES);
+  const plain = elasticsearch(t, index);
+  const asked: GoldQuery[] = [];
+  const app = elasticsearch(t, index, perturbs({ 'drop-gold': 1 }, {}, evenIsGold(asked)));
+  const query = { match: { text: 'river bridge' } };
+  const whole = await ask(plain, 'POST', '/wiki_en/_search', { query, size: 40 });
+  const odd = hitsOf(whole.json).filter(({ _id }) => Number(_id.slice(2)) % 2 === 1);
+  const pages: EsHit[] = [];
+  for (let from = 0; from < 20; from += 5) {
+    const page = await ask(app, 'POST', '/wiki_en/_search', { query, from, size: 5 });
+    assert.equal(page.headers['x-trawl-perturbed'], 'drop-gold;0');
+    assert.deepEqual(page.json.hits!.total, { value: 40, relation: 'gte' });
+    assert.equal(page.json.hits!.max_score, odd[0]!._score);
+    pages.push(...hitsOf(page.json));
+  }
+  assert.deepEqual(pages, odd);
+  assert.deepEqual(asked[0], { query: 'river bridge' });
+  assert.deepEqual(whole.json.hits!.total, { value: 40, relation: 'eq' });
+  const counted = await ask(app, 'POST', '/wiki_en/_search', { query, size: 0 });
+  assert.deepEqual(
+    [counted.json.hits!.total, counted.headers['x-trawl-perturbed']],
+    [{ value: 40, relation: 'eq' }, 'none'],
+  );
+  // Passages by id and counts are no searches.
+  const byId = await ask(app, 'GET', '/wiki_en/_doc/a-2');
+  assert.deepEqual([byId.status, byId.headers['x-trawl-perturbed']], [200, undefined]);
+});
+
+test("distractors in Elasticsearch's searches keep the order of scores and of sorted values, and stay within a filter", {
+  skip: withoutWords,
+}, async (t) => {
+  const index = await articleIndex(t, ARTICLES, { columns: COLUMNS });
+  const app = elasticsearch(t, index, perturbs({ distractors: 1 }, { distractors: 2 }));
+  const query = { match: { text: 'bridge' } };
+  const scored = hitsOf((await ask(app, 'POST', '/wiki_en/_search', { query, size: 6 })).json);
+  assert.ok(scored.every(({ _score }, i) => i === 0 || _score <= scored[i - 1]!._score));
+  const sorted = hitsOf(
+    (await ask(app, 'POST', '/wiki_en/_search', { query, size: 6, sort: [{ number: 'asc' }] })).json,
+  );
+  const values = sorted.map(({ sort }) => sort![0]!);
+  assert.deepEqual(
+    [...values].sort((a, b) => a - b),
+    values,
+  );
+  assert.equal(new Set(sorted.map(({ _id }) => _id)).size, 6);
+  assert.ok(sorted.some(({ _id, sort }) => Number(_id.slice(2)) !== sort![0]));
+  // Ten passages pass each filter, and the search finds only three of them.
+  const words = { match: { text: '1 2 3' } };
+  const few = { range: { number: { lt: 10 } } };
+  for (const filtered of [
+    { bool: { must: [words], filter: [few] } },
+    { bool: { must: [{ bool: { must: [words], filter: [few] } }] } },
+    { bool: { must: [words], must_not: [{ range: { number: { gte: 10 } } }] } },
+  ]) {
+    const { json, headers } = await ask(app, 'POST', '/wiki_en/_search', { query: filtered, size: 5 });
+    const numbers = hitsOf(json).map(({ _id }) => Number(_id.slice(2)));
+    assert.equal(headers['x-trawl-perturbed'], 'distractors;0');
+    assert.equal(numbers.length, 5);
+    assert.ok(
+      numbers.every((number) => number < 10),
+      JSON.stringify(filtered),
+    );
+  }
+});
+
+test('each search of _msearch fails on its own, and a search of several indexes passes once', {
+  skip: withoutWords,
+}, async (t) => {
+  const index = await articleIndex(t, ARTICLES);
+  const app = elasticsearch(t, index, perturbs({ fail: 0.5 }, { seed: 4 }));
+  const lines = Array.from({ length: 16 }, (_, i) => [
+    '{"index":"wiki_en"}',
+    JSON.stringify({ query: { match: { text: `bridge ${i}` } }, size: 1 }),
+  ]).flat();
+  const many = await ask(app, 'POST', '/_msearch', `${lines.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });
+  const statuses = (many.json.responses as unknown as { status: number }[]).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)].sort(), [200, 503]);
+  assert.equal(many.headers['x-trawl-perturbed'], 'fail');
+  const failed = statuses.indexOf(503);
+  const alone = await ask(app, 'POST', '/wiki_en/_search', JSON.parse(lines[2 * failed + 1]!));
+  const error = (alone.json as unknown as { error?: { type: string } }).error;
+  assert.ok(alone.status === 200 || (alone.status === 503 && error!.type === 'es_rejected_execution_exception'));
+  const delayed = elasticsearch(t, index, perturbs({ delay: 1, distractors: 1 }));
+  const both = await ask(delayed, 'POST', '/wiki_en,wiki_en/_search', { query: { match_all: {} }, size: 2 });
+  assert.deepEqual([both.status, both.headers['x-trawl-perturbed']], [200, 'distractors;0, delay']);
+});

@@ -1,0 +1,350 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as pendingCallbacks } from 'node:timers/promises';
+import { TrawlError } from '../../src/errors.ts';
+import { documentFields } from '../../src/passages/document-fields.ts';
+import { draw, drawRanks } from '../../src/perturbation/draw.ts';
+import type { GoldPassages } from '../../src/perturbation/gold-passages.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { PerturbingRetriever } from '../../src/perturbation/perturbing-retriever.ts';
+import { RequestPerturbation } from '../../src/perturbation/request-perturbation.ts';
+import { type PerturbationSettings, perturbationSettings } from '../../src/perturbation/settings.ts';
+import { UnansweredRequests } from '../../src/perturbation/unanswered-requests.ts';
+import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
+import type { QueryAnswer } from '../../src/retrieval/calls/query-outcome.ts';
+import type { RetrieveQuery } from '../../src/retrieval/calls/retrieve-call.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
+import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+const PASSAGES = 200;
+const DOCUMENTS = Array.from({ length: PASSAGES }, (_, row) =>
+  JSON.stringify({ id: `p-${row}`, text: `Passage ${row}.` }),
+);
+
+/** Ranks 200 passages, each query in its own order. */
+function ranking(options: FakeRetrieverOptions = {}): FakeRetriever {
+  return new FakeRetriever({ documents: DOCUMENTS, ...options });
+}
+
+type Rates = Partial<PerturbationSettings['rates']>;
+type Amounts = Partial<Omit<PerturbationSettings, 'rates'>>;
+
+function perturbation(rates: Rates, amounts: Amounts = {}, gold: GoldPassages | null = null): Perturbation {
+  return new Perturbation(perturbationSettings(rates, amounts), gold);
+}
+
+/** The passages with these ids are gold for every question. */
+function goldIds(...ids: readonly string[]): GoldPassages {
+  return { of: () => (document) => ids.includes(documentFields(document).id!) };
+}
+
+interface Requested {
+  readonly shown?: number;
+  readonly caller?: string;
+}
+
+/** The retriever of one request. */
+function requested(inner: Retriever, of: Perturbation, { shown, caller = '' }: Requested = {}): PerturbingRetriever {
+  const options = { perturbation: of, caller, asked: () => [], onPerturbed: () => undefined };
+  return new PerturbingRetriever(inner, new RequestPerturbation(options), shown);
+}
+
+async function answers(
+  inner: Retriever,
+  of: Perturbation,
+  queries: readonly RetrieveQuery[],
+  { k = 5, ...request }: Requested & { readonly k?: number } = {},
+): Promise<readonly QueryAnswer[]> {
+  const { outcomes } = await requested(inner, of, request).retrieve({ queries, k });
+  return outcomes.map((outcome) => {
+    assert.ok(outcome.ok);
+    return outcome;
+  });
+}
+
+const QUERIES = Array.from({ length: 400 }, (_, i) => `query ${i}`);
+const rowsOf = ({ hits }: QueryAnswer): number[] => hits.map(({ row }) => row);
+
+test('gold passages are left out, the next of the ranking follow, and the answer is no longer exact', async () => {
+  const inner = ranking();
+  const [plain] = await answers(inner, perturbation({}), ['a query'], { k: 8 });
+  const [gold, other] = [plain!.hits[1]!, plain!.hits[3]!].map(({ row }) => `p-${row}`);
+  const [answer] = await answers(inner, perturbation({ 'drop-gold': 1 }, {}, goldIds(gold!, other!)), ['a query'], {
+    k: 5,
+  });
+  const [r0, , r2, , r4, r5, r6] = rowsOf(plain!);
+  assert.deepEqual(rowsOf(answer!), [r0, r2, r4, r5, r6]);
+  assert.deepEqual(answer!.perturbed, { droppedGold: 2 });
+  assert.equal(answer!.certificate.exact, false);
+  assert.equal(plain!.certificate.exact, true);
+  assert.equal(plain!.perturbed, undefined);
+});
+
+test('an answer without a gold passage, and one of a question that is not known, stay as they are', async () => {
+  const inner = ranking();
+  const [plain] = await answers(inner, perturbation({}), ['a query']);
+  for (const gold of [goldIds('p-none'), { of: () => undefined }, null]) {
+    const [answer] = await answers(inner, perturbation({ 'drop-gold': 1 }, {}, gold), ['a query']);
+    assert.deepEqual(answer, plain);
+  }
+});
+
+test('a list whose first passages are all gold is filled from deeper ranks; if the index ends, it is shorter', async () => {
+  const most = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 20 !== 0 };
+  const [deep] = await answers(ranking(), perturbation({ 'drop-gold': 1 }, {}, most), ['x'], { k: 3 });
+  assert.equal(deep!.hits.length, 3);
+  assert.ok(deep!.hits.every(({ row }) => row % 20 === 0));
+  assert.ok(deep!.hits.every(({ score }, i) => i === 0 || score <= deep!.hits[i - 1]!.score));
+  const few = new FakeRetriever();
+  const [all] = await answers(few, perturbation({ 'drop-gold': 1 }, {}, goldIds('0')), ['x'], { k: 5 });
+  assert.equal(all!.hits.length, 4);
+});
+
+test('if the deeper search fails, as in a replayed index, the list is shorter', async () => {
+  const inner = ranking();
+  const limited = new (class extends FakeRetriever {
+    override async retrieve(call: Parameters<FakeRetriever['retrieve']>[0]) {
+      if (call.k <= 3) return inner.retrieve(call);
+      const { outcomes, timings } = await inner.retrieve(call);
+      const error = new TrawlError('NOT_RECORDED', 'Not recorded.');
+      return { timings, outcomes: outcomes.map(() => ({ ok: false as const, error })) };
+    }
+  })({ documents: DOCUMENTS });
+  const [plain] = await answers(inner, perturbation({}), ['x'], { k: 3 });
+  const gold = goldIds(`p-${plain!.hits[0]!.row}`);
+  const [answer] = await answers(limited, perturbation({ 'drop-gold': 1 }, {}, gold), ['x'], { k: 3 });
+  assert.deepEqual(rowsOf(answer!), rowsOf(plain!).slice(1));
+  assert.deepEqual(answer!.perturbed, { droppedGold: 1 });
+});
+
+test('the passages are read to find gold ones even for a call without documents, whose hits stay without', async () => {
+  const inner = ranking();
+  const [plain] = await answers(inner, perturbation({}), ['x']);
+  const gold = goldIds(`p-${plain!.hits[0]!.row}`);
+  const retriever = requested(inner, perturbation({ 'drop-gold': 1 }, {}, gold));
+  const { outcomes } = await retriever.retrieve({ queries: ['x'], k: 5, documents: false });
+  const [answer] = outcomes as [QueryAnswer];
+  assert.deepEqual(answer.perturbed, { droppedGold: 1 });
+  assert.ok(answer.hits.every(({ document }) => document === ''));
+});
+
+test('distractors take ranks among the hits that the client gets, scores fall, and nothing is there twice', async () => {
+  const inner = ranking();
+  const plain = await answers(inner, perturbation({}), QUERIES, { k: 10 });
+  const mixed = await answers(inner, perturbation({ distractors: 1 }, { distractors: 2 }), QUERIES, {
+    k: 10,
+    shown: 4,
+  });
+  const ranks = new Set<number>();
+  for (const [i, { hits, perturbed, certificate }] of mixed.entries()) {
+    const places = hits.flatMap(({ distractor }, at) => (distractor ? [at + 1] : []));
+    for (const rank of places) ranks.add(rank);
+    assert.deepEqual(perturbed, { distractors: 2 });
+    assert.equal(certificate.exact, false);
+    assert.equal(places.length, 2);
+    assert.equal(hits.length, 10);
+    assert.equal(new Set(hits.map(({ row }) => row)).size, 10);
+    assert.ok(hits.every(({ score }, at) => at === 0 || score <= hits[at - 1]!.score));
+    assert.ok(hits.every(({ row, document }) => document === DOCUMENTS[row]));
+    // The others keep their order.
+    assert.deepEqual(
+      hits.filter(({ distractor }) => !distractor).map(({ row }) => row),
+      rowsOf(plain[i]!).slice(0, 8),
+    );
+  }
+  assert.deepEqual([...ranks].sort(), [1, 2, 3, 4]);
+  const drawn = new Set(mixed.flatMap(({ hits }) => hits.flatMap(({ distractor, row }) => (distractor ? [row] : []))));
+  assert.ok(drawn.size > PASSAGES * 0.9, `only ${drawn.size} different passages were drawn in 800 draws of 200`);
+});
+
+test('an index with few passages gives as many distractors as it has others, and an empty list gets some too', async () => {
+  const few = new FakeRetriever();
+  const [answer] = await answers(few, perturbation({ distractors: 1 }, { distractors: 5 }), ['x'], { k: 3 });
+  assert.deepEqual([answer!.hits.length, answer!.perturbed], [3, { distractors: 2 }]);
+  const [none] = await answers(few, perturbation({ distractors: 1 }), ['x'], { k: 5 });
+  assert.deepEqual([none!.hits.length, none!.perturbed], [5, undefined]);
+  assert.equal(none!.certificate.exact, true);
+  const empty = ranking({ outcome: () => ({ ...answer!, hits: [] }) });
+  const [filled] = await answers(empty, perturbation({ distractors: 1 }), ['x'], { k: 3 });
+  assert.deepEqual(
+    filled!.hits.map(({ score, distractor }) => [score, distractor]),
+    [[0, true]],
+  );
+});
+
+test('a gold passage is no distractor', async () => {
+  const even = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 2 === 0 };
+  const mixed = await answers(ranking(), perturbation({ distractors: 1 }, { distractors: 2 }, even), QUERIES, { k: 4 });
+  const drawn = mixed.flatMap(({ hits }) => hits.filter(({ distractor }) => distractor));
+  assert.ok(drawn.length > QUERIES.length);
+  assert.ok(drawn.every(({ row }) => row % 2 === 1));
+});
+
+test('what happens to a query depends on seed and texts, not on its batch, the order or the answers before', async () => {
+  const inner = ranking();
+  const rates = { 'drop-gold': 0.3, distractors: 0.3 };
+  const gold = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 3 === 0 };
+  const whole = await answers(inner, perturbation(rates, { seed: 7 }, gold), QUERIES);
+  const again = perturbation(rates, { seed: 7 }, gold);
+  const reversed = await answers(inner, again, [...QUERIES].reverse());
+  assert.deepEqual([...reversed].reverse(), whole);
+  for (const i of [0, 17, 399]) assert.deepEqual(await answers(inner, again, [QUERIES[i]!]), [whole[i]]);
+  const other = await answers(inner, perturbation(rates, { seed: 8 }, gold), QUERIES);
+  assert.notDeepEqual(
+    other.map(({ perturbed }) => perturbed),
+    whole.map(({ perturbed }) => perturbed),
+  );
+  // The question takes part.
+  const asked = await answers(
+    inner,
+    again,
+    QUERIES.map((query) => ({ question: 'Which?', query })),
+  );
+  const changed = (list: readonly QueryAnswer[]): string => list.map(({ perturbed }) => (perturbed ? 1 : 0)).join('');
+  assert.notEqual(changed(asked), changed(whole));
+});
+
+test('the share of affected queries is the rate, and a higher rate affects the same queries and more', async () => {
+  const affected = async (rate: number): Promise<string[]> => {
+    const list = await answers(ranking(), perturbation({ distractors: rate }, { seed: 1 }), QUERIES);
+    return QUERIES.filter((_, i) => list[i]!.perturbed !== undefined);
+  };
+  const [none, few, many, all] = [await affected(0), await affected(0.2), await affected(0.5), await affected(1)];
+  assert.deepEqual([none.length, all.length], [0, QUERIES.length]);
+  // Five standard deviations of 400 draws.
+  assert.ok(Math.abs(few.length - 80) < 40, `${few.length} of 400`);
+  assert.ok(Math.abs(many.length - 200) < 50, `${many.length} of 400`);
+  assert.ok(few.every((query) => many.includes(query)));
+});
+
+test('a failed request searches nothing; when it is sent again it gets a new draw, and after an answer the old ones', async () => {
+  const inner = ranking();
+  const failing = perturbation({ fail: 0.5 }, { seed: 3 });
+  const passes = async (query: string, caller?: string): Promise<boolean> => {
+    try {
+      await answers(inner, failing, [query], caller === undefined ? {} : { caller });
+      return true;
+    } catch (error) {
+      return !trawlError('PERTURBED', /on purpose/)(error);
+    }
+  };
+  const doomed: string[] = [];
+  for (const query of QUERIES.slice(0, 40)) if (!(await passes(query))) doomed.push(query);
+  assert.ok(doomed.length > 5 && doomed.length < 35, `${doomed.length} of 40`);
+  assert.equal(inner.calls.length, 40 - doomed.length);
+  const tries: number[] = [];
+  for (const query of doomed) {
+    let again = 1;
+    while (!(await passes(query))) again++;
+    tries.push(again);
+  }
+  assert.ok(Math.max(...tries) < 20 && tries.includes(1), tries.join());
+  // The next epoch meets the same failures.
+  for (const [i, query] of doomed.entries()) {
+    let again = 0;
+    while (!(await passes(query))) again++;
+    assert.equal(again, tries[i]);
+  }
+  // Another trajectory with the same query is counted apart.
+  const [first] = doomed;
+  assert.equal(await passes(first!, 'one'), false);
+  assert.equal(await passes(first!, 'two'), false);
+});
+
+test('the requests of a batch fail together, and a request whose later searches go deeper passes once', async () => {
+  const failing = perturbation({ fail: 1 });
+  await assert.rejects(answers(ranking(), failing, QUERIES), trawlError('PERTURBED'));
+  const delaying = perturbation({ delay: 1 }, { delayMs: 1 });
+  const retriever = requested(ranking(), delaying);
+  const first = await retriever.retrieve({ queries: ['a', 'b'], k: 2 });
+  const deeper = await retriever.retrieve({ queries: ['b'], k: 8 });
+  for (const outcome of [...first.outcomes, ...deeper.outcomes]) {
+    assert.ok(outcome.ok);
+    assert.deepEqual(outcome.perturbed, { delayMs: 1 });
+    // A delay changes no hit.
+    assert.equal(outcome.certificate.exact, true);
+  }
+});
+
+test('a client that leaves while it is held back ends the wait, nothing is searched, and its next try gets a new draw', async () => {
+  const inner = ranking();
+  const delaying = perturbation({ delay: 0.5 }, { seed: 5, delayMs: 600_000 });
+  let left = 0;
+  for (const query of QUERIES.slice(0, 10)) {
+    for (let answered = false; !answered; ) {
+      const controller = new AbortController();
+      const before = inner.calls.length;
+      const asking = requested(inner, delaying)
+        .retrieve({ queries: [query], k: 1, signal: controller.signal })
+        .then(
+          () => true,
+          (error) => !trawlError('CANCELLED')(error),
+        );
+      // A search that is not held back begins at once.
+      for (let i = 0; i < 5; i++) await pendingCallbacks();
+      if (inner.calls.length === before) {
+        left++;
+        controller.abort();
+      }
+      answered = await asking;
+      assert.equal(inner.calls.length, before + (answered ? 1 : 0));
+    }
+  }
+  assert.ok(left > 2, `${left} requests were held back`);
+});
+
+test('the cache keeps unperturbed answers', async () => {
+  const inner = ranking();
+  const cached = new SharingRetriever(inner, { answerCache: new AnswerCache(1e7), singleFlight: true });
+  const [plain] = await answers(ranking(), perturbation({}), ['x']);
+  const gold = goldIds(`p-${plain!.hits[0]!.row}`);
+  const both = perturbation({ 'drop-gold': 1, distractors: 1 }, {}, gold);
+  const [first] = await answers(cached, both, ['x']);
+  const [second] = await answers(cached, both, ['x']);
+  assert.deepEqual(rowsOf(second!), rowsOf(first!));
+  assert.notDeepEqual(rowsOf(first!), rowsOf(plain!));
+  const searched = inner.calls.length;
+  const { outcomes } = await cached.retrieve({ queries: ['x'], k: 5 });
+  assert.equal(inner.calls.length, searched, 'the answer comes from the cache');
+  const [kept] = outcomes as [QueryAnswer];
+  assert.deepEqual([rowsOf(kept), kept.perturbed, kept.certificate.exact], [rowsOf(plain!), undefined, true]);
+});
+
+test('draws lie in [0, 1), and ranks are different and ascending', () => {
+  const drawn = QUERIES.map((query) => draw(1, 'x', query));
+  assert.ok(drawn.every((value) => value >= 0 && value < 1));
+  assert.equal(new Set(drawn).size, QUERIES.length);
+  // Parts differ by more than their joined text.
+  assert.notEqual(draw(1, 'a', 'bc'), draw(1, 'ab', 'c'));
+  for (const query of QUERIES) {
+    const ranks = drawRanks(3, 5, 1, query);
+    assert.deepEqual([...new Set(ranks)].sort(), ranks);
+    assert.ok(ranks.length === 3 && ranks[0]! >= 1 && ranks[2]! <= 5);
+  }
+  assert.deepEqual(drawRanks(9, 3, 1), [1, 2, 3]);
+  assert.deepEqual(drawRanks(2, 0, 1), []);
+});
+
+test('requests without an answer are remembered up to a limit', () => {
+  const requests = new UnansweredRequests();
+  for (let i = 0; i <= 100_000; i++) requests.unanswered(`r${i}`);
+  requests.unanswered('r5');
+  assert.deepEqual([requests.count('r0'), requests.count('r5'), requests.count('r100000')], [0, 2, 1]);
+  requests.answered('r5');
+  assert.equal(requests.count('r5'), 0);
+});
+
+test('settings out of range are refused', () => {
+  const refused: readonly [Rates, Amounts, RegExp][] = [
+    [{ fail: 1.01 }, {}, /the rate of fail is 1\.01; expected a number from 0 to 1/],
+    [{ delay: Number.NaN }, {}, /the rate of delay is NaN/],
+    [{}, { seed: -1 }, /the seed is -1/],
+    [{}, { distractors: 0 }, /the number of distractors is 0/],
+    [{}, { delayMs: 600_001 }, /the delay is 600001; expected whole milliseconds from 1 to 600000/],
+  ];
+  for (const [rates, amounts, message] of refused) {
+    assert.throws(() => perturbationSettings(rates, amounts), trawlError('CONFIG_INVALID', message));
+  }
+});
