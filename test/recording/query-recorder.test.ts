@@ -235,7 +235,7 @@ test('an existing file is appended to, and rotated at its size', async (t) => {
   for (const file of [`${path}.2`, `${path}.1`, path]) assert.ok(statSync(file).size <= 400);
 });
 
-test('when no new file can be created the kept ones stay, and recording resumes once it can', async (t) => {
+test('when no new file can be created nothing is lost: the open file grows until one can', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
   const record = async (query: string): Promise<void> => {
@@ -246,16 +246,21 @@ test('when no new file can be created the kept ones stay, and recording resumes 
   const files = [path, `${path}.1`, `${path}.2`];
   const before = files.map((file) => readFileSync(file, 'utf8'));
   await mkdir(`${path}.next`);
-  while (recorder.dropped < 5) await record('lost');
+  for (let i = 0; i < 5; i++) await record(`more${i}`);
   assert.deepEqual(
     files.slice(1).map((file) => readFileSync(file, 'utf8')),
     before.slice(1),
   );
   await rmdir(`${path}.next`);
-  await record('kept');
+  for (let i = 0; i < 5; i++) await record(`later${i}`);
   await recorder.close();
-  assert.equal(linesOf(path).at(-1)!.query, 'kept');
-  assert.equal(readFileSync(`${path}.2`, 'utf8'), before[1]);
+  assert.equal(recorder.dropped, 0);
+  assert.equal(linesOf(path).at(-1)!.query, 'later4');
+  const kept = files.flatMap((file) => linesOf(file).map(({ query }) => query));
+  assert.ok(
+    Array.from({ length: 5 }, (_, i) => `more${i}`).every((query) => kept.includes(query)),
+    kept.join(),
+  );
 });
 
 test('searches above the limit of waiting bytes are dropped and counted', async (t) => {
