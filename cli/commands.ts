@@ -17,6 +17,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   records: async () => (await import('./commands/records.ts')).recordsCommand,
   'agentic-r': async () => (await import('./commands/agentic-r.ts')).agenticRCommand,
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
+  iterate: async () => (await import('./commands/iterate.ts')).iterateCommand,
   mine: async () => (await import('./commands/mine.ts')).mineCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,

@@ -56,6 +56,13 @@ export function titleJudgementsOf(questions: readonly Question[]): Judgements {
   return new Map(judged.map(({ id, goldTitles }) => [id, new Map(goldTitles!.map((title) => [titleKey(title), 1]))]));
 }
 
+/** Golden answers by the id of their question, for `evaluateRun`. */
+export function answersOf(questions: readonly Question[]): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    questions.flatMap(({ id, goldenAnswers }) => (goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const])),
+  );
+}
+
 type Fail = (reason: string) => Error;
 
 /**

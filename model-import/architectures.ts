@@ -2,10 +2,19 @@ import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { EncoderArchitecture, EncoderFamily } from './encoder-family.ts';
 import { BERT_FAMILY } from './families/bert.ts';
+import { MODERNBERT_FAMILY } from './families/modernbert.ts';
 import { QWEN3_FAMILY } from './families/qwen3.ts';
+import { ROTARY_BERT_FAMILY } from './families/rotary-bert.ts';
+import { T5_FAMILY } from './families/t5.ts';
 import { otherKindOf } from './model-kind.ts';
 
-const FAMILIES: readonly EncoderFamily[] = [BERT_FAMILY, QWEN3_FAMILY];
+const FAMILIES: readonly EncoderFamily[] = [
+  BERT_FAMILY,
+  QWEN3_FAMILY,
+  MODERNBERT_FAMILY,
+  ROTARY_BERT_FAMILY,
+  T5_FAMILY,
+];
 
 /** Whether the import makes graphs for a `model_type`. */
 export function isSupportedArchitecture(modelType: unknown): boolean {

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import type { CheckpointWeights } from './checkpoint-weights.ts';
+import type { DenseModule } from './dense-modules.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 
 /** Encoders of which one file of `families/` makes graphs. */
@@ -23,17 +24,19 @@ export interface EncoderArchitecture {
   readonly modelType: string;
   /** Rows of the embedding table. */
   readonly vocabularySize: number;
-  /** Whether the same architecture generates text. Then only a folder that states its pooling is an encoder. */
-  readonly isDecoder: boolean;
+  /** Whether the same architecture also generates text. Then only a folder that states its pooling is an encoder. */
+  readonly generatesText: boolean;
+  /** Whether activations of trained models exceed float16. Then no graph of this precision is made. */
+  readonly overflowsFloat16: boolean;
   /** The token that ends every text; added to a tokenizer that does not add it. Null if the tokenizer alone decides. */
   readonly endToken: string | null;
   /** Finds the encoder's weights and checks their shapes. Throws MODEL_INVALID. */
   readonly encoder: (weights: CheckpointWeights) => MakeGraph;
   /** The same for a cross-encoder. Null if the family has none. */
   readonly crossEncoder:
-    | ((weights: CheckpointWeights) => { readonly labels: number; readonly graph: MakeGraph })
+    | ((weights: CheckpointWeights) => { readonly labels: number; readonly graph: (precision: Precision) => OnnxGraph })
     | null;
 }
 
-/** Makes the graph of a precision. */
-export type MakeGraph = (precision: Precision) => OnnxGraph;
+/** Makes the graph of a precision. The modules are applied to the vector of every token. */
+export type MakeGraph = (precision: Precision, modules: readonly DenseModule[]) => OnnxGraph;

@@ -1,4 +1,7 @@
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import type { JsonObject } from '../src/embedding/model/json-file.ts';
+import { knownFamily } from '../src/embedding/model/model-families.ts';
 
 /** A kind of model that gives no vectors of texts, and which models would do its task or give vectors. */
 interface OtherKind {
@@ -52,13 +55,30 @@ export function otherKindOf(config: JsonObject): OtherKind | null {
   return KINDS.find(({ name }) => names.some((architecture) => name.test(architecture)))?.kind ?? null;
 }
 
-/** The error message of a causal language model without any sign that its vectors are of use. */
-export function causalModelMessage(path: string, config: JsonObject): string {
+/** Whether the class names of a config.json are those of a causal language model. */
+export function generatesText({ architectures }: JsonObject): boolean {
+  return Array.isArray(architectures) && architectures.some((name) => /(ForCausalLM|LMHeadModel)$/.test(String(name)));
+}
+
+/** Whether only the encoder of a model that generates text was saved (T5EncoderModel). */
+export function isEncoderAlone({ architectures }: JsonObject): boolean {
+  return Array.isArray(architectures) && architectures.every((name) => /EncoderModel$/.test(String(name)));
+}
+
+/** Whether the folder's files, or the model's names, say how it gives vectors of texts. */
+export function statesPooling(folder: string, names: readonly string[], raw: JsonObject): boolean {
+  const files = ['modules.json', join('1_Pooling', 'config.json')];
+  if (files.some((file) => existsSync(join(folder, file)))) return true;
+  return knownFamily([...names, basename(folder), String(raw._name_or_path ?? '')]) !== null;
+}
+
+/** The error message of a model that generates text, without any sign that its vectors are of use. */
+export function generatingModelMessage(path: string, config: JsonObject): string {
   const { architectures } = config;
   const name = Array.isArray(architectures) ? String(architectures[0]) : String(config.model_type);
   return (
-    `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is a causal language model, ` +
-    `which generates text; its vectors are not trained for search. ${ENCODERS} If it is an embedding model whose folder is ` +
-    'incomplete, add 1_Pooling/config.json ({"pooling_mode_lasttoken": true}).'
+    `${path} describes ${name}, and the folder has no modules.json or 1_Pooling/config.json: this is ` +
+    `${otherKindOf(config)?.what ?? 'a language model'}; its vectors are not trained for search. ${ENCODERS} If it is an ` +
+    'embedding model whose folder is incomplete, add 1_Pooling/config.json, for example {"pooling_mode": "lasttoken"}.'
   );
 }

@@ -1,15 +1,14 @@
-import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type JsonObject, readJsonFile } from '../src/embedding/model/json-file.ts';
-import { knownFamily } from '../src/embedding/model/model-families.ts';
 import { positionsOf, readMaxTokens, readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import type { ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
 import { readArchitecture } from './architectures.ts';
 import { CheckpointWeights } from './checkpoint-weights.ts';
+import { type DenseModules, readDenseModules } from './dense-modules.ts';
 import type { EncoderArchitecture } from './encoder-family.ts';
-import { causalModelMessage } from './model-kind.ts';
+import { generatingModelMessage, isEncoderAlone, statesPooling } from './model-kind.ts';
 import type { ModelPlan, PlannedGraph } from './model-plan.ts';
 import { bytesOfTensor, type OnnxGraph } from './onnx-graph.ts';
 import { writeOnnx } from './onnx-writer.ts';
@@ -38,40 +37,80 @@ export async function planCheckpoint(
   const configPath = join(folder, 'config.json');
   const raw = await readJsonFile(configPath);
   const architecture = readArchitecture(raw, configPath);
-  const { crossEncoder } = architecture;
-  if (isClassifier(raw) && crossEncoder === null) throw notACrossEncoder(configPath, architecture);
-  if (architecture.isDecoder && !statesPooling(folder, names, raw)) {
-    throw new TrawlError('MODEL_INVALID', causalModelMessage(configPath, raw));
-  }
+  checkKind(folder, names, { raw, configPath, architecture });
+  checkPrecisions(configPath, architecture, precisions);
   const weights = await CheckpointWeights.open(folder);
+  let dense: DenseModules | undefined;
+  const close = async (): Promise<void> => {
+    await dense?.close();
+    await weights.close();
+  };
   try {
-    const scorer = isClassifier(raw) && crossEncoder !== null ? crossEncoder(weights) : null;
-    const makeGraph = scorer?.graph ?? architecture.encoder(weights);
+    const scorer = isClassifier(raw) ? architecture.crossEncoder!(weights) : null;
+    if (scorer !== null) {
+      const facts = await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath);
+      return await planOf({ kind: 'cross-encoder', ...facts }, scorer.graph, 'logits', []);
+    }
+    const { facts, ...others } = await encoderFacts(folder, names, architecture);
+    dense = await readDenseModules(folder, facts.pooling, facts.dimension);
+    const { modules, dimension, files } = dense;
+    const encoder = architecture.encoder(weights);
+    return await planOf(
+      { kind: 'encoder', ...others, facts: dimension === null ? facts : { ...facts, dimension } },
+      (precision) => encoder(precision, modules),
+      null,
+      files,
+    );
+  } catch (error) {
+    await close();
+    throw error;
+  }
+
+  async function planOf(
+    about: Facts & Pick<ModelPlan, 'kind'>,
+    makeGraph: (precision: Precision) => OnnxGraph,
+    output: string | null,
+    moduleFiles: readonly string[],
+  ): Promise<ModelPlan> {
     return {
-      kind: scorer === null ? 'encoder' : 'cross-encoder',
-      ...(scorer === null
-        ? await encoderFacts(folder, names, architecture)
-        : await crossEncoderFacts(folder, raw, architecture, scorer.labels, configPath)),
+      ...about,
       graphs: precisions.map((precision) => ({
         precision,
-        output: scorer === null ? null : 'logits',
+        output,
         write: writerOf(GRAPH_FILES[precision], () => makeGraph(precision)),
       })),
       writeTokenizer: await readSourceTokenizer(folder, architecture.vocabularySize, architecture.endToken),
-      weightFiles: weights.files,
-      close: () => weights.close(),
+      weightFiles: [...weights.files, ...moduleFiles],
+      close,
     };
-  } catch (error) {
-    await weights.close();
-    throw error;
   }
 }
 
-/** Whether the folder's files or its names say that the model gives vectors of texts. */
-function statesPooling(folder: string, names: readonly string[], raw: JsonObject): boolean {
-  const files = ['modules.json', join('1_Pooling', 'config.json')];
-  if (files.some((file) => existsSync(join(folder, file)))) return true;
-  return knownFamily([...names, basename(folder), String(raw._name_or_path ?? '')]) !== null;
+interface SourceConfig {
+  readonly raw: JsonObject;
+  readonly configPath: string;
+  readonly architecture: EncoderArchitecture;
+}
+
+/** Throws MODEL_INVALID for a model that is not one of the kinds that its architecture is imported as. */
+function checkKind(folder: string, names: readonly string[], { raw, configPath, architecture }: SourceConfig): void {
+  if (isClassifier(raw)) {
+    if (architecture.crossEncoder === null) throw notACrossEncoder(configPath, architecture);
+  } else if (architecture.generatesText && !isEncoderAlone(raw) && !statesPooling(folder, names, raw)) {
+    throw new TrawlError('MODEL_INVALID', generatingModelMessage(configPath, raw));
+  }
+}
+
+function checkPrecisions(
+  path: string,
+  { modelType, overflowsFloat16 }: EncoderArchitecture,
+  precisions: readonly Precision[],
+): void {
+  if (!overflowsFloat16 || !precisions.includes('float16')) return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    `${path}: activations of ${modelType} exceed float16 (65504), so no float16 graph is made. Ask for float32 or int8.`,
+  );
 }
 
 type Facts = Pick<ModelPlan, 'facts' | 'maxPositions' | 'labels' | 'activation'>;
@@ -81,7 +120,7 @@ async function encoderFacts(
   names: readonly string[],
   { modelType }: EncoderArchitecture,
 ): Promise<Facts> {
-  const { identity, maxPositions } = await readTransformersFacts(folder, names);
+  const { identity, maxPositions } = await readTransformersFacts(folder, names, { addsDense: true });
   // DPR compares the vectors of the CLS tokens unnormalised. DPR's `pooler_output` is that vector, not a pooler's.
   const facts =
     modelType === 'dpr'
@@ -94,7 +133,7 @@ function notACrossEncoder(path: string, { modelType }: EncoderArchitecture): Tra
   return new TrawlError(
     'MODEL_INVALID',
     `${path}: the model is a classifier or cross-encoder (…ForSequenceClassification) of the architecture ${modelType}, of which ` +
-      'only encoders are supported. Cross-encoders are supported for BERT, RoBERTa and XLM-R.',
+      'only encoders are supported. Cross-encoders of BERT, RoBERTa, XLM-R and ModernBERT would fit, for example BAAI/bge-reranker-base.',
   );
 }
 

@@ -6,6 +6,7 @@ import { type OnnxFacts, readOnnxFacts } from '../src/embedding/model/onnx-facts
 import { readTransformersFacts } from '../src/embedding/model/transformers-folder.ts';
 import { TrawlError } from '../src/errors.ts';
 import type { Precision } from '../src/manifest/model-identity.ts';
+import { generatesText, generatingModelMessage, statesPooling } from './model-kind.ts';
 import type { ModelPlan } from './model-plan.ts';
 import { crossEncoderFacts, GRAPH_FILES, isClassifier } from './plan-checkpoint.ts';
 import { readSourceTokenizer } from './source-tokenizer.ts';
@@ -13,6 +14,8 @@ import { readSourceTokenizer } from './source-tokenizer.ts';
 const CANDIDATES = ['model.onnx', join('onnx', 'model.onnx')];
 const TOKEN_OUTPUTS = ['last_hidden_state', 'token_embeddings'];
 const INPUTS = ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'];
+/** Inputs of exported decoders, which Trawl leaves empty. */
+const PAST_INPUT = /^past_key_values\.\d+\.(key|value)$/;
 
 /** Path of the exported ONNX graph in a folder, or null. */
 export function findOnnx(folder: string): string | null {
@@ -31,12 +34,15 @@ export async function planOnnx(
 ): Promise<ModelPlan> {
   const raw = await readJsonFile(join(folder, 'config.json'));
   const graph = await readOnnxFacts(graphPath);
-  const unknown = graph.inputs.find((input) => !INPUTS.includes(input));
+  if (generatesText(raw) && !statesPooling(folder, names, raw)) {
+    throw new TrawlError('MODEL_INVALID', generatingModelMessage(join(folder, 'config.json'), raw));
+  }
+  const unknown = graph.inputs.find((input) => !INPUTS.includes(input) && !PAST_INPUT.test(input));
   if (unknown !== undefined || !graph.inputs.includes('input_ids')) {
     throw new TrawlError(
       'MODEL_INVALID',
       `${graphPath} has the inputs ${graph.inputs.join(', ')}. An encoder has input_ids and optionally ` +
-        `${INPUTS.slice(1).join(', ')}; this may be a decoder or an encoder-decoder, which are not supported.`,
+        `${INPUTS.slice(1).join(', ')}, a decoder also past_key_values; this may be an encoder-decoder, which is not supported.`,
     );
   }
   const { precision } = graph;

@@ -63,6 +63,13 @@ export class WeightFinder {
     );
   }
 
+  /** A layer norm with or without a bias, as config.json says. */
+  normWithBias(hasBias: boolean, name: string, size: number): LayerNorm {
+    if (hasBias) return this.layerNorm(name, size);
+    this.#refuseBias(name);
+    return { weight: this.weight(`${name}.weight`, [size]), bias: null };
+  }
+
   weight(name: string, shape: readonly number[]): Weight {
     const whole = this.#prefix + name;
     const weight = this.#weights.get(whole);

@@ -7,8 +7,16 @@ export interface SummaryValues {
   readonly identical: number;
   /** Mean rank-biased overlap; null without queries. */
   readonly rbo: number | null;
-  /** For each cutoff the mean overlap and the queries that it was measured over. */
-  readonly overlap: readonly { readonly k: number; readonly mean: number | null; readonly queries: number }[];
+  /**
+   * For each cutoff the mean overlap, the queries that it was measured over, and those of them whose first k passages are the same, in
+   * any order.
+   */
+  readonly overlap: readonly {
+    readonly k: number;
+    readonly mean: number | null;
+    readonly queries: number;
+    readonly same: number;
+  }[];
   /** Over the queries of questions with relevant passages. */
   readonly gold: {
     readonly queries: number;
@@ -37,13 +45,13 @@ export class ReplaySummary {
   #queries = 0;
   #identical = 0;
   #rbo = 0;
-  readonly #overlaps: { sum: number; queries: number }[];
+  readonly #overlaps: { sum: number; queries: number; same: number }[];
   readonly #gold = { queries: 0, before: 0, now: 0, gained: 0, lost: 0, gainedQueries: 0, lostQueries: 0 };
   readonly #answers = { queries: 0, before: 0, now: 0, gained: 0, lost: 0 };
 
   constructor(cutoffs: readonly number[]) {
     this.#cutoffs = cutoffs;
-    this.#overlaps = cutoffs.map(() => ({ sum: 0, queries: 0 }));
+    this.#overlaps = cutoffs.map(() => ({ sum: 0, queries: 0, same: 0 }));
   }
 
   add({ identical, rbo, overlaps, gold, answer }: ComparedQuery): void {
@@ -54,6 +62,7 @@ export class ReplaySummary {
       if (overlap === null) continue;
       this.#overlaps[i]!.sum += overlap;
       this.#overlaps[i]!.queries++;
+      if (overlap === 1) this.#overlaps[i]!.same++;
     }
     if (gold !== null) {
       const sums = this.#gold;
@@ -77,10 +86,11 @@ export class ReplaySummary {
       queries: this.#queries,
       identical: this.#identical,
       rbo: this.#queries === 0 ? null : this.#rbo / this.#queries,
-      overlap: this.#overlaps.map(({ sum, queries }, i) => ({
+      overlap: this.#overlaps.map(({ sum, queries, same }, i) => ({
         k: this.#cutoffs[i]!,
         mean: queries === 0 ? null : sum / queries,
         queries,
+        same,
       })),
       gold: { ...this.#gold },
       answers: { ...this.#answers },

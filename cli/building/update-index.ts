@@ -1,8 +1,4 @@
-import { join } from 'node:path';
 import type { CorpusOptions } from '../../corpus/open-corpus.ts';
-import type { TsvIdType } from '../../corpus/read-tsv.ts';
-import type { TsvLayout } from '../../corpus/tsv-layout.ts';
-import { lastReading } from '../../indexer/update/last-reading.ts';
 import { planUpdate } from '../../indexer/update/plan-update.ts';
 import { type UpdateOptions, updateIndex } from '../../indexer/update/update-index.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
@@ -11,13 +7,14 @@ import { TrawlError } from '../../src/errors.ts';
 import type { UpdateType } from '../../src/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
-import { readIndexManifest, readShardManifest } from '../../src/manifest/read-manifest.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
 import { EXIT } from '../command.ts';
-import { asUsage, modelOverrides, type OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
+import { asUsage, givenOverrides, type OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
+import { recordedReading } from './recorded-reading.ts';
 import { printPlan, sharedBuildOptions, withProgress } from './run-build.ts';
 
 export interface UpdateRun {
@@ -54,7 +51,7 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
         ...sharedBuildOptions(options, progress, run),
         type,
         corpus,
-        corpusOptions: { ...run.corpusOptions, ...recordedReading(folder, manifest, given) },
+        corpusOptions: { ...run.corpusOptions, ...recordedTsv(folder, manifest, given) },
         encoder,
         out: folder,
       };
@@ -80,7 +77,7 @@ function encoderFor(manifest: IndexManifest, { folder, options, given }: UpdateR
       device: options.device,
       shareWeights: shareWeights(options['share-weights']),
       precision: options.precision ?? model.precision,
-      overrides: { ...recordedOverrides(model), ...onlyGiven(modelOverrides(options)) },
+      overrides: { ...recordedOverrides(model), ...givenOverrides(options) },
     }),
   );
 }
@@ -95,15 +92,10 @@ function checkTemplate({ corpus }: IndexManifest, template: string, given: Reado
 }
 
 /** The TSV options with which the corpus was read last, unless they are given. The stored documents depend on them. */
-function recordedReading(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
-  const [first] = manifest.shards;
-  const reading = lastReading(manifest, first && readShardManifest(join(folder, first.path)));
+function recordedTsv(folder: string, manifest: IndexManifest, given: ReadonlySet<string>): CorpusOptions {
+  const { tsvLayout, tsvIdType } = recordedReading(folder, manifest);
   return {
-    ...(reading === null || given.has('tsv-layout') ? {} : { tsvLayout: reading.tsvLayout as TsvLayout }),
-    ...(reading === null || given.has('tsv-id-type') ? {} : { tsvIdType: reading.tsvIdType as TsvIdType }),
+    ...(tsvLayout === undefined || given.has('tsv-layout') ? {} : { tsvLayout }),
+    ...(tsvIdType === undefined || given.has('tsv-id-type') ? {} : { tsvIdType }),
   };
-}
-
-function onlyGiven<T extends object>(values: T): Partial<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

@@ -1,25 +1,19 @@
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { judgementsOf, type Question, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
-import type { RankedPassage } from '../../evaluation/run.ts';
+import { answersOf, judgementsOf, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
-import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
-import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { defineCommand, EXIT } from '../command.ts';
 import { evalJson, evalText } from '../eval/eval-report.ts';
+import { searchQuestions } from '../eval/search-questions.ts';
 import { filterOption } from '../filter-option.ts';
-import { hitFields } from '../hit-fields.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
-import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, type QueryForm, queryOf, templateOf } from '../query-form.ts';
-import { modesOption, RANKING_OPTIONS, type Ranking, rankingOf } from '../ranking-options.ts';
+import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
+import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
-
-/** Queries searched at once. */
-const BATCH_QUERIES = 256;
 
 export const evalCommand = defineCommand({
   name: 'eval',
@@ -80,7 +74,7 @@ export const evalCommand = defineCommand({
     const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
     const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
     try {
-      const run = await searchAll(retriever, questions, {
+      const run = await searchQuestions(retriever, questions, {
         form: options['query-form'],
         k: Math.max(...cutoffs),
         ranking: {
@@ -90,17 +84,12 @@ export const evalCommand = defineCommand({
         forRun,
         signal,
       });
-      const answers = new Map(
-        questions.flatMap(({ id, goldenAnswers }) =>
-          goldenAnswers === undefined ? [] : [[id, goldenAnswers] as const],
-        ),
-      );
       const evaluation = evaluateRun({
         queryIds: questions.map(({ id }) => id),
         run,
         judgements,
         titleJudgements: titleJudgementsOf(questions),
-        answers,
+        answers: answersOf(questions),
         cutoffs,
       });
       const types = new Map(questions.flatMap(({ id, type }) => (type === undefined ? [] : [[id, type] as const])));
@@ -130,52 +119,6 @@ export const evalCommand = defineCommand({
     }
   },
 });
-
-/** Searches all questions. With `forRun`, throws at the first passage id that a TREC run cannot contain. */
-async function searchAll(
-  retriever: Retriever,
-  questions: readonly Question[],
-  {
-    form,
-    k,
-    ranking,
-    forRun,
-    signal,
-  }: {
-    form: QueryForm;
-    k: number;
-    ranking: Ranking & Pick<RetrieveCall, 'template'>;
-    forRun: boolean;
-    signal: AbortSignal;
-  },
-): Promise<Map<string, RankedPassage[]>> {
-  const run = new Map<string, RankedPassage[]>();
-  for (let start = 0; start < questions.length; start += BATCH_QUERIES) {
-    const batch = questions.slice(start, start + BATCH_QUERIES);
-    const { outcomes } = await retriever.retrieve({
-      queries: batch.map((question) => queryOf(question, form)),
-      k,
-      ...ranking,
-      signal,
-    });
-    for (const [i, outcome] of outcomes.entries()) {
-      if (!outcome.ok) throw outcome.error;
-      const ranked = outcome.hits.map(({ row, score, document }): RankedPassage => {
-        const { id, title, contents } = hitFields(document, row);
-        if (forRun) checkTrecField('passage id', id);
-        return { id, score, text: contents, ...(title === undefined ? {} : { title }) };
-      });
-      run.set(batch[i]!.id, retriever.info.members === undefined ? ranked : withoutRepeatedIds(ranked));
-    }
-  }
-  return run;
-}
-
-/** Of a passage that several indexes have, the best place. */
-function withoutRepeatedIds(ranked: readonly RankedPassage[]): RankedPassage[] {
-  const seen = new Set<string>();
-  return ranked.filter(({ id }) => !seen.has(id) && seen.add(id));
-}
 
 function parseCutoffs(text: string): number[] {
   const cutoffs = text.split(',').map((part) => (/^\s*\d+\s*$/.test(part) ? Number(part) : Number.NaN));

@@ -107,7 +107,7 @@ export const mineCommand = defineCommand({
         ],
         records,
         out: options.out!,
-        overwrite: options.overwrite,
+        restart: options.restart || options.overwrite,
         format,
         outputScores: options['output-scores'],
         batch: {

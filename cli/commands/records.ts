@@ -74,7 +74,7 @@ export const recordsCommand = defineCommand({
     'The unfinished last line of a killed server is left out. Any other damaged line is refused with file and line; `stats` ' +
     'counts it, and its exit code is then 3.\n\n' +
     'With --json: stats {"queries", "from", "to", "errors", "trajectories", "distinctQueries", "repeatedQueries", "retries", ' +
-    '"cut", "dialects", "indexes", "generations", "modes", "k", "turns", "policies", "datasets", "splits", "unfinishedLines", ' +
+    '"cut", "perturbed", "dialects", "indexes", "generations", "modes", "k", "turns", "policies", "datasets", "splits", "unfinishedLines", ' +
     '"damagedLines", "damaged"}.',
   positionals: {
     usage: '<action> <file…>',

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { readQuestions } from '../../evaluation/read-questions.ts';
 import type { KeyedCall } from '../../replay/answer-key.ts';
 import { GoldQuestions } from '../../replay/gold-questions.ts';
@@ -17,6 +16,7 @@ import { numberFrom } from '../number-from.ts';
 import { openReranked } from '../open-reranked.ts';
 import { QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
+import { readKey } from '../read-key.ts';
 import { reportLines } from '../replay/report-lines.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
@@ -259,14 +259,6 @@ async function openTarget({ options, given, note }: Context, against: string): P
     throw error;
   }
   return { target: new IndexTarget(retriever), changes: { ...changes, ...rerankCall(options) }, close };
-}
-
-function readKey(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch (cause) {
-    throw new TrawlError('CONFIG_INVALID', `${path}: the key cannot be read (${(cause as Error).message}).`, { cause });
-  }
 }
 
 function persistence(text: string): number {

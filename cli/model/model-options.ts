@@ -84,6 +84,11 @@ export function modelOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): 
   };
 }
 
+/** Only the settings that were given. */
+export function givenOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): ModelOverrides {
+  return Object.fromEntries(Object.entries(modelOverrides(options)).filter(([, value]) => value !== undefined));
+}
+
 /** The folder of a model that is given by its path; undefined for a name. */
 export function folderOfPath(nameOrPath: string): string | undefined {
   return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;

@@ -1,10 +1,12 @@
 import type { Precision } from '../../src/manifest/model-identity.ts';
+import type { DenseModule } from '../dense-modules.ts';
 import { GraphArithmetic, type Product } from '../graph-arithmetic.ts';
 import { ONNX_TYPES, OnnxGraph } from '../onnx-graph.ts';
 import { attention } from '../parts/attention.ts';
 import { activated } from '../parts/feed-forward.ts';
-import { BATCH, idsInput, LENGTH, maskInput, tokenOutput } from '../parts/inputs.ts';
+import { BATCH, idsInput, maskInput, tokenOutput, typesInput } from '../parts/inputs.ts';
 import { layerNorm, sum } from '../parts/norms.ts';
+import { firstToken } from '../parts/pooled.ts';
 import type { Dense, LayerNorm } from '../weight-finder.ts';
 import { addedRows } from '../weight-tensors.ts';
 import type { BertConfig } from './bert-config.ts';
@@ -24,13 +26,13 @@ export function bertGraph(
   config: BertConfig,
   weights: BertWeights,
   precision: Precision,
-  classifier: ClassifierWeights | null = null,
+  end: ClassifierWeights | readonly DenseModule[],
 ): OnnxGraph {
   const graph = new OnnxGraph(config.modelType);
   const build = new BertGraphBuilder(graph, config, precision);
   const hidden = build.encoder(weights);
-  if (classifier !== null) build.classifier(hidden, classifier);
-  else build.outputs(hidden, weights);
+  if ('projection' in end) build.classifier(hidden, end);
+  else build.outputs(hidden, weights, end);
   return graph;
 }
 
@@ -53,9 +55,9 @@ class BertGraphBuilder {
     return hidden;
   }
 
-  outputs(hidden: string, weights: BertWeights): void {
+  outputs(hidden: string, weights: BertWeights, modules: readonly DenseModule[]): void {
     const { hiddenSize } = this.#config;
-    tokenOutput(this.#arithmetic, hidden, hiddenSize);
+    tokenOutput(this.#arithmetic, hidden, hiddenSize, modules);
     if (weights.pooler === null) return;
     this.#arithmetic.output('pooler_output', this.#tanhLayer('pooler', hidden, weights.pooler), [BATCH, hiddenSize]);
   }
@@ -77,7 +79,7 @@ class BertGraphBuilder {
       ? arithmetic.constant(addedRows('positions', weights.positions, tokenTypes))
       : arithmetic.stored('positions', weights.positions);
     if (tokenTypes !== null && !isConstant) {
-      const types = graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+      const types = typesInput(arithmetic);
       parts.push(graph.node('Gather', [arithmetic.stored('token_types', tokenTypes), types]));
     }
     parts.push(this.#positions(positions, ids));
@@ -121,7 +123,7 @@ class BertGraphBuilder {
 
   /** tanh(dense(first token)): [batch, outputs]. */
   #tanhLayer(name: string, hidden: string, dense: Dense): string {
-    const first = this.#graph.node('Gather', [hidden, this.#graph.integers([0], [])], { attributes: { axis: 1 } });
+    const first = firstToken(this.#arithmetic, hidden);
     return this.#graph.node('Tanh', [this.#arithmetic.smallDense(name, first, dense)]);
   }
 }

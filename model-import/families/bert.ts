@@ -12,11 +12,12 @@ export const BERT_FAMILY: EncoderFamily = {
     return {
       modelType: config.modelType,
       vocabularySize: config.vocabularySize,
-      isDecoder: false,
+      generatesText: false,
+      overflowsFloat16: false,
       endToken: null,
       encoder: (weights) => {
         const found = findBertWeights(weights, config);
-        return (precision) => bertGraph(config, found, precision);
+        return (precision, modules) => bertGraph(config, found, precision, modules);
       },
       crossEncoder: (weights) => {
         const found = findBertWeights(weights, config);

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../src/embedding/model/json-file.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import type { CheckpointWeights, Weight } from '../checkpoint-weights.ts';
 import { ConfigReader } from '../config-reader.ts';
+import type { DenseModule } from '../dense-modules.ts';
 import type { EncoderFamily } from '../encoder-family.ts';
 import { GraphArithmetic } from '../graph-arithmetic.ts';
 import { OnnxGraph } from '../onnx-graph.ts';
@@ -62,12 +63,13 @@ export const QWEN3_FAMILY: EncoderFamily = {
     return {
       modelType: 'qwen3',
       vocabularySize: config.vocabularySize,
-      isDecoder: true,
+      generatesText: true,
+      overflowsFloat16: false,
       // Not the eos_token of the config, which ends a turn of a chat.
       endToken: '<|endoftext|>',
       encoder: (weights) => {
         const found = findWeights(weights, config);
-        return (precision) => qwen3Graph(config, found, precision);
+        return (precision, modules) => qwen3Graph(config, found, precision, modules);
       },
       crossEncoder: null,
     };
@@ -94,7 +96,7 @@ function parseConfig(raw: JsonObject, path: string): Qwen3Config {
     headSize,
     intermediateSize: read.count('intermediate_size', 1),
     epsilon: read.epsilon('rms_norm_eps', 1e-6),
-    rotaryBase: rotaryBase(read, 10_000),
+    rotaryBase: rotaryBase(read, { otherwise: 10_000 }),
     hasBias: read.flag('attention_bias', false),
   };
 }
@@ -128,7 +130,12 @@ function findWeights(weights: CheckpointWeights, config: Qwen3Config): Qwen3Weig
   };
 }
 
-function qwen3Graph(config: Qwen3Config, weights: Qwen3Weights, precision: Precision): OnnxGraph {
+function qwen3Graph(
+  config: Qwen3Config,
+  weights: Qwen3Weights,
+  precision: Precision,
+  modules: readonly DenseModule[],
+): OnnxGraph {
   const graph = new OnnxGraph('qwen3');
   const arithmetic = new GraphArithmetic(graph, precision, 'per-token');
   const ids = idsInput(arithmetic);
@@ -137,7 +144,8 @@ function qwen3Graph(config: Qwen3Config, weights: Qwen3Weights, precision: Preci
   for (const [i, layer] of weights.layers.entries()) {
     hidden = decoderLayer(arithmetic, `layer.${i}`, layer, hidden, { config, rotary });
   }
-  tokenOutput(arithmetic, rmsNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon), config.hiddenSize);
+  const normed = rmsNorm(arithmetic, 'norm', hidden, weights.norm, config.epsilon);
+  tokenOutput(arithmetic, normed, config.hiddenSize, modules);
   return graph;
 }
 

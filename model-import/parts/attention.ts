@@ -1,5 +1,6 @@
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
-import { MICROSOFT } from '../onnx-graph.ts';
+import { MICROSOFT, ONNX_TYPES } from '../onnx-graph.ts';
+import { positionsOf } from './rotary.ts';
 
 export interface AttentionOptions {
   readonly heads: number;
@@ -44,4 +45,18 @@ export function repeatedHeads(
   const apart = graph.node('Reshape', [value, graph.integers([0, 0, shared, 1, size])]);
   const copies = graph.node('Expand', [apart, graph.integers([1, 1, 1, query / shared, 1])]);
   return graph.node('Reshape', [copies, graph.integers([0, 0, query * size])]);
+}
+
+/** Hides the keys that are more than `reach` positions away: [1, 1, sequence, sequence], 0 or -10,000, of which the softmax is 0. */
+export function windowBias(arithmetic: GraphArithmetic, ids: string, reach: number): string {
+  const { graph } = arithmetic;
+  // In float32, because a table of int64 would take twice the memory.
+  const positions = graph.node('Cast', [positionsOf(arithmetic, ids)], { attributes: { to: ONNX_TYPES.float32.code } });
+  const [row, column] = [0, 1].map((axis) => graph.node('Unsqueeze', [positions, graph.integers([axis])]));
+  const isFar = graph.node('Greater', [
+    graph.node('Abs', [graph.node('Sub', [row!, column!])]),
+    graph.floats([reach], []),
+  ]);
+  const bias = graph.node('Where', [isFar, arithmetic.scalar(-10_000), arithmetic.scalar(0)]);
+  return graph.node('Unsqueeze', [bias, graph.integers([0, 1])]);
 }

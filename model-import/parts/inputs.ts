@@ -1,3 +1,4 @@
+import type { DenseModule } from '../dense-modules.ts';
 import type { GraphArithmetic } from '../graph-arithmetic.ts';
 import { ONNX_TYPES } from '../onnx-graph.ts';
 
@@ -16,7 +17,26 @@ export function maskInput({ graph }: GraphArithmetic): string {
   return graph.node('Cast', [mask], { attributes: { to: ONNX_TYPES.int32.code } });
 }
 
-/** The vectors of the tokens as the output `last_hidden_state`: float32 [batch, sequence, hidden]. */
-export function tokenOutput(arithmetic: GraphArithmetic, hidden: string, hiddenSize: number): void {
-  arithmetic.output('last_hidden_state', hidden, [BATCH, LENGTH, hiddenSize]);
+/** 0 or 1 for the first or second text of a pair: int64 [batch, sequence]. */
+export function typesInput({ graph }: GraphArithmetic): string {
+  return graph.input('token_type_ids', 'int64', [BATCH, LENGTH]);
+}
+
+/**
+ * The vectors of the tokens as an output, float32 [batch, sequence, values]: `last_hidden_state`, or after Dense modules
+ * `token_embeddings`. The modules are not quantised for int8.
+ */
+export function tokenOutput(
+  arithmetic: GraphArithmetic,
+  hidden: string,
+  hiddenSize: number,
+  modules: readonly DenseModule[],
+): void {
+  let [value, size] = [hidden, hiddenSize];
+  for (const [i, { dense, activation }] of modules.entries()) {
+    const mapped = arithmetic.smallDense(`module.${i}`, value, dense);
+    value = activation === 'tanh' ? arithmetic.graph.node('Tanh', [mapped]) : mapped;
+    size = dense.weight.shape[0]!;
+  }
+  arithmetic.output(modules.length === 0 ? 'last_hidden_state' : 'token_embeddings', value, [BATCH, LENGTH, size]);
 }

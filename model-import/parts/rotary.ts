@@ -49,22 +49,27 @@ export function rotated({ graph }: GraphArithmetic, value: string, { cosines, si
 }
 
 /**
- * The base of the rotary angles, where transformers 4 (`rope_theta`) or 5 (`rope_parameters`) writes it. Throws MODEL_INVALID if the
- * config scales the angles, which only longer texts than a retriever's need.
+ * The base of the rotary angles. Transformers 5 writes it into `rope_parameters`, with a `part` per kind of layer if there are
+ * several; before, it was the value of `key` (default: `rope_theta`). Throws MODEL_INVALID if the config scales the angles, which
+ * only longer texts than a retriever's need.
  */
-export function rotaryBase(read: ConfigReader, otherwise: number): number {
-  const parameters = (read.value('rope_parameters') ?? {}) as Readonly<Record<string, unknown>>;
-  for (const [name, value] of [
-    ['rope_scaling', read.value('rope_scaling')],
-    [
-      'rope_parameters',
-      parameters.rope_type === undefined || parameters.rope_type === 'default' ? undefined : parameters,
-    ],
-  ] as const) {
-    if (value !== undefined) {
-      throw read.refused(`${name} is ${JSON.stringify(value)}; scaled rotary positions are not supported`);
-    }
+export function rotaryBase(
+  read: ConfigReader,
+  {
+    part,
+    key = 'rope_theta',
+    otherwise,
+  }: { readonly part?: string; readonly key?: string; readonly otherwise: number },
+): number {
+  const all = (read.value('rope_parameters') ?? {}) as Readonly<Record<string, unknown>>;
+  const parameters = (part === undefined ? all : (all[part] ?? {})) as Readonly<Record<string, unknown>>;
+  const { rope_type: type = 'default', rope_theta: base } = parameters;
+  const scaling = type === 'default' ? read.value('rope_scaling') : parameters;
+  if (scaling !== undefined) {
+    const name = type === 'default' ? 'rope_scaling' : 'rope_parameters';
+    throw read.refused(`${name} is ${JSON.stringify(scaling)}; scaled rotary positions are not supported`);
   }
-  const name = parameters.rope_theta === undefined ? 'rope_theta' : 'rope_parameters.rope_theta';
-  return read.positive(name, parameters.rope_theta ?? read.value('rope_theta') ?? otherwise);
+  return base === undefined
+    ? read.positive(key, read.value(key) ?? otherwise)
+    : read.positive('rope_parameters.rope_theta', base);
 }

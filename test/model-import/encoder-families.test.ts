@@ -4,16 +4,29 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
+import { GRAPH_FILES } from '../../model-import/plan-checkpoint.ts';
 import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { ModelEncoder } from '../../src/embedding/model-encoder.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
-import { fixture } from '../embedding/model-fixtures.ts';
+import { PRECISIONS } from '../../src/manifest/model-identity.ts';
+import { fixture, writeJson } from '../embedding/model-fixtures.ts';
+import { encodeSafetensors, float32Bytes } from '../helpers/safetensors.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
-import { IDS, imported, MASK, runGraph } from './imported-model.ts';
-import { qwen3, type ReferenceFamily } from './reference-families.ts';
+import { IDS, imported, MASK, runGraph, TYPES } from './imported-model.ts';
+import {
+  gte,
+  MODERNBERT,
+  modernBert,
+  modernBertScore,
+  nomicBert,
+  qwen3,
+  type ReferenceFamily,
+  t5,
+} from './reference-families.ts';
+import { dense } from './reference-parts.ts';
 import { HIDDEN, type TinyFamily, type TinyOptions, tinyCheckpoint } from './tiny-checkpoint.ts';
-import { TINY_QWEN3 } from './tiny-families.ts';
+import { MODERNBERT_HEAD, TINY_GTE, TINY_MODERNBERT, TINY_NOMIC, TINY_QWEN3, TINY_T5 } from './tiny-families.ts';
 
 const FAMILIES: readonly [string, TinyFamily, ReferenceFamily, TinyOptions?][] = [
   ['Qwen3', TINY_QWEN3, qwen3],
@@ -24,28 +37,56 @@ const FAMILIES: readonly [string, TinyFamily, ReferenceFamily, TinyOptions?][] =
     qwen3,
     { prefix: 'model.', tensors: { 'lm_head.weight': [120, HIDDEN] } },
   ],
+  ['ModernBERT', TINY_MODERNBERT, modernBert],
+  ['ModernBERT in float16 under a head', TINY_MODERNBERT, modernBert, { dtype: 'F16', prefix: 'model.' }],
+  [
+    'ModernBERT with the config of transformers 5',
+    TINY_MODERNBERT,
+    modernBert,
+    {
+      config: {
+        global_attn_every_n_layers: undefined,
+        global_rope_theta: undefined,
+        local_rope_theta: undefined,
+        layer_types: ['full_attention', 'sliding_attention', 'sliding_attention', 'full_attention'],
+        rope_parameters: {
+          full_attention: { rope_type: 'default', rope_theta: MODERNBERT.globalBase },
+          sliding_attention: { rope_type: 'default', rope_theta: MODERNBERT.localBase },
+        },
+      },
+    },
+  ],
+  ['nomic BERT', TINY_NOMIC, nomicBert],
+  ['GTE', TINY_GTE, gte],
+  [
+    'GTE without token types',
+    TINY_GTE,
+    gte,
+    { prefix: 'new.', config: { type_vocab_size: 0 }, tensors: { 'embeddings.token_type_embeddings.weight': [] } },
+  ],
+  ['T5', TINY_T5, t5],
 ];
 
 for (const [name, family, reference, options] of FAMILIES) {
   test(`${name}: the graphs compute the reference's vectors, with and without padding`, async (t) => {
     const checkpoint = await tinyCheckpoint(t, { family, ...options });
-    const { folder } = await imported(checkpoint, { precisions: ['float32', 'float16', 'int8'] });
+    const precisions = PRECISIONS.filter((precision) => family !== TINY_T5 || precision !== 'float16');
+    const { folder } = await imported(checkpoint, { precisions });
     const expected = IDS.map((ids, text) =>
       reference(
         checkpoint.tensors,
         ids.filter((_, i) => MASK[text]![i] === 1),
+        TYPES[text]!,
       ),
     );
-    for (const [graph, most] of [
-      ['model.onnx', 1e-5],
-      ['model-float16.onnx', 0.05],
-      ['model-int8.onnx', 0.3],
-    ] as const) {
+    for (const precision of precisions) {
+      const graph = GRAPH_FILES[precision];
+      const most = { float32: 1e-5, float16: 0.05, int8: 0.5 }[precision];
       const { last_hidden_state: hidden } = await runGraph(folder, graph);
       assert.deepEqual(hidden!.dims, [3, 7, HIDDEN]);
       const worst = worstDifference(expected, hidden!.data);
       assert.ok(worst <= most, `${graph}: ${worst}`);
-      assert.ok(graph === 'model.onnx' || worst > 1e-5, `${graph} is as exact as float32`);
+      assert.ok(precision === 'float32' || worst > 1e-5, `${graph} is as exact as float32`);
     }
   });
 }
@@ -135,6 +176,115 @@ test('an end token that tokenizer.json does not add is added at import', async (
   assert.equal(await after, await before, 'a tokenizer without the token is copied');
 });
 
+for (const pooling of ['cls', 'mean'] as const) {
+  test(`a cross-encoder of ModernBERT scores as the reference does: ${pooling}`, async (t) => {
+    const checkpoint = await tinyCheckpoint(t, {
+      family: TINY_MODERNBERT,
+      prefix: 'model.',
+      tensors: MODERNBERT_HEAD,
+      config: { architectures: ['ModernBertForSequenceClassification'], num_labels: 1, classifier_pooling: pooling },
+    });
+    const { folder, description } = await imported(checkpoint);
+    assert.deepEqual([description.kind, description.activation, description.labels], ['cross-encoder', 'sigmoid', 1]);
+    const { logits } = await runGraph(folder, 'model.onnx');
+    for (const [text, ids] of IDS.entries()) {
+      const read = ids.filter((_, i) => MASK[text]![i] === 1);
+      const expected = modernBertScore(checkpoint.tensors, read, pooling);
+      assert.ok(Math.abs(logits!.data[text]! - expected) < 1e-5);
+    }
+  });
+}
+
+/** T5 with two Dense modules after the pooling. */
+const DENSE_FILES = {
+  'modules.json': [
+    { type: 'sentence_transformers.models.Transformer', path: '' },
+    { type: 'sentence_transformers.models.Pooling', path: '1_Pooling' },
+    { type: 'sentence_transformers.models.Dense', path: '2_Dense' },
+    { type: 'sentence_transformers.models.Normalize', path: '3_Normalize' },
+  ],
+  '1_Pooling/config.json': { pooling_mode: 'mean' },
+};
+
+/** A checkpoint with a Dense module of 5 values. */
+async function withDense(t: TestContext, config: object, pooling = 'mean') {
+  const checkpoint = await tinyCheckpoint(t, {
+    family: { ...TINY_T5, files: { ...DENSE_FILES, '1_Pooling/config.json': { pooling_mode: pooling } } },
+  });
+  const weight = Float32Array.from({ length: 5 * HIDDEN }, (_, i) => Math.sin(i));
+  await writeJson(join(checkpoint.folder, '2_Dense', 'config.json'), {
+    in_features: HIDDEN,
+    out_features: 5,
+    bias: false,
+    activation_function: 'torch.nn.modules.linear.Identity',
+    ...config,
+  });
+  const tensors = { 'linear.weight': { dtype: 'F32', shape: [5, HIDDEN], bytes: float32Bytes(weight) } };
+  await writeFile(join(checkpoint.folder, '2_Dense', 'model.safetensors'), encodeSafetensors(tensors));
+  return { checkpoint, linear: { 'linear.weight': { shape: [5, HIDDEN], values: weight } } };
+}
+
+test('a Dense module after the pooling changes the vectors as sentence-transformers does', async (t) => {
+  for (const [pooling, activation] of [
+    ['mean', 'Identity'],
+    ['cls', 'Tanh'],
+  ] as const) {
+    const { checkpoint, linear } = await withDense(
+      t,
+      { activation_function: `torch.nn.modules.${activation}` },
+      pooling,
+    );
+    const { folder, description } = await imported(checkpoint, { precisions: ['float32', 'int8'] });
+    assert.deepEqual([description.dimension, description.pooling], [5, pooling]);
+    const tokenizer = await TextTokenizer.load(join(folder, 'tokenizer.json'));
+    const rows = t5(checkpoint.tensors, tokenizer.frame(tokenizer.contentIds('what is the query', 99)));
+    const mean = rows[0]!.map((_, c) => rows.reduce((sum, row) => sum + row[c]!, 0) / rows.length);
+    const mapped = dense(linear, 'linear', pooling === 'mean' ? mean : rows[0]!);
+    const expected = activation === 'Tanh' ? mapped.map(Math.tanh) : mapped;
+    const encoder = await openEncoder(folder, { workers: 1 });
+    const { vectors } = await encoder.encode(['what is the query'], { inputType: 'passage' });
+    await encoder.close();
+    assert.ok(expected.every((value, i) => Math.abs(value / Math.hypot(...expected) - vectors[i]!) < 1e-5));
+  }
+});
+
+test('a Dense module that cannot be applied is refused', async (t) => {
+  for (const [config, message] of [
+    [{ activation_function: 'torch.nn.modules.activation.Tanh' }, /is tanh; after a mean pooling only a linear/],
+    [{ activation_function: 'torch.nn.modules.activation.ReLU' }, /ReLU.*expected Identity or Tanh/],
+    [{ in_features: 7 }, /in_features is 7, but the vectors before it have 16 values/],
+    [{ out_features: 6 }, /linear\.weight has the shape \[5, 16\], but config\.json implies \[6, 16\]/],
+    [{ bias: true }, /no tensor linear\.bias/],
+  ] as const) {
+    const { checkpoint } = await withDense(t, config);
+    await assert.rejects(imported(checkpoint), trawlError('MODEL_INVALID', message));
+  }
+  const { checkpoint } = await withDense(t, {});
+  const outside = DENSE_FILES['modules.json'].map((each) => ({ ...each, path: each.path.replace('2_', '../2_') }));
+  await writeJson(join(checkpoint.folder, 'modules.json'), outside);
+  await assert.rejects(imported(checkpoint), trawlError('MODEL_INVALID', /"\.\.\/2_Dense", must be inside the folder/));
+});
+
+test('no float16 graph is made of T5, whose activations exceed it', async (t) => {
+  const checkpoint = await tinyCheckpoint(t, { family: TINY_T5 });
+  await assert.rejects(
+    imported(checkpoint, { precisions: ['float32', 'float16'] }),
+    trawlError('CONFIG_INVALID', /activations of t5 exceed float16.*Ask for float32 or int8/),
+  );
+});
+
+test('an encoder-decoder without a pooling is refused with what it is', async (t) => {
+  const { folder } = await tinyCheckpoint(t, {
+    family: TINY_T5,
+    config: { architectures: ['T5ForConditionalGeneration'] },
+  });
+  await rm(join(folder, '1_Pooling'), { recursive: true });
+  await assert.rejects(
+    imported(folder),
+    trawlError('MODEL_INVALID', /T5ForConditionalGeneration.*an encoder-decoder/s),
+  );
+});
+
 test('a causal language model without a pooling is refused with what it is and what would fit', async (t) => {
   const { folder } = await tinyCheckpoint(t, { family: TINY_QWEN3 });
   await rm(join(folder, '1_Pooling'), { recursive: true });
@@ -181,6 +331,52 @@ const BAD: readonly [string, TinyFamily, TinyOptions, RegExp][] = [
     /no tensor layers\.0\.self_attn\.q_proj\.bias/,
   ],
   ['has more layers than its config says', TINY_QWEN3, { config: { num_hidden_layers: 1 } }, /weights of layer 1/],
+  [
+    'has relative positions of an odd kind',
+    TINY_T5,
+    { config: { relative_attention_num_buckets: 30 } },
+    /30 is not a multiple of 4/,
+  ],
+  [
+    'has an unknown feed-forward layer',
+    TINY_T5,
+    { config: { feed_forward_proj: 'gated-relu' } },
+    /"gated-relu"; expected one of relu/,
+  ],
+  ['is a mixture of experts', TINY_NOMIC, { config: { num_experts: 8 } }, /num_experts is 8; only 0 is supported/],
+  [
+    'has rotary positions in a part of its heads',
+    TINY_NOMIC,
+    { config: { rotary_emb_fraction: 0.5 } },
+    /only 1 is supported/,
+  ],
+  ['has norms before its layers', TINY_NOMIC, { config: { prenorm: true } }, /prenorm is true/],
+  [
+    'scales its scores by the length',
+    TINY_GTE,
+    { config: { logn_attention_scale: true } },
+    /logn_attention_scale is true/,
+  ],
+  [
+    'has a scaling without a factor',
+    TINY_GTE,
+    { config: { rope_scaling: { type: 'ntk' } } },
+    /rope_scaling\.factor is undefined/,
+  ],
+  ['has heads of an odd size', TINY_GTE, { config: { num_attention_heads: 16 } }, /16 attention heads of an even size/],
+  ['lists too few layers', TINY_MODERNBERT, { config: { layer_types: ['full_attention'] } }, /it must have 4 entries/],
+  [
+    'lists an unknown kind of layer',
+    TINY_MODERNBERT,
+    { config: { layer_types: ['a', 'b', 'c', 'd'] } },
+    /each of full_attention/,
+  ],
+  [
+    'has a bias that its config denies',
+    TINY_MODERNBERT,
+    { tensors: { 'final_norm.bias': [HIDDEN] } },
+    /final_norm\.bias, but the architecture in config\.json has no bias/,
+  ],
   [
     'is a cross-encoder of a family without cross-encoders',
     TINY_QWEN3,

@@ -3,8 +3,11 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { importModel } from '../../model-import/import-model.ts';
+import { ONNX_TYPES, OnnxGraph } from '../../model-import/onnx-graph.ts';
+import { writeOnnx } from '../../model-import/onnx-writer.ts';
 import { readModelFolder, verifyModelFolder } from '../../src/embedding/model/model-folder.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { TextTokenizer } from '../../src/embedding/tokenizer/tokenizer.ts';
 import { transformersModel } from '../embedding/model-fixtures.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 import { imported } from './imported-model.ts';
@@ -57,6 +60,73 @@ test('an exported graph is copied with its external weights', async (t) => {
   await assert.rejects(
     importModel(second, { out: `${second}-2` }),
     trawlError('MODEL_INVALID', /model\.onnx\.data is missing/),
+  );
+});
+
+/**
+ * Writes a graph with the inputs and outputs of an exported decoder. A token's vector is its row of a table, plus its position, plus
+ * the number of earlier tokens, which is 0.
+ */
+async function writeDecoder(path: string, past: 'float32' | 'float16', heads: number | string = 2): Promise<void> {
+  const graph = new OnnxGraph('decoder');
+  const rows = 119;
+  const ids = graph.input('input_ids', 'int64', ['batch', 'sequence']);
+  const mask = graph.input('attention_mask', 'int64', ['batch', 'total']);
+  const positions = graph.input('position_ids', 'int64', ['batch', 'sequence']);
+  const key = graph.input('past_key_values.0.key', past, ['batch', heads, 'past', 8]);
+  graph.input('past_key_values.0.value', past, ['batch', heads, 'past', 8]);
+  const table = graph.floats(
+    Array.from({ length: rows * HIDDEN }, (_, i) => Math.sin(i)),
+    [rows, HIDDEN],
+  );
+  const toFloat = { attributes: { to: ONNX_TYPES.float32.code } };
+  const earlier = graph.node('Cast', [graph.node('Shape', [key], { attributes: { start: 2, end: 3 } })], toFloat);
+  const attended = graph.node('Cast', [graph.node('Unsqueeze', [mask, graph.integers([2])])], toFloat);
+  const place = graph.node('Cast', [graph.node('Unsqueeze', [positions, graph.integers([2])])], toFloat);
+  const shift = graph.node('Mul', [attended, graph.node('Add', [place, earlier])]);
+  const hidden = graph.node('Add', [graph.node('Gather', [table, ids]), shift], { output: 'last_hidden_state' });
+  graph.output(hidden, 'float32', ['batch', 'sequence', HIDDEN]);
+  await writeOnnx(path, graph);
+}
+
+const DECODER_FILES = {
+  'config.json': {
+    model_type: 'qwen3',
+    architectures: ['Qwen3ForCausalLM'],
+    hidden_size: HIDDEN,
+    max_position_embeddings: POSITIONS,
+    vocab_size: 119,
+  },
+  '1_Pooling/config.json': { pooling_mode: 'lasttoken' },
+};
+
+for (const past of ['float32', 'float16'] as const) {
+  test(`an exported decoder gets positions and no earlier tokens: ${past}`, async (t) => {
+    const folder = await transformersModel(t, 'decoder', DECODER_FILES, 'unused.onnx');
+    await writeDecoder(join(folder, 'model.onnx'), past);
+    const { folder: out, description } = await importModel(folder, { out: `${folder}-out` });
+    assert.equal(description.pooling, 'last');
+    const tokenizer = await TextTokenizer.load(join(out, 'tokenizer.json'));
+    const ids = tokenizer.frame(tokenizer.contentIds('what is the query', 99));
+    const last = Array.from({ length: HIDDEN }, (_, i) => Math.sin(ids.at(-1)! * HIDDEN + i) + ids.length - 1);
+    const encoder = await openEncoder(out, { workers: 1 });
+    const { vectors } = await encoder.encode(['what is the query'], { inputType: 'passage' });
+    await encoder.close();
+    assert.ok(last.every((value, i) => Math.abs(value / Math.hypot(...last) - vectors[i]!) < 1e-5));
+  });
+}
+
+test('an exported decoder without a pooling, or with a variable number of heads, is refused', async (t) => {
+  const { '1_Pooling/config.json': _, ...files } = DECODER_FILES;
+  const generating = await transformersModel(t, 'generating', files, 'unused.onnx');
+  await writeDecoder(join(generating, 'model.onnx'), 'float32');
+  const message = /Qwen3ForCausalLM.*a causal language model/;
+  await assert.rejects(importModel(generating, { out: `${generating}-out` }), trawlError('MODEL_INVALID', message));
+  const variable = await transformersModel(t, 'variable', DECODER_FILES, 'unused.onnx');
+  await writeDecoder(join(variable, 'model.onnx'), 'float32', 'heads');
+  await assert.rejects(
+    importModel(variable, { out: `${variable}-out` }),
+    trawlError('MODEL_INVALID', /past_key_values\.0\.key \(float32\).*with fixed heads/),
   );
 });
 

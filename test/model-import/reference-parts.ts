@@ -44,6 +44,15 @@ export function headsOf(row: Row, size: number): Row[] {
   return Array.from({ length: row.length / size }, (_, head) => row.slice(head * size, (head + 1) * size));
 }
 
+/** Cuts the result of layers that are one below the other into theirs. */
+export function fused(row: Row, count: number): Row[] {
+  return headsOf(row, row.length / count);
+}
+
+export function gated(gate: Row, up: Row): Row {
+  return gate.map((x, i) => x * up[i]!);
+}
+
 /** Turns a head's vector by the angles of a position: value i with value i + size / 2. */
 export function turned(head: Row, position: number, base: number): Row {
   const half = head.length / 2;

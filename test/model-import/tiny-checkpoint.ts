@@ -60,7 +60,7 @@ export async function tinyCheckpoint(t: TestContext, options: TinyOptions = {}):
   const written: Record<string, TensorToWrite> = {};
   for (const [name, shape] of Object.entries({ ...(family?.shapes ?? shapes(tokenTypes)), ...options.tensors })) {
     if (shape.length === 0) continue;
-    const isNorm = /norm[12]?\.weight$/i.test(name) || name.endsWith('emb_ln.weight');
+    const isNorm = /(norm[12]?|_ln)\.weight$/i.test(name);
     const [centre, spread] = isNorm ? [1, 0.2] : [0, 0.3];
     const count = shape.reduce((product, length) => product * length, 1);
     const { values, bytes } = converted(

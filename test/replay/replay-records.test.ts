@@ -93,10 +93,10 @@ test('lists are compared by id: equal lists, overlap at each k, rank-biased over
   assert.deepEqual([report.records, report.all.queries, report.all.identical], [3, 3, 1]);
   assert.deepEqual(report.all.overlap, [
     // 1, 0 and 0; 1, 2/2 and 0; 1, 2/3 and 0. A k larger than the recorded one is not measured.
-    { k: 1, mean: 1 / 3, queries: 3 },
-    { k: 2, mean: 2 / 3, queries: 3 },
-    { k: 3, mean: (1 + 2 / 3) / 3, queries: 3 },
-    { k: 5, mean: null, queries: 0 },
+    { k: 1, mean: 1 / 3, queries: 3, same: 1 },
+    { k: 2, mean: 2 / 3, queries: 3, same: 2 },
+    { k: 3, mean: (1 + 2 / 3) / 3, queries: 3, same: 1 },
+    { k: 5, mean: null, queries: 0, same: 0 },
   ]);
   assert.deepEqual(
     report.turns.map(({ turn, queries, rbo }) => [turn, queries, rbo! > 0]),

@@ -24,6 +24,15 @@ const INPUT_VALUES: Readonly<Record<string, (batch: TokenBatch, row: number, pos
   position_ids: (_, __, position) => position,
 };
 
+/** Keys and values of earlier tokens, which exported decoders take: [batch, heads, earlier tokens, size of a head]. */
+const PAST_INPUT = /^past_key_values\.\d+\.(key|value)$/;
+
+interface GraphInput {
+  readonly name: string;
+  /** The tensor that a batch gives. */
+  readonly tensor: (batch: TokenBatch) => Tensor;
+}
+
 export interface OnnxSessionOptions {
   /** What the output is used for; decides which output is read if `outputName` is null. */
   readonly use: Pooling | 'score';
@@ -57,7 +66,7 @@ export function onnxruntimeFacts(): { readonly version: string; readonly provide
  */
 export class OnnxSession {
   readonly #session: InferenceSession;
-  readonly #inputs: readonly { readonly name: string; readonly type: 'int64' | 'int32' }[];
+  readonly #inputs: readonly GraphInput[];
   readonly #outputName: string;
 
   private constructor(session: InferenceSession, path: string, { use, outputName }: OnnxSessionOptions) {
@@ -106,7 +115,7 @@ export class OnnxSession {
   /** Runs a batch of at least one row and one token. Throws ENCODER_FAILED. */
   async run(batch: TokenBatch): Promise<GraphOutput> {
     const feeds: Record<string, Tensor> = {};
-    for (const { name, type } of this.#inputs) feeds[name] = inputTensor(type, batch, INPUT_VALUES[name]!);
+    for (const { name, tensor } of this.#inputs) feeds[name] = tensor(batch);
     let output: Tensor | undefined;
     try {
       output = (await this.#session.run(feeds, [this.#outputName]))[this.#outputName];
@@ -161,16 +170,24 @@ function fromFloat16(bits: Uint16Array): Float32Array {
   });
 }
 
-function checkInput(input: InferenceSession.ValueMetadata, path: string): { name: string; type: 'int64' | 'int32' } {
+function checkInput(input: InferenceSession.ValueMetadata, path: string): GraphInput {
+  const { name } = input;
   const type = input.isTensor ? input.type : 'no tensor';
-  if (!Object.hasOwn(INPUT_VALUES, input.name) || (type !== 'int64' && type !== 'int32')) {
-    throw new TrawlError(
-      'MODEL_INVALID',
-      `${path} has an input ${input.name} (${type}). Expected only ${Object.keys(INPUT_VALUES).join(', ')} as int64 or ` +
-        'int32. The graph is not an encoder; it may be a decoder or an encoder-decoder.',
-    );
+  if (Object.hasOwn(INPUT_VALUES, name) && (type === 'int64' || type === 'int32')) {
+    return { name, tensor: (batch) => inputTensor(type, batch, INPUT_VALUES[name]!) };
   }
-  return { name: input.name, type };
+  const [, heads, , size] = input.isTensor ? input.shape : [];
+  const isPast = PAST_INPUT.test(name) && typeof heads === 'number' && typeof size === 'number';
+  if (isPast && (type === 'float32' || type === 'float16')) {
+    const data = type === 'float32' ? new Float32Array(0) : new Uint16Array(0);
+    return { name, tensor: ({ rows }) => new Tensor(type, data, [rows, heads, 0, size]) };
+  }
+  throw new TrawlError(
+    'MODEL_INVALID',
+    `${path} has an input ${name} (${type}). Expected only ${Object.keys(INPUT_VALUES).join(', ')} as int64 or ` +
+      'int32, and past_key_values of a decoder as float32 or float16 with fixed heads. The graph is not an encoder; it may be an ' +
+      'encoder-decoder.',
+  );
 }
 
 function chooseOutput(

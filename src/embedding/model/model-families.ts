@@ -23,6 +23,8 @@ const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }
   { name: /bge.*zh/, family: family('cls', BGE_CHINESE, '') },
   { name: /bge/, family: family('cls', BGE_ENGLISH, '') },
   { name: /qwen3-embedding/, family: family('last', QWEN_SEARCH, '') },
+  { name: /(nomic|modernbert)-embed/, family: family('mean', 'search_query: ', 'search_document: ') },
+  { name: /gte-(modernbert|multilingual|(base|large)-en-v1\.5)/, family: family('cls', '', '') },
   // all-MiniLM-L6-v2 is normalised, msmarco-MiniLM-L-6-v3 is not.
   { name: /minilm/, family: { ...family('mean', '', ''), normalize: false } },
 ];

@@ -59,11 +59,18 @@ function withGraphFacts(
   return { ...identity, precision, pooling: isPooled ? 'none' : identity.pooling };
 }
 
-/** Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. */
-export async function readTransformersFacts(folder: string, names: readonly string[] = []): Promise<TransformersFacts> {
+/**
+ * Like `readTransformersFolder`, without graph and tokenizer. `names`: names of the model to look up before the folder's. Dense
+ * modules are refused, unless the caller adds them to the graph (`addsDense`).
+ */
+export async function readTransformersFacts(
+  folder: string,
+  names: readonly string[] = [],
+  { addsDense = false }: { readonly addsDense?: boolean } = {},
+): Promise<TransformersFacts> {
   const config = await readJsonFile(join(folder, 'config.json'));
   const family = knownFamily([...names, basename(folder), String(config._name_or_path ?? '')]);
-  const modules = await readModules(folder);
+  const modules = await readModules(folder, addsDense);
   const maxPositions = positionsOf(config);
   const normalizes = family?.normalize === true || modules === null || modules.names.includes('Normalize');
   const maxTokens = await readMaxTokens(folder, maxPositions);
@@ -101,7 +108,8 @@ function findGraph(folder: string): string {
 }
 
 function readDimension(folder: string, config: JsonObject): number {
-  const dimension = config.hidden_size ?? config.dim;
+  // T5 and the configs with GPT-2's names have names of their own.
+  const dimension = config.hidden_size ?? config.dim ?? config.d_model ?? config.n_embd;
   if (Number.isSafeInteger(dimension) && (dimension as number) > 0) return dimension as number;
   throw new TrawlError(
     'MODEL_INVALID',
@@ -117,18 +125,22 @@ interface Modules {
 }
 
 /** The sentence-transformers modules; null for a plain Transformers folder. */
-async function readModules(folder: string): Promise<Modules | null> {
+async function readModules(folder: string, addsDense: boolean): Promise<Modules | null> {
   const path = join(folder, 'modules.json');
   const modules = await readJsonIfPresent(path);
   if (modules === undefined) return null;
   if (!Array.isArray(modules)) throw new TrawlError('MODEL_INVALID', `${path} is not a list of modules.`);
   const names = modules.map((module: { type?: unknown } | null) => String(module?.type).split('.').at(-1)!);
-  const unsupported = names.find((name) => !['Transformer', 'Pooling', 'Normalize'].includes(name));
+  const supported = ['Transformer', 'Pooling', ...(addsDense ? ['Dense'] : []), 'Normalize'];
+  const unsupported = names.find((name) => !supported.includes(name));
   if (unsupported !== undefined) {
     throw new TrawlError(
       'MODEL_INVALID',
-      `${path} has a module ${unsupported}. Expected Transformer, Pooling or Normalize. ` +
-        'Export the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.',
+      `${path} has a module ${unsupported}. Expected one of ${supported.join(', ')}. ` +
+        (unsupported === 'Dense'
+          ? 'From safetensors, `trawl model add` makes it part of the graph. Or export'
+          : 'Export') +
+        ' the whole pipeline to ONNX with one vector per text as output and describe it in trawl-model.json.',
     );
   }
   const pooling = modules[names.indexOf('Pooling')] as { path?: unknown } | undefined;
@@ -203,9 +215,10 @@ export async function readMaxTokens(folder: string, maxPositions: number | null)
   return Math.min((stated as number | undefined) ?? MAX_PASSAGE_TOKENS, maxPositions ?? Number.POSITIVE_INFINITY);
 }
 
-/** Maximum number of tokens according to the config's position table; null if not stated. */
+/** Maximum number of tokens according to the config's position table, or on which the model was trained; null if not stated. */
 export function positionsOf(config: JsonObject): number | null {
-  const positions = config.max_position_embeddings;
+  // `max_trained_positions`: nomic's rotary positions go further only with a scaling.
+  const positions = config.max_position_embeddings ?? config.max_trained_positions ?? config.n_positions;
   if (!Number.isSafeInteger(positions) || (positions as number) < 4) return null;
   // The RoBERTa family numbers positions from the padding token's position + 1.
   const offset = /roberta/.test(String(config.model_type)) ? Number(config.pad_token_id ?? 1) + 1 : 0;

@@ -1,0 +1,209 @@
+import { resolve } from 'node:path';
+import { discardIteration } from '../../iteration/claim-iteration.ts';
+import { goBack } from '../../iteration/go-back.ts';
+import { IterationsFolder } from '../../iteration/iterations-folder.ts';
+import { pruneIterations } from '../../iteration/prune.ts';
+import { readJournal } from '../../iteration/records.ts';
+import { runIteration } from '../../iteration/run-iteration.ts';
+import { ServedIndex } from '../../iteration/served-index.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { recordedReading } from '../building/recorded-reading.ts';
+import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { ITERATE_OPTIONS, type IterateOptions, iterateAction } from '../iterate/iterate-options.ts';
+import { iterationWork } from '../iterate/iteration-work.ts';
+import { IterationMeasurement } from '../iterate/measure-iteration.ts';
+import { statusLines, summaryLines } from '../iterate/report-lines.ts';
+import { givenOverrides } from '../model/model-options.ts';
+import { numberFrom } from '../number-from.ts';
+import { readKey } from '../read-key.ts';
+import { retrieverOptions } from '../retriever-options.ts';
+
+type Context = CommandContext<typeof ITERATE_OPTIONS>;
+
+export const iterateCommand = defineCommand({
+  name: 'iterate',
+  summary: 'serve a newly trained encoder: import, index, measure, swap; go back',
+  description:
+    'Takes a new checkpoint of the retriever and makes it the served index: imports the model, embeds the corpus into a new ' +
+    'index beside the old one, measures both on held-out questions, compares their answers, and, unless a limit refuses it, ' +
+    'points ROOT/current to the new index, reloads the servers, and removes old iterations. Killed at any moment, the same ' +
+    'command resumes. docs/training.md has the whole loop.\n\n' +
+    'Template, columns, inverted indexes and reading options are those of the index before. A checkpoint of sentence-transformers ' +
+    '(with modules.json) and a model folder have their own pooling, normalisation, prefixes and token limits, but for what options ' +
+    'of the index before replaced; any other checkpoint gets those of the index before. Options set them for the new index.\n\n' +
+    'A refused index is kept: the same command with the option that accepts it publishes it. --until stops earlier, for example ' +
+    'to build the shards in jobs (docs/training.md). Exit code 3: refused.\n\n' +
+    'With --json: {"number", "state", "index", "generation", "model", "base", "changes", "sameCorpus", "measures", "refusals", ' +
+    '"servers", "removed"}; --back: {"from", "to", "generation", "index"}; --status: {"root", "current", "iterations", ' +
+    '"unfinished", "servers"}; --prune: {"removed"}; --discard: {"discarded"}.',
+  positionals: {
+    usage: '[checkpoint]',
+    help: { checkpoint: 'The folder that the trainer wrote (safetensors or ONNX), or a model folder.' },
+    min: 0,
+    max: 1,
+  },
+  options: ITERATE_OPTIONS,
+  examples: [
+    'trawl iterate ./checkpoint-930 --root loop --from indexes/wiki18 --corpus wiki-18.jsonl.gz --eval heldout.jsonl',
+    'trawl iterate ./checkpoint-1860 --root loop --corpus wiki-18.jsonl.gz --eval heldout.jsonl --min-recall 0.7 --server http://127.0.0.1:8000',
+    'trawl iterate --status --root loop',
+    'trawl iterate --back --root loop --server http://127.0.0.1:8000',
+  ],
+  resumable: true,
+  async run(context) {
+    const { options, positionals, given } = context;
+    const action = iterateAction(options, positionals, given);
+    const servers = serversOf(options);
+    if (action === 'run') return run(context, servers);
+    const folder = IterationsFolder.open(options.root!);
+    if (action === 'back') return back(context, folder, servers);
+    if (action === 'status') return status(context, folder, servers);
+    if (action === 'prune') return prune(context, folder);
+    return discard(context, folder);
+  },
+});
+
+async function run(context: Context, servers: readonly ServedIndex[]): Promise<number> {
+  const { options, positionals, signal, out, note } = context;
+  const checkpoint = resolve(positionals[0]!);
+  const share = (name: 'min-recall' | 'max-recall-drop' | 'max-changed' | 'max-replaced'): number | undefined =>
+    options[name] === undefined ? undefined : numberFrom(name, options[name], { max: 1 });
+  const gates = {
+    minRecall: share('min-recall'),
+    maxRecallDrop: share('max-recall-drop')!,
+    maxChanged: share('max-changed'),
+    maxReplaced: share('max-replaced'),
+  };
+  const measurement = await IterationMeasurement.prepare({
+    questions: options.eval!,
+    qrels: options.qrels,
+    form: options['query-form'],
+    recallK: options['recall-k'],
+    records: options.records,
+    changedK: options['changed-k'],
+    retrieving: retrieverOptions({ ...options, model: undefined, precision: undefined }),
+    note,
+    signal,
+  });
+  const folder = await IterationsFolder.begin(options.root!, options.from);
+  const base = folder.indexOf(folder.current());
+  const summary = await runIteration({
+    folder,
+    inputs: {
+      checkpoint,
+      corpus: options.corpus,
+      corpusFormat: recordedReading(base, readIndexManifest(base)).format,
+      settings: inputSettings(options),
+    },
+    work: iterationWork({ options, checkpoint, measurement, signal, out, note }),
+    gates,
+    servers,
+    keep: options.keep,
+    restart: options.restart,
+    until: options.until,
+    onStep: (step, number) => note(`iteration ${number}: ${STEPS[step]}`),
+    signal,
+  });
+  if (options.json) out(JSON.stringify(summary));
+  else for (const line of summaryLines(summary, options.root!)) out(line);
+  return summary.state === 'refused' ? EXIT.problems : EXIT.ok;
+}
+
+const STEPS = {
+  model: 'importing the model',
+  index: 'building the index',
+  measures: 'measuring',
+  publish: 'publishing',
+} as const;
+
+/** The options that change the index, as JSON. */
+function inputSettings(options: IterateOptions): Record<string, unknown> {
+  const { precision = null, 'shard-rows': shardRows } = options;
+  return { precision, shardRows, ...givenOverrides(options) };
+}
+
+async function back(
+  { options, out }: Context,
+  folder: IterationsFolder,
+  servers: readonly ServedIndex[],
+): Promise<number> {
+  const { from, to } = await goBack(folder, options.to, servers);
+  const index = folder.indexOf(to);
+  if (options.json) {
+    out(JSON.stringify({ from: from?.number ?? null, to: to.number, generation: to.generation, index }));
+    return EXIT.ok;
+  }
+  out(
+    `iteration ${to.number} is served${from === null ? '' : ` in place of ${from.number}`}: ${index}, generation ${to.generation}`,
+  );
+  if (servers.length === 0)
+    out(`${folder.link} points to it. Reload the servers: kill -HUP, or POST /admin/indexes/NAME/reload.`);
+  return EXIT.ok;
+}
+
+async function status(
+  { options, out, signal }: Context,
+  folder: IterationsFolder,
+  servers: readonly ServedIndex[],
+): Promise<number> {
+  const { iterations } = folder.history;
+  const current = currentNumber(folder);
+  const unfinished = readJournal(folder.root);
+  const served = await Promise.all(
+    servers.map(async (server) => ({ url: server.url, generation: (await server.facts(signal)).generation })),
+  );
+  if (options.json) {
+    const { root } = folder;
+    out(JSON.stringify({ root, current, iterations, unfinished: unfinished ?? null, servers: served }));
+    return EXIT.ok;
+  }
+  for (const line of statusLines(iterations, current, unfinished)) out(line);
+  if (current === null) out(`${folder.link} points to none of them: trawl iterate --back --to NUMBER`);
+  for (const { url, generation } of served) {
+    const number = iterations.find((iteration) => iteration.generation === generation)?.number;
+    out(
+      `${url} answers with generation ${generation.slice(0, 12)}${number === undefined ? '' : `, iteration ${number}`}`,
+    );
+  }
+  return EXIT.ok;
+}
+
+function currentNumber(folder: IterationsFolder): number | null {
+  try {
+    return folder.current().number;
+  } catch (error) {
+    if (error instanceof TrawlError && error.code === 'CONFIG_INVALID') return null;
+    throw error;
+  }
+}
+
+async function prune({ options, out }: Context, folder: IterationsFolder): Promise<number> {
+  const lock = await folder.lockPublishing();
+  try {
+    const removed = await pruneIterations(folder, options.keep);
+    if (options.json) out(JSON.stringify({ removed }));
+    else out(removed.length === 0 ? 'nothing to remove' : `removed: iterations ${removed.join(', ')}`);
+    return EXIT.ok;
+  } finally {
+    lock.release();
+  }
+}
+
+async function discard({ options, out }: Context, folder: IterationsFolder): Promise<number> {
+  const lock = folder.lockIteration();
+  try {
+    const discarded = (await discardIteration(folder)) ?? null;
+    if (options.json) out(JSON.stringify({ discarded }));
+    else out(discarded === null ? 'no iteration is unfinished' : `iteration ${discarded} is discarded`);
+    return EXIT.ok;
+  } finally {
+    lock.release();
+  }
+}
+
+function serversOf(options: IterateOptions): ServedIndex[] {
+  const file = options['key-file'];
+  const apiKey = file === undefined ? undefined : readKey(file);
+  return options.server.map((url) => new ServedIndex(url, { apiKey, folder: options['server-folder'] }));
+}

@@ -1,0 +1,128 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { buildIndex } from '../../indexer/building/build-index.ts';
+import { currentIndex } from '../../indexer/building/is-current.ts';
+import { makeModel } from '../../iteration/checkpoint.ts';
+import { inheritedOverrides, inheritedPrecision, settingsDiffer } from '../../iteration/model-settings.ts';
+import type { Journal } from '../../iteration/records.ts';
+import type { IterationWork, StepFolders } from '../../iteration/run-iteration.ts';
+import { readModelFolder } from '../../src/embedding/model/model-folder.ts';
+import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
+import { openEncoder } from '../../src/embedding/open-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { INDEX_MANIFEST_FILE, type IndexManifest } from '../../src/manifest/index-manifest.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { buildProgress } from '../building/build-progress.ts';
+import { recordedReading } from '../building/recorded-reading.ts';
+import { sharedBuildOptions } from '../building/run-build.ts';
+import type { CommandContext } from '../command.ts';
+import { asUsage, givenOverrides, shareWeights } from '../model/model-options.ts';
+import { modelProgress } from '../progress/model-progress.ts';
+import type { ITERATE_OPTIONS } from './iterate-options.ts';
+import type { IterationMeasurement } from './measure-iteration.ts';
+
+type Context = CommandContext<typeof ITERATE_OPTIONS>;
+
+export interface WorkContext extends Pick<Context, 'options' | 'signal' | 'out' | 'note'> {
+  /** Absolute. */
+  readonly checkpoint: string;
+  readonly measurement: IterationMeasurement;
+}
+
+/** The steps of an iteration, done by the functions of `trawl model add`, `index`, `eval` and `replay`. */
+export function iterationWork(context: WorkContext): IterationWork {
+  const { measurement } = context;
+  return {
+    model: (folders, journal) => modelStep(context, folders, journal),
+    index: (folders, journal) => indexStep(context, folders, journal),
+    measure: ({ base, index }) => measurement.measure(base, index),
+    isMeasured: (measures) => measurement.covers(measures),
+  };
+}
+
+async function modelStep(
+  { options, checkpoint, signal }: WorkContext,
+  folders: StepFolders,
+  { inputs }: Journal,
+): Promise<NonNullable<Journal['model']>> {
+  const { model: base } = readIndexManifest(folders.base);
+  const wanted = options.precision ?? (await inheritedPrecision(checkpoint, base));
+  const progress = modelProgress({ silent: options.quiet || options.json });
+  try {
+    await makeModel({
+      checkpoint,
+      files: inputs.checkpointFiles,
+      out: folders.model,
+      precision: wanted,
+      signal,
+      onProgress: progress.step,
+    });
+  } finally {
+    progress.stop();
+  }
+  const overrides = {
+    ...(await inheritedOverrides(checkpoint, folders.model, base)),
+    ...givenOverrides(options),
+  };
+  const { identity } = await asUsage(readModelFolder(folders.model, overrides, { precision: wanted }));
+  const { name, precision } = identity;
+  return { name, precision, overrides, changes: settingsDiffer(base, identity) };
+}
+
+async function indexStep(
+  { options, signal, out, note }: WorkContext,
+  folders: StepFolders,
+  { model }: Journal,
+): Promise<NonNullable<Journal['index']>> {
+  const base = readIndexManifest(folders.base);
+  const content = {
+    corpus: options.corpus,
+    corpusOptions: recordedReading(folders.base, base),
+    uniqueIds: false,
+    passageTemplate: base.corpus.passageTemplate,
+    bm25: base.bm25?.made,
+    columns: base.columns,
+  };
+  const encoder = await openEncoder(folders.model, {
+    workers: options['encoder-threads'],
+    device: options.device,
+    shareWeights: shareWeights(options['share-weights']),
+    precision: model!.precision,
+    overrides: model!.overrides as ModelOverrides,
+  });
+  try {
+    // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.
+    if (existsSync(join(folders.index, INDEX_MANIFEST_FILE))) {
+      const built = await currentIndex(folders.index, { ...content, model: encoder.identity });
+      if (built !== undefined) return indexFacts(built, base);
+      throw new TrawlError(
+        'BUILD_DIFFERS',
+        `${folders.index} was built with another corpus, model or option than this iteration has. Remove that folder, and run the ` +
+          'command again.',
+      );
+    }
+    const progress = buildProgress({ silent: options.quiet, json: options.json });
+    try {
+      const settings = { ...options, restart: false, plan: false, 'unique-ids': false };
+      const { manifest } = await buildIndex({
+        ...sharedBuildOptions(settings, progress, { signal, out, note }),
+        ...content,
+        encoder,
+        modelFolder: folders.model,
+        out: folders.index,
+        overwrite: false,
+      });
+      return indexFacts(manifest, base);
+    } finally {
+      progress.stop();
+    }
+  } finally {
+    await encoder.close();
+  }
+}
+
+function indexFacts({ generation, corpus }: IndexManifest, base: IndexManifest): NonNullable<Journal['index']> {
+  const sums = (files: IndexManifest['corpus']['files']): string[] => files.map(({ sha256 }) => sha256);
+  return { generation, sameCorpus: isDeepStrictEqual(sums(corpus.files), sums(base.corpus.files)) };
+}

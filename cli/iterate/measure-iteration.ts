@@ -1,0 +1,194 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
+import type { Judgements } from '../../evaluation/judgements.ts';
+import { readQrels } from '../../evaluation/read-qrels.ts';
+import { answersOf, judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import type { Measures } from '../../iteration/records.ts';
+import { compareLists } from '../../replay/compared-query.ts';
+import { IndexTarget } from '../../replay/index-target.ts';
+import { DEFAULT_PERSISTENCE, type RankedList } from '../../replay/rank-biased-overlap.ts';
+import { replayRecords } from '../../replay/replay-records.ts';
+import { ReplaySummary, type SummaryValues } from '../../replay/replay-summary.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { sha256OfFile } from '../../src/system/file-checksum.ts';
+import { searchQuestions } from '../eval/search-questions.ts';
+import { formatCount } from '../format.ts';
+import { type QueryForm, queryOf } from '../query-form.ts';
+
+/** Cutoffs of the metrics beside that of `--recall-k`. */
+const CUTOFFS = [1, 5, 10];
+
+export interface MeasureOptions {
+  readonly questions: string;
+  readonly qrels: string | undefined;
+  readonly form: QueryForm;
+  readonly recallK: number;
+  /** Files of `--record`; empty: the answers to the held-out questions are compared. */
+  readonly records: readonly string[];
+  readonly changedK: number;
+  readonly retrieving: OpenRetrieverOptions;
+  readonly note: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Measures the index of an iteration beside the one that is served. */
+export class IterationMeasurement {
+  readonly #options: MeasureOptions;
+  readonly #questions: readonly Question[];
+  readonly #judgements: Judgements;
+  readonly #settings: Readonly<Record<string, unknown>>;
+
+  private constructor(
+    options: MeasureOptions,
+    questions: readonly Question[],
+    judgements: Judgements,
+    settings: Readonly<Record<string, unknown>>,
+  ) {
+    this.#options = options;
+    this.#questions = questions;
+    this.#judgements = judgements;
+    this.#settings = settings;
+  }
+
+  /**
+   * Reads the questions, and checks all inputs before hours of work.
+   *
+   * @throws TrawlError USAGE if no question is judged or lacks its query; errors of the files.
+   */
+  static async prepare(options: MeasureOptions): Promise<IterationMeasurement> {
+    const { questions: file, qrels, form, recallK, changedK, records, signal } = options;
+    const questions = await readQuestions(file);
+    const judgements = qrels === undefined ? judgementsOf(questions) : await readQrels(qrels);
+    for (const question of questions) queryOf(question, form);
+    if (!questions.some(({ id }) => judgements.has(id))) {
+      throw new TrawlError(
+        'USAGE',
+        `No question of ${file} is judged, so recall cannot be measured. Add gold_ids to the questions, or pass --qrels.`,
+      );
+    }
+    for (const path of records) {
+      if (statSync(path, { throwIfNoEntry: false })?.isFile() === true) continue;
+      throw new TrawlError('CORPUS_NOT_FOUND', `${path} is not a file of recorded queries.`);
+    }
+    const settings = {
+      questions: await sha256OfFile(file, signal),
+      qrels: qrels === undefined ? null : await sha256OfFile(qrels, signal),
+      form,
+      recallK,
+      changedK,
+      // A server may still write them.
+      records: records.map((path) => resolve(path)),
+    };
+    return new IterationMeasurement(options, questions, judgements, settings);
+  }
+
+  /** Whether measures were made with the same questions and settings. */
+  covers({ settings }: Measures): boolean {
+    return isDeepStrictEqual(settings, this.#settings);
+  }
+
+  /** @param base the index that is served. */
+  async measure(base: string, index: string): Promise<Measures> {
+    const { records, recallK, changedK: k, note, signal } = this.#options;
+    const before = await this.#ask(base, (retriever) => this.#evaluate(retriever));
+    const { now, recorded } = await this.#ask(index, async (retriever) => ({
+      now: await this.#evaluate(retriever),
+      recorded:
+        records.length === 0
+          ? undefined
+          : await replayRecords({
+              records,
+              target: new IndexTarget(retriever),
+              changes: {},
+              p: DEFAULT_PERSISTENCE,
+              cutoffs: [k],
+              examples: 0,
+              signal,
+            }),
+    }));
+    const recall = `recall@${recallK}`;
+    if (before.evaluation.means[recall] === 0 && now.evaluation.means[recall] === 0) {
+      note('No search found a judged passage in either index. Check that the judgements use the ids of the corpus.');
+    }
+    if (recorded !== undefined) {
+      const { all, recordedGenerations } = recorded;
+      note(`${formatCount(all.queries)} of ${formatCount(recorded.records)} records compared`);
+      const others = recordedGenerations.filter((generation) => generation !== before.generation);
+      if (others.length > 0) note(`Records of another generation than the one that is served: ${others.join(', ')}.`);
+    }
+    return {
+      against: before.generation,
+      settings: { ...this.#settings },
+      judged: now.evaluation.judged,
+      recallK,
+      before: { ...before.evaluation.means },
+      now: { ...now.evaluation.means },
+      answers: {
+        of: recorded === undefined ? 'questions' : 'records',
+        ...changesOf(recorded?.all ?? comparedAnswers(before.lists, now.lists, k)),
+      },
+    };
+  }
+
+  async #ask<Result>(folder: string, ask: (retriever: Retriever) => Promise<Result>): Promise<Result> {
+    const { retrieving, note } = this.#options;
+    const retriever = await openRetriever(folder, { ...retrieving, onWarning: note });
+    try {
+      return await ask(retriever);
+    } finally {
+      await retriever.close();
+    }
+  }
+
+  async #evaluate(retriever: Retriever): Promise<Asked> {
+    const { form, recallK, changedK, signal } = this.#options;
+    const cutoffs = [...new Set([...CUTOFFS, recallK])].sort((a, b) => a - b);
+    const k = Math.max(...cutoffs, changedK);
+    const run = await searchQuestions(retriever, this.#questions, { form, k, ranking: {}, forRun: false, signal });
+    const evaluation = evaluateRun({
+      queryIds: this.#questions.map(({ id }) => id),
+      run,
+      judgements: this.#judgements,
+      answers: answersOf(this.#questions),
+      cutoffs,
+    });
+    const lists = new Map(
+      Array.from(run, ([id, hits]) => [
+        id,
+        { passages: hits.map((hit) => hit.id), scores: hits.map(({ score }) => score) },
+      ]),
+    );
+    return { generation: retriever.info.generation, evaluation, lists };
+  }
+}
+
+/** The answers of an index, by the id of their question. */
+interface Asked {
+  readonly generation: string;
+  readonly evaluation: Evaluation;
+  readonly lists: ReadonlyMap<string, RankedList>;
+}
+
+/** Compares the answers to equal questions as `trawl replay` compares recorded ones. */
+function comparedAnswers(
+  before: ReadonlyMap<string, RankedList>,
+  now: ReadonlyMap<string, RankedList>,
+  k: number,
+): SummaryValues {
+  const summary = new ReplaySummary([k]);
+  for (const [id, list] of before) {
+    const lists = { before: list, now: now.get(id)! };
+    const compared = compareLists(lists, { cutoffs: [k], k: [k, k], p: DEFAULT_PERSISTENCE });
+    summary.add({ turn: null, ...compared, gold: null, answer: null });
+  }
+  return summary.values;
+}
+
+function changesOf({ overlap, rbo }: SummaryValues): Omit<Measures['answers'], 'of'> {
+  const { k, mean, queries, same } = overlap[0]!;
+  return { k, queries, changed: queries - same, replaced: mean === null ? null : 1 - mean, rbo };
+}

@@ -1,0 +1,75 @@
+import type { Measures } from './records.ts';
+
+/** Limits that an iteration must keep to be published. */
+export interface Gates {
+  /** Least recall@k, 0 to 1. */
+  readonly minRecall: number | undefined;
+  /** By how much recall@k may be below that of the index before. */
+  readonly maxRecallDrop: number;
+  /** Largest share of queries whose first k passages change. */
+  readonly maxChanged: number | undefined;
+  /** Largest mean share of the first k passages that are others. */
+  readonly maxReplaced: number | undefined;
+}
+
+export interface Refusal {
+  readonly measure: string;
+  /** Null if it could not be measured. */
+  readonly value: number | null;
+  readonly limit: number;
+  /** The option that sets the limit, with a value that accepts the measured one. */
+  readonly accept: string;
+  readonly text: string;
+}
+
+/** Which limits the measures do not keep; empty if the iteration may be published. */
+export function refusals(measures: Measures, gates: Gates): Refusal[] {
+  const { recallK, before, now, answers } = measures;
+  const recall = `recall@${recallK}`;
+  const [old, found] = [before[recall]!, now[recall]!];
+  const { k, queries, changed, replaced } = answers;
+  const share = queries === 0 ? null : changed / queries;
+  return [
+    ...(gates.minRecall !== undefined && found < gates.minRecall
+      ? [below(recall, found, gates.minRecall, 'min-recall', floor(found))]
+      : []),
+    ...(found < old - gates.maxRecallDrop
+      ? [below(recall, found, old - gates.maxRecallDrop, 'max-recall-drop', ceil(old - found), old)]
+      : []),
+    ...above(`share of answers that change (first ${k} passages)`, share, gates.maxChanged, 'max-changed'),
+    ...above(`share of passages that are replaced (first ${k})`, replaced, gates.maxReplaced, 'max-replaced'),
+  ];
+}
+
+function below(
+  measure: string,
+  value: number,
+  limit: number,
+  option: string,
+  accepted: string,
+  before?: number,
+): Refusal {
+  const accept = `--${option} ${accepted}`;
+  const compared = before === undefined ? '' : `, and ${before.toFixed(4)} before`;
+  const text = `${measure} is ${value.toFixed(4)}${compared}; at least ${limit.toFixed(4)} is required. ${accept} accepts it.`;
+  return { measure, value, limit, accept, text };
+}
+
+function above(measure: string, value: number | null, limit: number | undefined, option: string): Refusal[] {
+  if (limit === undefined || (value !== null && value <= limit)) return [];
+  if (value === null) {
+    const text = `The ${measure} is not known, because no query could be compared; at most ${limit} is allowed. Give other --records, or omit --${option}.`;
+    return [{ measure, value, limit, accept: '', text }];
+  }
+  const accept = `--${option} ${ceil(value)}`;
+  const text = `The ${measure} is ${value.toFixed(4)}; at most ${limit} is allowed. ${accept} accepts it.`;
+  return [{ measure, value, limit, accept, text }];
+}
+
+function floor(value: number): string {
+  return String(Math.floor(value * 1000) / 1000);
+}
+
+function ceil(value: number): string {
+  return String(Math.ceil(value * 1000) / 1000);
+}

@@ -1,0 +1,187 @@
+import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { rename, rm, symlink } from 'node:fs/promises';
+import { isAbsolute, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isNodeError, TrawlError } from '../src/errors.ts';
+import { INDEX_MANIFEST_FILE } from '../src/manifest/index-manifest.ts';
+import { readIndexManifest } from '../src/manifest/read-manifest.ts';
+import { syncFolder } from '../src/system/durable-file.ts';
+import { FileLock } from '../src/system/file-lock.ts';
+import { type History, type PublishedIteration, readHistory, writeHistory } from './records.ts';
+
+/** How long a command waits for another one that changes what is served. */
+const PUBLISH_WAIT_MS = 10_000;
+
+/**
+ * The folder of the iterations (`--root`):
+ *
+ * - `current`: a link to the index that is served. Servers are started with this path; nothing else names what is served.
+ * - `iterations/0001/model`, `iterations/0001/index`: an iteration.
+ * - `iterations.json`: the iterations that were published; `iteration.json`: the unfinished one.
+ */
+export class IterationsFolder {
+  /** Absolute. */
+  readonly root: string;
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  /** @throws TrawlError INDEX_NOT_FOUND if there are no iterations in it. */
+  static open(path: string): IterationsFolder {
+    const folder = new IterationsFolder(resolve(path));
+    if (readHistory(folder.root) !== undefined) return folder;
+    throw new TrawlError(
+      'INDEX_NOT_FOUND',
+      `${folder.root} has no iterations. Begin with the index that is served now: trawl iterate CHECKPOINT --root ${path} --from INDEX.`,
+      { details: { folder: folder.root } },
+    );
+  }
+
+  /**
+   * Opens the folder, or begins it with the index `from`, which becomes iteration 0 and is left where it is.
+   *
+   * @throws TrawlError INDEX_NOT_FOUND without `from`, USAGE if the folder began with another index; errors of the manifest.
+   */
+  static async begin(path: string, from: string | undefined): Promise<IterationsFolder> {
+    const folder = new IterationsFolder(resolve(path));
+    if (from === undefined) return IterationsFolder.open(path);
+    const index = withoutLink(resolve(from));
+    const history = readHistory(folder.root);
+    const first = history?.iterations.find(({ number }) => number === 0);
+    if (first !== undefined && first.index !== index) {
+      throw new TrawlError('USAGE', `${folder.root} began with ${first.index}, not with ${index}. Omit --from.`);
+    }
+    if (first === undefined) {
+      const { generation, model } = readIndexManifest(index);
+      mkdirSync(join(folder.root, 'iterations'), { recursive: true });
+      await writeHistory(folder.root, {
+        format: 'trawl-iterations',
+        version: 1,
+        next: 1,
+        iterations: [
+          {
+            number: 0,
+            index,
+            generation,
+            model: model?.name ?? null,
+            inputs: null,
+            base: null,
+            measures: null,
+            publishedAt: null,
+            kept: true,
+          },
+        ],
+      });
+    }
+    // Also if the process was killed before it made the link.
+    if (linkTarget(folder.link) === undefined) await folder.pointTo(folder.iteration(0));
+    return folder;
+  }
+
+  get link(): string {
+    return join(this.root, 'current');
+  }
+
+  get history(): History {
+    return readHistory(this.root)!;
+  }
+
+  /** Folder of an iteration's model and index. */
+  folderOf(number: number): string {
+    return join(this.root, relativeFolder(number));
+  }
+
+  modelOf(number: number): string {
+    return join(this.folderOf(number), 'model');
+  }
+
+  /** Folder of an iteration's index, as `iterations.json` has it. */
+  relativeIndexOf(number: number): string {
+    return join(relativeFolder(number), 'index');
+  }
+
+  /** Absolute folder of the index. */
+  indexOf({ index }: Pick<PublishedIteration, 'index'>): string {
+    return isAbsolute(index) ? index : join(this.root, index);
+  }
+
+  /** @throws TrawlError USAGE if it was not published or its files are removed. */
+  iteration(number: number): PublishedIteration {
+    const { iterations } = this.history;
+    const found = iterations.find((iteration) => iteration.number === number);
+    if (found?.kept === true && existsSync(join(this.indexOf(found), INDEX_MANIFEST_FILE))) return found;
+    const kept = iterations.filter((iteration) => iteration.kept).map((iteration) => iteration.number);
+    throw new TrawlError(
+      'USAGE',
+      `${this.root} has no index of iteration ${number}${found === undefined ? '' : ' any more'}. It has ${kept.join(', ')}.`,
+    );
+  }
+
+  /** The iteration that `current` points to. @throws TrawlError CONFIG_INVALID if it points elsewhere. */
+  current(): PublishedIteration {
+    const target = linkTarget(this.link);
+    const found = this.history.iterations.find(
+      (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
+    );
+    if (found !== undefined) return found;
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${this.link} ${target === undefined ? 'does not exist' : `points to ${target}`}, which is no iteration of this folder. ` +
+        'Choose what is served: trawl iterate --back --to NUMBER.',
+    );
+  }
+
+  /** Makes `current` point to an iteration: one rename, on the disk when this resolves. */
+  async pointTo({ index }: Pick<PublishedIteration, 'index'>): Promise<void> {
+    const next = `${this.link}.next`;
+    await rm(next, { force: true });
+    await symlink(index, next);
+    await rename(next, this.link);
+    await syncFolder(this.root);
+  }
+
+  /** Reserves the unfinished iteration for this process. */
+  lockIteration(): FileLock {
+    return lock(join(this.root, 'iteration.lock')) ?? fail(`Another trawl iterate works in ${this.root}.`);
+  }
+
+  /**
+   * Reserves what is served. Going back is possible while an iteration is built, so this is not the lock of the iteration. Waits up to
+   * ten seconds.
+   */
+  async lockPublishing(): Promise<FileLock> {
+    for (const end = performance.now() + PUBLISH_WAIT_MS; ; await sleep(50)) {
+      const taken = lock(join(this.root, 'publish.lock'));
+      if (taken !== undefined) return taken;
+      if (performance.now() > end) return fail(`Another trawl iterate changes what ${this.root} serves.`);
+    }
+  }
+}
+
+function relativeFolder(number: number): string {
+  return join('iterations', String(number).padStart(4, '0'));
+}
+
+function linkTarget(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch (error) {
+    if (isNodeError(error) && (error.code === 'ENOENT' || error.code === 'EINVAL')) return undefined;
+    throw error;
+  }
+}
+
+/** A link may be changed later; the index that it points to now is meant. */
+function withoutLink(path: string): string {
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  return isLink ? realpathSync(path) : path;
+}
+
+function lock(path: string): FileLock | undefined {
+  return FileLock.acquire(path, 'exclusive');
+}
+
+function fail(problem: string): never {
+  throw new TrawlError('BUILD_LOCKED', `${problem} Wait until it has finished, or stop it.`);
+}

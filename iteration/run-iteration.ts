@@ -1,0 +1,279 @@
+import { rm } from 'node:fs/promises';
+import { throwIfCancelled } from '../src/abort.ts';
+import { TrawlError } from '../src/errors.ts';
+import { syncFolder } from '../src/system/durable-file.ts';
+import { claimIteration, type IterationInputs } from './claim-iteration.ts';
+import { type Gates, type Refusal, refusals } from './gates.ts';
+import type { IterationsFolder } from './iterations-folder.ts';
+import { pruneIterations } from './prune.ts';
+import {
+  type Journal,
+  journalFile,
+  type Measures,
+  type PublishedIteration,
+  writeHistory,
+  writeJournal,
+} from './records.ts';
+import { serveIteration } from './serve-iteration.ts';
+import type { ServedIndex } from './served-index.ts';
+
+/** The steps before an iteration is published, in this order. */
+export const ITERATION_STEPS = ['model', 'index', 'measures'] as const;
+export type IterationStep = (typeof ITERATION_STEPS)[number];
+
+/** Where a step finds what it needs and writes its result. All folders are absolute. */
+export interface StepFolders {
+  readonly model: string;
+  readonly index: string;
+  /** The index that is served now. */
+  readonly base: string;
+}
+
+/**
+ * The work of the steps. Each may be killed at any moment and is called again then; if its result is complete already, it only
+ * describes it.
+ */
+export interface IterationWork {
+  model(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['model']>>;
+  index(folders: StepFolders, journal: Journal): Promise<NonNullable<Journal['index']>>;
+  measure(folders: StepFolders, journal: Journal): Promise<Measures>;
+  /** Whether recorded measures are those that `measure` would give. */
+  isMeasured(measures: Measures): boolean;
+}
+
+export interface IterationOptions {
+  readonly folder: IterationsFolder;
+  readonly inputs: IterationInputs;
+  readonly work: IterationWork;
+  readonly gates: Gates;
+  readonly servers: readonly ServedIndex[];
+  /** Iterations to keep, at least 2. Nothing is removed without servers: nobody can say what is in use. */
+  readonly keep: number;
+  readonly restart: boolean;
+  /** The last step. Default: all, and publish. */
+  readonly until?: IterationStep | undefined;
+  readonly onStep: (step: IterationStep | 'publish', number: number) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface IterationSummary {
+  readonly number: number;
+  /** `stopped`: after the step `until`; `current`: it was published before, and nothing was to be done. */
+  readonly state: 'published' | 'refused' | 'stopped' | 'current';
+  readonly index: string;
+  readonly generation: string | null;
+  readonly model: string | null;
+  /** The iteration that was served before. */
+  readonly base: number | null;
+  /** Settings of the encoder that differ from those of the index before, in words. */
+  readonly changes: readonly string[];
+  /** Null before the index is built. */
+  readonly sameCorpus: boolean | null;
+  readonly measures: Measures | null;
+  readonly refusals: readonly Refusal[];
+  /** URLs of the servers that answer with it. */
+  readonly servers: readonly string[];
+  /** Numbers of the iterations whose files were removed. */
+  readonly removed: readonly number[];
+}
+
+/**
+ * Runs an iteration from its first unfinished step: makes the model and the index beside the one that is served, measures both, and
+ * publishes the new one if the gates allow it.
+ *
+ * @throws TrawlError BUILD_LOCKED while another process runs one; BUILD_DIFFERS; RELOAD_FAILED; errors of the steps.
+ */
+export async function runIteration(options: IterationOptions): Promise<IterationSummary> {
+  const lock = options.folder.lockIteration();
+  try {
+    return await new IterationRun(options).run();
+  } catch (error) {
+    if (!(error instanceof TrawlError) || error.code !== 'CANCELLED') throw error;
+    // Whatever was stopped: the same command resumes.
+    throw new TrawlError('CANCELLED', error.message, { details: { ...error.details, resumable: true }, cause: error });
+  } finally {
+    lock.release();
+  }
+}
+
+class IterationRun {
+  readonly #options: IterationOptions;
+  #journal!: Journal;
+
+  constructor(options: IterationOptions) {
+    this.#options = options;
+  }
+
+  async run(): Promise<IterationSummary> {
+    const { folder, inputs, work, gates, servers, until, restart, signal } = this.#options;
+    const journal = await claimIteration(folder, inputs, { restart, signal });
+    if (journal === undefined) return this.#current();
+    this.#journal = journal;
+    await this.#checkServers(journal.index?.generation);
+    if (this.#journal.model === null) {
+      this.#report('model');
+      await this.#record({ model: await work.model(this.#folders(), this.#journal) });
+    }
+    if (until === 'model') return this.#summary('stopped');
+    if (this.#journal.index === null) {
+      this.#report('index');
+      await this.#record({ index: await work.index(this.#folders(), this.#journal) });
+    }
+    if (until === 'index') return this.#summary('stopped');
+    for (;;) {
+      await this.#measure();
+      const refused = refusals(this.#journal.measures!, gates);
+      if (refused.length > 0 && !this.#isServed()) return this.#summary('refused', { refusals: refused });
+      if (until === 'measures') return this.#summary('stopped');
+      throwIfCancelled(signal);
+      const published = await this.#publish();
+      if (published === undefined) continue;
+      return { ...published, servers: servers.map(({ url }) => url) };
+    }
+  }
+
+  /** The iteration that is served has these inputs. A run that was killed at its end may not have removed old ones. */
+  async #current(): Promise<IterationSummary> {
+    const { folder, servers, keep } = this.#options;
+    await this.#checkServers();
+    const lock = await folder.lockPublishing();
+    try {
+      const { number, generation, model, base, measures, index } = folder.current();
+      return {
+        number,
+        state: 'current',
+        index: folder.indexOf({ index }),
+        generation,
+        model,
+        base,
+        changes: [],
+        sameCorpus: null,
+        measures,
+        refusals: [],
+        servers: servers.map(({ url }) => url),
+        removed: servers.length === 0 ? [] : await pruneIterations(folder, keep),
+      };
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Before hours of work: a server must answer with what `current` points to, or with this iteration already. */
+  async #checkServers(ofThis?: string): Promise<void> {
+    const { folder, servers, signal } = this.#options;
+    const { number, generation: expected } = folder.current();
+    for (const server of servers) {
+      const { generation } = await server.facts(signal);
+      if (generation === expected || generation === ofThis) continue;
+      throw new TrawlError(
+        'CONFIG_INVALID',
+        `${server.url} answers with generation ${generation}, but ${folder.link} points to iteration ${number}, generation ` +
+          `${expected}. Start the server with that path, or reload it.`,
+        { details: { url: server.url, generation, expected } },
+      );
+    }
+  }
+
+  /** Measures against the index that is served, unless that was done. It may be another than when the iteration began. */
+  async #measure(): Promise<void> {
+    const { folder, work } = this.#options;
+    if (this.#isServed()) return;
+    const { number, generation } = folder.current();
+    const { measures } = this.#journal;
+    if (measures?.against === generation && work.isMeasured(measures)) return;
+    if (number !== this.#journal.base) await this.#record({ base: number });
+    this.#report('measures');
+    await this.#record({ measures: await work.measure(this.#folders(), this.#journal) });
+  }
+
+  /** Undefined if another index is served than the one that was measured against, because somebody went back meanwhile. */
+  async #publish(): Promise<IterationSummary | undefined> {
+    const { folder, servers, keep } = this.#options;
+    const { number, base, measures } = this.#journal;
+    const lock = await folder.lockPublishing();
+    try {
+      const current = folder.current();
+      if (current.number !== number && current.generation !== measures!.against) return undefined;
+      this.#report('publish');
+      const entry = this.#entry();
+      await this.#recordEntry(entry);
+      await serveIteration({ folder, to: entry, from: folder.iteration(base), servers });
+      await this.#recordEntry({ ...entry, publishedAt: new Date().toISOString() });
+      await rm(journalFile(folder.root), { force: true });
+      await syncFolder(folder.root);
+      const removed = servers.length === 0 ? [] : await pruneIterations(folder, keep);
+      return this.#summary('published', { removed });
+    } finally {
+      lock.release();
+    }
+  }
+
+  #entry(): PublishedIteration {
+    const { number, base, model, index, measures, inputs } = this.#journal;
+    return {
+      number,
+      index: this.#options.folder.relativeIndexOf(number),
+      generation: index!.generation,
+      model: model!.name,
+      inputs,
+      base,
+      measures,
+      publishedAt: null,
+      kept: true,
+    };
+  }
+
+  async #recordEntry(entry: PublishedIteration): Promise<void> {
+    const { folder } = this.#options;
+    const { history } = folder;
+    const others = history.iterations.filter(({ number }) => number !== entry.number);
+    await writeHistory(folder.root, { ...history, next: entry.number + 1, iterations: [...others, entry] });
+  }
+
+  /** Whether the link points to this iteration: a run was killed while it published. */
+  #isServed(): boolean {
+    return this.#options.folder.current().number === this.#journal.number;
+  }
+
+  async #record(step: Partial<Journal>): Promise<void> {
+    this.#journal = { ...this.#journal, ...step };
+    await writeJournal(this.#options.folder.root, this.#journal);
+  }
+
+  #report(step: IterationStep | 'publish'): void {
+    throwIfCancelled(this.#options.signal);
+    this.#options.onStep(step, this.#journal.number);
+  }
+
+  #folders(): StepFolders {
+    const { folder } = this.#options;
+    const { number, base } = this.#journal;
+    return {
+      model: folder.modelOf(number),
+      index: folder.indexOf({ index: folder.relativeIndexOf(number) }),
+      base: folder.indexOf(folder.iteration(base)),
+    };
+  }
+
+  #summary(
+    state: IterationSummary['state'],
+    more: Partial<Pick<IterationSummary, 'refusals' | 'removed'>> = {},
+  ): IterationSummary {
+    const { number, base, model, index, measures } = this.#journal;
+    return {
+      number,
+      state,
+      index: this.#folders().index,
+      generation: index?.generation ?? null,
+      model: model?.name ?? null,
+      base,
+      changes: model?.changes ?? [],
+      sameCorpus: index?.sameCorpus ?? null,
+      measures,
+      refusals: [],
+      servers: [],
+      removed: [],
+      ...more,
+    };
+  }
+}

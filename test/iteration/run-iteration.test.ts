@@ -1,0 +1,397 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { discardIteration } from '../../iteration/claim-iteration.ts';
+import { goBack } from '../../iteration/go-back.ts';
+import { IterationsFolder } from '../../iteration/iterations-folder.ts';
+import { pruneIterations } from '../../iteration/prune.ts';
+import { type Measures, readJournal, writeHistory } from '../../iteration/records.ts';
+import { type IterationOptions, type IterationSummary, runIteration } from '../../iteration/run-iteration.ts';
+import { ServedIndex } from '../../iteration/served-index.ts';
+import { tempFolder } from '../helpers/temp-folder.ts';
+import { trawlError } from '../helpers/trawl-error.ts';
+
+const RECALL: Readonly<Record<string, number>> = { '0': 0.5 };
+const generation = (number: number): string => String(number).padStart(32, '0');
+
+/** A loop whose steps write folders and return fixed measures. */
+class FakeLoop {
+  readonly folder: IterationsFolder;
+  readonly corpus: string;
+  readonly checkpoints: string;
+  /** The steps that were done. */
+  readonly steps: string[] = [];
+  /** Called within the step of this name. */
+  during: Record<string, () => Promise<void> | void> = {};
+  recall: Record<number, number> = {};
+
+  private constructor(root: string, folder: IterationsFolder) {
+    this.folder = folder;
+    this.corpus = join(root, 'corpus.jsonl');
+    this.checkpoints = join(root, 'checkpoints');
+    writeFileSync(this.corpus, '{"id": 1, "contents": "x"}\n');
+  }
+
+  static async make(t: TestContext): Promise<FakeLoop> {
+    const temp = await tempFolder(t);
+    const root = join(temp, 'loop');
+    const start = join(temp, 'start');
+    makeIndex(start);
+    mkdirSync(join(root, 'iterations'), { recursive: true });
+    const first = { number: 0, index: start, generation: generation(0), model: 'm', inputs: null, base: null };
+    await writeHistory(root, {
+      format: 'trawl-iterations',
+      version: 1,
+      next: 1,
+      iterations: [{ ...first, measures: null, publishedAt: null, kept: true }],
+    });
+    const folder = IterationsFolder.open(root);
+    await folder.pointTo({ index: start });
+    return new FakeLoop(temp, folder);
+  }
+
+  checkpoint(name: string): string {
+    const path = join(this.checkpoints, name);
+    mkdirSync(path, { recursive: true });
+    writeFileSync(join(path, 'config.json'), JSON.stringify({ name }));
+    return path;
+  }
+
+  run(name: string, options: Partial<IterationOptions> & { settings?: Record<string, unknown> } = {}) {
+    const { settings = {}, ...others } = options;
+    const step = async (what: string): Promise<void> => {
+      this.steps.push(what);
+      await this.during[what]?.();
+    };
+    return runIteration({
+      folder: this.folder,
+      inputs: { checkpoint: join(this.checkpoints, name), corpus: [this.corpus], corpusFormat: undefined, settings },
+      work: {
+        model: async ({ model }) => {
+          await step('model');
+          mkdirSync(model, { recursive: true });
+          return { name, precision: 'float32', overrides: {}, changes: [] };
+        },
+        index: async ({ index }, { number }) => {
+          await step('index');
+          makeIndex(index);
+          return { generation: generation(number), sameCorpus: true };
+        },
+        measure: async (_, { number, base }) => {
+          await step(`measure ${number} against ${base}`);
+          return this.#measures(base, number);
+        },
+        isMeasured: () => true,
+      },
+      gates: { minRecall: undefined, maxRecallDrop: 0, maxChanged: undefined, maxReplaced: undefined },
+      servers: [],
+      keep: 3,
+      restart: false,
+      onStep: () => undefined,
+      signal: new AbortController().signal,
+      ...others,
+    });
+  }
+
+  async publish(name: string, options: Partial<IterationOptions> = {}): Promise<IterationSummary> {
+    this.checkpoint(name);
+    const summary = await this.run(name, options);
+    assert.equal(summary.state, 'published');
+    return summary;
+  }
+
+  #measures(base: number, number: number): Measures {
+    const recall = (of: number): number => this.recall[of] ?? RECALL[of] ?? 0.5;
+    return {
+      against: generation(base),
+      settings: {},
+      judged: 10,
+      recallK: 10,
+      before: { 'recall@10': recall(base) },
+      now: { 'recall@10': recall(number) },
+      answers: { of: 'questions', k: 3, queries: 10, changed: 6, replaced: 0.3, rbo: 0.8 },
+    };
+  }
+
+  get current(): string {
+    return readlinkSync(this.folder.link);
+  }
+
+  get folders(): string[] {
+    return readdirSync(join(this.folder.root, 'iterations')).sort();
+  }
+}
+
+function makeIndex(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'manifest.json'), '{}');
+}
+
+interface FakeServer {
+  readonly server: ServedIndex;
+  readonly url: string;
+  generation: string;
+  /** What a reload does. Default: the server follows the link. */
+  onReload: () => { status: number; body: object };
+  reloads: number;
+  bodies: string[];
+}
+
+/** A server with one index that answers from the link of a loop. */
+async function fakeServer(t: TestContext, loop: FakeLoop, options: { folder?: string } = {}): Promise<FakeServer> {
+  const follow = () => {
+    fake.generation = loop.folder.current().generation;
+    return { status: 200, body: {} };
+  };
+  const http = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => {
+      text += String(chunk);
+    });
+    request.on('end', () => {
+      const isReload = request.method === 'POST';
+      if (isReload) {
+        fake.reloads++;
+        fake.bodies.push(text);
+      }
+      const { status, body } = isReload
+        ? fake.onReload()
+        : { status: 200, body: { indexes: [{ name: 'current', generation: fake.generation }] } };
+      if (status === 0) response.destroy();
+      else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  const fake: FakeServer = {
+    server: new ServedIndex(url, options),
+    url,
+    generation: loop.folder.current().generation,
+    onReload: follow,
+    reloads: 0,
+    bodies: [],
+  };
+  return fake;
+}
+
+test('an iteration resumes behind its finished steps, and with other inputs it is refused with what differs', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  loop.during.index = () => Promise.reject(new Error('killed'));
+  await assert.rejects(loop.run('one'), /killed/);
+  loop.during = {};
+  loop.checkpoint('two');
+  const differs = (expected: RegExp) =>
+    trawlError(
+      'BUILD_DIFFERS',
+      new RegExp(`Iteration 1 of .* is unfinished and has other inputs: .*${expected.source}`),
+    );
+  await assert.rejects(loop.run('two'), differs(/checkpoint: \S+one, now \S+two/));
+  await assert.rejects(loop.run('one', { settings: { dimension: 8 } }), differs(/dimension: not given, now 8/));
+  writeFileSync(loop.corpus, '{"id": 1, "contents": "y"}\n');
+  await assert.rejects(loop.run('one'), differs(/corpus\.jsonl changed/));
+  writeFileSync(loop.corpus, '{"id": 1, "contents": "x"}\n');
+  writeFileSync(join(loop.checkpoints, 'one', 'model.safetensors'), 'weights');
+  await assert.rejects(loop.run('one'), differs(/checkpoint \S+one: model\.safetensors changed/));
+  // The model is made, so the trainer may remove the checkpoint.
+  rmSync(join(loop.checkpoints, 'one'), { recursive: true });
+  assert.equal((await loop.run('one')).state, 'published');
+  assert.deepEqual(loop.steps, ['model', 'index', 'index', 'measure 1 against 0']);
+});
+
+test('the same inputs again have nothing to do, and after going back they are refused unless they are made anew', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  assert.equal((await loop.run('one')).state, 'current');
+  assert.deepEqual(await goBack(loop.folder, undefined, []).then(({ from, to }) => [from?.number, to.number]), [1, 0]);
+  await assert.rejects(
+    loop.run('one'),
+    trawlError('USAGE', /Iteration 1 was made from the same inputs, .*--back --to 1/),
+  );
+  assert.equal((await loop.run('one', { restart: true })).number, 2);
+});
+
+test('an iteration is discarded with its files, unless it is served already', async (t) => {
+  const loop = await FakeLoop.make(t);
+  assert.equal(await discardIteration(loop.folder), undefined);
+  loop.checkpoint('one');
+  assert.equal((await loop.run('one', { until: 'measures' })).state, 'stopped');
+  assert.deepEqual(loop.folders, ['0001']);
+  assert.equal(await discardIteration(loop.folder), 1);
+  assert.deepEqual(loop.folders, []);
+  loop.checkpoint('two');
+  await loop.run('two', { until: 'model' });
+  assert.equal((await loop.run('one', { restart: true })).number, 3);
+  assert.deepEqual(loop.folders, ['0003']);
+  // Killed between the link and the last record.
+  loop.checkpoint('three');
+  await loop.run('three', { until: 'measures' });
+  const published = loop.folder.history;
+  const entry = {
+    ...published.iterations.at(-1)!,
+    number: 4,
+    index: 'iterations/0004/index',
+    generation: generation(4),
+  };
+  await writeHistory(loop.folder.root, {
+    ...published,
+    iterations: [...published.iterations, { ...entry, publishedAt: null }],
+  });
+  await loop.folder.pointTo(entry);
+  await assert.rejects(discardIteration(loop.folder), trawlError('USAGE', /Iteration 4 is served already.*--back/));
+  assert.equal((await loop.run('three')).state, 'published');
+  assert.equal(readJournal(loop.folder.root), undefined);
+});
+
+test('going back is possible while an index is built, which is then measured against what is served', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  loop.checkpoint('two');
+  loop.steps.length = 0;
+  loop.during.index = async () => void (await goBack(loop.folder, undefined, []));
+  const summary = await loop.run('two');
+  assert.deepEqual([summary.state, summary.base], ['published', 0]);
+  assert.deepEqual(loop.steps, ['model', 'index', 'measure 2 against 0']);
+  // Also between measuring and publishing.
+  loop.checkpoint('three');
+  loop.steps.length = 0;
+  loop.during = {
+    'measure 3 against 2': async () => void (await goBack(loop.folder, 1, [])),
+  };
+  assert.equal((await loop.run('three')).base, 1);
+  assert.deepEqual(loop.steps, ['model', 'index', 'measure 3 against 2', 'measure 3 against 1']);
+});
+
+test('a second run beside a running one is refused', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  let second: unknown;
+  loop.during.model = async () => {
+    second = await loop.run('one').catch((error: unknown) => error);
+  };
+  await loop.run('one');
+  assert.ok(trawlError('BUILD_LOCKED', /Another trawl iterate works in/)(second));
+});
+
+test('a stopped run resumes, whatever it was doing', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  const stop = new AbortController();
+  loop.during.model = () => stop.abort();
+  const error = await loop.run('one', { signal: stop.signal }).catch((reason: unknown) => reason);
+  assert.ok(trawlError('CANCELLED')(error));
+  assert.equal((error as { details: { resumable: boolean } }).details.resumable, true);
+  loop.during = {};
+  assert.equal((await loop.run('one')).state, 'published');
+});
+
+test('every server follows the link, and only then old iterations are removed', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fakes = [await fakeServer(t, loop), await fakeServer(t, loop)];
+  const servers = fakes.map(({ server }) => server);
+  await loop.publish('one', { servers, keep: 2 });
+  await loop.publish('two', { servers, keep: 2 });
+  assert.deepEqual(loop.folders, ['0001', '0002']);
+  const { removed } = await loop.publish('three', { servers, keep: 2 });
+  assert.deepEqual([removed, loop.folders], [[1], ['0002', '0003']]);
+  for (const fake of fakes) assert.equal(fake.generation, generation(3));
+  // A run that was killed after one server had changed only changes the other.
+  loop.checkpoint('four');
+  await loop.run('four', { until: 'measures' });
+  fakes[0]!.generation = generation(4);
+  const reloads = fakes.map((fake) => fake.reloads);
+  assert.equal((await loop.run('four', { servers })).state, 'published');
+  assert.deepEqual(
+    fakes.map((fake) => fake.reloads),
+    [reloads[0], reloads[1]! + 1],
+  );
+  // What a run left that was killed before it removed anything.
+  mkdirSync(join(loop.folder.root, 'iterations', '0001'));
+  assert.equal((await loop.run('four', { servers })).state, 'current');
+  assert.ok(!loop.folders.includes('0001'));
+});
+
+test('if a server does not follow, all servers and the link stay as they were, and the run resumes there', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const [good, bad] = [await fakeServer(t, loop), await fakeServer(t, loop)];
+  const servers = [good.server, bad.server];
+  loop.checkpoint('one');
+  const start = loop.current;
+  const fails = async (expected: RegExp): Promise<void> => {
+    await assert.rejects(loop.run('one', { servers }), trawlError('RELOAD_FAILED', expected));
+    assert.equal(loop.current, start);
+    assert.deepEqual([good.generation, bad.generation], [generation(0), generation(0)]);
+  };
+  const follow = bad.onReload;
+  bad.onReload = () => ({ status: 409, body: { error: { message: 'Index current could not be reloaded' } } });
+  await fails(/refused the reload with status 409: Index current could not be reloaded/);
+  // It opens the folder that it was started with, which is not the link.
+  bad.onReload = () => ({ status: 200, body: {} });
+  await fails(/answers with generation 0+ after the reload, not with 0+1: it does not open the link.*--server-folder/);
+  bad.onReload = () => ({ status: 0, body: {} });
+  await fails(/was lost during the reload .* answers with generation 0+\./);
+  assert.equal(loop.steps.length, 3);
+  // The reply was lost, but not the reload.
+  bad.onReload = () => ({ ...follow(), status: 0 });
+  assert.equal((await loop.run('one', { servers })).state, 'published');
+  assert.equal(bad.generation, generation(1));
+  // Going back has the same guarantee.
+  bad.onReload = () => ({ status: 500, body: {} });
+  await assert.rejects(goBack(loop.folder, undefined, servers), trawlError('RELOAD_FAILED', /status 500/));
+  assert.deepEqual([loop.folder.current().number, good.generation], [1, generation(1)]);
+});
+
+test('a server that answers with something else than the link is refused before any work', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fake = await fakeServer(t, loop, { folder: '/elsewhere/current' });
+  loop.checkpoint('one');
+  fake.generation = 'f'.repeat(32);
+  const other = trawlError('CONFIG_INVALID', /answers with generation f+, but \S+current points to iteration 0/);
+  await assert.rejects(loop.run('one', { servers: [fake.server] }), other);
+  const wrongName = new ServedIndex(`${fake.url}/indexes/none`);
+  await assert.rejects(
+    loop.run('one', { servers: [wrongName] }),
+    trawlError('CONFIG_INVALID', /does not serve none\. It serves current\./),
+  );
+  const nobody = new ServedIndex('http://127.0.0.1:9');
+  await assert.rejects(
+    loop.run('one', { servers: [nobody] }),
+    trawlError('CONFIG_INVALID', /cannot be asked for its indexes/),
+  );
+  assert.deepEqual(loop.steps, []);
+  fake.generation = generation(0);
+  assert.equal((await loop.run('one', { servers: [fake.server] })).state, 'published');
+  assert.deepEqual(fake.bodies, ['{"folder":"/elsewhere/current"}']);
+});
+
+test('the served iteration, the one before and the newest are kept', async (t) => {
+  const loop = await FakeLoop.make(t);
+  for (const name of ['one', 'two', 'three', 'four']) await loop.publish(name);
+  // Without a server nobody knows what is in use. What a killed discard left belongs to nobody.
+  symlinkSync(loop.corpus, join(loop.folder.root, 'iterations', '0009'));
+  assert.deepEqual(loop.folders, ['0001', '0002', '0003', '0004', '0009']);
+  await goBack(loop.folder, 2, []);
+  assert.deepEqual(await pruneIterations(loop.folder, 3), [3]);
+  assert.deepEqual(loop.folders, ['0001', '0002', '0004']);
+  assert.ok(existsSync(loop.corpus), 'a link is removed, not what it points to');
+  await assert.rejects(
+    goBack(loop.folder, 3, []),
+    trawlError('USAGE', /no index of iteration 3 any more\. It has 0, 1, 2, 4\./),
+  );
+  assert.deepEqual(await pruneIterations(loop.folder, 2), [4]);
+  loop.checkpoint('unfinished');
+  await loop.run('unfinished', { until: 'index' });
+  assert.deepEqual(await pruneIterations(loop.folder, 2), []);
+  assert.deepEqual(loop.folders, ['0001', '0002', '0005']);
+  assert.deepEqual(
+    loop.folder.history.iterations.map(({ kept }) => kept),
+    [true, true, true, false, false],
+  );
+});
