@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { type AnyLine, readAllRecords, readRecords } from '../../records/read-records.ts';
 import { parseRecord } from '../../records/recorded-query.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
@@ -207,6 +208,58 @@ test('a query that failed is kept with its code', async (t) => {
   recorder.record({}, { queries: ['q'], k: 3, outcomes: [failed] });
   await recorder.close();
   assert.deepEqual([linesOf(path)[0]!.query, linesOf(path)[0]!.error], ['q', 'ENCODING_FAILED']);
+});
+
+test('an opening is a line of its own, which readers of queries skip', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: 1e9, keep: 1 });
+  const request = { requestId: 'r', dialect: 'mcp', index: 'wiki', generation: 'g1' };
+  recorder.record(request, await answer({ queries: ['q'], k: 1 }));
+  const passages = [
+    { row: 7, idJson: '9007199254740993' },
+    { row: 8, idJson: undefined },
+  ];
+  const origin = { trajectory: 't', turn: 2 };
+  recorder.recordOpenings(request, [
+    { opened: 'https://example.org/p', passages, origin },
+    { opened: 'none', passages: [] },
+  ]);
+  recorder.recordOpenings(request, [{ opened: 'in a group', passages: [{ row: 1, index: 'news', idJson: '"n"' }] }]);
+  await recorder.close();
+  const lines: AnyLine[] = [];
+  for await (const line of readAllRecords([path])) lines.push(line);
+  assert.deepEqual(
+    lines.flatMap((line) => ('opening' in line ? [{ ...line.opening, time: '' }] : [])),
+    [
+      {
+        ...request,
+        time: '',
+        place: 0,
+        ...origin,
+        opened: 'https://example.org/p',
+        rows: [7, 8],
+        ids: ['9007199254740993', null],
+      },
+      { ...request, time: '', place: 1, opened: 'none', rows: [], ids: [] },
+      { ...request, time: '', place: 0, opened: 'in a group', indexes: ['news'], rows: [1], ids: ['n'] },
+    ],
+  );
+  const queries: string[] = [];
+  for await (const { query } of readRecords([path])) queries.push(query.query);
+  assert.deepEqual(queries, ['q']);
+});
+
+test('openings above the limit of waiting bytes are dropped and counted', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: 1e9, keep: 1, maxWaitingBytes: 2_000 });
+  for (let i = 0; i < 4; i++)
+    recorder.recordOpenings({}, [
+      { opened: 'x', passages: [] },
+      { opened: 'y', passages: [] },
+    ]);
+  await recorder.close();
+  assert.equal(recorder.dropped + readFileSync(path, 'utf8').split('\n').length - 1, 8);
+  assert.ok(recorder.dropped > 0);
 });
 
 test('an existing file is appended to, and rotated at its size', async (t) => {
