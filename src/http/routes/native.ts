@@ -22,6 +22,8 @@ const MAX_SAME_ID = 100;
 
 export const PASSAGE_ROUTE = '/v1/passages/:id';
 
+const TokenLimit = Type.Union([Type.Integer(), Type.Null()]);
+
 const IndexFacts = Type.Object({
   name: Type.String(),
   default: Type.Boolean({ description: 'Whether requests that name no index use this one.' }),
@@ -64,7 +66,10 @@ const IndexFacts = Type.Object({
         name: Type.String(),
         sha256: Type.String(),
         prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
-        maxTokens: Type.Object({ query: Type.Integer(), passage: Type.Integer() }),
+        maxTokens: Type.Object(
+          { query: TokenLimit, passage: TokenLimit },
+          { description: 'Token limits; null if the encoder is an endpoint that does not say them.' },
+        ),
         queryTemplate: Type.Enum([...QUERY_TEMPLATES], {
           description: 'Which of question, history and query are embedded, unless the request names another template.',
         }),
