@@ -13,6 +13,7 @@ import { QWEN_ASSISTANT_MARKER } from '../../trajectories/reasoning-contexts.ts'
 import { type CommandContext, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
@@ -77,6 +78,7 @@ export const candidatesAction = defineAction({
     filterOption(given.filter);
     const modes = modesOption(given, context.given);
     checkRerankOptions(given, context.given);
+    checkEndpointOptions(given.model, context.given);
     if (given.questions !== undefined && !given.records) {
       throw new TrawlError(
         'USAGE',

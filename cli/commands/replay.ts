@@ -1,4 +1,4 @@
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import type { KeyedCall } from '../../replay/answer-key.ts';
 import { GoldQuestions } from '../../replay/gold-questions.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
@@ -12,6 +12,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { numberFrom } from '../number-from.ts';
 import { openReranked } from '../open-reranked.ts';
 import { QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
@@ -183,7 +184,8 @@ async function compare(context: Context, against: string): Promise<number> {
   const cutoffs = parseCutoffs(options.cutoffs);
   const { target, changes, close } = await openTarget(context, against);
   try {
-    const questions = options.questions === undefined ? undefined : await readQuestions(options.questions);
+    const questions =
+      options.questions === undefined ? undefined : (await readQuestionSet(options.questions)).questions;
     const report = await replayRecords({
       records: positionals,
       target,
@@ -246,6 +248,7 @@ async function openTarget({ options, given, note }: Context, against: string): P
   }
   if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
   checkRerankOptions(options, given);
+  checkEndpointOptions(options.model, given);
   const retrieving = { ...retrieverOptions(options), onWarning: note };
   const { retriever, close } = await openReranked(
     against,

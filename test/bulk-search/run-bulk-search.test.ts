@@ -197,6 +197,7 @@ test('only errors of the own text or vector of a query are its result', () => {
   assert.deepEqual(own.sort(), [
     'EMPTY_QUERY',
     'ENCODING_FAILED',
+    'ENDPOINT_REFUSED',
     'NON_FINITE_QUERY',
     'QUERY_TOO_LONG',
     'RERANK_REFUSED',
