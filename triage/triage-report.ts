@@ -52,8 +52,8 @@ export interface TriageReport {
   readonly index: { readonly name: string; readonly generation: string; readonly model: string | null };
   readonly model: {
     readonly name: string;
-    readonly sha256: string;
-    readonly precision: string;
+    readonly sha256: string | null;
+    readonly precision: string | null;
     readonly dimension: number;
   };
   readonly questions: {

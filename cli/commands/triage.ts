@@ -13,7 +13,7 @@ import { checkFilter, filterOption } from '../filter-option.ts';
 import { formatCount } from '../format.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { queryOf } from '../query-form.ts';
-import { retrieverOptions } from '../retriever-options.ts';
+import { machineOptions } from '../retriever-options.ts';
 import { parseServedIndexes } from '../serve/served-indexes.ts';
 import { triageText } from '../triage/report-text.ts';
 import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
@@ -62,7 +62,7 @@ export const triageCommand = defineCommand({
     const judgements = options.qrels === undefined ? undefined : await readQrels(options.qrels);
     const work = resolve(options.work ?? `${resolve(folder)}.triage`);
     const retrieving = {
-      ...retrieverOptions({ ...options, model: undefined, precision: undefined }),
+      ...machineOptions(options),
       encoderPools: new EncoderPools(),
       onWarning: note,
     };

@@ -5,7 +5,7 @@ import { formatCount, formatDuration, formatNumberOf } from '../format.ts';
 export function triageText(report: TriageReport): string {
   const { questions, passages, records, model, index, times, settings } = report;
   return [
-    `${model.name} (${model.precision}, ${model.dimension} dimensions) on the passages of ${index.name}, generation ${index.generation}`,
+    `${model.name} (${model.precision === null ? '' : `${model.precision}, `}${model.dimension} dimensions) on the passages of ${index.name}, generation ${index.generation}`,
     `${formatNumberOf(questions.judged, 'judged question')} of ${formatCount(questions.read)}` +
       (questions.unjudged > 0 ? ` (${formatCount(questions.unjudged)} without judgements left out)` : '') +
       (questions.missing > 0

@@ -81,8 +81,9 @@ export const TRIAGE_OPTIONS = {
   filter: FILTER_OPTION,
   ...VIEW_OPTIONS,
   'index-model': {
-    ...RETRIEVER_OPTIONS.model,
-    help: `${RETRIEVER_OPTIONS.model.help} The model that is tried is the second argument.`,
+    type: 'string',
+    value: 'NAME|DIR',
+    help: 'The encoder of the index: a name in models/ or the path of a model folder. It must be the model that the index was built with. Default: the folder recorded in the index, else the name.',
   },
   precision: {
     ...PRECISION_OPTION,

@@ -8,6 +8,8 @@ import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
 import { TRAWL_MODEL_FILE } from '../../src/embedding/model/trawl-model-file.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
 import { removeIfEmpty } from '../../triage/pool-vectors.ts';
 import { asUsage, modelOverrides, shareWeights } from '../model/model-options.ts';
@@ -31,6 +33,9 @@ export async function openTriedModel(
   options: TriageValues,
   { work, onImport, signal }: { readonly work: string; onImport(): void; readonly signal: AbortSignal },
 ): Promise<TriedModel> {
+  if (isServerUrl(nameOrFolder)) {
+    throw new TrawlError('USAGE', `${nameOrFolder} is a URL; trawl triage tries a checkpoint or a model folder.`);
+  }
   const folder = locateModelFolder(nameOrFolder);
   const imported = isCheckpoint(folder)
     ? join(work, `model-${await checkpointHash(folder, options, signal)}`)

@@ -139,6 +139,7 @@ test('wrong arguments are refused before anything is embedded', async () => {
     [command('--view', 'train'), /--view train needs --views FILE/],
     [command('--query-form', 'query'), /has no "query", which --query-form query needs/],
     [command('--dimension', '999'), /dimension/],
+    [['triage', index, 'http://127.0.0.1:1', '--queries', QUESTIONS], /is a URL; trawl triage tries a checkpoint/],
     [['triage', index, 'no-such-model', '--queries', QUESTIONS], /Model "no-such-model" not found/],
   ];
   for (const [args, message] of cases) {
