@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { TrawlError } from '../src/errors.ts';
 import { DEFAULT_SERVER_CONFIG } from '../src/http/server-config.ts';
+import { isServerUrl } from '../src/model-server/server-url.ts';
 import type { OptionTable, OptionValues } from '../src/options/option-spec.ts';
-import { environmentVariable } from '../src/options/resolve-options.ts';
 import { HttpReranker } from '../src/rerank/http-reranker.ts';
 import { ModelReranker } from '../src/rerank/model-reranker.ts';
 import { DEFAULT_MAX_RERANK_TOKENS } from '../src/rerank/pair-budget.ts';
@@ -10,6 +9,7 @@ import { RERANK_APIS } from '../src/rerank/rerank-api.ts';
 import type { Reranker } from '../src/rerank/reranker.ts';
 import { DEFAULT_RERANK_DEPTH } from '../src/retrieval/calls/rerank-call.ts';
 import type { RetrieveCall } from '../src/retrieval/calls/retrieve-call.ts';
+import { readApiKey } from './api-key.ts';
 
 /** The options of the commands that can rerank. */
 export const RERANK_OPTIONS = {
@@ -63,7 +63,7 @@ export const RERANK_OPTIONS = {
 
 /** Options of a rerank server. */
 const URL_OPTIONS = ['rerank-api', 'rerank-model', 'rerank-key-file', 'rerank-timeout-ms'] as const;
-const KEY_VARIABLE = 'TRAWL_RERANK_API_KEY';
+const KEY = { option: '--rerank-key-file', variable: 'TRAWL_RERANK_API_KEY' } as const;
 
 export type RerankOptions = OptionValues<typeof RERANK_OPTIONS> & { readonly device: string };
 
@@ -74,24 +74,8 @@ export function checkRerankOptions({ rerank }: RerankOptions, given: ReadonlySet
     throw new TrawlError('USAGE', `--${useless} has no effect without --rerank MODEL.`);
   }
   const ofServer = URL_OPTIONS.find((name) => given.has(name));
-  if (rerank !== undefined && ofServer !== undefined && !isUrl(rerank)) {
+  if (rerank !== undefined && ofServer !== undefined && !isServerUrl(rerank)) {
     throw new TrawlError('USAGE', `--${ofServer} has no effect unless --rerank is a URL.`);
-  }
-}
-
-function isUrl(reranker: string): boolean {
-  return /^https?:/.test(reranker);
-}
-
-/** @throws TrawlError CONFIG_INVALID. */
-function readApiKey(file: string | undefined): string | undefined {
-  if (file === undefined) return environmentVariable(KEY_VARIABLE) || undefined;
-  try {
-    return readFileSync(file, 'utf8').trim() || undefined;
-  } catch (cause) {
-    throw new TrawlError('CONFIG_INVALID', `--rerank-key-file ${file} cannot be read: ${(cause as Error).message}.`, {
-      cause,
-    });
   }
 }
 
@@ -101,11 +85,11 @@ export async function openReranker(
   { trialAtStart = false } = {},
 ): Promise<Reranker | undefined> {
   if (options.rerank === undefined) return undefined;
-  if (isUrl(options.rerank)) {
+  if (isServerUrl(options.rerank)) {
     return HttpReranker.open(options.rerank, {
       api: options['rerank-api'],
       model: options['rerank-model'],
-      apiKey: readApiKey(options['rerank-key-file']),
+      apiKey: readApiKey(options['rerank-key-file'], KEY),
       timeoutMs: options['rerank-timeout-ms'],
     });
   }

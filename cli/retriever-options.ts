@@ -1,13 +1,16 @@
 import type { Precision } from '../src/manifest/model-identity.ts';
+import { isServerUrl } from '../src/model-server/server-url.ts';
 import type { OpenRetrieverOptions } from '../src/retrieval/open-retriever.ts';
+import { checkStored } from './model/check-stored.ts';
+import { ENDPOINT_OPTIONS, type EndpointOptionValues, endpointOptions } from './model/endpoint-options.ts';
 import { DEVICE_OPTION, PRECISION_OPTION, SHARE_WEIGHTS_OPTION, shareWeights } from './model/model-options.ts';
 
 /** Options of the commands that open an index with its query encoder. */
 export const RETRIEVER_OPTIONS = {
   model: {
     type: 'string',
-    value: 'NAME|DIR',
-    help: 'The query encoder: a name in models/ or the path of a model folder. It must be the model that the index was built with. Default: the folder recorded in the index, else the name.',
+    value: 'NAME|DIR|URL',
+    help: 'The query encoder: a name in models/, the path of a model folder, or the URL of an embedding server (docs/endpoints.md). It must be the model that the index was built with. Default: the folder recorded in the index, else the name.',
   },
   precision: {
     ...PRECISION_OPTION,
@@ -27,19 +30,33 @@ export const RETRIEVER_OPTIONS = {
     max: 1024,
     help: 'Threads that search. Default: the cores available to this process.',
   },
+  ...ENDPOINT_OPTIONS,
 } as const;
 
-export function retrieverOptions(options: {
-  readonly model: string | undefined;
-  readonly precision: Precision | undefined;
+interface MachineOptions {
   readonly device: string;
   readonly 'share-weights': 'auto' | 'yes' | 'no';
   readonly 'encoder-threads': number | undefined;
   readonly 'search-threads': number | undefined;
-}): OpenRetrieverOptions {
+}
+
+export function retrieverOptions(
+  options: EndpointOptionValues &
+    MachineOptions & { readonly model: string | undefined; readonly precision: Precision | undefined },
+): OpenRetrieverOptions {
   return {
+    ...(options.model === undefined || !isServerUrl(options.model)
+      ? {}
+      : { endpoint: endpointOptions(options), checkStored }),
     ...(options.model === undefined ? {} : { model: options.model }),
     ...(options.precision === undefined ? {} : { precision: options.precision }),
+    ...machineOptions(options),
+  };
+}
+
+/** The options of an encoder that runs here, with the model of the index. */
+export function machineOptions(options: MachineOptions): OpenRetrieverOptions {
+  return {
     device: options.device,
     shareWeights: shareWeights(options['share-weights']),
     ...(options['encoder-threads'] === undefined ? {} : { encoderThreads: options['encoder-threads'] }),

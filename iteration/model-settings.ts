@@ -15,9 +15,9 @@ export async function inheritedPrecision(
   base: ModelIdentity | null,
 ): Promise<Precision | undefined> {
   if (base === null || (await architectureOf(checkpoint)) !== base.architecture) return undefined;
-  if (!isModelFolder(checkpoint)) return base.precision;
+  if (!isModelFolder(checkpoint)) return base.precision ?? undefined;
   const { graph, graphs = [graph] } = await readTrawlModelFile(checkpoint);
-  return graphs.some(({ precision }) => precision === base.precision) ? base.precision : undefined;
+  return graphs.some(({ precision }) => precision === base.precision) ? (base.precision ?? undefined) : undefined;
 }
 
 /**

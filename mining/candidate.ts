@@ -14,7 +14,7 @@ export interface Candidate extends MinedPassage {
  * - `near_duplicate`: it shares most of its words in sequence with such a positive.
  * - `query`: it is the question or the query itself.
  * - `answer`: it has a golden answer.
- * - `repeated`: it is a copy or near-duplicate of a better candidate, or of a passage before the window of ranks.
+ * - `repeated`: it is a copy or near-duplicate of a better candidate, or of a passage before the range of ranks.
  * - `max_score`, `min_score`, `absolute_margin`, `relative_margin`: its score.
  */
 export const DROP_REASONS = [

@@ -14,7 +14,7 @@ export interface ExclusionInput {
   /** Ids of the positives, also of those that the index does not have. */
   readonly positiveIds: ReadonlySet<string>;
   readonly siblingIds: ReadonlySet<string>;
-  /** Passages before the window of ranks: no candidates, and better than all of them. */
+  /** Passages before the range of ranks: no candidates, and better than all of them. */
   readonly skipped: readonly MinedPassage[];
   /** Best first. */
   readonly candidates: readonly Candidate[];

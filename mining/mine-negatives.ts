@@ -28,7 +28,8 @@ export interface MineOptions {
   /** The records that the source reads. They may grow: a run that resumes has its queries in the work file. */
   readonly records?: RecordSource | undefined;
   readonly out: string;
-  readonly overwrite: boolean;
+  /** Whether what an unfinished run left is dropped, and existing files are replaced. */
+  readonly restart: boolean;
   readonly format: RowFormatName;
   readonly outputScores: boolean;
   readonly batch: BatchSettings;
@@ -81,16 +82,16 @@ export async function mineNegatives(options: MineOptions): Promise<MiningSummary
   let isEmpty = work.load('settings') === undefined;
   try {
     const inputs = await checksums(options.inputs, options.signal);
-    let isBegun = isBegunWith(work, settingsOf(options, inputs), options.overwrite);
+    let isBegun = !options.restart && isBegunWith(work, settingsOf(options, inputs));
     if (isBegun && !hasFiles(work, out, options.format)) {
       options.onWarning?.(`A file of the unfinished run in ${work.path} is missing or too short. Starting again.`);
       isBegun = false;
     }
     if (isBegun && work.load('finished') !== undefined) return await publish(out, work);
-    if (existsSync(out) && !options.overwrite) {
+    if (existsSync(out) && !options.restart) {
       throw new TrawlError(
         'OUTPUT_EXISTS',
-        `${out} already exists. Choose another path, or replace it with --overwrite.`,
+        `${out} already exists. Choose another path, or begin again with --restart.`,
       );
     }
     if (!isBegun) await begin(work, options, inputs);
@@ -131,13 +132,13 @@ function settingsOf(options: MineOptions, inputs: MiningSummary['inputs']): Outp
   return { ...options.settings, origin: originOf(options), inputs: inputs.map(({ sha256 }) => sha256) };
 }
 
-/** Whether the work file has a run with these settings. One with others is an error, or is replaced with `overwrite`. */
-function isBegunWith(work: WorkFile, wanted: OutputSettings, overwrite: boolean): boolean {
+/** Whether the work file has a run with these settings. @throws TrawlError OUTPUT_DIFFERS if it has one with others. */
+function isBegunWith(work: WorkFile, wanted: OutputSettings): boolean {
   const begun = work.load<OutputSettings>('settings');
   if (begun === undefined) return false;
   const different = differences(begun, wanted);
-  if (different.length > 0 && !overwrite) throw differs(work.path, different);
-  return different.length === 0;
+  if (different.length > 0) throw differs(work.path, different);
+  return true;
 }
 
 /** Reads the input. */
@@ -270,7 +271,7 @@ function differs(path: string, different: readonly string[]): TrawlError {
   return new TrawlError(
     'OUTPUT_DIFFERS',
     `${path} has an unfinished run with other settings: ${different.join('; ')}. Repeat the command as it was, choose another path, or ` +
-      'begin anew with --overwrite.',
+      'begin again with --restart.',
     { details: { path, differences: different } },
   );
 }

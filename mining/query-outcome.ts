@@ -28,7 +28,7 @@ export interface QueryOutcome {
   readonly positivesWithoutAnswer: number;
   readonly undecidableAnswers: number;
   readonly isCut: boolean;
-  /** Candidates in the window of ranks. */
+  /** Candidates in the range of ranks. */
   readonly candidates: number;
   readonly dropped: readonly DroppedCandidate[];
   /** Candidates that no rule dropped. */

@@ -1,5 +1,5 @@
 import type { ModelKind, ScoreActivation } from '../src/embedding/model/trawl-model-file.ts';
-import type { ModelIdentity, Precision } from '../src/manifest/model-identity.ts';
+import type { FolderModelIdentity, Precision } from '../src/manifest/model-identity.ts';
 import type { WriteTokenizer } from './source-tokenizer.ts';
 
 interface WriteGraphOptions {
@@ -21,7 +21,7 @@ export interface PlannedGraph {
 export interface ModelPlan {
   readonly kind: ModelKind;
   /** `name` is the source folder's. `precision` is not used: each graph has its own. */
-  readonly facts: Omit<ModelIdentity, 'sha256'>;
+  readonly facts: Omit<FolderModelIdentity, 'sha256'>;
   readonly maxPositions: number | null;
   /** Cross-encoders only: values per pair, and the activation that turns them into scores. */
   readonly labels: number | null;

@@ -103,6 +103,6 @@ function knownFilter(json: unknown): RetrieveCall['filter'] | null {
 }
 
 function factsOf(value: unknown): AnswerFacts | null {
-  if (!isObject(value) || !Number.isSafeInteger(value.tokens)) return null;
+  if (!isObject(value) || (value.tokens !== null && !Number.isSafeInteger(value.tokens))) return null;
   return value as unknown as AnswerFacts;
 }

@@ -47,7 +47,7 @@ export function replayedAnswer(
   return {
     ok: true,
     hits,
-    tokens: facts?.tokens ?? 0,
+    tokens: facts === null ? 0 : facts.tokens,
     truncated: cut !== 'nothing',
     text: facts?.text ?? composeText(input, prefix, null),
     cut,

@@ -42,6 +42,9 @@ export const ERROR_CODES = {
     'The text has no vector or score: the model returns NaN or infinity for it, or the query leaves no room for a passage.',
   ENCODER_FAILED:
     'The encoder failed for a reason outside of the text: a thread ended, or the model could not run. The text can be sent again.',
+  ENDPOINT_FAILED:
+    'An encoder behind HTTP cannot be used, did not answer or gave an unusable answer. The text can be sent again.',
+  ENDPOINT_REFUSED: 'An encoder behind HTTP refuses the text, and would refuse it again.',
   // Reranker
   RERANK_FAILED:
     'The server of the reranker did not answer, failed, or gave an unusable answer. The query can be sent again.',

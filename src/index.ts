@@ -1,6 +1,7 @@
 /** The stable public API of the package. */
 
 export { type CrossEncoder, openCrossEncoder, type ScoreOptions, type ScoreResult } from './embedding/cross-encoder.ts';
+export type { EndpointOptions } from './embedding/endpoint/endpoint-options.ts';
 export { EncoderPools } from './embedding/pool/encoder-pools.ts';
 export type { QuestionAndQuery, TruncateSide } from './embedding/text-encoder.ts';
 export { ERROR_CODES, type ErrorCode, TrawlError } from './errors.ts';

@@ -70,6 +70,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/write-failure.ts',
   ],
   'src/lexical-index/analysis/': ['src/lexical-index/lexical-settings.ts'],
+  // Requests to servers of models; it knows no format.
+  'src/model-server/': ['src/errors.ts', 'src/abort.ts'],
   'src/embedding/': [
     'src/errors.ts',
     'src/system/',
@@ -78,7 +80,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/manifest/',
     'src/package-root.ts',
     'src/queue-clock.ts',
+    'src/model-server/',
     'src/options/onnxruntime-telemetry.ts',
+  ],
+  // Encoders behind HTTP.
+  'src/embedding/endpoint/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/manifest/',
+    'src/model-server/',
+    'src/embedding/text-encoder.ts',
+    'src/embedding/model/',
+    'src/embedding/inference/pooling.ts',
   ],
   // model ← tokenizer ← inference (token ids to vectors) ← pool (threads)
   'src/embedding/text-encoder.ts': ['src/errors.ts', 'src/manifest/'],
@@ -120,8 +133,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/passages/',
     'evaluation/read-text-lines.ts',
   ],
-  'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/embedding/'],
+  'src/rerank/': ['src/errors.ts', 'src/abort.ts', 'src/model-server/', 'src/embedding/'],
   'src/retrieval/': [
+    'src/model-server/server-url.ts',
     'src/errors.ts',
     'src/metric.ts',
     'src/abort.ts',

@@ -86,7 +86,7 @@ test('every option, environment variable and npm script that a page names exists
   const variables = new Set(
     [...options]
       .map(environmentName)
-      .concat('TRAWL_API_KEYS', 'TRAWL_RERANK_API_KEY', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG')
+      .concat('TRAWL_API_KEYS', 'TRAWL_RERANK_API_KEY', 'TRAWL_ENDPOINT_API_KEY', 'TRAWL_UPDATE_DOCS', 'TRAWL_CONFIG')
       .concat('TRAWL_NAME', 'TRAWL_ISA'),
   );
   for (const { path, codeLines, inlineCode, text } of pages) {

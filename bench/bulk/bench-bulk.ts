@@ -190,9 +190,8 @@ async function bulkSeconds(
   isRead.add(format);
   const output = await ResumableOutput.open<Progress>([out], {
     settings: {},
-    overwrite: true,
-    restart: 'always',
-    restartOption: '',
+    restart: true,
+    replaces: true,
   });
   const shape = {
     queries: range.end - range.first,

@@ -85,8 +85,9 @@ async function encode(of: TextEncoder, texts: readonly string[]): Promise<object
   let squaredTokens = 0;
   for (const outcome of outcomes) {
     if (!outcome.ok) throw outcome.error;
-    tokens += outcome.tokens;
-    squaredTokens += outcome.tokens ** 2;
+    const own = outcome.tokens ?? 0;
+    tokens += own;
+    squaredTokens += own ** 2;
   }
   return { ms, tokens, squaredTokens };
 }

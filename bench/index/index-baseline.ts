@@ -41,7 +41,7 @@ export async function buildBaseline(
       model: resolve(model),
       corpus: resolve(file),
       out: scratch,
-      maxLength: identity.maxTokens.passage,
+      maxLength: identity.maxTokens.passage!,
       batch: BASELINE_BATCH,
       instruction: identity.prefixes.passage,
     });

@@ -117,7 +117,7 @@ export async function baselineOf(
       vectors: vectors!,
       corpus: resolve(corpus),
       prefix: prefixes.query,
-      maxTokens: maxTokens.query,
+      maxTokens: maxTokens.query ?? 512,
       topk: 3,
     });
 }

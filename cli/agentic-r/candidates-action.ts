@@ -13,10 +13,12 @@ import { QWEN_ASSISTANT_MARKER } from '../../trajectories/reasoning-contexts.ts'
 import { type CommandContext, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS } from '../rerank-options.ts';
+import { RESTART_OPTION } from '../restart-option.ts';
 import { RETRIEVER_OPTIONS, retrieverOptions } from '../retriever-options.ts';
 import { type OpenTrajectories, openRecords, openTrajectoryFile } from '../trajectories/open-trajectories.ts';
 import { VIEW_OPTIONS } from '../view-options.ts';
@@ -25,6 +27,7 @@ import { OUT_OPTIONS, requiredOut } from './out-options.ts';
 
 const options = {
   ...OUT_OPTIONS,
+  restart: { ...RESTART_OPTION, help: RESTART_OPTION.help.replace('Begin', 'For candidates: begin') },
   k: {
     type: 'integer',
     min: 1,
@@ -75,6 +78,7 @@ export const candidatesAction = defineAction({
     filterOption(given.filter);
     const modes = modesOption(given, context.given);
     checkRerankOptions(given, context.given);
+    checkEndpointOptions(given.model, context.given);
     if (given.questions !== undefined && !given.records) {
       throw new TrawlError(
         'USAGE',
@@ -110,9 +114,8 @@ export const candidatesAction = defineAction({
       };
       const output = await ResumableOutput.open<CandidateCounts>([out], {
         settings,
-        overwrite: given.overwrite,
-        restart: given.overwrite ? 'if-different' : 'never',
-        restartOption: '--overwrite',
+        restart: given.restart || given.overwrite,
+        replaces: false,
       });
       try {
         const counts = await search(trajectories, output, { retriever, ranking }, context);

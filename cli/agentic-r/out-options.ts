@@ -7,7 +7,10 @@ export const OUT_OPTIONS = {
     value: 'FILE|DIR',
     help: 'For candidates and construct: the file to write. For hand-over: the folder to write. Required.',
   },
-  overwrite: { type: 'flag', help: 'Replace the output if it exists.' },
+  overwrite: {
+    type: 'flag',
+    help: 'For hand-over and construct: replace the output if it exists. For candidates the former name of --restart, for one version.',
+  },
 } as const;
 
 export const DATASET_OPTION = {

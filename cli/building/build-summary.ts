@@ -159,6 +159,9 @@ function remarks({ corpus, model }: Manifest, skippedExamples: readonly string[]
       `  ${formatNumberOf(corpus.truncatedPassages, 'passage')} truncated to ${model?.maxTokens.passage} tokens`,
     );
   }
+  if (model?.endpoint?.overlong === 'truncated' || model?.endpoint?.overlong === 'unknown') {
+    lines.push('  passages that the endpoint truncated are not counted: it does not report them');
+  }
   if (corpus.skippedLines > 0) {
     lines.push(
       `  ${formatNumberOf(corpus.skippedLines, 'bad line')} skipped:`,

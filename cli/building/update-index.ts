@@ -8,10 +8,12 @@ import type { UpdateType } from '../../src/manifest/build-records.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { Precision } from '../../src/manifest/model-identity.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import { recordedModel, recordedOverrides } from '../../src/retrieval/open-index-encoder.ts';
 import { EXIT } from '../command.ts';
-import { asUsage, givenOverrides, type OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
+import { type ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
+import { asUsage, givenOverrides, OVERRIDE_OPTIONS, shareWeights } from '../model/model-options.ts';
 import type { BUILD_OPTIONS } from './build-options.ts';
 import { jsonUpdateSummary, textUpdateSummary } from './build-summary.ts';
 import { recordedReading } from './recorded-reading.ts';
@@ -22,7 +24,7 @@ export interface UpdateRun {
   readonly folder: string;
   readonly corpus: readonly string[];
   readonly corpusOptions: CorpusOptions;
-  readonly options: OptionValues<typeof BUILD_OPTIONS & typeof OVERRIDE_OPTIONS> & {
+  readonly options: OptionValues<typeof BUILD_OPTIONS & typeof OVERRIDE_OPTIONS & typeof ENDPOINT_OPTIONS> & {
     readonly model: string;
     readonly precision: Precision | undefined;
     readonly device: string;
@@ -68,7 +70,14 @@ export async function runUpdate(run: UpdateRun): Promise<number> {
 }
 
 /** Undefined for an index without vectors. */
-function encoderFor(manifest: IndexManifest, { folder, options, given }: UpdateRun): Promise<TextEncoder | undefined> {
+function encoderFor(
+  manifest: IndexManifest,
+  { folder, options, given, note }: UpdateRun,
+): Promise<TextEncoder | undefined> {
+  const override = Object.keys(OVERRIDE_OPTIONS).find((name) => given.has(name));
+  if (override !== undefined && given.has('model') && isServerUrl(options.model)) {
+    throw new TrawlError('USAGE', `--${override} has no effect: an update takes the settings of the index. Omit it.`);
+  }
   const { model } = manifest;
   if (model === null) return Promise.resolve(undefined);
   return asUsage(
@@ -76,7 +85,10 @@ function encoderFor(manifest: IndexManifest, { folder, options, given }: UpdateR
       workers: options.workers,
       device: options.device,
       shareWeights: shareWeights(options['share-weights']),
-      precision: options.precision ?? model.precision,
+      precision: options.precision ?? model.precision ?? undefined,
+      endpoint: endpointOptions(options, { forBuild: true }),
+      recorded: model,
+      onWarning: note,
       overrides: { ...recordedOverrides(model), ...givenOverrides(options) },
     }),
   );

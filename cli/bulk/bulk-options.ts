@@ -2,6 +2,7 @@ import { OUTPUT_FORMATS } from '../../bulk-search/outputs/output-format.ts';
 import { QUERY_FORMATS } from '../../bulk-search/query-format.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
+import { RESTART_OPTION } from '../restart-option.ts';
 
 /** The options of `trawl search` for many queries. */
 export const BULK_OPTIONS = {
@@ -47,10 +48,7 @@ export const BULK_OPTIONS = {
     default: 5,
     help: 'Seconds between two saved states, from which a killed search resumes. 0: after every batch of queries.',
   },
-  restart: {
-    type: 'flag',
-    help: 'Start from the beginning instead of resuming an unfinished run with the same --out, or keeping a complete one.',
-  },
+  restart: RESTART_OPTION,
 } as const satisfies OptionTable;
 
 export type BulkOptions = OptionValues<typeof BULK_OPTIONS>;

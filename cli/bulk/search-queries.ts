@@ -246,9 +246,8 @@ function openFiles(
 ): Promise<ResumableOutput<Progress>> {
   return ResumableOutput.open(files, {
     settings,
-    overwrite: true,
-    restart: restart ? 'always' : 'never',
-    restartOption: '--restart',
+    restart,
+    replaces: true,
   });
 }
 

@@ -7,6 +7,7 @@ import { defineCommand, EXIT } from '../command.ts';
 import { evalJson, evalText } from '../eval/eval-report.ts';
 import { searchQuestions } from '../eval/search-questions.ts';
 import { filterOption } from '../filter-option.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { writeOutputFile } from '../output-file.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
@@ -71,6 +72,7 @@ export const evalCommand = defineCommand({
     }
     const modes = modesOption(options, given);
     checkRerankOptions(options, given);
+    checkEndpointOptions(options.model, given);
     const retrieving = { ...retrieverOptions(options), ...(modes === undefined ? {} : { modes }), onWarning: note };
     const { retriever, close } = await openReranked(positionals[0]!, options, retrieving, options.index);
     try {

@@ -12,6 +12,7 @@ import { CORPUS_OPTIONS, corpusOptions } from '../building/corpus-options.ts';
 import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building/run-build.ts';
 import { givenVectors, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand } from '../command.ts';
+import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import { asUsage, folderOfPath, modelOverrides, OVERRIDE_OPTIONS, PRECISION_OPTION } from '../model/model-options.ts';
 
 export const importCommand = defineCommand({
@@ -41,8 +42,8 @@ export const importCommand = defineCommand({
     },
     model: {
       type: 'string',
-      value: 'NAME|DIR',
-      help: 'The model that the vectors were made with. It embeds the queries. Required.',
+      value: 'NAME|DIR|URL',
+      help: 'The model that the vectors were made with: a name in models/, the path of a model folder, or the URL of an embedding server (docs/endpoints.md). It embeds the queries. Required.',
     },
     copy: { type: 'flag', help: 'Copy the vectors into the index (as float32) instead of using the files in place.' },
     'relative-paths': {
@@ -56,6 +57,7 @@ export const importCommand = defineCommand({
     },
     ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
+    ...ENDPOINT_OPTIONS,
     precision: { ...PRECISION_OPTION, help: "Precision of the model for queries. Default: the model's own." },
     workers: {
       type: 'integer',
@@ -74,7 +76,7 @@ export const importCommand = defineCommand({
   async run(context) {
     const { options, positionals, given } = context;
     const folder = required('--out DIR', options.out, 'the index directory to write');
-    const model = required('--model NAME|DIR', options.model, 'the model that the vectors were made with');
+    const model = required('--model NAME|DIR|URL', options.model, 'the model that the vectors were made with');
     required('--corpus FILE', options.corpus[0], 'the corpus of the vectors');
     if (options.copy && options['relative-paths']) {
       throw new TrawlError(
@@ -88,8 +90,18 @@ export const importCommand = defineCommand({
     const bm25 = givenBm25(options, given);
     const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
+    checkEndpointOptions(model, given);
+    const endpoint = endpointOptions(options, { forBuild: true });
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
-      asUsage(openEncoder(model, { workers, precision, overrides: { ...overrides, ...changed } }));
+      asUsage(
+        openEncoder(model, {
+          workers,
+          precision,
+          overrides: { ...overrides, ...changed },
+          endpoint,
+          onWarning: context.note,
+        }),
+      );
     const encoder = await open({});
     try {
       return await withProgress(options, (progress) => {

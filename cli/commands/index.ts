@@ -19,6 +19,7 @@ import { runBuild, shardOf, sharedBuildOptions, withProgress } from '../building
 import { runUpdate } from '../building/update-index.ts';
 import { givenVectors, refuseVectorFileOptions, VECTOR_FILE_OPTIONS } from '../building/vector-options.ts';
 import { defineCommand, EXIT } from '../command.ts';
+import { checkEndpointOptions, ENDPOINT_OPTIONS, endpointOptions } from '../model/endpoint-options.ts';
 import {
   asUsage,
   DEVICE_OPTION,
@@ -56,9 +57,9 @@ export const indexCommand = defineCommand({
     out: { type: 'string', value: 'DIR', help: 'The index directory to write. Required.' },
     model: {
       type: 'string',
-      value: 'NAME|DIR',
+      value: 'NAME|DIR|URL',
       default: 'token-average-256',
-      help: 'The encoder: a name in models/ or the path of a model folder. The default is a small encoder for first tries; for good results use E5 or BGE (`trawl model add`).',
+      help: 'The encoder: a name in models/, the path of a model folder, or the URL of an embedding server, several separated by commas (docs/endpoints.md). The default is a small encoder for first tries; for good results use E5 or BGE (`trawl model add`).',
     },
     overwrite: {
       type: 'flag',
@@ -70,6 +71,7 @@ export const indexCommand = defineCommand({
     },
     ...CORPUS_OPTIONS,
     ...OVERRIDE_OPTIONS,
+    ...ENDPOINT_OPTIONS,
     precision: {
       ...PRECISION_OPTION,
       help: "Precision of the model: float32, int8 (faster on the CPU, slightly less accurate) or float16 (for CUDA). Default: the model's own; float16 on CUDA.",
@@ -105,6 +107,7 @@ export const indexCommand = defineCommand({
     'trawl index wiki-18.jsonl.gz --model models/e5-base-v2 --bm25 --out indexes/wiki18',
     'trawl index news.jsonl --column source:string --column meta.date:date --out indexes/news',
     'trawl index wiki-20.jsonl.gz --update --out indexes/wiki18',
+    'trawl index wiki-18.jsonl.gz --model http://gpu-1:8000,http://gpu-2:8000 --out indexes/wiki18',
   ],
   resumable: true,
   async run(context) {
@@ -113,6 +116,7 @@ export const indexCommand = defineCommand({
     const reading = corpusOptions(options);
     const fromFiles = options['from-embeddings'].length > 0;
     if (!fromFiles) refuseVectorFileOptions(given);
+    checkEndpointOptions(options.model, given);
     const update = requestedUpdate(options, given);
     if (update !== undefined) {
       return runUpdate({ ...context, type: update, folder, corpus: positionals, corpusOptions: reading });
@@ -122,6 +126,7 @@ export const indexCommand = defineCommand({
     const bm25 = givenBm25(options, given);
     const columns = parseColumns(options.column);
     const overrides = modelOverrides(options);
+    const endpoint = endpointOptions(options, { forBuild: true });
     const open = (changed: ModelOverrides): Promise<TextEncoder> =>
       asUsage(
         openEncoder(options.model, {
@@ -130,6 +135,8 @@ export const indexCommand = defineCommand({
           shareWeights: shareWeights(options['share-weights']),
           precision: options.precision,
           overrides: { ...overrides, ...changed },
+          endpoint,
+          onWarning: note,
         }),
       );
     if (fromFiles && options['if-changed']) {

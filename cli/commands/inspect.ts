@@ -112,13 +112,20 @@ function wordLines({ bm25 }: IndexManifest, bytes: number): string[] {
 
 function modelLines(model: ModelIdentity): string[] {
   return [
-    `  model         ${model.name} (${model.architecture}, ${model.precision}), sha256 ${model.sha256.slice(0, 12)}…`,
-    `    pooling     ${model.pooling}${model.normalize ? ', normalised' : ', not normalised'}`,
+    `  model         ${model.name} (${kindOf(model)}), sha256 ${model.sha256.slice(0, 12)}…`,
+    `    pooling     ${model.endpoint === undefined ? model.pooling : "the endpoint's"}${model.normalize ? ', normalised' : ', not normalised'}`,
     `    prefixes    query ${JSON.stringify(model.prefixes.query)}, passage ${JSON.stringify(model.prefixes.passage)}`,
     ...(model.queryTemplate === undefined ? [] : [`    template    ${model.queryTemplate}`]),
-    `    max tokens  query ${model.maxTokens.query}, passage ${model.maxTokens.passage}`,
+    `    max tokens  query ${model.maxTokens.query ?? 'unknown'}, passage ${model.maxTokens.passage ?? 'unknown'}`,
     `    batches     vectors ${model.batchInvariant ? 'do not depend on the batch' : 'depend on the batch in their last bits'}`,
   ];
+}
+
+/** Architecture and precision, or the program behind an endpoint. */
+function kindOf({ architecture, precision, endpoint }: ModelIdentity): string {
+  return [architecture, endpoint === undefined ? precision : endpoint.software]
+    .filter((part) => part !== null)
+    .join(', ');
 }
 
 function sum(values: readonly number[]): number {

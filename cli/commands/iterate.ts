@@ -17,7 +17,7 @@ import { statusLines, summaryLines } from '../iterate/report-lines.ts';
 import { givenOverrides } from '../model/model-options.ts';
 import { numberFrom } from '../number-from.ts';
 import { readKey } from '../read-key.ts';
-import { retrieverOptions } from '../retriever-options.ts';
+import { machineOptions } from '../retriever-options.ts';
 
 type Context = CommandContext<typeof ITERATE_OPTIONS>;
 
@@ -82,7 +82,7 @@ async function run(context: Context, servers: readonly ServedIndex[]): Promise<n
     recallK: options['recall-k'],
     records: options.records,
     changedK: options['changed-k'],
-    retrieving: retrieverOptions({ ...options, model: undefined, precision: undefined }),
+    retrieving: machineOptions(options),
     note,
     signal,
   });

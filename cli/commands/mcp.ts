@@ -5,6 +5,7 @@ import { defineCommand, EXIT } from '../command.ts';
 import { checkFilter, filterOption } from '../filter-option.ts';
 import { HYBRID_OPTIONS, hybridOptions } from '../hybrid-options.ts';
 import { MCP_OPTIONS } from '../mcp-options.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { MODE_OPTION } from '../ranking-options.ts';
 import { checkRerankOptions, RERANK_OPTIONS, rerankCall } from '../rerank-options.ts';
@@ -42,6 +43,7 @@ export const mcpCommand = defineCommand({
   examples: ['trawl mcp indexes/sample', 'trawl mcp indexes/wiki18 --index indexes/news'],
   async run({ options, positionals, given, signal, note }) {
     checkRerankOptions(options, given);
+    checkEndpointOptions(options.model, given);
     // A wrong path, filter or view must end the command instead of failing each search.
     const filter = filterOption(options.filter);
     const further = parseServedIndexes(options.index).map(({ folder }) => folder);

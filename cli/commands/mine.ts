@@ -13,6 +13,7 @@ import { filterOption } from '../filter-option.ts';
 import { formatCount } from '../format.ts';
 import { checkMineOptions, MINE_OPTIONS, nearDuplicateShare, scoreLimits } from '../mine/mine-options.ts';
 import { reportText } from '../mine/report-text.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { openReranked } from '../open-reranked.ts';
 import { stepProgress } from '../progress/step-progress.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, queryOf, templateOf } from '../query-form.ts';
@@ -65,6 +66,7 @@ export const mineCommand = defineCommand({
     }
     const unranked = { ...options, 'rerank-depth': DEFAULT_RERANK_DEPTH };
     checkRerankOptions(unranked, given);
+    checkEndpointOptions(options.model, given);
     const format = options.format!;
     const { 'num-negatives': count, 'range-max': depth, 'query-form': form } = options;
     const retrieving = {
@@ -107,7 +109,7 @@ export const mineCommand = defineCommand({
         ],
         records,
         out: options.out!,
-        overwrite: options.overwrite,
+        restart: options.restart || options.overwrite,
         format,
         outputScores: options['output-scores'],
         batch: {

@@ -12,6 +12,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { checkFilter, FILTER_OPTION, filterOption } from '../filter-option.ts';
 import { formatCount, formatNumberOf } from '../format.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { numberFrom } from '../number-from.ts';
 import { openReranked } from '../open-reranked.ts';
 import { QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
@@ -246,6 +247,7 @@ async function openTarget({ options, given, note }: Context, against: string): P
   }
   if (given.has('key-file')) throw new TrawlError('USAGE', '--key-file has no effect unless --against is a URL.');
   checkRerankOptions(options, given);
+  checkEndpointOptions(options.model, given);
   const retrieving = { ...retrieverOptions(options), onWarning: note };
   const { retriever, close } = await openReranked(
     against,

@@ -11,6 +11,7 @@ import { type CommandContext, defineCommand, EXIT } from '../command.ts';
 import { filterOption } from '../filter-option.ts';
 import { formatDuration } from '../format.ts';
 import { hitJson, hitLines, type ShownHit } from '../found-hits.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { FURTHER_INDEX_OPTION, openReranked } from '../open-reranked.ts';
 import { QUERY_FORM_OPTION, QUERY_TEMPLATE_OPTION, templateOf } from '../query-form.ts';
 import { modesOption, RANKING_OPTIONS, rankingOf } from '../ranking-options.ts';
@@ -82,6 +83,7 @@ export const searchCommand = defineCommand({
     filterOption(context.options.filter);
     const modes = modesOption(context.options, context.given);
     checkRerankOptions(context.options, context.given);
+    checkEndpointOptions(context.options.model, context.given);
     if (isBulk) return searchQueries(folder!, context);
     const retrieving = {
       ...retrieverOptions(context.options),

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type CommandContext, defineCommand, EXIT } from '../command.ts';
+import { checkEndpointOptions } from '../model/endpoint-options.ts';
 import { checkRerankOptions } from '../rerank-options.ts';
 import { type AddressFile, writeAddressFile } from '../serve/address-file.ts';
 import type { TrawlServer } from '../serve/make-server.ts';
@@ -47,6 +48,7 @@ export const serveCommand = defineCommand({
 async function serve(context: CommandContext<typeof SERVE_OPTIONS>, reloadSignal: ReloadSignal): Promise<number> {
   const { options, signal, note } = context;
   checkRerankOptions(options, context.given);
+  checkEndpointOptions(options.model, context.given);
   const settings = readServeSettings(options, context.positionals, context.given);
   // Imported here so that the other commands do not load a web server.
   const [{ makeServer }, { startListening }, { closeServer, disconnectClients, endWithin, stopServing }] =

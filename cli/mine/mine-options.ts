@@ -5,6 +5,7 @@ import { TrawlError } from '../../src/errors.ts';
 import { DEFAULT_SERVER_CONFIG } from '../../src/http/server-config.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 import { numberFrom } from '../number-from.ts';
+import { RESTART_OPTION } from '../restart-option.ts';
 
 /** The options of `trawl mine` that say what is read, chosen and written. */
 export const MINE_OPTIONS = {
@@ -93,12 +94,10 @@ export const MINE_OPTIONS = {
   },
   'also-bm25': {
     type: 'flag',
-    help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the window of ranks; scores are those of dense search.',
+    help: 'With dense search: candidates are those of the BM25 list, too. Both lists have the same range of ranks; scores are those of dense search.',
   },
-  overwrite: {
-    type: 'flag',
-    help: 'Replace an existing file of rows, and an unfinished run with other settings.',
-  },
+  restart: RESTART_OPTION,
+  overwrite: { type: 'flag', help: 'The former name of --restart, for one version.' },
 } as const satisfies OptionTable;
 
 type Values = OptionValues<typeof MINE_OPTIONS>;

@@ -19,7 +19,7 @@ export function reportText(summary: MiningSummary): string {
     ]),
     ...section('Queries without a row', Object.entries(unmined)),
     ...section('Candidates', [
-      ['in the window of ranks', candidates.in_window],
+      ['in the range of ranks', candidates.in_window],
       ...Object.entries(dropped).map(([reason, count]) => [`dropped: ${reason}`, count] as const),
       ['left', candidates.left],
     ]),

@@ -2,6 +2,7 @@ import { locateModelFolder } from '../../src/embedding/model/model-location.ts';
 import type { ModelOverrides } from '../../src/embedding/model/model-overrides.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from '../../src/manifest/model-identity.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
 import type { OptionTable, OptionValues } from '../../src/options/option-spec.ts';
 
 export const DEVICE_OPTION = {
@@ -89,8 +90,9 @@ export function givenOverrides(options: OptionValues<typeof OVERRIDE_OPTIONS>): 
   return Object.fromEntries(Object.entries(modelOverrides(options)).filter(([, value]) => value !== undefined));
 }
 
-/** The folder of a model that is given by its path; undefined for a name. */
+/** The folder of a model that is given by its path; undefined for a name and for an endpoint. */
 export function folderOfPath(nameOrPath: string): string | undefined {
+  if (isServerUrl(nameOrPath)) return undefined;
   return /[/\\]/.test(nameOrPath) ? locateModelFolder(nameOrPath) : undefined;
 }
 

@@ -3,6 +3,7 @@ import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Filter } from '../../src/filter/filter.ts';
 import type { OpenIndex } from '../../src/http/indexes/index-slot.ts';
+import { isServerUrl } from '../../src/model-server/server-url.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { type OpenRetrieverOptions, openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { readAhead } from '../../src/retrieval/read-ahead.ts';
@@ -91,6 +92,12 @@ export function indexOpener(
 ): OpenIndex {
   const encoderPools = options.encoderPools ?? new EncoderPools();
   return async (name, { folder, model }, report): Promise<Retriever> => {
+    if (model !== undefined && isServerUrl(model) && model !== options.model) {
+      throw new TrawlError(
+        'NOT_SUPPORTED',
+        'A reload cannot name an endpoint, which would get the key of the other. Start the server with --model URL.',
+      );
+    }
     if (filters.length > 0) {
       const { columns } = openIndexDirectory(folder);
       for (const filter of filters) checkFilter(filter, { columns, index: name });

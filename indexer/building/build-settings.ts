@@ -13,6 +13,8 @@ import {
   UpdateRecord,
 } from '../../src/manifest/build-records.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/manifest/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/manifest/same-model.ts';
 import type { Bm25Record, ColumnRecord } from '../../src/manifest/schemas.ts';
 import { writeJsonDurably } from '../../src/system/durable-file.ts';
 import { type PrecomputedVectors, vectorsRecord } from '../vectors/precomputed-vectors.ts';
@@ -117,7 +119,10 @@ export function modelDiffers(
   if (begun === null || wanted === null) {
     return begun === wanted ? [] : [`model: ${contrast(begun?.name ?? 'none', wanted?.name ?? 'none')}`];
   }
-  return fieldsDiffer('model', begun, wanted, contrast);
+  const differences = fieldsDiffer('model', comparedFields(begun), comparedFields(wanted), contrast);
+  if (differences.length > 0 || haveSameProbes(begun, wanted)) return differences;
+  const similarities = compareProbes(begun.endpoint!.probes, wanted.endpoint!.probes);
+  return [`vectors of the endpoint: other ones for its probes (similarities: ${describeSimilarities(similarities)})`];
 }
 
 /** Compares the BM25 settings of two build records or of two shard manifests. */

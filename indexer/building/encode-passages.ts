@@ -2,7 +2,7 @@ import { parseJson } from '../../corpus/parse-json.ts';
 import type { PassageRow } from '../../corpus/passage.ts';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
-import type { EncodeResult, TextEncoder } from '../../src/embedding/text-encoder.ts';
+import { type EncodeResult, type TextEncoder, tokensOf } from '../../src/embedding/text-encoder.ts';
 import { bug, TrawlError } from '../../src/errors.ts';
 import type { PassageFile } from '../../src/passages/passage-file.ts';
 
@@ -11,7 +11,7 @@ import type { PassageFile } from '../../src/passages/passage-file.ts';
  * even if the encoder's vectors depend on the batch.
  */
 export const BATCH_PASSAGES = 256;
-/** Enough to keep all workers busy while a batch is written; bounds memory. */
+/** Enough to keep all workers busy while a batch is written; bounds memory. An encoder behind HTTP may want more (`busyTexts`). */
 const BATCHES_IN_FLIGHT = 4;
 
 export interface EncodedBatch {
@@ -40,6 +40,7 @@ export async function encodePassages(
   encoder: TextEncoder,
   { onBatch, signal }: { onBatch: (batch: EncodedBatch) => Promise<void>; signal: AbortSignal | undefined },
 ): Promise<void> {
+  const most = Math.max(BATCHES_IN_FLIGHT, Math.ceil((encoder.busyTexts ?? 0) / BATCH_PASSAGES));
   const inFlight: Batch[] = [];
   const dropAll = (): void => {
     for (const { stop } of inFlight) stop.abort(signal?.reason);
@@ -48,7 +49,7 @@ export async function encodePassages(
   let next = from;
   try {
     while (next < rows || inFlight.length > 0) {
-      while (signal?.aborted !== true && next < rows && inFlight.length < BATCHES_IN_FLIGHT) {
+      while (signal?.aborted !== true && next < rows && inFlight.length < most) {
         const texts = passages.range(next, BATCH_PASSAGES).map((document) => template(parseRow(document)));
         inFlight.push(begin(encoder, next, texts));
         next += texts.length;
@@ -72,15 +73,14 @@ function begin(encoder: TextEncoder, first: number, texts: readonly string[]): B
   return { first, result, stop };
 }
 
-function checked(passages: PassageFile, first: number, { vectors, outcomes }: EncodeResult): EncodedBatch {
-  let tokens = 0;
+function checked(passages: PassageFile, first: number, result: EncodeResult): EncodedBatch {
+  const { vectors, outcomes } = result;
   let truncatedPassages = 0;
   for (const [i, outcome] of outcomes.entries()) {
     if (!outcome.ok) throw failedPassage(first + i, passages.line(first + i), outcome.error);
-    tokens += outcome.tokens;
     if (outcome.truncated) truncatedPassages++;
   }
-  return { vectors, tokens, truncatedPassages };
+  return { vectors, tokens: tokensOf(result), truncatedPassages };
 }
 
 function failedPassage(row: number, line: number, error: TrawlError): TrawlError {

@@ -7,6 +7,7 @@ import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import type { IndexManifest } from '../../src/manifest/index-manifest.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { isSameModel } from '../../src/manifest/same-model.ts';
 import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { type IndexDirectory, openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
@@ -38,7 +39,7 @@ export async function currentIndex(folder: string, wanted: WantedIndex): Promise
 async function isCurrent(directory: IndexDirectory, wanted: WantedIndex): Promise<boolean> {
   const recorded = directory.manifest;
   if (recorded.corpus.passageTemplate !== wanted.passageTemplate) return false;
-  if (!isDeepStrictEqual(recorded.model, wanted.model)) return false;
+  if (!isSameModel(recorded.model, wanted.model)) return false;
   if (!isDeepStrictEqual(recorded.bm25?.made, wanted.bm25)) return false;
   if (columnsDiffer(recorded.columns, wanted.columns).length > 0) return false;
   // The build would fail with an error message.

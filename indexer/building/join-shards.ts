@@ -1,7 +1,12 @@
 import { join } from 'node:path';
 import { TrawlError } from '../../src/errors.ts';
 import { generationOf } from '../../src/manifest/generation.ts';
-import { INDEX_MANIFEST_FILE, INDEX_MANIFEST_VERSIONS, type IndexManifest } from '../../src/manifest/index-manifest.ts';
+import {
+  INDEX_MANIFEST_FILE,
+  INDEX_MANIFEST_VERSIONS,
+  type IndexManifest,
+  versionFor,
+} from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import { packageVersion } from '../../src/package-root.ts';
@@ -80,7 +85,7 @@ function indexManifest(
   });
   return {
     format: 'trawl-index',
-    version: INDEX_MANIFEST_VERSIONS[model === null ? 'withoutVectors' : 'withVectors'],
+    version: INDEX_MANIFEST_VERSIONS[versionFor(model)],
     generation: generationOf(['index', ...shards.map(({ manifest }) => manifest.generation)]),
     rows,
     dimension,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { basename, resolve } from 'node:path';
 import { parseTemplate } from '../../corpus/passage-template.ts';
 import type { CorpusScan } from '../../corpus/scan-corpus.ts';
+import { tokensOf } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { formatBytes } from '../../src/system/format-bytes.ts';
 import { freeBytes } from '../../src/system/free-bytes.ts';
@@ -197,14 +198,14 @@ export async function tryEncoder(
   let [count, tokens, ms] = [0, 0, 0];
   for (let first = 0; ms < TRIAL_MS && (first === 0 || first + TRIAL_BATCH <= texts.length); first += TRIAL_BATCH) {
     const begun = performance.now();
-    const { outcomes } = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
+    const encoded = await encoder.encode(texts.slice(first, first + TRIAL_BATCH), {
       inputType: 'passage',
       ...(signal === undefined ? {} : { signal }),
     });
     if (first === 0 && texts.length >= 2 * TRIAL_BATCH) continue;
     ms += performance.now() - begun;
-    count += outcomes.length;
-    for (const outcome of outcomes) if (outcome.ok) tokens += outcome.tokens;
+    count += encoded.outcomes.length;
+    tokens += tokensOf(encoded);
   }
   return { passagesPerS: count / (ms / 1000), tokensPerPassage: tokens / count };
 }

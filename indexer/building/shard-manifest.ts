@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHECKPOINT_FILE, PASSAGES_RECORD_FILE, type PassagesRecord } from '../../src/manifest/build-records.ts';
 import { generationOf } from '../../src/manifest/generation.ts';
+import { versionFor } from '../../src/manifest/index-manifest.ts';
 import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
 import type { CorpusRecord } from '../../src/manifest/schemas.ts';
 import { SHARD_MANIFEST_FILE, SHARD_MANIFEST_VERSIONS, type ShardManifest } from '../../src/manifest/shard-manifest.ts';
@@ -70,7 +71,7 @@ function manifestOf(folder: string, files: FinishedFiles): ShardManifest {
   const passagesSha256 = files.stored.sha256;
   return {
     format: 'trawl-shard',
-    version: SHARD_MANIFEST_VERSIONS[vectors === undefined ? 'withoutVectors' : 'withVectors'],
+    version: SHARD_MANIFEST_VERSIONS[versionFor(model)],
     generation: generationOf([rows, dimension, metric, model, corpus.passageTemplate, passagesSha256, written.sha256]),
     rows,
     dimension,

@@ -1,6 +1,8 @@
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { bug, TrawlError } from '../../src/errors.ts';
 import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import { compareProbes, describeSimilarities } from '../../src/manifest/probe-vectors.ts';
+import { comparedFields, haveSameProbes } from '../../src/manifest/same-model.ts';
 import { fieldsDiffer } from '../building/build-settings.ts';
 
 /**
@@ -16,6 +18,10 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
   const differences = fieldsDiffer('', vectorSettings(model), vectorSettings(encoder.identity)).map((text) =>
     text.trim(),
   );
+  if (!haveSameProbes(model, encoder.identity) && differences.length === 0) {
+    const similarities = compareProbes(model.endpoint!.probes, encoder.identity.endpoint!.probes);
+    differences.push(`the vectors of the probes (similarities: ${describeSimilarities(similarities)})`);
+  }
   if (model.batchInvariant && !encoder.identity.batchInvariant) {
     differences.push('batchInvariant: true, now false (the index was embedded on a CPU)');
   }
@@ -40,6 +46,7 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
     },
     encode: (inputs, options) => encoder.encode(inputs, options),
     close: () => encoder.close(),
+    ...(encoder.busyTexts === undefined ? {} : { busyTexts: encoder.busyTexts }),
   };
 }
 
@@ -53,5 +60,5 @@ const OTHER_FIELDS: ReadonlySet<string> = new Set<keyof ModelIdentity>([
 
 /** The fields of a model's identity that affect vectors. */
 function vectorSettings(model: ModelIdentity): object {
-  return Object.fromEntries(Object.entries(model).filter(([field]) => !OTHER_FIELDS.has(field)));
+  return Object.fromEntries(Object.entries(comparedFields(model)).filter(([field]) => !OTHER_FIELDS.has(field)));
 }

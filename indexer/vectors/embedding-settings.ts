@@ -11,8 +11,8 @@ export interface EmbeddingSettings {
   readonly pooling: Pooling;
   readonly prefix: string;
   readonly template: string;
-  /** Token limit. */
-  readonly limit: number;
+  /** Token limit; null if an endpoint does not say it. */
+  readonly limit: number | null;
 }
 
 /** A passage and its vector. */
@@ -85,7 +85,8 @@ export async function bestSettings(
     const longest = longestOf(samples, settings.template);
     best = { settings, mean: -2, median: -2, lowest: -2 };
     await tryOut(settings, longest);
-    for (const limit of LIMITS) if (limit !== settings.limit) await tryOut({ ...settings, limit }, longest);
+    for (const limit of settings.limit === null ? [] : LIMITS)
+      if (limit !== settings.limit) await tryOut({ ...settings, limit }, longest);
     return best;
   } finally {
     for (const encoder of encoders.values()) await encoder.close();
@@ -110,7 +111,7 @@ export function describeSettings(settings: EmbeddingSettings, other?: EmbeddingS
     other?.pooling === pooling ? '' : `pooling ${pooling}`,
     other?.prefix === prefix ? '' : prefix === '' ? 'no prefix' : `prefix ${JSON.stringify(prefix)}`,
     other?.template === template ? '' : `template ${JSON.stringify(template)}`,
-    other?.limit === limit ? '' : `${limit} tokens`,
+    limit === null || other?.limit === limit ? '' : `${limit} tokens`,
   ]
     .filter((part) => part !== '')
     .join(', ');
@@ -143,7 +144,7 @@ async function reopened(
   { pooling, limit }: EmbeddingSettings,
 ): Promise<TextEncoder | undefined> {
   try {
-    return await reopen({ pooling, passagePrefix: '', maxPassageTokens: limit });
+    return await reopen({ pooling, passagePrefix: '', maxPassageTokens: limit ?? undefined });
   } catch (error) {
     if (error instanceof TrawlError && /^(CONFIG_INVALID|USAGE|MODEL_INVALID)$/.test(error.code)) return undefined;
     throw error;

@@ -81,7 +81,7 @@ export class IndexVerifier {
     manifest: IndexManifest,
     required: TextEncoder | undefined,
   ): Promise<VerifyReport['sample']> {
-    const { sample = 0, openEncoder, signal } = this.#options;
+    const { sample = 0, largestDistance, openEncoder, signal } = this.#options;
     const isEmpty = this.#shards.every((shard) => shard.manifest.rows === 0);
     const space = vectorSpace(manifest);
     if (sample === 0 || openEncoder === undefined || space === undefined || isEmpty) return null;
@@ -98,6 +98,7 @@ export class IndexVerifier {
       const onPassages = (): void => this.#report();
       const { problems, ...report } = await verifySample(this.#shards, { ...manifest, model: space.model }, encoder, {
         sample,
+        largestDistance,
         onPassages,
         signal,
       });

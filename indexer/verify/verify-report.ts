@@ -8,6 +8,8 @@ export interface VerifyOptions {
   readonly quick?: boolean;
   /** Passages to embed again, and to analyse again where there are inverted indexes. Default: 0. */
   readonly sample?: number;
+  /** See `SampleOptions`. */
+  readonly largestDistance?: number | undefined;
   /** Opens the model of the index. Called at most once, only if there are passages to embed. */
   readonly openEncoder?: (folder: string, manifest: IndexManifest) => Promise<TextEncoder>;
   /** Open the model first, and fail without it. */

@@ -22,6 +22,16 @@ const MAX_LISTED = 5;
  */
 const MAX_DISTANCE = { float: 0.05, int8: 0.3 } as const;
 
+export interface SampleOptions {
+  /** Passages. */
+  readonly sample: number;
+  /** Largest accepted distance, as a fraction of the vector's length. Default: 0.05, for int8 models 0.3. */
+  readonly largestDistance?: number | undefined;
+  /** Called after each batch with its passages. */
+  readonly onPassages: (passages: number) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface SampleReport {
   readonly problems: readonly VerifyProblem[];
   readonly passages: number;
@@ -40,15 +50,11 @@ export interface SampleReport {
 export async function verifySample(
   shards: readonly OpenedShard[],
   { model, corpus }: { readonly model: ModelIdentity; readonly corpus: CorpusRecord },
-  encoder: TextEncoder,
-  {
-    sample,
-    onPassages,
-    signal,
-  }: { sample: number; onPassages: (passages: number) => void; signal?: AbortSignal | undefined },
+  encoder: Pick<TextEncoder, 'encode'>,
+  { sample, largestDistance, onPassages, signal }: SampleOptions,
 ): Promise<SampleReport> {
   const template = parseTemplate(corpus.passageTemplate);
-  const limit = model.precision === 'int8' ? MAX_DISTANCE.int8 : MAX_DISTANCE.float;
+  const limit = largestDistance ?? MAX_DISTANCE[model.precision === 'int8' ? 'int8' : 'float'];
   const problems: VerifyProblem[] = [];
   const distances: number[] = [];
   let far = 0;

@@ -1,5 +1,5 @@
 import { TrawlError } from '../errors.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../manifest/model-identity.ts';
 import { identityOn, parseDevice } from './inference/device.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import { poolOptions, type RunOptions } from './open-encoder.ts';
@@ -38,7 +38,7 @@ export interface PairToScore {
  * not depend on the other pairs of the batch. Work runs in worker threads.
  */
 export interface CrossEncoder {
-  readonly identity: ModelIdentity;
+  readonly identity: FolderModelIdentity;
   /** Queue and counters; a text is a pair. */
   readonly load: EncoderLoad;
   /** Set when every worker died too often: all pairs fail from then on. */
@@ -71,11 +71,11 @@ export async function openCrossEncoder(nameOrFolder: string, options: RunOptions
 }
 
 class PooledCrossEncoder implements CrossEncoder {
-  readonly identity: ModelIdentity;
+  readonly identity: FolderModelIdentity;
   readonly #model: ModelFolder;
   readonly #access: PoolAccess;
 
-  constructor(model: ModelFolder, identity: ModelIdentity, access: PoolAccess) {
+  constructor(model: ModelFolder, identity: FolderModelIdentity, access: PoolAccess) {
     this.identity = identity;
     this.#model = model;
     this.#access = access;

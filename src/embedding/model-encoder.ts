@@ -1,5 +1,5 @@
 import type { TrawlError } from '../errors.ts';
-import type { ModelIdentity } from '../manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../manifest/model-identity.ts';
 import { identityOn } from './inference/device.ts';
 import type { EncoderPoolOptions } from './pool/encoder-pool.ts';
 import type { EncoderPools } from './pool/encoder-pools.ts';
@@ -8,10 +8,10 @@ import type { EncodeOptions, EncodeResult, EncoderInput, EncoderLoad, TextEncode
 
 /** A `TextEncoder` on its own pool or on a shared one. Prefixes and token limits belong to the encoder, not to the pool. */
 export class ModelEncoder implements TextEncoder {
-  readonly identity: ModelIdentity;
+  readonly identity: FolderModelIdentity;
   readonly #access: PoolAccess;
 
-  private constructor(identity: ModelIdentity, access: PoolAccess) {
+  private constructor(identity: FolderModelIdentity, access: PoolAccess) {
     this.identity = identity;
     this.#access = access;
   }

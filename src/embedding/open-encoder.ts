@@ -1,8 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { TrawlError } from '../errors.ts';
-import type { Precision } from '../manifest/model-identity.ts';
+import type { ModelIdentity, Precision } from '../manifest/model-identity.ts';
+import { isServerUrl } from '../model-server/server-url.ts';
 import { availableCores } from '../system/cores.ts';
 import { memoryLimit } from '../system/memory.ts';
+import type { EndpointOptions } from './endpoint/endpoint-options.ts';
+import { openEndpoint } from './endpoint/open-endpoint.ts';
 import { type CudaDevices, parseDevice } from './inference/device.ts';
 import { type ModelFolder, readModelFolder } from './model/model-folder.ts';
 import type { ModelOverrides } from './model/model-overrides.ts';
@@ -43,13 +46,23 @@ export interface OpenEncoderOptions extends RunOptions {
   readonly preferredPrecisions?: readonly Precision[] | undefined;
   /** Pools that share workers and weights between encoders of the same model. Default: a separate pool. */
   readonly pools?: EncoderPools | undefined;
+  /** For a model that is given by a URL. */
+  readonly endpoint?: EndpointOptions | undefined;
+  /** For a model that is given by a URL: the model of the index, whose prefixes and settings it takes instead of `overrides`. */
+  readonly recorded?: ModelIdentity | undefined;
+  /** Called with a warning about an endpoint. */
+  readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
 /**
- * Opens an encoder by its name in `models/` or by its folder. Call `close` when done. Errors: MODEL_NOT_FOUND,
- * MODEL_INVALID, CONFIG_INVALID, DEVICE_UNAVAILABLE.
+ * Opens an encoder by its name in `models/`, by its folder, or by the URL of an endpoint. Call `close` when done. Errors:
+ * MODEL_NOT_FOUND, MODEL_INVALID, CONFIG_INVALID, DEVICE_UNAVAILABLE, ENDPOINT_FAILED.
  */
 export async function openEncoder(nameOrFolder: string, options: OpenEncoderOptions = {}): Promise<TextEncoder> {
+  if (isServerUrl(nameOrFolder)) {
+    const { endpoint, overrides, recorded, onWarning } = options;
+    return openEndpoint(nameOrFolder, { ...endpoint, overrides, recorded, onWarning });
+  }
   const devices = parseDevice(options.device ?? 'cpu');
   const preferred = options.preferredPrecisions ?? (devices === null ? [] : (['float16', 'float32'] as const));
   const precision = options.precision ?? (await firstPresent(nameOrFolder, preferred));

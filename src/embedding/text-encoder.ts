@@ -38,10 +38,10 @@ export type Truncation = (typeof TRUNCATIONS)[number];
 export type EncodeOutcome =
   | {
       readonly ok: true;
-      /** Tokens embedded, special tokens included. */
-      readonly tokens: number;
+      /** Tokens embedded, special tokens included; null if an endpoint counts only those of a whole request. */
+      readonly tokens: number | null;
       /**
-       * Whether the text had more tokens than the limit, or the text, question or query had more than 200,000 characters.
+       * For an endpoint: whether it is known to have truncated the text; it need not say so. Otherwise whether the text had more tokens than the limit, or the text, question or query had more than 200,000 characters.
        * Characters beyond that are not read, so that no text occupies a worker for long.
        */
       readonly truncated: boolean;
@@ -87,6 +87,8 @@ export interface EncodeResult {
   /** Row-major, texts × dimension, in the order of the texts. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
+  /** Tokens of all texts. Absent: the sum of those of the outcomes. */
+  readonly tokens?: number;
   /** Time during which no worker was encoding any of the texts, in milliseconds; 0 for an encoder without a queue. */
   readonly waitedMs: number;
 }
@@ -128,6 +130,11 @@ export const NO_ENCODER_LOAD: EncoderLoad = Object.freeze({
   chunks: 0,
 });
 
+/** Tokens of all texts of a call; 0 if an endpoint does not count them. */
+export function tokensOf({ tokens, outcomes }: Pick<EncodeResult, 'tokens' | 'outcomes'>): number {
+  return tokens ?? outcomes.reduce((sum, outcome) => sum + (outcome.ok ? (outcome.tokens ?? 0) : 0), 0);
+}
+
 /**
  * Turns texts into vectors. On the CPU, the bits of a text's vector do not depend on the other texts of the batch
  * (`identity.batchInvariant`). Work runs in worker threads and does not block the calling thread.
@@ -140,6 +147,8 @@ export interface TextEncoder {
   /** Why every text fails; undefined while the encoder works. */
   readonly failure: TrawlError | undefined;
   readonly load: EncoderLoad;
+  /** Texts at a time that keep it busy; undefined: about a thousand. */
+  readonly busyTexts?: number;
   /** A text that fails does not fail the call: see `outcomes`. Rejects with CANCELLED after an abort or `close`. */
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;
   /** Rejects calls with waiting texts, waits for the others and frees the workers. Safe to call twice. */

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { ReadingRecord, UPDATE_TYPES } from './build-records.ts';
+import type { ModelIdentity } from './model-identity.ts';
 import {
   Bm25Record,
   ColumnRecord,
@@ -18,8 +19,15 @@ export const INDEX_MANIFEST_FILE = 'manifest.json';
  * Version of manifest.json.
  * - 1: first version.
  * - 2: an index without vectors, which earlier programs would misread. Indexes with vectors stay at version 1.
+ * - 3: an index whose vectors come from an endpoint, which earlier programs would look for as a model folder.
  */
-export const INDEX_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2 } as const;
+export const INDEX_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
+
+/** The version of a manifest, index or shard, whose vectors come from `model`. */
+export function versionFor(model: Pick<ModelIdentity, 'endpoint'> | null): keyof typeof INDEX_MANIFEST_VERSIONS {
+  if (model === null) return 'withoutVectors';
+  return model.endpoint === undefined ? 'withVectors' : 'ofEndpoint';
+}
 
 /** Describes the whole index. Written last, by rename, so a folder with this file is a complete index. */
 export const IndexManifest = Type.Object({
@@ -27,6 +35,7 @@ export const IndexManifest = Type.Object({
   version: Type.Union([
     Type.Literal(INDEX_MANIFEST_VERSIONS.withVectors),
     Type.Literal(INDEX_MANIFEST_VERSIONS.withoutVectors),
+    Type.Literal(INDEX_MANIFEST_VERSIONS.ofEndpoint),
   ]),
   /** Changes whenever the content changes: caches and clients may use it as a key. */
   generation: Generation,

@@ -1,4 +1,5 @@
 import type { Metric } from '../metric.ts';
+import type { EndpointRecord } from './endpoint-record.ts';
 
 /**
  * How token vectors become one vector. `mean`: over attended tokens; `cls`: the first token; `pooler`: the graph's
@@ -26,7 +27,10 @@ export const DEFAULT_QUERY_TEMPLATE: QueryTemplate = 'question-query';
  */
 export interface ModelIdentity {
   readonly name: string;
-  /** SHA-256 of the checksums of graph, external data and tokenizer: folders with equal content have equal values. */
+  /**
+   * SHA-256 of the checksums of graph, external data and tokenizer: folders with equal content have equal values. For an endpoint,
+   * of its record.
+   */
   readonly sha256: string;
   readonly architecture: string;
   readonly dimension: number;
@@ -36,15 +40,25 @@ export interface ModelIdentity {
   readonly normalize: boolean;
   readonly similarity: Metric;
   readonly prefixes: { readonly query: string; readonly passage: string };
-  /** Limits in tokens, special tokens included. */
-  readonly maxTokens: { readonly query: number; readonly passage: number };
-  readonly precision: Precision;
+  /** Limits in tokens, special tokens included. Null only for an endpoint that does not say it. */
+  readonly maxTokens: { readonly query: number | null; readonly passage: number | null };
+  /** Null for an endpoint. */
+  readonly precision: Precision | null;
   /** Absent: `DEFAULT_QUERY_TEMPLATE`. */
   readonly queryTemplate?: QueryTemplate;
   /** Checksum of the imported weights and the tokenizer: equal for all precisions of one model. Absent if unknown. */
   readonly sourceSha256?: string;
   /** Settings that override the model's description, sorted. Absent if there are none. */
   readonly overrides?: string[];
-  /** Whether Trawl gives a text the same vector, bit for bit, in any batch. False for padded batches on a GPU. */
+  /** Whether Trawl gives a text the same vector, bit for bit, in any batch. False for padded batches on a GPU, and for an endpoint. */
   readonly batchInvariant: boolean;
+  /** Set if the model is behind HTTP. Its architecture is then `endpoint`, and its pooling `none`. */
+  readonly endpoint?: EndpointRecord;
+}
+
+/** The identity of a model folder. */
+export interface FolderModelIdentity extends ModelIdentity {
+  readonly maxTokens: { readonly query: number; readonly passage: number };
+  readonly precision: Precision;
+  readonly endpoint?: never;
 }

@@ -84,7 +84,7 @@ function checkFormat(file: string, json: unknown, format: string, versions: read
   if (!versions.includes(head.version as number)) {
     throw new TrawlError(
       'INDEX_VERSION_UNSUPPORTED',
-      `${file}: its version is ${JSON.stringify(head.version) ?? 'missing'}; this program reads version ${versions.join(' and ')}. ` +
+      `${file}: its version is ${JSON.stringify(head.version) ?? 'missing'}; this program reads version ${versions.slice(0, -1).join(', ')} and ${versions.at(-1)}. ` +
         'Use the program that wrote it, or build the index again.',
       { details: { found: head.version, supported: versions } },
     );
@@ -107,7 +107,14 @@ function checkVectorFields(
   file: string,
   { version, model, metric, dimension, bm25 }: IndexManifest | ShardManifest,
 ): void {
-  const hasVectors = version === INDEX_MANIFEST_VERSIONS.withVectors;
+  const hasVectors = version !== INDEX_MANIFEST_VERSIONS.withoutVectors;
+  const isOfEndpoint = version === INDEX_MANIFEST_VERSIONS.ofEndpoint;
+  if (model !== null && (model.endpoint !== undefined) !== isOfEndpoint) {
+    throw invalid(file, `/model/endpoint must have ${isOfEndpoint ? 'a value' : 'no value'} in version ${version}`);
+  }
+  if (model !== null && !isOfEndpoint && [model.precision, ...Object.values(model.maxTokens)].includes(null)) {
+    throw invalid(file, `/model/precision and /model/maxTokens must have values in version ${version}`);
+  }
   const wrong = Object.entries({
     dimension: hasVectors ? dimension > 0 : dimension === 0,
     metric: (metric !== null) === hasVectors,

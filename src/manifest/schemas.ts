@@ -2,11 +2,13 @@ import Type from 'typebox';
 import { COLUMN_TYPES } from '../filter/column.ts';
 import { ANALYSERS, LEXICAL_FIELDS } from '../lexical-index/lexical-settings.ts';
 import { METRICS } from '../metric.ts';
+import { Count } from './count.ts';
+import { EndpointRecord } from './endpoint-record.ts';
 import { POOLINGS, PRECISIONS, QUERY_TEMPLATES } from './model-identity.ts';
 
 /** Parts of the manifests' schemas. Readers ignore unknown fields. */
 
-export const Count = Type.Integer({ minimum: 0 });
+export { Count };
 export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const Generation = Type.String({ pattern: '^[0-9a-f]{32}$' });
 export const MetricName = Type.Enum([...METRICS]);
@@ -19,6 +21,9 @@ export const FileRecord = Type.Object({
 });
 export type FileRecord = Type.Static<typeof FileRecord>;
 
+/** Null if an endpoint does not say it. */
+const TokenLimit = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
+
 export const ModelRecord = Type.Object({
   name: Type.String(),
   sha256: Sha256,
@@ -28,13 +33,14 @@ export const ModelRecord = Type.Object({
   normalize: Type.Boolean(),
   similarity: MetricName,
   prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
-  maxTokens: Type.Object({ query: Type.Integer({ minimum: 1 }), passage: Type.Integer({ minimum: 1 }) }),
-  precision: Type.Enum([...PRECISIONS]),
+  maxTokens: Type.Object({ query: TokenLimit, passage: TokenLimit }),
+  precision: Type.Union([Type.Enum([...PRECISIONS]), Type.Null()]),
   batchInvariant: Type.Boolean(),
   queryTemplate: Type.Optional(Type.Enum([...QUERY_TEMPLATES])),
   fullDimension: Type.Optional(Type.Integer({ minimum: 1 })),
   sourceSha256: Type.Optional(Sha256),
   overrides: Type.Optional(Type.Array(Type.String())),
+  endpoint: Type.Optional(EndpointRecord),
 });
 
 /** The corpus that the passages come from. */

@@ -19,8 +19,9 @@ export const SHARD_MANIFEST_FILE = 'shard.json';
  * Version of shard.json.
  * - 1: first version.
  * - 2: a shard without vectors, which earlier programs would misread. Shards with vectors stay at version 1.
+ * - 3: a shard whose vectors come from an endpoint.
  */
-export const SHARD_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2 } as const;
+export const SHARD_MANIFEST_VERSIONS = { withVectors: 1, withoutVectors: 2, ofEndpoint: 3 } as const;
 
 /** The inverted indexes of a shard, one per field. */
 export const ShardLexical = Type.Object({
@@ -61,6 +62,7 @@ export const ShardManifest = Type.Object({
   version: Type.Union([
     Type.Literal(SHARD_MANIFEST_VERSIONS.withVectors),
     Type.Literal(SHARD_MANIFEST_VERSIONS.withoutVectors),
+    Type.Literal(SHARD_MANIFEST_VERSIONS.ofEndpoint),
   ]),
   /** Derived from the content: equal shards have equal generations. */
   generation: Generation,

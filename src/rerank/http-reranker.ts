@@ -1,6 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { cancelled, throwIfCancelled } from '../abort.ts';
+import { throwIfCancelled } from '../abort.ts';
 import { asTrawlError, TrawlError } from '../errors.ts';
+import { ModelServers } from '../model-server/model-servers.ts';
+import { parseServerUrl } from '../model-server/server-url.ts';
 import { MOST_PASSAGES, RERANK_APIS, type RerankApi, rerankBody, rerankScores } from './rerank-api.ts';
 import type { Reranker, RerankerInfo, RerankList, RerankOptions, RerankOutcome, RerankScores } from './reranker.ts';
 
@@ -23,7 +24,6 @@ const ATTEMPTS = 5;
 const MAX_WAIT_MS = 10_000;
 /** Requests at the same time. */
 const CONCURRENCY = 8;
-const RETRIED_STATUSES = [429, 503];
 /** Statuses that say that the query or its passages are at fault: not valid, too large, too many tokens. */
 const REFUSED_STATUSES = [400, 413, 422];
 
@@ -39,14 +39,21 @@ export class HttpReranker implements Reranker {
   readonly #url: string;
   readonly #api: RerankApi;
   readonly #options: HttpRerankerOptions;
-  readonly #closed = new AbortController();
-  #running = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #servers: ModelServers;
 
   private constructor(url: string, api: RerankApi, options: HttpRerankerOptions) {
     this.#url = url;
     this.#api = api;
     this.#options = options;
+    this.#servers = new ModelServers(1, {
+      apiKey: options.apiKey,
+      timeoutMs: options.timeoutMs ?? 60_000,
+      firstWaitMs: options.firstWaitMs ?? 250,
+      maxWaitMs: MAX_WAIT_MS,
+      attempts: ATTEMPTS,
+      concurrency: CONCURRENCY,
+      failed,
+    });
     this.info = { name: options.model ?? new URL(url).host, maxTokens: null };
   }
 
@@ -92,7 +99,7 @@ export class HttpReranker implements Reranker {
   }
 
   async close(): Promise<void> {
-    this.#closed.abort();
+    this.#servers.close();
   }
 
   /** The scores of a list, in requests of as many passages as the server takes. */
@@ -107,94 +114,25 @@ export class HttpReranker implements Reranker {
     for (let from = 0; from < passages.length; from += most) {
       const part = passages.slice(from, from + most);
       const body = rerankBody(this.#api, { query, passages: part }, { model: this.#options.model, raw });
-      const reply = await this.#withSlot(() => {
-        onStart();
-        return this.#send(JSON.stringify(body), signal);
-      });
+      const reply = await this.#servers.send({ url: () => this.#url, body: JSON.stringify(body), signal, onStart });
       scores.set(rerankScores(this.#api, reply, part.length), from);
     }
     return scores;
   }
-
-  async #withSlot<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= CONCURRENCY) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running++;
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running--;
-      else next();
-    }
-  }
-
-  /** Sends a request until it is answered, and returns the JSON of the reply. */
-  async #send(body: string, signal: AbortSignal | undefined): Promise<unknown> {
-    const { apiKey, timeoutMs = 60_000, firstWaitMs = 250 } = this.#options;
-    const ended = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
-    const headers = {
-      'content-type': 'application/json',
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-    };
-    for (let attempt = 1; ; attempt++) {
-      throwIfCancelled(ended);
-      let reason: string;
-      let retryAfterMs: number | undefined;
-      try {
-        const response = await fetch(this.#url, {
-          method: 'POST',
-          headers,
-          body,
-          redirect: 'error',
-          signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
-        });
-        const text = await response.text();
-        if (response.ok) return parsed(text);
-        reason = `status ${response.status}`;
-        if (REFUSED_STATUSES.includes(response.status)) throw refused(reason);
-        if (!RETRIED_STATUSES.includes(response.status)) throw failed(reason);
-        retryAfterMs = secondsIn(response.headers.get('retry-after'));
-      } catch (error) {
-        if (ended.aborted) throw cancelled();
-        if (error instanceof TrawlError) throw error;
-        reason = (error as Error).name === 'TimeoutError' ? `no answer within ${timeoutMs} ms` : 'no connection';
-      }
-      if (attempt === ATTEMPTS) throw failed(`${reason}, ${ATTEMPTS} times`);
-      const wait = Math.min(MAX_WAIT_MS, retryAfterMs ?? firstWaitMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2));
-      await sleep(wait, undefined, { signal: ended }).catch(() => undefined);
-    }
-  }
 }
 
 function completeUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') {
-    throw new TrawlError(
-      'CONFIG_INVALID',
-      'The URL of the reranker is not valid; expected http://HOST/… or https://HOST/… without a user. Pass a key with --rerank-key-file.',
-    );
-  }
+  const url = parseServerUrl(text, { what: 'reranker', keyOption: '--rerank-key-file' });
   if (url.pathname === '/') url.pathname = '/rerank';
   return url.href;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw failed('a reply that is not JSON');
-  }
-}
-
 /** The messages have no part of the reply, which may repeat queries. */
-function failed(reason: string): TrawlError {
+function failed(reason: string, { status }: { readonly status?: number | undefined } = {}): TrawlError {
+  if (status !== undefined && REFUSED_STATUSES.includes(status)) return refused(reason);
   return new TrawlError('RERANK_FAILED', `The rerank server failed: ${reason}.`);
 }
 
 function refused(reason: string): TrawlError {
   return new TrawlError('RERANK_REFUSED', `The rerank server refuses the query or its passages: ${reason}.`);
-}
-
-function secondsIn(retryAfter: string | null): number | undefined {
-  return retryAfter !== null && /^\d{1,6}$/.test(retryAfter.trim()) ? Number(retryAfter) * 1000 : undefined;
 }

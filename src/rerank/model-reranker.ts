@@ -51,7 +51,7 @@ function outcomeOf({ scores, outcomes }: ScoreResult, start: number, count: numb
   let truncated = 0;
   for (const outcome of outcomes.slice(start, start + count)) {
     if (!outcome.ok) return outcome;
-    tokens += outcome.tokens;
+    tokens += outcome.tokens ?? 0;
     if (outcome.truncated) truncated++;
   }
   return { ok: true, scores: scores.slice(start, start + count), tokens, truncated };

@@ -8,6 +8,7 @@ import type { FieldRanking } from '../lexical-index/bm25.ts';
 import type { LexicalFields } from '../lexical-index/lexical-fields.ts';
 import { type LexicalEngineOptions, openLexicalFields } from '../lexical-index/open-lexical-index.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
+import { isServerUrl } from '../model-server/server-url.ts';
 import { SqlitePassageStore } from '../passages/sqlite-passage-store.ts';
 import { openEngine } from '../vector-index/open-engine.ts';
 import { openViews } from '../views/open-views.ts';
@@ -133,7 +134,11 @@ async function openCutter(
   }
   const { model } = manifest;
   if (model === null) return undefined;
-  return new TokenCutter(() => tokenizerFile(named ?? recordedModel(folders, { ...manifest, model })));
+  // An endpoint has no tokenizer here.
+  const isUrl = named !== undefined && isServerUrl(named);
+  if (model.endpoint !== undefined && (named === undefined || isUrl)) return undefined;
+  const folder = named === undefined || isUrl ? () => recordedModel(folders, { ...manifest, model }) : () => named;
+  return new TokenCutter(async () => tokenizerFile(folder()));
 }
 
 /**

@@ -247,7 +247,7 @@ export class SearchRetriever implements Retriever {
     if (cutter === undefined) {
       throw new TrawlError(
         'NOT_SUPPORTED',
-        `Index ${this.info.index} has no model, so texts cannot be cut by its tokens. Name a tokenizer with --cut-tokenizer, or cut by words.`,
+        `Index ${this.info.index} has no model of its own here, so texts cannot be cut by its tokens. Name a tokenizer with --cut-tokenizer, or cut by words.`,
       );
     }
     const watch = new Stopwatch();

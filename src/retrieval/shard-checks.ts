@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { isDeepStrictEqual } from 'node:util';
 import { TrawlError } from '../errors.ts';
 import type { IndexManifest } from '../manifest/index-manifest.ts';
+import { isSameModel } from '../manifest/same-model.ts';
 import { shardLexical } from '../manifest/shard-lexical.ts';
 import type { ShardManifest } from '../manifest/shard-manifest.ts';
 import { vectorSpace } from '../manifest/vector-space.ts';
@@ -27,7 +27,7 @@ export function checkBelongs(
       ? ''
       : `its dimension is ${shard.dimension}, that of the index is ${index.dimension}`,
     shard.metric === index.metric ? '' : `its metric is ${shard.metric}, that of the index is ${index.metric}`,
-    isDeepStrictEqual(shard.model, index.model)
+    isSameModel(shard.model, index.model)
       ? ''
       : `its model (${shard.model?.name ?? 'none'}) differs from that of the index (${index.model?.name ?? 'none'})`,
     // While inverted indexes are being built, the index manifest does not name them yet.

@@ -11,12 +11,10 @@ import { writeFailure } from './write-failure.ts';
 
 export interface ResumableOptions {
   readonly settings: OutputSettings;
-  /** Whether an existing output may be replaced. It stays in place until the new one is complete. */
-  readonly overwrite: boolean;
-  /** When what an unfinished run left is dropped: never, if it is damaged or had other settings, or always. */
-  readonly restart: 'never' | 'if-different' | 'always';
-  /** The command's option that begins anew, for messages: `--restart`. */
-  readonly restartOption: string;
+  /** `--restart`: whether what an unfinished run left is dropped, and an existing output replaced. */
+  readonly restart: boolean;
+  /** Whether an existing output is replaced in any case. It stays in place until the new one is complete. */
+  readonly replaces: boolean;
 }
 
 /** Version of the record; a record of another version is refused. */
@@ -94,10 +92,10 @@ export class ResumableOutput<State> {
     try {
       const record = await recordToResume(paths, options);
       const existing = paths.find((path) => existsSync(path));
-      if (existing !== undefined && !options.overwrite && record?.finished !== true) {
+      if (existing !== undefined && !options.restart && !options.replaces && record?.finished !== true) {
         throw new TrawlError(
           'OUTPUT_EXISTS',
-          `${existing} already exists. Choose another path, or replace it with --overwrite.`,
+          `${existing} already exists. Choose another path, or begin again with --restart.`,
         );
       }
       const output = new ResumableOutput<State>(paths, options.settings, lock, record);
@@ -218,11 +216,11 @@ async function acquire(paths: readonly string[]): Promise<FileLock> {
 /** The record of an unfinished run; undefined if there is none, or it is dropped. */
 async function recordToResume(
   paths: readonly string[],
-  { settings, restart, restartOption }: ResumableOptions,
+  { settings, restart }: ResumableOptions,
 ): Promise<ProgressRecord | undefined> {
   const [first = ''] = paths;
   const progress = progressOf(first);
-  if (restart === 'always') {
+  if (restart) {
     await rm(progress, { force: true });
     return undefined;
   }
@@ -247,14 +245,10 @@ async function recordToResume(
     return record;
   } catch (error) {
     if (!(error instanceof Unusable)) throw error;
-    if (restart === 'never') {
-      const advice = `Repeat the command as it was, choose another path, or begin anew with ${restartOption}.`;
-      throw new TrawlError('OUTPUT_DIFFERS', `${error.message} ${advice}`, {
-        details: { path: first, ...error.details },
-      });
-    }
-    await rm(progress, { force: true });
-    return undefined;
+    const advice = 'Repeat the command as it was, choose another path, or begin again with --restart.';
+    throw new TrawlError('OUTPUT_DIFFERS', `${error.message} ${advice}`, {
+      details: { path: first, ...error.details },
+    });
   }
 }
 

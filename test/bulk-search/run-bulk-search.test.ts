@@ -55,9 +55,8 @@ interface Given {
 async function run({ out, source, search, signal = new AbortController().signal, saveMs = 0 }: Given) {
   const output = await ResumableOutput.open<Progress>([out], {
     settings: {},
-    overwrite: true,
-    restart: 'never',
-    restartOption: '--restart',
+    restart: false,
+    replaces: true,
   });
   const shape = { queries: source.count, k: 3, hasRounds: false, isGroup: false, hasScoreFile: false, tag: '' };
   try {
@@ -198,6 +197,7 @@ test('only errors of the own text or vector of a query are its result', () => {
   assert.deepEqual(own.sort(), [
     'EMPTY_QUERY',
     'ENCODING_FAILED',
+    'ENDPOINT_REFUSED',
     'NON_FINITE_QUERY',
     'QUERY_TOO_LONG',
     'RERANK_REFUSED',

@@ -206,8 +206,8 @@ test('another input, k or index than that of the killed run is refused', async (
   await writeFile(progress, JSON.stringify(record));
   const refused = await agenticR('candidates', index, trajectories, '--out', out);
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /k was 19 and is 20.*begin anew with --overwrite.*\[OUTPUT_DIFFERS\]/s);
-  const anew = await agenticR('candidates', index, trajectories, '--out', out, '--overwrite');
+  assert.match(refused.stderr, /k was 19 and is 20.*begin again with --restart.*\[OUTPUT_DIFFERS\]/s);
+  const anew = await agenticR('candidates', index, trajectories, '--out', out, '--restart');
   assert.equal(anew.code, 0, anew.stderr);
   assert.doesNotMatch(anew.stderr, /Resuming/);
 });

@@ -389,15 +389,16 @@ test('without --json, a table says what was found and dropped', async () => {
   assert.ok(stdout.endsWith(`Examples: ${out}.report.json\n`));
 });
 
-test('an existing file is not replaced without --overwrite, and nothing is left beside the finished files', async () => {
+test('an existing file is not replaced without --restart or its former name --overwrite, and nothing is left beside the finished files', async () => {
   const { out } = await mine();
   const before = readFileSync(out);
   const run = ['--queries', SUB_QUERIES, '--out', out, '--format', 'tevatron'];
   const { code, stderr } = await mineRefused(...run);
   assert.equal(code, 1);
-  assert.match(stderr, /already exists.*\[OUTPUT_EXISTS\]/);
+  assert.match(stderr, /already exists.*--restart\. \[OUTPUT_EXISTS\]/);
   assert.deepEqual(readFileSync(out), before);
   assert.equal((await mineRefused(...run, '--overwrite')).code, 0);
+  assert.equal((await mineRefused(...run, '--restart')).code, 0);
   assert.notDeepEqual(readFileSync(out), before);
   const beside = readdirSync(folder).map((name) => join(folder, name));
   assert.deepEqual(beside.filter((path) => path.startsWith(out)).sort(), [out, `${out}.report.json`]);
@@ -522,7 +523,7 @@ test('files that are made of records are as private as these', async () => {
   }
 });
 
-test('an output that is one of the inputs is refused, with --overwrite too, and stays as it is', async () => {
+test('an output that is one of the inputs is refused, with --restart too, and stays as it is', async () => {
   const queries = join(folder, 'same.jsonl');
   copyFileSync(QUESTIONS, queries);
   const linked = join(folder, 'linked.jsonl');
@@ -539,8 +540,8 @@ test('an output that is one of the inputs is refused, with --overwrite too, and 
     [origins, beside, ['--queries', origins]],
   ] as const) {
     const before = readFileSync(read);
-    for (const overwrite of [[], ['--overwrite']]) {
-      const { code, stderr } = await mineRefused(...args, '--out', out, '--format', 'triplet', ...overwrite);
+    for (const restart of [[], ['--restart']]) {
+      const { code, stderr } = await mineRefused(...args, '--out', out, '--format', 'triplet', ...restart);
       assert.equal(code, 2, stderr);
       assert.ok(
         stderr.includes(`--out ${out} would replace `) && stderr.includes(`which is ${read} and is read`),

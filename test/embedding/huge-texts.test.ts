@@ -29,7 +29,7 @@ test('a huge text is truncated without using much CPU time, and the other texts 
     const inputs = [text, { question: text, query: 'b' }, 'what is a'];
     const { outcomes, vectors } = await encoder.encode(inputs, { inputType: 'query', truncate: 'question' });
     for (const outcome of outcomes.slice(0, 2)) {
-      assert.ok(outcome.ok && outcome.tokens <= LIMIT, name);
+      assert.ok(outcome.ok && outcome.tokens! <= LIMIT, name);
       assert.equal(outcome.truncated, true, name);
     }
     assert.deepEqual(outcomes[2], alone.outcomes[0], name);

@@ -1,9 +1,9 @@
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../../src/manifest/model-identity.ts';
 
 /** The identity of a model that does not exist. */
 export function modelIdentity(
-  fields: Partial<ModelIdentity> & Pick<ModelIdentity, 'name' | 'dimension'>,
-): ModelIdentity {
+  fields: Partial<FolderModelIdentity> & Pick<FolderModelIdentity, 'name' | 'dimension'>,
+): FolderModelIdentity {
   return {
     sha256: '0'.repeat(64),
     architecture: 'none',

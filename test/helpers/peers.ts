@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import { baselineFolder } from '../../bench/baselines.ts';
 import { packageRoot } from '../../src/package-root.ts';
 
@@ -149,6 +151,37 @@ export async function runClientPeer(
   env: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
   return runScript(clientPython(), script, input, env);
+}
+
+/**
+ * Starts a script that needs torch and answers requests until its stdin ends. Writes JSON as a line to stdin; resolves to the JSON of
+ * the first line that the script prints. Ended after the test.
+ */
+export async function startTorchPeer(t: TestContext, script: string, input: unknown): Promise<unknown> {
+  const child = spawn(torchPython(), [join(packageRoot, 'test', 'peers', script)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, HF_HUB_OFFLINE: '1', TOKENIZERS_PARALLELISM: 'false' },
+  });
+  const ended = once(child, 'close');
+  t.after(async () => {
+    child.stdin.end();
+    await ended;
+  });
+  child.stdin.write(`${JSON.stringify(input)}\n`);
+  let text = '';
+  const line = new Promise<string>((resolve) => {
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+      const [first, rest] = text.split('\n');
+      if (rest !== undefined) resolve(first!);
+    });
+  });
+  return JSON.parse(
+    await Promise.race([
+      line,
+      ended.then(([code]) => Promise.reject(new Error(`${script} ended with exit code ${code}`))),
+    ]),
+  );
 }
 
 async function runScript(

@@ -9,13 +9,13 @@ import {
   type TextEncoder,
 } from '../../src/embedding/text-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
-import type { ModelIdentity } from '../../src/manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../../src/manifest/model-identity.ts';
 import { modelIdentity } from '../helpers/model-identity.ts';
 
 export const FAKE_MODEL = modelIdentity({ name: 'fake', dimension: 8, maxTokens: { query: 32, passage: 16 } });
 
 export interface FakeEncoderOptions {
-  readonly model?: Partial<ModelIdentity>;
+  readonly model?: Partial<FolderModelIdentity>;
   /** Called before each batch. */
   readonly before?: (inputs: readonly EncoderInput[], options: EncodeOptions) => Promise<void> | void;
   /** Texts that cannot be embedded. */
@@ -26,7 +26,7 @@ export interface FakeEncoderOptions {
 
 /** An encoder without a model: the vector of a text is made of its hash. It records its calls. */
 export class FakeTextEncoder implements TextEncoder {
-  readonly identity: ModelIdentity;
+  readonly identity: FolderModelIdentity;
   readonly separator = '[SEP]';
   readonly load = NO_ENCODER_LOAD;
   readonly failure = undefined;

@@ -95,12 +95,12 @@ for (const manifest of MANIFESTS) {
   });
 
   test(`${file}: another version is an error of its own that names both versions`, async (t) => {
-    for (const version of [3, 0, '1', 1.5, null]) {
+    for (const version of [4, 0, '1', 1.5, null]) {
       await assert.rejects(readChanged(t, manifest, 'version', version), (error: Error & { details?: unknown }) => {
-        assert.deepEqual(error.details, { found: version, supported: [1, 2] });
+        assert.deepEqual(error.details, { found: version, supported: [1, 2, 3] });
         return trawlError(
           'INDEX_VERSION_UNSUPPORTED',
-          new RegExp(`/${file}: its version is ${JSON.stringify(version)}.*version 1 and 2`),
+          new RegExp(`/${file}: its version is ${JSON.stringify(version)}.*version 1, 2 and 3`),
         )(error);
       });
     }
@@ -110,6 +110,14 @@ for (const manifest of MANIFESTS) {
     await assert.rejects(
       readChanged(t, manifest, 'version', 2),
       trawlError('INDEX_MANIFEST_INVALID', /dimension must have no value in version 2/),
+    );
+    await assert.rejects(
+      readChanged(t, manifest, 'version', 3),
+      trawlError('INDEX_MANIFEST_INVALID', /model\/endpoint must have a value in version 3/),
+    );
+    await assert.rejects(
+      readChanged(t, manifest, 'model.maxTokens.query', null),
+      trawlError('INDEX_MANIFEST_INVALID', /must have values in version 1/),
     );
     for (const [field, value] of [
       ['dimension', 0],

@@ -87,7 +87,7 @@ test('of equal or nearly equal candidates, the best stays', () => {
   ]);
 });
 
-test('a copy or near-duplicate of a passage before the window of ranks is no negative', () => {
+test('a copy or near-duplicate of a passage before the range of ranks is no negative', () => {
   const text = 'The Manhattan Bridge is a suspension bridge that crosses the East River and opened at the end of 1909.';
   const planted = [candidate('n2', text.toUpperCase()), candidate('n3', `${text} It is long.`), HARMLESS];
   assert.deepEqual(reasonsOf(planted, { skipped: [passage('n1', text)] }), ['repeated', 'repeated', 'kept']);

@@ -99,7 +99,7 @@ test('SIGTERM stops a run with the exit code that asks to run it again', { skip 
   assert.deepEqual(contentOf(run), contentOf(join(folder, 'undisturbed')));
 });
 
-test('an unfinished run is not continued with other settings or another input, but replaced with --overwrite', {
+test('an unfinished run is not continued with other settings or another input, but dropped with --restart', {
   skip,
 }, async () => {
   const { run, out } = newRun('differs');
@@ -111,15 +111,15 @@ test('an unfinished run is not continued with other settings or another input, b
   assert.equal(other.code, 1);
   assert.match(
     other.stderr,
-    /unfinished run with other settings: seed was 0 and is 1\..*--overwrite\. \[OUTPUT_DIFFERS\]/s,
+    /unfinished run with other settings: seed was 0 and is 1\..*--restart\. \[OUTPUT_DIFFERS\]/s,
   );
   const more = await runTrawl(command(out, '--queries', join(folder, 'planted.jsonl')));
   assert.equal(more.code, 1);
   // A copy of the input is the same input.
   const copied = command(out).map((arg) => (arg === QUESTIONS ? queries : arg));
-  const overwritten = await runTrawl([...command(out, '--seed', '1'), '--overwrite']);
-  assert.equal(overwritten.code, 0, overwritten.stderr);
-  assert.equal((await runTrawl([...copied, '--overwrite'])).code, 0);
+  const restarted = await runTrawl([...command(out, '--seed', '1'), '--restart']);
+  assert.equal(restarted.code, 0, restarted.stderr);
+  assert.equal((await runTrawl([...copied, '--restart'])).code, 0);
   assert.equal(contentOf(run)['rows.jsonl'], contentOf(join(folder, 'undisturbed'))['rows.jsonl']);
 });
 

@@ -24,7 +24,7 @@ function optionsFor(out: string, retriever: FakeRetriever): MineOptions {
     source: { queries: streamOf(QUERIES), excluded: [] },
     inputs: [],
     out,
-    overwrite: false,
+    restart: false,
     format: 'triplet',
     outputScores: false,
     batch: {

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../src/package-root.ts';
+import type { QueryOrigin } from '../../src/recording/query-origin.ts';
+import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { docExamples } from '../helpers/doc-examples.ts';
 import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
@@ -39,6 +41,45 @@ test('every Python example prints the output that the page shows', { skip }, asy
     printed,
     examples.map(({ section, output }) => ({ section, stdout: output })),
   );
+});
+
+/** What the projects have where the page adds its lines, and the requests that they then send. */
+const TRAJECTORY_PROGRAM = `
+import contextvars, httpx, json, sys, uuid
+from types import SimpleNamespace
+url, verl, skyrl, slime = json.load(sys.stdin)
+body = {"queries": ["a"], "topk": 1}
+
+self = SimpleNamespace(retrieval_service_url=url)
+agent_data = SimpleNamespace(request_id="of-verl", assistant_turns=2)
+httpx.post(eval(verl.strip()), json=body).raise_for_status()
+
+env_config = SimpleNamespace(search_url=url)
+self = SimpleNamespace(tool_group=SimpleNamespace(search_url=url), turns=3)
+exec(skyrl)
+httpx.post(self.tool_group.search_url, json=body).raise_for_status()
+
+sample, turn = SimpleNamespace(session_id="of-slime", metadata={"id": "q-9"}), 4
+exec(slime)
+httpx.post(url, json=body, params=ORIGIN.get()).raise_for_status()
+`;
+
+test('the lines that the page adds to verl, SkyRL and slime name trajectory, turn and question', { skip }, async () => {
+  const recorded: (readonly QueryOrigin[] | undefined)[] = [];
+  const record = { record: (_request: object, { origins }: RecordedSearch) => void recorded.push(origins) };
+  const url = `${await server.serve({ record })}/retrieve`;
+  const lines = EXAMPLES.filter(
+    ({ section, language }) => section.startsWith('Name the trajectory') && language === '',
+  );
+  assert.equal(lines.length, 3);
+  const running = promisify(execFile)(clientPython(), ['-c', TRAJECTORY_PROGRAM]);
+  running.child.stdin!.end(JSON.stringify([url, ...lines.map(({ code }) => code)]));
+  await running;
+  const [verl, skyrl, slime] = recorded.flatMap((origins) => origins ?? []);
+  assert.deepEqual(verl, { trajectory: 'of-verl', turn: 2 });
+  assert.match(skyrl!.trajectory!, /^[0-9a-f]{32}$/);
+  assert.deepEqual({ ...skyrl, trajectory: '' }, { trajectory: '', turn: 3 });
+  assert.deepEqual(slime, { trajectory: 'of-slime', turn: 4, questionId: 'q-9' });
 });
 
 test('SkyRL’s and verl’s own clients read the answers', { skip }, async () => {

@@ -106,7 +106,7 @@ async function mineLikeSentenceTransformers(run: Run, depth: number, out: string
       source: { queries: withoutAnswers(), excluded: [] },
       inputs: [QUESTIONS],
       out,
-      overwrite: false,
+      restart: false,
       format: run.output_format,
       outputScores: run.output_scores ?? false,
       batch: {

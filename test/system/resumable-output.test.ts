@@ -28,9 +28,8 @@ interface State {
 function openAt(paths: readonly string[], options: Partial<ResumableOptions> = {}): Promise<ResumableOutput<State>> {
   return ResumableOutput.open(paths, {
     settings: SETTINGS,
-    overwrite: true,
-    restart: 'never',
-    restartOption: '--restart',
+    restart: false,
+    replaces: true,
     ...options,
   });
 }
@@ -92,7 +91,9 @@ test('an existing output is refused if it may not be replaced, and an unfinished
   const path = join(await tempFolder(t), 'out.json');
   await leaveUnfinished(path);
   writeFileSync(path, 'old');
-  await assert.rejects(openAt([path], { overwrite: false }), trawlError('OUTPUT_EXISTS', /out\.json already exists/));
+  const refusal = /out\.json already exists.*--restart/;
+  await assert.rejects(openAt([path], { replaces: false }), trawlError('OUTPUT_EXISTS', refusal));
+  await (await openAt([path], { replaces: false, restart: true })).close();
   assert.equal(readFileSync(path, 'utf8'), 'old');
   // The refused call holds no lock.
   await (await openAt([path])).close();
@@ -111,7 +112,7 @@ test('a run that was killed between its last record and its renames is only comp
   writeFileSync(paths[0]!, readFileSync(`${paths[0]}.partial`));
   rmSync(`${paths[0]}.partial`);
   // Its own file is no reason to refuse.
-  const second = await openAt(paths, { overwrite: false });
+  const second = await openAt(paths, { replaces: false });
   assert.deepEqual([second.isComplete, second.resumed], [true, { done: 7 }]);
   await second.finish(second.resumed!, { queries: 7 });
   await second.close();
@@ -135,32 +136,28 @@ test('other settings are refused with what differs, hashes without their values'
     openAt([path], { settings: { '--k': 5, inputs: [HASHES[0]] } }),
     trawlError('OUTPUT_DIFFERS', /: query file was "a+" and is not set; inputs was not set and is \["a+"\]\. /),
   );
-  for (const restart of ['if-different', 'always'] as const) {
-    const again = await openAt([path], { settings: other, restart });
-    assert.equal(again.resumed, undefined);
-    await again.append(['new']);
-    await again.finish({ done: 1 }, {});
-    await again.close();
-    assert.equal(readFileSync(path, 'utf8'), 'new');
-    await leaveUnfinished(path);
-  }
+  const again = await openAt([path], { settings: other, restart: true });
+  assert.equal(again.resumed, undefined);
+  await again.append(['new']);
+  await again.finish({ done: 1 }, {});
+  await again.close();
+  assert.equal(readFileSync(path, 'utf8'), 'new');
 });
 
-test('a run with equal settings is resumed unless it is dropped in any case', async (t) => {
+test('a run with equal settings is resumed, unless it is to begin again', async (t) => {
   const path = join(await tempFolder(t), 'hits.jsonl');
   await leaveUnfinished(path);
   for (const [restart, resumed] of [
-    ['never', { done: 1 }],
-    ['if-different', { done: 1 }],
-    ['always', undefined],
+    [false, { done: 1 }],
+    [true, undefined],
   ] as const) {
     const output = await openAt([path], { restart });
-    assert.deepEqual(output.resumed, resumed, restart);
+    assert.deepEqual(output.resumed, resumed);
     await output.close();
   }
 });
 
-test('a partial file that lost bytes, and a record that is not one, are refused or dropped as the caller says', async (t) => {
+test('a partial file that lost bytes, and a record that is not one, are refused, or dropped to begin again', async (t) => {
   const path = join(await tempFolder(t), 'hits.jsonl');
   const damages: readonly (readonly [() => void, RegExp])[] = [
     [() => truncateSync(`${path}.partial`, 9), /hits\.jsonl\.partial lacks bytes that .*--restart/],
@@ -174,7 +171,7 @@ test('a partial file that lost bytes, and a record that is not one, are refused 
     await leaveUnfinished(path);
     damage();
     await assert.rejects(openAt([path]), trawlError('OUTPUT_DIFFERS', message));
-    const anew = await openAt([path], { restart: 'if-different' });
+    const anew = await openAt([path], { restart: true });
     assert.equal(anew.resumed, undefined);
     await anew.close();
     assert.equal(existsSync(`${path}.progress`), false);
@@ -249,10 +246,10 @@ test('a second run of the same output is refused while the first one writes, als
   const folder = await tempFolder(t);
   const path = join(folder, 'hits.jsonl');
   const first = await openAt([path]);
-  await assert.rejects(openAt([path], { restart: 'always' }), trawlError('OUTPUT_EXISTS', /Another run is writing/));
+  await assert.rejects(openAt([path], { restart: true }), trawlError('OUTPUT_EXISTS', /Another run is writing/));
   const { stderr } = runModule(
     `import { ResumableOutput } from '#root/src/system/resumable-output.js';
-     const options = { settings: {}, overwrite: true, restart: 'always', restartOption: '' };
+     const options = { settings: {}, restart: true, replaces: true };
      await ResumableOutput.open([${JSON.stringify(path)}], options).catch((error) => console.error(error.code));`,
   );
   assert.match(stderr, /OUTPUT_EXISTS/);

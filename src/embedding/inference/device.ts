@@ -1,5 +1,5 @@
 import { TrawlError } from '../../errors.ts';
-import type { ModelIdentity } from '../../manifest/model-identity.ts';
+import type { FolderModelIdentity } from '../../manifest/model-identity.ts';
 
 /** Where a model runs: null for the CPU, else the numbers of the CUDA devices, each at most once. */
 export type CudaDevices = readonly number[] | null;
@@ -19,6 +19,6 @@ export function parseDevice(text: string): CudaDevices {
 }
 
 /** On a GPU, the last bits of a vector depend on its batch, because CUDA libraries choose algorithms by the batch's shape. */
-export function identityOn(devices: CudaDevices, identity: ModelIdentity): ModelIdentity {
+export function identityOn(devices: CudaDevices, identity: FolderModelIdentity): FolderModelIdentity {
   return devices === null ? identity : { ...identity, batchInvariant: false };
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, normalize, resolve } from 'node:path';
 import { isNodeError, TrawlError } from '../../errors.ts';
-import type { ModelIdentity, Precision } from '../../manifest/model-identity.ts';
+import type { FolderModelIdentity, Precision } from '../../manifest/model-identity.ts';
 import { sha256OfFile } from '../../system/file-checksum.ts';
 import { cachedSha256OfFile, sha256OfText } from './model-checksum.ts';
 import { locateModelFolder } from './model-location.ts';
@@ -27,7 +27,7 @@ interface ModelFile {
 export interface ModelFolder {
   /** Absolute path. */
   readonly folder: string;
-  readonly identity: ModelIdentity;
+  readonly identity: FolderModelIdentity;
   /** Absolute path. */
   readonly graphPath: string;
   /** Name of the graph's output; null if the pooling decides. */

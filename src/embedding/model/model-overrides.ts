@@ -1,7 +1,7 @@
 import { TrawlError } from '../../errors.ts';
 import {
   DEFAULT_QUERY_TEMPLATE,
-  type ModelIdentity,
+  type FolderModelIdentity,
   POOLINGS,
   type Pooling,
   QUERY_TEMPLATES,
@@ -39,10 +39,10 @@ const KNOWN = [
  * `maxPositions`: the model's maximum number of tokens; null if unknown. Throws CONFIG_INVALID.
  */
 export function applyOverrides(
-  identity: ModelIdentity,
+  identity: FolderModelIdentity,
   overrides: ModelOverrides,
   maxPositions: number | null,
-): ModelIdentity {
+): FolderModelIdentity {
   const misspelt = Object.keys(overrides).find((key) => !(KNOWN as readonly string[]).includes(key));
   if (misspelt !== undefined) {
     throw new TrawlError(

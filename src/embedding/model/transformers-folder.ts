@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { basename, isAbsolute, join, normalize, sep } from 'node:path';
 import { TrawlError } from '../../errors.ts';
-import type { ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
+import type { FolderModelIdentity, ModelIdentity, Pooling } from '../../manifest/model-identity.ts';
 import type { Metric } from '../../metric.ts';
 import { type JsonObject, readJsonFile, readJsonFileIfPresent, readJsonIfPresent } from './json-file.ts';
 import { knownFamily, type ModelFamily } from './model-families.ts';
@@ -9,7 +9,7 @@ import { type OnnxFacts, readOnnxFacts } from './onnx-facts.ts';
 
 /** A sentence-transformers or Transformers folder with an ONNX graph. */
 export interface TransformersFolder {
-  readonly identity: Omit<ModelIdentity, 'sha256'>;
+  readonly identity: Omit<FolderModelIdentity, 'sha256'>;
   readonly graphPath: string;
   readonly tokenizerPath: string;
   /** Maximum number of tokens: the rows of the position table. Null if not stated. */

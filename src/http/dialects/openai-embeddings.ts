@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { InputType } from '../../embedding/text-encoder.ts';
+import { type InputType, tokensOf } from '../../embedding/text-encoder.ts';
 import { TrawlError } from '../../errors.ts';
 import type { EmbedResult } from '../../retrieval/calls/embed-call.ts';
 import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
@@ -134,17 +134,17 @@ function refusal(param: string, message: string): RequestError {
 }
 
 function* reply(
-  { vectors, outcomes }: EmbedResult,
+  result: EmbedResult,
   { dimension }: RetrieverInfo,
   model: string,
   format: 'float' | 'base64',
 ): Generator<string> {
-  let tokens = 0;
+  const { vectors, outcomes } = result;
+  const tokens = tokensOf(result);
   const truncated: number[] = [];
   yield '{"object":"list","data":[';
   yield* separated(outcomes, (outcome, index) => {
     if (!outcome.ok) throw outcome.error;
-    tokens += outcome.tokens;
     if (outcome.truncated) truncated.push(index);
     const vector = vectors.subarray(index * dimension, (index + 1) * dimension);
     const embedding = format === 'base64' ? `"${base64(vector)}"` : `[${vector.join(',')}]`;

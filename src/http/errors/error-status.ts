@@ -10,6 +10,7 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   K_TOO_LARGE: 422,
   RERANK_TOO_LARGE: 422,
   RERANK_REFUSED: 422,
+  ENDPOINT_REFUSED: 422,
   HOST_MISSING: 400,
   EXPECTATION_FAILED: 417,
   EMPTY_QUERY: 400,
@@ -27,6 +28,7 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   RELOAD_FAILED: 409,
   // A restarted encoder thread answers the next attempt.
   ENCODER_FAILED: 503,
+  ENDPOINT_FAILED: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
   // Its purpose is to be retried.

@@ -36,8 +36,9 @@ const QueryResult = Type.Object({
     text: Type.String({
       description: 'The embedded text with its prefix, before truncation; for bm25 the text that is analysed.',
     }),
-    tokens: Type.Integer({
-      description: 'Tokens embedded, special tokens included; for bm25 the distinct terms of the text.',
+    tokens: Type.Union([Type.Integer(), Type.Null()], {
+      description:
+        'Tokens embedded, special tokens included; null if the encoder is an endpoint that does not say it. For bm25 the distinct terms of the text.',
     }),
     cut: Cut,
   }),

@@ -9,16 +9,20 @@ import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/common-fields.ts';
+import { openingOf } from '../documents/openings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
 import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import { recordOpenings } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Largest number of rows returned for an id that several passages share. */
 const MAX_SAME_ID = 100;
 
 export const PASSAGE_ROUTE = '/v1/passages/:id';
+
+const TokenLimit = Type.Union([Type.Integer(), Type.Null()]);
 
 const IndexFacts = Type.Object({
   name: Type.String(),
@@ -62,7 +66,10 @@ const IndexFacts = Type.Object({
         name: Type.String(),
         sha256: Type.String(),
         prefixes: Type.Object({ query: Type.String(), passage: Type.String() }),
-        maxTokens: Type.Object({ query: Type.Integer(), passage: Type.Integer() }),
+        maxTokens: Type.Object(
+          { query: TokenLimit, passage: TokenLimit },
+          { description: 'Token limits; null if the encoder is an endpoint that does not say them.' },
+        ),
         queryTemplate: Type.Enum([...QUERY_TEMPLATES], {
           description: 'Which of question, history and query are embedded, unless the request names another template.',
         }),
@@ -168,6 +175,8 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
     try {
       const retriever = retrieverFor(request, lease.retriever, config);
       ({ found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }));
+      const opening = openingOf(id, found[0]!.slice(0, 1));
+      recordOpenings([opening], { request, dialect: 'passage' }, retriever.info, config.record);
     } finally {
       lease.release();
     }

@@ -16,5 +16,7 @@ export interface EmbedResult {
   /** Row-major, inputs × dimension; zeros for an input that failed. */
   readonly vectors: Float32Array;
   readonly outcomes: readonly EncodeOutcome[];
+  /** As in `EncodeResult`. */
+  readonly tokens?: number;
   readonly timings: StageTimings;
 }

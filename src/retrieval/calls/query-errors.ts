@@ -8,6 +8,7 @@ const OF_QUERY: ReadonlySet<ErrorCode> = new Set([
   'NON_FINITE_QUERY',
   'SCORE_OVERFLOW',
   'RERANK_REFUSED',
+  'ENDPOINT_REFUSED',
 ]);
 
 /**

@@ -38,8 +38,8 @@ export interface FailedIndex {
 
 /** How a query was embedded or analysed. */
 export interface QueryEmbedding {
-  /** Tokens embedded, special tokens included; for BM25 the distinct terms of the query. */
-  readonly tokens: number;
+  /** Tokens embedded, special tokens included, null if an endpoint does not say it; for BM25 the distinct terms of the query. */
+  readonly tokens: number | null;
   readonly truncated: boolean;
   /** The text before truncation, prefix included. */
   readonly text: string;

@@ -39,9 +39,8 @@ async function make(
   const path = out ?? join(folder, 'candidates.json');
   const output = await ResumableOutput.open<CandidateCounts>([path], {
     settings: {},
-    overwrite: false,
-    restart: 'never',
-    restartOption: '--overwrite',
+    restart: false,
+    replaces: false,
   });
   try {
     const counts = await makeCandidates({

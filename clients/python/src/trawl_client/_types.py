@@ -140,10 +140,13 @@ class FusedHit(Hit):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The embedded text of a query with its prefix, before truncation; its tokens; and what truncation removed."""
+    """The embedded text of a query with its prefix, before truncation; its tokens; and what truncation removed.
+
+    ``tokens``: None if the encoder is an endpoint that does not say it.
+    """
 
     text: str
-    tokens: int
+    tokens: int | None
     cut: Truncation
 
 
@@ -330,7 +333,7 @@ class ModelInfo:
     name: str
     sha256: str
     prefixes: dict[str, str]
-    max_tokens: dict[str, int]
+    max_tokens: dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)

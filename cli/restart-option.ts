@@ -1,0 +1,5 @@
+/** The option of every command that resumes an output: `trawl search --queries`, `trawl mine` and `trawl agentic-r candidates`. */
+export const RESTART_OPTION = {
+  type: 'flag',
+  help: 'Begin again: drop what an unfinished run with the same --out left, and replace a finished output.',
+} as const;

@@ -1,0 +1,212 @@
+import { throwIfCancelled } from '../../abort.ts';
+import { asTrawlError, TrawlError } from '../../errors.ts';
+import type { ModelIdentity } from '../../manifest/model-identity.ts';
+import { normalizeL2 } from '../inference/pooling.ts';
+import {
+  composeText,
+  contextOf,
+  type EncodeOptions,
+  type EncodeOutcome,
+  type EncodeResult,
+  type EncoderInput,
+  type EncoderLoad,
+  type TextEncoder,
+} from '../text-encoder.ts';
+import { type EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
+import { isUnitVector } from './endpoint-identity.ts';
+import { EndpointLoad } from './endpoint-load.ts';
+import type { EndpointWatch } from './endpoint-watch.ts';
+import { divideTexts, type RequestSize } from './request-sizes.ts';
+
+/** Characters beyond this are not sent, as a model of a folder does not read them. */
+const MAX_CHARACTERS = 200_000;
+
+/** One request's part of the result. */
+interface Part {
+  readonly start: number;
+  readonly tokens: number | null;
+}
+
+/**
+ * An encoder behind HTTP. Texts go in requests of a limited size; a request that fails fails its own texts alone, and one that is
+ * refused is divided until the refused text is alone. The endpoint tokenizes, truncates and pools. Its vectors may depend on the
+ * batch in their last bits.
+ */
+export class EndpointEncoder implements TextEncoder {
+  readonly identity: ModelIdentity;
+  readonly #client: EndpointClient;
+  readonly #settings: SentSettings;
+  readonly #size: RequestSize;
+  readonly #watch: EndpointWatch;
+  readonly #isUnit: boolean;
+  readonly #load = new EndpointLoad();
+  #closed = false;
+
+  /** See `openEndpoint`. */
+  constructor(
+    identity: ModelIdentity,
+    how: {
+      readonly client: EndpointClient;
+      readonly settings: SentSettings;
+      readonly size: RequestSize;
+      readonly watch: EndpointWatch;
+      /** Whether the endpoint's vectors have length 1. */
+      readonly isUnit: boolean;
+    },
+  ) {
+    this.identity = identity;
+    this.#client = how.client;
+    this.#settings = how.settings;
+    this.#size = how.size;
+    this.#watch = how.watch;
+    this.#isUnit = how.isUnit;
+  }
+
+  get dimension(): number {
+    return this.identity.dimension;
+  }
+
+  /** Twice as many as run at a time, so that requests wait for the endpoint and not the endpoint for requests. */
+  get busyTexts(): number {
+    return 2 * this.#client.concurrency * this.#size.texts;
+  }
+
+  get separator(): string | null {
+    return this.identity.endpoint!.separator;
+  }
+
+  get failure(): TrawlError | undefined {
+    return this.#watch.failure;
+  }
+
+  get load(): EncoderLoad {
+    return this.#load.load;
+  }
+
+  async encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult> {
+    throwIfCancelled(options.signal);
+    if (this.#closed) throw new TrawlError('CANCELLED', 'The encoder has been closed.');
+    if (this.failure !== undefined) throw this.failure;
+    this.#watch.used();
+    const begun = performance.now();
+    let firstStart: number | undefined;
+    const vectors = new Float32Array(inputs.length * this.dimension);
+    const outcomes = new Array<EncodeOutcome>(inputs.length);
+    const composed = inputs.map((input) => composeText(input, '', this.separator));
+    const texts = composed.map((text) => text.slice(0, MAX_CHARACTERS));
+    const wanted = texts.flatMap((_, i) => {
+      const refusal = refuseTruncation(inputs[i]!, options);
+      if (refusal !== undefined) outcomes[i] = { ok: false, error: refusal };
+      return refusal === undefined ? [i] : [];
+    });
+    const starts = divideTexts(
+      wanted.map((i) => texts[i]!),
+      this.#size,
+    );
+    const onStart = (): void => {
+      firstStart ??= performance.now();
+    };
+    const done = (at: number, vector: Float32Array, tokens: number | null): void => {
+      const row = this.#ownVector(vector);
+      vectors.set(row, at * this.dimension);
+      const limit = this.identity.maxTokens[options.inputType];
+      const isCut = texts[at]!.length < composed[at]!.length || this.#wasTruncated(tokens, limit);
+      outcomes[at] = { ok: true, tokens, truncated: isCut, cut: isCut ? 'tail' : 'nothing' };
+    };
+    const parts = await Promise.all(
+      starts.map((start, i) => {
+        const rows = wanted.slice(start, starts[i + 1] ?? wanted.length);
+        return this.#embed(rows, texts, options, {
+          done,
+          failed: (at, error) => (outcomes[at] = { ok: false, error }),
+          onStart,
+        });
+      }),
+    );
+    const tokens = parts.flat().every((part) => part.tokens !== null)
+      ? parts.flat().reduce((sum, part) => sum + part.tokens!, 0)
+      : undefined;
+    return {
+      vectors,
+      outcomes,
+      ...(tokens === undefined ? {} : { tokens }),
+      waitedMs: firstStart === undefined ? 0 : firstStart - begun,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watch.close();
+    this.#client.close();
+  }
+
+  /** Embeds the texts of `rows` in one request, or in halves if it is refused. Throws CANCELLED alone. */
+  async #embed(
+    rows: readonly number[],
+    texts: readonly string[],
+    options: EncodeOptions,
+    report: {
+      readonly done: (at: number, vector: Float32Array, tokens: number | null) => void;
+      readonly failed: (at: number, error: TrawlError) => void;
+      readonly onStart: () => void;
+    },
+  ): Promise<Part[]> {
+    const count = this.#load.request(rows.length);
+    try {
+      const { vectors, tokens } = await this.#client.embed(
+        rows.map((row) => texts[row]!),
+        options.inputType,
+        this.#settings,
+        {
+          signal: options.signal,
+          onStart() {
+            count.start();
+            report.onStart();
+          },
+        },
+      );
+      const short = this.#isUnit ? vectors.findIndex((vector) => !isUnitVector(vector)) : -1;
+      if (short >= 0) {
+        throw new TrawlError(
+          'ENDPOINT_FAILED',
+          `The reply of the encoder's endpoint is unusable: the vector of text ${short} has length ${Math.hypot(...vectors[short]!).toFixed(3)}; the endpoint's vectors have length 1.`,
+        );
+      }
+      for (const [i, row] of rows.entries()) report.done(row, vectors[i]!, rows.length === 1 ? tokens : null);
+      return [{ start: rows[0]!, tokens }];
+    } catch (error) {
+      const failure = asTrawlError(error);
+      if (failure.code === 'CANCELLED' || failure.code === 'INTERNAL') throw failure;
+      if (!isRefusedContent(failure) || rows.length === 1) {
+        for (const row of rows) report.failed(row, failure);
+        return [];
+      }
+      count.end();
+      const middle = Math.ceil(rows.length / 2);
+      const halves = [rows.slice(0, middle), rows.slice(middle)];
+      return (await Promise.all(halves.map((half) => this.#embed(half, texts, options, report)))).flat();
+    } finally {
+      count.end();
+    }
+  }
+
+  /** The first values of a vector, normalised if the identity says so. A vector of the endpoint's own is kept as it is. */
+  #ownVector(vector: Float32Array): Float32Array {
+    const { dimension, normalize, fullDimension } = this.identity;
+    const own = fullDimension === undefined ? vector : vector.slice(0, dimension);
+    return normalize && (fullDimension !== undefined || !this.#isUnit) ? normalizeL2(own) : own;
+  }
+
+  #wasTruncated(tokens: number | null, limit: number | null): boolean {
+    return tokens !== null && limit !== null && tokens >= limit && this.identity.endpoint!.overlong !== 'refused';
+  }
+}
+
+/** Only a tokenizer could keep the query and shorten the question. */
+function refuseTruncation(input: EncoderInput, { truncate }: EncodeOptions): TrawlError | undefined {
+  if (truncate !== 'question' || contextOf(input).length === 0) return undefined;
+  return new TrawlError(
+    'NOT_SUPPORTED',
+    'truncate "question" needs the tokenizer of the model, but the encoder is an endpoint, which truncates the end. Use "tail".',
+  );
+}

@@ -1,0 +1,102 @@
+import { TrawlError } from '../../errors.ts';
+import type { Probe } from '../../manifest/endpoint-record.ts';
+import { decodeVector } from '../../manifest/probe-vectors.ts';
+import { EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
+import { EndpointEncoder } from './endpoint-encoder.ts';
+import { type EndpointFacts, parseEndpoints } from './endpoint-facts.ts';
+import { endpointIdentity, endpointSettings, isUnitVector } from './endpoint-identity.ts';
+import type { OpenEndpointOptions } from './endpoint-options.ts';
+import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
+import { probeTexts } from './probe-texts.ts';
+
+/** Texts of a request to an endpoint that states no limit: the default of TEI. */
+const DEFAULT_BATCH_TEXTS = 32;
+const DEFAULT_BATCH_TOKENS = 16_384;
+
+/**
+ * Opens the encoder behind one address or several, separated by commas, which must give the same vectors. Asks for the model and
+ * embeds the probe texts.
+ *
+ * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; MODEL_MISMATCH if two endpoints differ. Nothing stays open then.
+ */
+export async function openEndpoint(text: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
+  const client = new EndpointClient(parseEndpoints(text), options);
+  try {
+    return await open(client, options);
+  } catch (error) {
+    client.close();
+    if (!isRefusedContent(error)) throw error;
+    // Not a fault of a query's text: the endpoint refuses the probes.
+    throw new TrawlError('ENDPOINT_FAILED', (error as Error).message, { cause: error });
+  }
+}
+
+async function open(client: EndpointClient, options: OpenEndpointOptions): Promise<EndpointEncoder> {
+  const { recorded, overrides = {}, onWarning = () => undefined } = options;
+  const shown = client.addresses.map((address) => address.shown);
+  const all = await Promise.all(shown.map((_, server) => client.facts(server, options.model)));
+  const facts = common(all);
+  const own = endpointSettings(facts, options);
+  const settings: SentSettings = {
+    model: facts.model,
+    normalize: (recorded?.normalize ?? overrides.normalize) !== false,
+    prefixes: facts.takesInputType ? { query: '', passage: '' } : own.prefixes,
+    added: own.requests,
+    dimension: null,
+  };
+  const routes = await Promise.all(shown.map((_, server) => client.findRoute(server, options.api, settings)));
+  const other = routes.findIndex(({ api }) => api !== routes[0]!.api);
+  if (other >= 0) {
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `The endpoints ${shown[0]} and ${shown[other]} have different APIs (${routes[0]!.api}, ${routes[other]!.api}). Choose one with --endpoint-api.`,
+    );
+  }
+  const texts = recorded?.endpoint?.probes ?? probeTexts(facts.maxTokens);
+  const probe = (server: number): Promise<Probe[]> => client.probe(server, texts, settings);
+  const probes = await probe(0);
+  for (const server of shown.keys()) {
+    const error = server === 0 ? undefined : changedEndpoint(shown[server]!, probes, await probe(server));
+    if (error === undefined) continue;
+    throw new TrawlError('MODEL_MISMATCH', `The endpoints ${shown[0]} and ${shown[server]} differ. ${error.message}`, {
+      cause: error,
+    });
+  }
+  const identity = endpointIdentity(facts, routes[0]!, own, probes, options);
+  if (own.arePrefixesUnknown) {
+    onWarning(
+      `The prompts of ${identity.name} are not known: queries and passages get no prefix. If the model has prompts, name them with --query-prefix and --passage-prefix.`,
+    );
+  }
+  if (identity.endpoint!.overlong === 'refused') {
+    onWarning(
+      `The endpoint refuses texts that are longer than its model takes${facts.maxTokens === null ? '' : ` (${facts.maxTokens} tokens)`}; they fail. To truncate them, see docs/endpoints.md.`,
+    );
+  }
+  const isUnit = probes.every(({ vector }) => vector === null || isUnitVector(decodeVector(vector)));
+  const { onChange = 'refuse', checkEveryMs = 0 } = options;
+  const expected = recorded?.endpoint?.probes ?? probes;
+  return new EndpointEncoder(identity, {
+    client,
+    isUnit,
+    settings: { ...settings, dimension: identity.fullDimension ?? identity.dimension },
+    size: {
+      texts: Math.min(options.batchTexts ?? DEFAULT_BATCH_TEXTS, facts.maxTexts ?? Number.POSITIVE_INFINITY),
+      tokens: options.batchTokens ?? DEFAULT_BATCH_TOKENS,
+    },
+    watch: new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe }),
+  });
+}
+
+/** The facts of the first server, with the smallest limits of all. */
+function common(all: readonly EndpointFacts[]): EndpointFacts {
+  const smallest = (values: readonly (number | null)[]): number | null => {
+    const known = values.filter((value) => value !== null);
+    return known.length === 0 ? null : Math.min(...known);
+  };
+  return {
+    ...all[0]!,
+    maxTokens: smallest(all.map(({ maxTokens }) => maxTokens)),
+    maxTexts: smallest(all.map(({ maxTexts }) => maxTexts)),
+  };
+}

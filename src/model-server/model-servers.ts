@@ -1,0 +1,165 @@
+import { cancelled, throwIfCancelled } from '../abort.ts';
+import { TrawlError } from '../errors.ts';
+import { retryAfterMs } from './retry-after.ts';
+import { ServerChoice } from './server-choice.ts';
+
+export interface FailureDetails {
+  /** The number of the server. */
+  readonly server: number;
+  /** Status of the reply, if there was one. */
+  readonly status?: number | undefined;
+}
+
+export interface ModelServersOptions {
+  /** Sent as `authorization: Bearer`. Never part of a message. */
+  readonly apiKey?: string | undefined;
+  /** Time limit of one request, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Pause before the first retry, in milliseconds; it doubles with each failure in a row. */
+  readonly firstWaitMs: number;
+  /** Longest pause, also if the server asks for a longer one. */
+  readonly maxWaitMs: number;
+  /** Attempts of a request that is refused with 429 or 503, or that gets no answer. */
+  readonly attempts: number;
+  /** Requests at the same time, for each server. */
+  readonly concurrency: number;
+  /** Makes the error of a request. Messages must have no part of the reply, which may repeat texts or the key. */
+  readonly failed: (reason: string, details: FailureDetails) => TrawlError;
+}
+
+export interface ServerRequest {
+  /** The address for a server, by the number of the server. */
+  readonly url: (server: number) => string;
+  /** JSON; undefined: a GET. */
+  readonly body?: string | undefined;
+  /** The only server that may answer. Default: the one with the fewest running requests. */
+  readonly server?: number | undefined;
+  /** Default: those of the options. */
+  readonly attempts?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the request first gets a slot. */
+  readonly onStart?: (() => void) | undefined;
+}
+
+/** Most bytes of a reply: 2,048 vectors of 4,096 values as JSON text are less. */
+const MAX_REPLY_BYTES = 256 * 1024 * 1024;
+const RETRIED_STATUSES = [408, 429, 503];
+/** Answers of proxies in front of a server that is starting or restarting. */
+const GATEWAY_STATUSES = [502, 504];
+
+/**
+ * Requests to servers of models that give the same answers. A request goes to the server with the fewest running requests. A server
+ * that is overloaded or does not answer gets no further request until its pause is over; its requests go to the other servers.
+ */
+export class ModelServers {
+  readonly #options: ModelServersOptions;
+  readonly #choice: ServerChoice;
+  readonly #closed = new AbortController();
+
+  /** @param count number of servers, at least 1. */
+  constructor(count: number, options: ModelServersOptions) {
+    this.#options = options;
+    this.#choice = new ServerChoice(count, options);
+  }
+
+  /**
+   * Sends a request until it is answered, and returns the JSON of the reply.
+   *
+   * @throws TrawlError CANCELLED after an abort or `close`, else that of `failed`.
+   */
+  async send(request: ServerRequest): Promise<unknown> {
+    const { attempts: most = this.#options.attempts, signal } = request;
+    const ended = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
+    let started = false;
+    for (let attempt = 1; ; attempt++) {
+      const slot = await this.#choice.acquire(request.server, ended);
+      if (!started) request.onStart?.();
+      started = true;
+      const answer = await this.#attempt(request, slot.server, ended).catch((error: unknown) => {
+        slot.release('answered');
+        throw error;
+      });
+      if ('json' in answer) {
+        slot.release('answered');
+        return answer.json;
+      }
+      slot.release('failed', answer.waitMs);
+      if (attempt < most) continue;
+      const { reason, status } = answer;
+      throw this.#options.failed(most === 1 ? reason : `${reason}, ${most} times`, { server: slot.server, status });
+    }
+  }
+
+  /** Cancels running and waiting requests. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  /** One attempt: the reply's JSON, or why the request is to be repeated. */
+  async #attempt(
+    { url, body }: ServerRequest,
+    server: number,
+    ended: AbortSignal,
+  ): Promise<{ json: unknown } | { reason: string; waitMs?: number | undefined; status?: number }> {
+    const { apiKey, timeoutMs } = this.#options;
+    let status: number | undefined;
+    const failed = (reason: string): TrawlError => this.#options.failed(reason, { server, status });
+    throwIfCancelled(ended);
+    try {
+      const response = await fetch(url(server), {
+        method: body === undefined ? 'GET' : 'POST',
+        headers: {
+          accept: 'application/json',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        },
+        ...(body === undefined ? {} : { body }),
+        redirect: 'manual',
+        signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
+      });
+      ({ status } = response);
+      if (response.ok)
+        return { json: parsed(await readText(response, failed), () => failed('a reply that is not JSON')) };
+      await response.body?.cancel();
+      const reason = `status ${status}`;
+      if (status >= 300 && status < 400) {
+        throw failed(`a redirect (${reason}), which is not followed. Name the address that it leads to`);
+      }
+      if (RETRIED_STATUSES.includes(status) || GATEWAY_STATUSES.includes(status)) {
+        return { reason, waitMs: retryAfterMs(response.headers), status };
+      }
+      throw failed(reason);
+    } catch (error) {
+      if (ended.aborted) throw cancelled();
+      if (error instanceof TrawlError) throw error;
+      const isTimeout = (error as Error).name === 'TimeoutError';
+      return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${causeOf(error)}` };
+    }
+  }
+}
+
+/** The code of a failed connection, such as ECONNREFUSED. */
+function causeOf(error: unknown): string {
+  const code: unknown = ((error as Error).cause as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code) ? ` (${code})` : '';
+}
+
+async function readText(response: Response, failed: (reason: string) => TrawlError): Promise<string> {
+  if (response.body === null) return '';
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body as AsyncIterable<Uint8Array>) {
+    bytes += part.length;
+    if (bytes > MAX_REPLY_BYTES) throw failed(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+function parsed(text: string, failure: () => TrawlError): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw failure();
+  }
+}

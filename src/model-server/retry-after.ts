@@ -1,0 +1,13 @@
+/**
+ * The pause that a reply asks for, in milliseconds: `retry-after-ms`, else `Retry-After` in seconds or as a date. Undefined if the
+ * reply names none, or none that can be read.
+ */
+export function retryAfterMs(headers: Headers, now = Date.now()): number | undefined {
+  const milliseconds = headers.get('retry-after-ms')?.trim();
+  if (milliseconds !== undefined && /^\d{1,9}(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
+  const text = headers.get('retry-after')?.trim();
+  if (text === undefined) return undefined;
+  if (/^\d{1,6}(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+}
