@@ -16,6 +16,7 @@ const { values } = parseArgs({
     bm25: { type: 'boolean', default: false },
     columns: { type: 'boolean', default: false },
     search: { type: 'boolean', default: false },
+    mine: { type: 'boolean', default: false },
     iterate: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
@@ -24,6 +25,7 @@ await setup();
 const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
 const { killSearches } = await import('../dist/test/bulk-search/kill-bulk-search.js');
 const { killIterations } = await import('../dist/test/iteration/kill-iterations.js');
+const { killMining } = await import('../dist/test/mining/kill-mining-runs.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
 process.stderr.write(`seed ${values.seed}, ${folder}\n`);
@@ -34,14 +36,18 @@ const shared = {
   passages: Number(values.passages),
   onMoment: (text) => process.stderr.write(`${text}\n`),
 };
-const { updates, bm25, columns, search, iterate } = values;
-const result = iterate
-  ? await killIterations({ ...shared, passages: Math.min(shared.passages, 400) })
-  : search
-    ? await killSearches(shared)
-    : await killAndResume({ ...shared, updates, bm25, columns });
+const { updates, bm25, columns } = values;
+const result = await kill();
+
 rmSync(folder, { recursive: true });
 const seconds = Math.round((performance.now() - begun) / 1000);
 process.stdout.write(
   `${JSON.stringify({ ...result, seed: Number(values.seed), passages: Number(values.passages), seconds })}\n`,
 );
+
+function kill() {
+  if (values.iterate) return killIterations({ ...shared, passages: Math.min(shared.passages, 400) });
+  if (values.search) return killSearches(shared);
+  if (values.mine) return killMining(shared);
+  return killAndResume({ ...shared, updates, bm25, columns });
+}
