@@ -1,5 +1,5 @@
 import { Fingerprints } from './fingerprints.ts';
-import { type ReadRecordsOptions, type RecordLine, readRecordFiles } from './read-records.ts';
+import { type AnyLine, headOf, type ReadRecordsOptions, readAllRecordFiles } from './read-records.ts';
 import { closeAll, openRecordSets } from './record-files.ts';
 import { trajectoryKey } from './trajectory-key.ts';
 
@@ -11,8 +11,8 @@ export interface MergeOptions extends ReadRecordsOptions {
 }
 
 interface Source {
-  readonly lines: AsyncGenerator<RecordLine, void>;
-  next: RecordLine;
+  readonly lines: AsyncGenerator<AnyLine, void>;
+  next: AnyLine;
 }
 
 /**
@@ -22,10 +22,10 @@ interface Source {
 export async function* mergeRecords(
   paths: readonly string[],
   { unique = false, onRepeated, ...options }: MergeOptions = {},
-): AsyncGenerator<RecordLine, void> {
+): AsyncGenerator<AnyLine, void> {
   const seen = new Fingerprints();
   const sets = await openRecordSets(paths);
-  const all = sets.map((files) => readRecordFiles(files, options));
+  const all = sets.map((files) => readAllRecordFiles(files, options));
   const sources: Source[] = [];
   try {
     for (const lines of all) {
@@ -33,7 +33,7 @@ export async function* mergeRecords(
       if (first.done !== true) sources.push({ lines, next: first.value });
     }
     while (sources.length > 0) {
-      const source = sources.reduce((best, each) => (each.next.query.time < best.next.query.time ? each : best));
+      const source = sources.reduce((best, each) => (headOf(each.next).time < headOf(best.next).time ? each : best));
       if (!unique || isNew(source.next, seen)) yield source.next;
       else onRepeated?.();
       const following = await source.lines.next();
@@ -48,11 +48,16 @@ export async function* mergeRecords(
 }
 
 /**
- * Whether no earlier record is equal: in trajectory, turn, question, query and success, so that a call that a client repeated counts once;
- * without a trajectory or turn, in the whole line. A failed query does not hide the repeated one that succeeded.
+ * Whether no earlier record is equal: in trajectory, turn, question, query (or the name that was opened) and success, so that a call that
+ * a client repeated counts once; without a trajectory or turn, in the whole line. A failed query does not hide the repeated one that succeeded.
  */
-function isNew({ text, query: record }: RecordLine, seen: Fingerprints): boolean {
-  const { trajectory, turn, question, query, error } = record;
-  if (trajectory === undefined || turn === undefined) return seen.add(text);
-  return seen.add(...trajectoryKey(record), turn, question, query, error === undefined ? 'answered' : 'failed');
+function isNew(line: AnyLine, seen: Fingerprints): boolean {
+  const head = headOf(line);
+  const { trajectory, turn, question } = head;
+  if (trajectory === undefined || turn === undefined) return seen.add(line.text);
+  const what =
+    'query' in line
+      ? [question, line.query.query, line.query.error === undefined ? 'answered' : 'failed']
+      : [question, line.opening.opened, 'opened'];
+  return seen.add(...trajectoryKey(head), turn, ...what);
 }

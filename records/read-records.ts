@@ -7,17 +7,29 @@ import { unzstd } from '../corpus/zstd.ts';
 import { throwIfCancelled } from '../src/abort.ts';
 import { isNodeError, TrawlError } from '../src/errors.ts';
 import { closeAll, openRecordFiles, type RecordFileHandle } from './record-files.ts';
-import { parseRecord, type RecordedQuery } from './recorded-query.ts';
+import type { RecordHead } from './record-head.ts';
+import type { RecordedOpening } from './recorded-opening.ts';
+import { parseLine, type RecordedQuery } from './recorded-query.ts';
 
-/** A query with its place in the files. */
-export interface RecordLine {
+interface Line {
   readonly file: string;
   /** Line number, from 1. */
   readonly line: number;
   /** The line as it is in the file, without its line end. */
   readonly text: string;
+}
+
+/** A query with its place in the files. */
+export interface RecordLine extends Line {
   readonly query: RecordedQuery;
 }
+
+/** An opening with its place in the files. */
+export interface OpeningLine extends Line {
+  readonly opening: RecordedOpening;
+}
+
+export type AnyLine = RecordLine | OpeningLine;
 
 /** A line that is no record. */
 export interface DamagedLine {
@@ -42,8 +54,8 @@ const CHUNK_BYTES = 256 * 1024;
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /**
- * Reads files of `--record` in the order of `paths`, each with its rotated files, oldest first; compressed files by their first bytes.
- * Memory does not depend on the size of the files. Leaving the loop early closes them.
+ * Reads the queries in files of `--record` in the order of `paths`, each with its rotated files, oldest first; compressed files by their
+ * first bytes. Memory does not depend on the size of the files. Leaving the loop early closes them.
  *
  * @throws TrawlError CORPUS_NOT_FOUND; CORPUS_BAD_LINE for a damaged line, or for compressed data that is damaged.
  */
@@ -59,6 +71,22 @@ export async function* readRecordFiles(
   files: readonly RecordFileHandle[],
   options: ReadRecordsOptions,
 ): AsyncGenerator<RecordLine, void> {
+  for await (const line of readAllRecordFiles(files, options)) if ('query' in line) yield line;
+}
+
+/** As `readRecords`, with the openings. */
+export async function* readAllRecords(
+  paths: readonly string[],
+  options: ReadRecordsOptions = {},
+): AsyncGenerator<AnyLine, void> {
+  yield* readAllRecordFiles(await openRecordFiles(paths), options);
+}
+
+/** As `readRecordFiles`, with the openings. */
+export async function* readAllRecordFiles(
+  files: readonly RecordFileHandle[],
+  options: ReadRecordsOptions,
+): AsyncGenerator<AnyLine, void> {
   try {
     for (const file of files) yield* linesOf(file, options);
   } finally {
@@ -69,7 +97,7 @@ export async function* readRecordFiles(
 async function* linesOf(
   { path: file, handle }: RecordFileHandle,
   { onDamaged = refuse, signal }: ReadRecordsOptions,
-): AsyncGenerator<RecordLine, void> {
+): AsyncGenerator<AnyLine, void> {
   const splitter = new LineSplitter({ newline: 'lf', maxLineBytes: MAX_LINE_BYTES });
   try {
     for await (const chunk of unpacked(handle)) {
@@ -77,7 +105,7 @@ async function* linesOf(
       for (const raw of splitter.push(chunk)) {
         const read = readLine(file, raw);
         if (read === undefined) continue;
-        if ('query' in read) yield read;
+        if ('text' in read) yield read;
         else onDamaged({ ...read, unfinished: false });
       }
     }
@@ -87,7 +115,7 @@ async function* linesOf(
   for (const raw of splitter.end()) {
     const read = readLine(file, raw);
     if (read === undefined) continue;
-    if ('query' in read) yield read;
+    if ('text' in read) yield read;
     else onDamaged({ ...read, unfinished: true });
   }
 }
@@ -96,13 +124,15 @@ async function* linesOf(
 function readLine(
   file: string,
   { number: line, bytes, sizeBytes }: RawLine,
-): RecordLine | Omit<DamagedLine, 'unfinished'> | undefined {
+): AnyLine | Omit<DamagedLine, 'unfinished'> | undefined {
   if (bytes === null) return { file, line, reason: `the line has ${sizeBytes} bytes, more than ${MAX_LINE_BYTES}` };
   if (!isUtf8(bytes)) return { file, line, reason: 'not valid UTF-8' };
   const text = bytes.toString('utf8');
   if (text.trim() === '') return undefined;
-  const parsed = parseRecord(text);
-  return parsed.ok ? { file, line, text, query: parsed.query } : { file, line, reason: parsed.reason };
+  const parsed = parseLine(text);
+  if (!parsed.ok) return { file, line, reason: parsed.reason };
+  const place = { file, line, text };
+  return 'query' in parsed ? { ...place, query: parsed.query } : { ...place, opening: parsed.opening };
 }
 
 async function* unpacked(handle: FileHandle): AsyncGenerator<Buffer, void> {
@@ -121,6 +151,11 @@ async function* chunksOf(handle: FileHandle): AsyncGenerator<Buffer, void> {
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }
+}
+
+/** What queries and openings have. */
+export function headOf(line: AnyLine): RecordHead {
+  return 'query' in line ? line.query : line.opening;
 }
 
 function refuse({ file, line, reason, unfinished }: DamagedLine): void {

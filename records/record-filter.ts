@@ -1,5 +1,5 @@
 import { TrawlError } from '../src/errors.ts';
-import type { RecordedQuery } from './recorded-query.ts';
+import type { RecordHead } from './record-head.ts';
 
 /** Fields by which records are selected. */
 const SELECTED_FIELDS = [
@@ -10,7 +10,7 @@ const SELECTED_FIELDS = [
   'policy',
   'dataset',
   'split',
-] as const satisfies (keyof RecordedQuery)[];
+] as const satisfies (keyof RecordHead)[];
 
 /** Which records are selected. An empty list selects any value. */
 export type RecordSelection = Readonly<Record<(typeof SELECTED_FIELDS)[number], readonly string[]>> & {
@@ -20,17 +20,17 @@ export type RecordSelection = Readonly<Record<(typeof SELECTED_FIELDS)[number], 
 };
 
 /** @throws TrawlError USAGE for a time that cannot be read. */
-export function recordFilter(selection: RecordSelection): (query: RecordedQuery) => boolean {
+export function recordFilter(selection: RecordSelection): (record: RecordHead) => boolean {
   const since = instant('since', selection.since);
   const until = instant('until', selection.until);
   const wanted = SELECTED_FIELDS.flatMap((name) =>
     selection[name].length === 0 ? [] : [[name, new Set(selection[name])] as const],
   );
-  return (query) =>
-    (since === undefined || query.time >= since) &&
-    (until === undefined || query.time < until) &&
+  return (record) =>
+    (since === undefined || record.time >= since) &&
+    (until === undefined || record.time < until) &&
     wanted.every(([name, values]) => {
-      const value = query[name];
+      const value = record[name];
       return value !== undefined && values.has(value);
     });
 }

@@ -1,5 +1,6 @@
 import { Fingerprints } from './fingerprints.ts';
 import type { DamagedLine } from './read-records.ts';
+import type { RecordedOpening } from './recorded-opening.ts';
 import type { RecordedQuery } from './recorded-query.ts';
 import { trajectoryKey } from './trajectory-key.ts';
 
@@ -28,6 +29,8 @@ export interface RecordStatistics {
   readonly repeatedQueries: number;
   /** Queries that equal an earlier one in trajectory, turn and text: repeated calls of a client. */
   readonly retries: number;
+  /** Passages and pages that clients opened: all, those that were found, and those without a trajectory. */
+  readonly openings: { readonly count: number; readonly found: number; readonly withoutTrajectory: number };
   /** Queries of which the token limit cut something, by what it cut. */
   readonly cut: Counts;
   /** Queries whose answers the server changed or delayed on purpose, by what it did. */
@@ -74,6 +77,9 @@ export class RecordSummary {
   #withoutTrajectory = 0;
   #repeated = 0;
   #retries = 0;
+  #openings = 0;
+  #openingsFound = 0;
+  #openingsWithoutTrajectory = 0;
   #unfinished = 0;
   #damagedCount = 0;
   readonly #damaged: Omit<DamagedLine, 'unfinished'>[] = [];
@@ -114,6 +120,12 @@ export class RecordSummary {
     this.#addTrajectory(query);
   }
 
+  addOpening({ rows, trajectory }: RecordedOpening): void {
+    this.#openings++;
+    if (rows.length > 0) this.#openingsFound++;
+    if (trajectory === undefined) this.#openingsWithoutTrajectory++;
+  }
+
   #addTrajectory(record: RecordedQuery): void {
     const { trajectory, trajectoryFrom, turn, question, query } = record;
     if (trajectory === undefined) {
@@ -151,6 +163,11 @@ export class RecordSummary {
       distinctQueries: this.#queries - this.#repeated,
       repeatedQueries: this.#repeated,
       retries: this.#retries,
+      openings: {
+        count: this.#openings,
+        found: this.#openingsFound,
+        withoutTrajectory: this.#openingsWithoutTrajectory,
+      },
       cut: this.#cut.counts(),
       perturbed: this.#perturbed.counts(),
       dialects: this.#dialects.counts(),

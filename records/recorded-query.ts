@@ -1,44 +1,13 @@
 import { parseNumbers } from '../src/passages/exact-numbers.ts';
+import type { RecordHead } from './record-head.ts';
+import type { RecordedOpening } from './recorded-opening.ts';
 
 /**
  * A line of `--record`: one query as the client meant it, with the hits of its reply. docs/recording.md describes the fields. A field
  * that the line does not have is absent; lines of version 0.1.0 have neither the fields from `turn` to `spanId` nor `cut`.
  */
-export interface RecordedQuery {
-  /** When the reply was made, in ISO 8601 (UTC, milliseconds): times compare as texts. */
-  readonly time: string;
-  /** Empty if the line has none, as `dialect`, `index` and `generation`. */
-  readonly requestId: string;
-  readonly dialect: string;
-  /** Name of the index or group that was searched. */
-  readonly index: string;
-  /** Stands for the index's rows, model and settings. */
-  readonly generation: string;
-  /** The views that limited the search, with commas in between. */
-  readonly view?: string;
-  /** Position of the query in its request, from 0. */
-  readonly place: number;
-  /** Id of the rollout that the query belongs to. */
-  readonly trajectory?: string;
-  /** Where the trajectory comes from if the client did not name it: from its trace, or guessed from equal questions. */
-  readonly trajectoryFrom?: 'traceparent' | 'guess';
-  /** The agent's turn, counted as the client does; a guessed one from 1. */
-  readonly turn?: number;
-  /** Id of the question in its data set. */
-  readonly questionId?: string;
-  readonly dataset?: string;
-  /** The run or checkpoint of the policy, and its training step. */
-  readonly policy?: string;
-  readonly step?: number;
-  /** Such as `train` or `validation`, as the client names it. */
-  readonly split?: string;
-  readonly tags?: Readonly<Record<string, string>>;
-  /** The ids of `traceparent` (W3C Trace Context), in hex. */
-  readonly traceId?: string;
-  readonly spanId?: string;
+export interface RecordedQuery extends RecordHead {
   readonly query: string;
-  /** The original question. It was searched for if `template` (absent: that of the index) has it. */
-  readonly question?: string;
   /** The agent's earlier queries, oldest first. */
   readonly history?: readonly string[];
   /** Hits that the client asked for. */
@@ -74,6 +43,9 @@ export type ParsedRecord =
   | { readonly ok: true; readonly query: RecordedQuery }
   | { readonly ok: false; readonly reason: string };
 
+/** A line of a query, or of an opening. */
+export type ParsedLine = ParsedRecord | { readonly ok: true; readonly opening: RecordedOpening };
+
 type Values = Readonly<Record<string, unknown>>;
 type Check = (value: unknown) => boolean;
 
@@ -89,12 +61,12 @@ const isObjectOf =
   (value) =>
     typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(check);
 
-/** Fields that every line has. */
-const REQUIRED: Readonly<Record<string, Check>> = {
-  time: (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value),
-  query: isText,
-  place: isCount,
-  k: isCount,
+const isTime: Check = (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value);
+
+/** Fields that every line of a query has, and every line of an opening. */
+const REQUIRED: Readonly<Record<'query' | 'opening', Readonly<Record<string, Check>>>> = {
+  query: { time: isTime, query: isText, place: isCount, k: isCount },
+  opening: { time: isTime, opened: isText, place: isCount, rows: isListOf(isCount) },
 };
 
 const OPTIONAL: Readonly<Record<string, Check>> = {
@@ -129,8 +101,14 @@ const OPTIONAL: Readonly<Record<string, Check>> = {
   error: isText,
 };
 
-/** Parses a line of `--record`. Fields that it does not know are left out. */
+/** Parses the line of a query. */
 export function parseRecord(text: string): ParsedRecord {
+  const parsed = parseLine(text);
+  return 'opening' in parsed ? wrong('it is that of an opening') : parsed;
+}
+
+/** Parses a line of `--record`. Fields that it does not know are left out. */
+export function parseLine(text: string): ParsedLine {
   let line: unknown;
   try {
     line = JSON.parse(text);
@@ -140,18 +118,29 @@ export function parseRecord(text: string): ParsedRecord {
   if (typeof line !== 'object' || line === null || Array.isArray(line)) return wrong('not a JSON object');
   const values = line as Values;
   const has = (name: string): boolean => Object.hasOwn(values, name);
-  for (const [name, check] of Object.entries(REQUIRED)) {
+  const isOpening = has('opened') && !has('query');
+  const required = REQUIRED[isOpening ? 'opening' : 'query'];
+  for (const [name, check] of Object.entries(required)) {
     if (!has(name) || !check(values[name])) return wrong(`no usable field ${name}`);
   }
   const known: Record<string, unknown> = { requestId: '', dialect: '', index: '', generation: '' };
-  for (const name of Object.keys(REQUIRED)) known[name] = values[name];
+  for (const name of Object.keys(required)) known[name] = values[name];
   for (const [name, check] of Object.entries(OPTIONAL)) {
     if (!has(name)) continue;
     if (!check(values[name])) return wrong(`no usable field ${name}`);
     known[name] = values[name];
   }
+  if (isOpening) return openingWithIds(known, text);
   for (const name of ['hybrid', 'rerank', 'filter']) if (has(name)) known[name] = values[name];
   return withHits(known, text);
+}
+
+function openingWithIds(known: Record<string, unknown>, text: string): ParsedLine {
+  const { rows, ids = [], indexes } = known as { rows: unknown[]; ids?: unknown[]; indexes?: unknown[] };
+  if (rows.length !== ids.length || (indexes?.length ?? rows.length) !== rows.length) {
+    return wrong('rows and ids differ in length');
+  }
+  return { ok: true, opening: { ...known, ids: idTexts(ids, text) } as unknown as RecordedOpening };
 }
 
 function withHits(known: Record<string, unknown>, text: string): ParsedRecord {
@@ -172,6 +161,6 @@ function idTexts(ids: readonly unknown[], text: string): (string | null)[] {
   return exact.map((id) => (typeof id === 'string' || id === null ? id : JSON.stringify(id)));
 }
 
-function wrong(reason: string): ParsedRecord {
+function wrong(reason: string): { readonly ok: false; readonly reason: string } {
   return { ok: false, reason: `not a line of --record (${reason})` };
 }

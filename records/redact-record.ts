@@ -20,12 +20,13 @@ const HASHABLE = [
   'view',
   'index',
   'ids',
+  'opened',
 ] as const;
 /** Fields that can be left out. */
 const DROPPABLE = [...HASHABLE, 'turn', 'step', 'filter'] as const;
 
 /** Fields without which a line is no record: what stands in their place. */
-const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null };
+const BLANK: Readonly<Record<string, unknown>> = { query: '', ids: null, opened: '' };
 
 /** The texts that the member `text` of `answer` is composed of. */
 const COMPOSED: readonly string[] = ['query', 'question', 'history'];

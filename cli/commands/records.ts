@@ -1,6 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { mergeRecords } from '../../records/merge-records.ts';
-import { type DamagedLine, type ReadRecordsOptions, type RecordLine, readRecords } from '../../records/read-records.ts';
+import {
+  type AnyLine,
+  type DamagedLine,
+  headOf,
+  type ReadRecordsOptions,
+  readAllRecords,
+} from '../../records/read-records.ts';
 import { recordFilter } from '../../records/record-filter.ts';
 import { RecordSummary } from '../../records/record-statistics.ts';
 import { redactor } from '../../records/redact-record.ts';
@@ -105,7 +111,7 @@ export const recordsCommand = defineCommand({
       );
     }
     if (action === 'stats') return stats(files, context);
-    if (action === 'cat') return write(files, context, (reading) => readRecords(files, reading), 'record');
+    if (action === 'cat') return write(files, context, (reading) => readAllRecords(files, reading), 'record');
     if (action === 'merge') return merge(files, context);
     return redact(files, context);
   },
@@ -115,7 +121,11 @@ async function stats(files: readonly string[], { options, signal, out }: Context
   const summary = new RecordSummary();
   const selected = recordFilter(options);
   const onDamaged = (line: DamagedLine): void => summary.addDamaged(line);
-  for await (const { query } of readRecords(files, { onDamaged, signal })) if (selected(query)) summary.add(query);
+  for await (const line of readAllRecords(files, { onDamaged, signal })) {
+    if (!selected(headOf(line))) continue;
+    if ('query' in line) summary.add(line.query);
+    else summary.addOpening(line.opening);
+  }
   const statistics = summary.statistics();
   out(options.json ? JSON.stringify(statistics) : statisticsText(statistics));
   return statistics.damagedLines === 0 ? EXIT.ok : EXIT.problems;
@@ -141,14 +151,14 @@ async function redact(files: readonly string[], context: Context): Promise<numbe
     throw new TrawlError('USAGE', 'trawl records redact needs --drop FIELD or --hash FIELD.');
   }
   const change = redactor({ drop, hash, key: keyFile === undefined ? undefined : await readKey(keyFile) });
-  return write(files, context, (reading) => readRecords(files, reading), 'redacted record', change);
+  return write(files, context, (reading) => readAllRecords(files, reading), 'redacted record', change);
 }
 
 /** Writes the selected records, their lines changed by `change`. */
 async function write(
   files: readonly string[],
   { options, signal, note }: Context,
-  read: (reading: ReadRecordsOptions) => AsyncIterable<RecordLine>,
+  read: (reading: ReadRecordsOptions) => AsyncIterable<AnyLine>,
   noun: string,
   change: (line: string) => string = (line) => line,
 ): Promise<number> {
@@ -161,7 +171,7 @@ async function write(
   };
   const selected = recordFilter(options);
   async function* lines(): AsyncGenerator<string, void> {
-    for await (const { text, query } of read({ onDamaged, signal })) if (selected(query)) yield change(text);
+    for await (const line of read({ onDamaged, signal })) if (selected(headOf(line))) yield change(line.text);
   }
   const { out, overwrite } = options;
   const written = await writeRecords(lines(), { out, overwrite, inputs: files });

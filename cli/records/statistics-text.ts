@@ -18,6 +18,13 @@ export function statisticsText(statistics: RecordStatistics): string {
     ],
     ['retries', formatCount(retries)],
   ];
+  const { openings } = statistics;
+  if (openings.count > 0) {
+    rows.push([
+      'openings',
+      `${formatCount(openings.count)}, found ${formatCount(openings.found)}; ${formatCount(openings.withoutTrajectory)} without a trajectory`,
+    ]);
+  }
   for (const [name, counts] of [
     ['errors', statistics.errors],
     ['cut', statistics.cut],

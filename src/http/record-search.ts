@@ -1,8 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { TrajectoryGuesser } from '../recording/guess-trajectories.ts';
-import type { IgnoredValue } from '../recording/read-origins.ts';
+import type { IgnoredValue, OriginSources } from '../recording/read-origins.ts';
+import type { RecordedOpening } from '../recording/recorded-opening.ts';
 import type { QueryRecord, RecordedSearch } from '../recording/recorded-search.ts';
-import { withOrigins } from '../recording/with-origins.ts';
+import { openingOrigins, withOrigins } from '../recording/with-origins.ts';
+
 import type { RetrieverInfo } from '../retrieval/retriever-info.ts';
 import type { ServerMetrics } from './metrics/server-metrics.ts';
 
@@ -55,11 +57,32 @@ export function recordSearch(
 ): void {
   metrics.searched(search.outcomes);
   if (record === null) return;
-  const parameters = request.query as Readonly<Record<string, string | string[] | undefined>>;
-  const sources = { body, headers: request.headers, parameters };
+  const sources = sourcesOf(request, body);
   const known = { guesser, connection: request.raw.socket, template: model?.queryTemplate };
   const originated = withOrigins(search, sources, known);
   request.unrecorded = originated.ignored;
   const view = within === undefined ? {} : { view: within.join() };
   record.record({ requestId: request.id, dialect, index, generation, ...view }, originated.search);
+}
+
+/** Records what a request opened, with the origins that it names. */
+export function recordOpenings(
+  openings: readonly RecordedOpening[],
+  { request, dialect, body }: SearchedRequest,
+  { index, generation, within }: RetrieverInfo,
+  record: QueryRecord | null,
+): void {
+  if (record?.recordOpenings === undefined || openings.length === 0) return;
+  const { origins, ignored } = openingOrigins(sourcesOf(request, body), openings.length);
+  request.unrecorded = ignored;
+  const view = within === undefined ? {} : { view: within.join() };
+  record.recordOpenings(
+    { requestId: request.id, dialect, index, generation, ...view },
+    openings.map((opening, i) => ({ ...opening, origin: origins[i]! })),
+  );
+}
+
+function sourcesOf(request: FastifyRequest, body: unknown): OriginSources {
+  const parameters = request.query as OriginSources['parameters'];
+  return { body, headers: request.headers, parameters };
 }

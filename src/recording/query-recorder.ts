@@ -3,6 +3,7 @@ import type { QueryOutcome } from '../retrieval/calls/query-outcome.ts';
 import type { QueryOrigin } from './query-origin.ts';
 import { RecordFile, type RecordFileOptions } from './record-file.ts';
 import { recordLines } from './record-line.ts';
+import { openingLines, type RecordedOpening } from './recorded-opening.ts';
 import type { RecordedSearch } from './recorded-search.ts';
 
 export interface QueryRecorderOptions extends RecordFileOptions {
@@ -12,10 +13,9 @@ export interface QueryRecorderOptions extends RecordFileOptions {
   readonly onFailure?: (error: unknown) => void;
 }
 
-interface WaitingSearch {
-  readonly time: string;
-  readonly request: object;
-  readonly search: RecordedSearch;
+/** The lines of a request, which are made when they are written. */
+interface WaitingLines {
+  readonly lines: () => Iterable<string>;
   readonly bytes: number;
 }
 
@@ -26,13 +26,13 @@ const CHUNK_CHARACTERS = 256 * 1024;
 const SLICE_MS = 4;
 
 /**
- * Writes queries and the ids of their hits to a JSON Lines file, one line per query. `record` does not wait for the disk: when
+ * Writes queries and the ids of their hits to a JSON Lines file, one line per query, and openings with a line of their own. `record` does not wait for the disk: when
  * the disk is full or too slow, searches are dropped and counted, and no request is delayed.
  */
 export class QueryRecorder {
   readonly #options: QueryRecorderOptions;
   readonly #file: RecordFile;
-  readonly #waiting: WaitingSearch[] = [];
+  readonly #waiting: WaitingLines[] = [];
   #waitingBytes = 0;
   #writing: Promise<void> | undefined;
   #failing = false;
@@ -50,7 +50,7 @@ export class QueryRecorder {
   }
 
   /**
-   * Queries that were not recorded, or were recorded in a file that was removed during the write; and unfinished lines of a killed server
+   * Queries and openings that were not recorded, or were recorded in a file that was removed during the write; and unfinished lines of a killed server
    * that were cut off.
    */
   get dropped(): number {
@@ -61,12 +61,28 @@ export class QueryRecorder {
     const bytes =
       search.outcomes.reduce((sum, outcome) => sum + bytesOf(outcome), 0) +
       (search.origins ?? []).reduce((sum, origin) => sum + originBytes(origin), 0);
-    if (this.#closed || this.#waitingBytes + bytes > (this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES)) {
-      this.#dropped += search.queries.length;
+    const time = new Date().toISOString();
+    this.#add({ lines: () => recordLines(time, request, search), bytes }, search.queries.length);
+  }
+
+  recordOpenings(request: object, openings: readonly RecordedOpening[]): void {
+    const bytes = openings.reduce(
+      (sum, { opened, passages, origin = {} }) =>
+        sum + 2 * opened.length + 50 * passages.length + 200 + originBytes(origin),
+      0,
+    );
+    const time = new Date().toISOString();
+    this.#add({ lines: () => openingLines(time, request, openings), bytes }, openings.length);
+  }
+
+  #add(waiting: WaitingLines, lines: number): void {
+    const limit = this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES;
+    if (this.#closed || this.#waitingBytes + waiting.bytes > limit) {
+      this.#dropped += lines;
       return;
     }
-    this.#waiting.push({ time: new Date().toISOString(), request, search, bytes });
-    this.#waitingBytes += bytes;
+    this.#waiting.push(waiting);
+    this.#waitingBytes += waiting.bytes;
     this.#writing ??= this.#write();
   }
 
@@ -99,7 +115,7 @@ export class QueryRecorder {
     let lines = 0;
     let sliceStart = performance.now();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      for (const line of recordLines(next.time, next.request, next.search)) {
+      for (const line of next.lines()) {
         text += line;
         lines++;
         if (performance.now() - sliceStart > SLICE_MS) {

@@ -7,6 +7,7 @@ import type { RerankSettings } from '../retrieval/calls/rerank-call.ts';
 import type { HybridSettings } from '../retrieval/hybrid-settings.ts';
 import type { Bm25Order, SearchMode } from '../retrieval/search-mode.ts';
 import type { QueryOrigin } from './query-origin.ts';
+import type { RecordedOpening } from './recorded-opening.ts';
 
 /** The search of one request, which may take several calls: `k` as requested, and the hits as sent in the response. */
 export interface RecordedSearch {
@@ -52,7 +53,9 @@ export interface RecordedRequest {
   readonly view?: string;
 }
 
-/** Records queries and their hits. `record` must neither throw nor block. */
+/** Records queries and their hits, and what clients open. Its methods must neither throw nor block. */
 export interface QueryRecord {
   record(request: RecordedRequest, search: RecordedSearch): void;
+  /** Absent: openings are not recorded. */
+  recordOpenings?(request: RecordedRequest, openings: readonly RecordedOpening[]): void;
 }

@@ -45,6 +45,15 @@ export function withOrigins(
   return { search: { ...search, ...searchedFor, origins }, ignored };
 }
 
+/** Where each opening of a request comes from. Without a trajectory, a single one gets the id of its trace; none is guessed. */
+export function openingOrigins(
+  sources: OriginSources,
+  openings: number,
+): { readonly origins: readonly QueryOrigin[]; readonly ignored: readonly IgnoredValue[] } {
+  const { origins, ignored } = readOrigins(sources, openings);
+  return { origins: openings === 1 ? origins.map(namedByTrace) : origins, ignored };
+}
+
 function namedByTrace(origin: QueryOrigin): QueryOrigin {
   if (origin.trajectory !== undefined || origin.traceId === undefined) return origin;
   return { ...origin, trajectory: origin.traceId, trajectoryFrom: 'traceparent' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import type { RecordStatistics } from '../../records/record-statistics.ts';
-import { recordLine } from '../helpers/record-lines.ts';
+import { openingLine, recordLine } from '../helpers/record-lines.ts';
 import { endOf, fileFolder, jsonOf, runTrawl, spawnTrawl } from './run-trawl.ts';
 
 const cwd = await fileFolder();
@@ -26,6 +26,39 @@ function queriesIn(text: string): string[] {
     .slice(0, -1)
     .map((line) => (JSON.parse(line) as { query: string }).query);
 }
+
+test('openings are counted apart, and kept by cat, merge and redact', async () => {
+  const path = join(folder(), 'record.jsonl');
+  const turn = { trajectory: 't', turn: 1, split: 'train' };
+  const lines = [
+    recordLine('a', { ...turn, ...at('01:00:00') }),
+    openingLine('https://example.org/p', { ...turn, ...at('01:00:02') }),
+    openingLine('none', { rows: [], ids: [], ...at('01:00:04') }),
+  ];
+  writeFileSync(path, lines.join(''));
+  const { queries, openings } = jsonOf<RecordStatistics>(await runTrawl(['records', 'stats', path, '--json']));
+  assert.deepEqual([queries, openings], [1, { count: 2, found: 1, withoutTrajectory: 1 }]);
+  assert.match((await runTrawl(['records', 'stats', path])).stdout, /^openings +2, found 1; 1 without a trajectory$/m);
+  assert.equal((await runTrawl(['records', 'cat', path])).stdout, lines.join(''));
+  assert.equal((await runTrawl(['records', 'cat', path, '--split', 'train'])).stdout, lines.slice(0, 2).join(''));
+  const other = join(folder(), 'other.jsonl');
+  // The same opening again, by a client that repeats its call, and another.
+  const repeated = openingLine('https://example.org/p', { ...turn, ...at('01:00:03') });
+  const more = [openingLine('b', at('01:00:01')), repeated];
+  writeFileSync(other, more.join(''));
+  const merged = await runTrawl(['records', 'merge', path, other, '--unique']);
+  assert.equal(merged.stdout, [lines[0], more[0], lines[1], lines[2]].join(''));
+  const redacted = (await runTrawl(['records', 'redact', path, '--drop', 'opened', '--drop', 'ids'])).stdout.split(
+    '\n',
+  );
+  assert.deepEqual(
+    [1, 2].map((i) => JSON.parse(redacted[i]!) as object),
+    [1, 2].map((i) => {
+      const line = JSON.parse(lines[i]!) as { ids: unknown[] };
+      return { ...line, opened: '', ids: line.ids.map(() => null) };
+    }),
+  );
+});
 
 test('stats reads a file with its renamed files, as JSON and for people', async () => {
   const path = join(folder(), 'record.jsonl');

@@ -8,6 +8,11 @@ export const RECORD_HEAD = {
   place: 0,
 } as const;
 
+/** A line of `--record` for a passage that a client opened. */
+export function openingLine(opened: string, more: object = {}): string {
+  return `${JSON.stringify({ ...RECORD_HEAD, opened, rows: [4], ids: ['a'], ...more })}\n`;
+}
+
 /** A line of `--record` with two hits. */
 export function recordLine(query: string, more: object = {}): string {
   return `${JSON.stringify({ ...RECORD_HEAD, query, k: 2, rows: [4, 1], scores: [0.5, 0.25], ids: ['a', 7], ...more })}\n`;

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { ServerMetrics } from '../../src/http/metrics/server-metrics.ts';
 import type { ServerConfig } from '../../src/http/server-config.ts';
 import type { QueryOrigin } from '../../src/recording/query-origin.ts';
+import { openingLines, type RecordedOpening } from '../../src/recording/recorded-opening.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, postTo, serve } from './build.ts';
@@ -155,6 +156,97 @@ test('a tool call over MCP takes headers', async (t) => {
   assert.equal(answer.headers['x-trawl-record-ignored'], 'x-trawl-turn (type)');
   assert.deepEqual(origins(), [[{ trajectory: 't' }]]);
 });
+
+/** A server that records openings. */
+function openingsOf(t: TestContext, config: Partial<ServerConfig> = {}) {
+  const opened: [RecordedRequest, readonly RecordedOpening[]][] = [];
+  const searches: unknown[] = [];
+  const record = {
+    record: (...each: unknown[]) => void searches.push(each),
+    recordOpenings: (...each: [RecordedRequest, readonly RecordedOpening[]]) => void opened.push(each),
+  };
+  return { app: build(t, new FakeRetriever(), { record, ...config }), opened, searches };
+}
+
+const OPENER = { ...JSON_TYPE, 'x-trawl-trajectory': 't', 'x-trawl-turn': '3' };
+const ORIGIN = { trajectory: 't', turn: 3 };
+
+test('a passage that is opened by its id is recorded with its origin, also one that is not found', async (t) => {
+  const { app, opened, searches } = openingsOf(t);
+  for (const [id, status] of [
+    ['9007199254740993', 200],
+    ['none', 404],
+  ] as const) {
+    const url = `/v1/passages/${id}?trawl-policy=run-1`;
+    assert.equal((await app.inject({ url, headers: OPENER })).statusCode, status);
+  }
+  const origin = { ...ORIGIN, policy: 'run-1' };
+  assert.deepEqual(
+    opened.map(([, openings]) => openings),
+    [
+      [{ opened: '9007199254740993', passages: [{ row: 2, idJson: '9007199254740993' }], origin }],
+      [{ opened: 'none', passages: [], origin }],
+    ],
+  );
+  const [request] = opened[0]!;
+  assert.deepEqual([request.dialect, request.index, request.generation], ['passage', 'fake-sample', 'generation-1']);
+  assert.deepEqual(searches, []);
+});
+
+test('pages and passages of one request are openings of their own, with the values of its body', async (t) => {
+  const { app, opened } = openingsOf(t);
+  const urls = ['https://example.org/b', 'Paul Walker', 'nowhere'];
+  const record = { trajectory: ['a', 'b', null], turn: 4 };
+  assert.equal((await postTo(app, '/access', { urls, record })).status, 200);
+  assert.equal((await postTo(app, '/v1/passages', { ids: ['s-1'], rows: [3] }, OPENER)).status, 200);
+  const [pages, passages] = opened.map(([, openings]) => openings);
+  assert.deepEqual(pages, [
+    { opened: urls[0], passages: [{ row: 1, idJson: '"s-1"' }], origin: { trajectory: 'a', turn: 4 } },
+    { opened: urls[1], passages: [{ row: 0, idJson: '"0"' }], origin: { trajectory: 'b', turn: 4 } },
+    { opened: urls[2], passages: [], origin: { turn: 4 } },
+  ]);
+  assert.deepEqual(passages, [
+    { opened: 's-1', passages: [{ row: 1, idJson: '"s-1"' }], origin: ORIGIN },
+    { opened: 'row 3', passages: [{ row: 3, idJson: '3' }], origin: ORIGIN },
+  ]);
+});
+
+for (const [tools, name, args] of [
+  ['trawl', 'fetch', { id: 's-1' }],
+  ['browsecomp-plus', 'get_document', { docid: 's-1' }],
+  ['dr-tulu', 'crawl4ai_fetch_webpage_content', { url: 'https://example.org/b' }],
+] as const) {
+  test(`the tool ${name} of MCP records what it opens`, async (t) => {
+    const { app, opened } = openingsOf(t, { mcp: { hosts: [], tools } });
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+    const headers = { ...OPENER, accept: 'application/json, text/event-stream', host: 'localhost' };
+    assert.equal((await postTo(app, '/mcp', call, headers)).status, 200);
+    const [name1] = Object.values(args);
+    assert.deepEqual(
+      opened.map(([{ dialect }, openings]) => [dialect, openings]),
+      [['mcp', [{ opened: name1, passages: [{ row: 1, idJson: '"s-1"' }], origin: ORIGIN }]]],
+    );
+  });
+}
+
+for (const [path, body] of [
+  ['/open', { docid: 's-1', url: null }],
+  ['/get_content', { url: 'https://example.org/b' }],
+] as const) {
+  test(`${path} records the document that it opens, and its trace as trajectory`, async (t) => {
+    const { app, opened } = openingsOf(t);
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const headers = { ...JSON_TYPE, traceparent: `00-${trace}-00f067aa0ba902b7-01`, 'x-trawl-turn': 'x' };
+    const answer = await postTo(app, path, body, headers);
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.headers['x-trawl-record-ignored'], 'x-trawl-turn (type)');
+    const [opening] = opened[0]![1];
+    assert.deepEqual(opening!.passages, [{ row: 1, idJson: '"s-1"' }]);
+    assert.deepEqual([opening!.origin?.trajectory, opening!.origin?.trajectoryFrom], [trace, 'traceparent']);
+    const [line] = openingLines('2026-11-23T01:02:03.456Z', opened[0]![0], opened[0]![1]);
+    assert.match(line!, /^\{"time":.*"rows":\[1\],"ids":\["s-1"\]\}\n$/);
+  });
+}
 
 test('equal questions on one connection get one guessed trajectory, and on another a new one', async (t) => {
   const { config, origins } = recording(t);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { type AnyLine, readAllRecords, readRecords } from '../../records/read-records.ts';
 import { parseRecord } from '../../records/recorded-query.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
@@ -209,6 +210,58 @@ test('a query that failed is kept with its code', async (t) => {
   assert.deepEqual([linesOf(path)[0]!.query, linesOf(path)[0]!.error], ['q', 'ENCODING_FAILED']);
 });
 
+test('an opening is a line of its own, which readers of queries skip', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: 1e9, keep: 1 });
+  const request = { requestId: 'r', dialect: 'mcp', index: 'wiki', generation: 'g1' };
+  recorder.record(request, await answer({ queries: ['q'], k: 1 }));
+  const passages = [
+    { row: 7, idJson: '9007199254740993' },
+    { row: 8, idJson: undefined },
+  ];
+  const origin = { trajectory: 't', turn: 2 };
+  recorder.recordOpenings(request, [
+    { opened: 'https://example.org/p', passages, origin },
+    { opened: 'none', passages: [] },
+  ]);
+  recorder.recordOpenings(request, [{ opened: 'in a group', passages: [{ row: 1, index: 'news', idJson: '"n"' }] }]);
+  await recorder.close();
+  const lines: AnyLine[] = [];
+  for await (const line of readAllRecords([path])) lines.push(line);
+  assert.deepEqual(
+    lines.flatMap((line) => ('opening' in line ? [{ ...line.opening, time: '' }] : [])),
+    [
+      {
+        ...request,
+        time: '',
+        place: 0,
+        ...origin,
+        opened: 'https://example.org/p',
+        rows: [7, 8],
+        ids: ['9007199254740993', null],
+      },
+      { ...request, time: '', place: 1, opened: 'none', rows: [], ids: [] },
+      { ...request, time: '', place: 0, opened: 'in a group', indexes: ['news'], rows: [1], ids: ['n'] },
+    ],
+  );
+  const queries: string[] = [];
+  for await (const { query } of readRecords([path])) queries.push(query.query);
+  assert.deepEqual(queries, ['q']);
+});
+
+test('openings above the limit of waiting bytes are dropped and counted', async (t) => {
+  const path = join(await tempFolder(t), 'record.jsonl');
+  const recorder = await QueryRecorder.open({ path, maxFileBytes: 1e9, keep: 1, maxWaitingBytes: 2_000 });
+  for (let i = 0; i < 4; i++)
+    recorder.recordOpenings({}, [
+      { opened: 'x', passages: [] },
+      { opened: 'y', passages: [] },
+    ]);
+  await recorder.close();
+  assert.equal(recorder.dropped + readFileSync(path, 'utf8').split('\n').length - 1, 8);
+  assert.ok(recorder.dropped > 0);
+});
+
 test('an existing file is appended to, and rotated at its size', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   for (let run = 0; run < 2; run++) {
@@ -235,7 +288,7 @@ test('an existing file is appended to, and rotated at its size', async (t) => {
   for (const file of [`${path}.2`, `${path}.1`, path]) assert.ok(statSync(file).size <= 400);
 });
 
-test('when no new file can be created the kept ones stay, and recording resumes once it can', async (t) => {
+test('when no new file can be created nothing is lost: the open file grows until one can', async (t) => {
   const path = join(await tempFolder(t), 'record.jsonl');
   const recorder = await QueryRecorder.open({ path, maxFileBytes: 400, keep: 2 });
   const record = async (query: string): Promise<void> => {
@@ -246,16 +299,21 @@ test('when no new file can be created the kept ones stay, and recording resumes 
   const files = [path, `${path}.1`, `${path}.2`];
   const before = files.map((file) => readFileSync(file, 'utf8'));
   await mkdir(`${path}.next`);
-  while (recorder.dropped < 5) await record('lost');
+  for (let i = 0; i < 5; i++) await record(`more${i}`);
   assert.deepEqual(
     files.slice(1).map((file) => readFileSync(file, 'utf8')),
     before.slice(1),
   );
   await rmdir(`${path}.next`);
-  await record('kept');
+  for (let i = 0; i < 5; i++) await record(`later${i}`);
   await recorder.close();
-  assert.equal(linesOf(path).at(-1)!.query, 'kept');
-  assert.equal(readFileSync(`${path}.2`, 'utf8'), before[1]);
+  assert.equal(recorder.dropped, 0);
+  assert.equal(linesOf(path).at(-1)!.query, 'later4');
+  const kept = files.flatMap((file) => linesOf(file).map(({ query }) => query));
+  assert.ok(
+    Array.from({ length: 5 }, (_, i) => `more${i}`).every((query) => kept.includes(query)),
+    kept.join(),
+  );
 });
 
 test('searches above the limit of waiting bytes are dropped and counted', async (t) => {

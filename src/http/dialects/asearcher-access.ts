@@ -5,6 +5,7 @@ import type { FoundPassage } from '../../retrieval/calls/find-call.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { openingOf } from '../documents/openings.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { Contents } from './common-fields.ts';
 import { defineDialect } from './dialect.ts';
@@ -43,7 +44,8 @@ export const asearcherAccess = defineDialect({
           { by: 'title', keys: titleKeys(url) },
         ]);
         const { found, timings } = await findPassages(retriever, lookups, limit, signal);
-        return { timings, search: null, truncated: 0, pieces: reply(urls, found) };
+        const openings = urls.map((url, i) => openingOf(url, found[i]!));
+        return { timings, search: null, openings, truncated: 0, pieces: reply(urls, found) };
       },
     };
   },

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox';
 import type { ErrorCode, TrawlError } from '../../errors.ts';
+import type { RecordedOpening } from '../../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { StageTimings } from '../../retrieval/timings.ts';
@@ -28,6 +29,8 @@ export interface Answer {
   readonly timings: StageTimings;
   /** The search of the request, to be counted and recorded once; null if nothing was searched. */
   readonly search: RecordedSearch | null;
+  /** What the request opened, to be recorded. */
+  readonly openings?: readonly RecordedOpening[];
   /** Number of truncated queries. */
   readonly truncated: number;
   /** Errors of single queries with details, for the log. */

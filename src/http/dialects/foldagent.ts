@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { totalMs } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { cutWords } from '../documents/cut-text.ts';
+import { openingOfDocument } from '../documents/openings.ts';
 import type { WholeDocument } from '../documents/whole-document.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { nullable, Query, Score } from './common-fields.ts';
@@ -88,7 +89,8 @@ export const foldAgentOpen = defineDialect({
         const result =
           documents[0] === undefined ? { docid, url, text: unknown(name) } : shown(documents[0], OPEN_WORDS);
         const pieces = [JSON.stringify({ results: [result], took_ms: totalMs(timings) })];
-        return { timings, search: null, truncated: 0, pieces };
+        const openings = [openingOfDocument('id' in name ? name.id : name.url, documents[0])];
+        return { timings, search: null, openings, truncated: 0, pieces };
       },
     };
   },

@@ -3,6 +3,7 @@ import { withContents } from '../../passages/contents.ts';
 import { addTimings, NO_TIMINGS } from '../../retrieval/timings.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { CUT_UNITS, cutDocuments, type DocumentCut } from '../documents/cut-documents.ts';
+import { openingOf } from '../documents/openings.ts';
 import { documentsOfPassages, type FoundDocuments, type WholeDocument } from '../documents/whole-document.ts';
 import { PassageIds, PassageRows, passagesNamed, refuseTooManyPassages } from '../native-search/named-passages.ts';
 import { View, viewMember } from '../native-search/reply.ts';
@@ -85,6 +86,9 @@ export const nativePassages = defineDialect({
         return {
           timings: addTimings(findTimings, whole.timings),
           search: null,
+          openings: [...ids.map(String), ...rows.map((row) => `row ${row}`)].map((name, i) =>
+            openingOf(name, passages[i] === undefined ? [] : [passages[i]]),
+          ),
           truncated: 0,
           pieces: reply(whole.documents),
         };

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { TrawlError } from '../../errors.ts';
 import { documentFields } from '../../passages/document-fields.ts';
 import { TimeSlice } from '../../time-slice.ts';
+import { openingOfDocument } from '../documents/openings.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { Query } from './common-fields.ts';
@@ -73,7 +74,8 @@ export const openResearcherContent = defineDialect({
           );
         }
         const pieces = [JSON.stringify({ title: document.title, content: document.text })];
-        return { timings, search: null, truncated: 0, pieces };
+        const openings = [openingOfDocument(url, document)];
+        return { timings, search: null, openings, truncated: 0, pieces };
       },
     };
   },

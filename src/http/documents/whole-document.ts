@@ -27,6 +27,8 @@ export interface WholeDocument {
   readonly isCut: boolean;
   /** Rows of the joined passages. */
   readonly rows: readonly number[];
+  /** Their ids as JSON text. */
+  readonly idsJson: readonly (string | undefined)[];
 }
 
 export interface Documents {
@@ -115,5 +117,6 @@ function joinedDocument(found: readonly FoundPassage[], { index }: RetrieverInfo
     text: cut.text,
     isCut: cut.isCut || found.length === limit,
     rows: passages.map((each) => each.row),
+    idsJson: passages.map((each) => each.fields.idJson),
   };
 }

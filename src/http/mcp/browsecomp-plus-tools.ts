@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import { TimeSlice } from '../../time-slice.ts';
 import { documentPlan, type FoundDocument } from '../dialects/document-plan.ts';
+import { openingOfDocument } from '../documents/openings.ts';
 import { documentsByName } from '../documents/whole-document.ts';
 import { defineTool, type Tool, type ToolCallOptions } from './tool.ts';
 
@@ -40,9 +41,10 @@ export const BROWSECOMP_PLUS_TOOLS: readonly Tool[] = [
       { docid: Type.String({ description: 'A docid from search.' }) },
       { additionalProperties: false },
     ),
-    async run(retriever, { docid }, { signal, limits }) {
+    async run(retriever, { docid }, { signal, limits, onOpen }) {
       const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
       const { documents } = await documentsByName(retriever, [{ id: docid }], options);
+      onOpen(openingOfDocument(docid, documents[0]));
       return blocks(documents.flatMap((document) => (document ? [{ docid: document.id, text: document.text }] : [])));
     },
   }),

@@ -8,6 +8,7 @@ import { massiveServe } from '../dialects/massive-serve.ts';
 import { rerank } from '../dialects/rerank-documents.ts';
 import { hitsOf, searchPlan, separated } from '../dialects/search-plan.ts';
 import { serper } from '../dialects/serper.ts';
+import { openingOfDocument } from '../documents/openings.ts';
 import { documentsByName, type WholeDocument } from '../documents/whole-document.ts';
 import { passageName } from '../passage-name.ts';
 import { defineTool, type Tool, type ToolCallOptions, type ToolReply } from './tool.ts';
@@ -124,11 +125,12 @@ function pageTool(name: string, argument: 'url' | 'webpage_url', fields: (page: 
     title: 'Read a page',
     description: 'Returns the whole text of a page of the collection by its link from a search.',
     input: Type.Object({ [argument]: Type.String({ description: 'A link from a search.' }) }),
-    async run(retriever, args, { signal, limits }) {
+    async run(retriever, args, { signal, limits, onOpen }) {
       const url = args[argument] as string;
       const options = { limit: limits.maxK, signal, slice: new TimeSlice(signal) };
       const { documents } = await documentsByName(retriever, [{ url }], options);
       const [page] = documents;
+      onOpen(openingOfDocument(url, page));
       if (page !== undefined) return block({ url, success: true, ...fields(page) });
       const shown = JSON.stringify(url.slice(0, 200));
       return block({

@@ -5,6 +5,7 @@ import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } fr
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { asTrawlError, type TrawlError } from '../../errors.ts';
 import { packageVersion } from '../../package-root.ts';
+import type { RecordedOpening } from '../../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Perturbed } from '../../retrieval/calls/perturbed.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
@@ -18,6 +19,8 @@ export interface McpOptions extends McpToolConfig {
   retriever(): Retriever | Promise<Retriever>;
   /** Called once for each search of a tool. */
   onSearch?(search: RecordedSearch): void;
+  /** Called with each passage or page that a tool opens. */
+  onOpen?(opening: RecordedOpening): void;
   /** Called with the error of a failed tool, for the log; the assistant does not get the details of a bug. */
   onFailure(tool: string, error: TrawlError): void;
   /** Defaults and limits of searches. */
@@ -66,7 +69,8 @@ async function callTool(
   signal: AbortSignal,
   options: McpOptions,
 ): Promise<CallToolResult> {
-  const { retriever, onSearch = () => undefined, onFailure, limits, snippetTokens = DEFAULT_SNIPPET_TOKENS } = options;
+  const { retriever, onFailure, limits, snippetTokens = DEFAULT_SNIPPET_TOKENS } = options;
+  const { onSearch = () => undefined, onOpen = () => undefined } = options;
   const { tools } = TOOL_SETS[options.tools ?? 'trawl'];
   const tool = tools.find((each) => each.name === name);
   if (tool === undefined) {
@@ -79,7 +83,8 @@ async function callTool(
     onSearch(search);
   };
   try {
-    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, onSearch: onSearched });
+    const calls = { onSearch: onSearched, onOpen };
+    const reply = await tool.call(await retriever(), args, { signal, limits, snippetTokens, ...calls });
     const content = reply.texts.map((text) => ({ type: 'text' as const, text }));
     return {
       content,

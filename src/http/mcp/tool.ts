@@ -1,4 +1,5 @@
 import type { Static, TSchema } from 'typebox';
+import type { RecordedOpening } from '../../recording/recorded-opening.ts';
 import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
@@ -30,6 +31,8 @@ export interface ToolCallOptions {
   readonly snippetTokens: number;
   /** Called once for each search. */
   onSearch(search: RecordedSearch): void;
+  /** Called with each passage or page that is opened, also with one that is not found. */
+  onOpen(opening: RecordedOpening): void;
 }
 
 /** Largest number of passages of a page that is fetched by URL or title, and of any list in the arguments. */

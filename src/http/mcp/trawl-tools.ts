@@ -9,6 +9,7 @@ import { inputWith } from '../dialects/questions.ts';
 import type { Lookup } from '../documents/document-lookup.ts';
 import { findPassages } from '../documents/find-passages.ts';
 import { joinPassages, orderedPassages } from '../documents/join-passages.ts';
+import { openingOf } from '../documents/openings.ts';
 import { titleKeys, urlKeys } from '../documents/url-keys.ts';
 import { excerpt, wordsOf } from '../excerpt.ts';
 import { idInUrl, passageName } from '../passage-name.ts';
@@ -119,8 +120,9 @@ export const TRAWL_TOOLS: readonly Tool[] = [
       { additionalProperties: false },
     ),
     output: Fetched,
-    async run(retriever, { id }, { signal }) {
+    async run(retriever, { id }, { signal, onOpen }) {
       const passages = await passagesOf(retriever, id, signal);
+      onOpen(openingOf(id, passages));
       const [first] = passages;
       if (first === undefined) {
         const shown = JSON.stringify(id.slice(0, 100));

@@ -20,7 +20,7 @@ import type { ReplyBudget } from '../limits/reply-budget.ts';
 import type { ServerMetrics } from '../metrics/server-metrics.ts';
 import { type AnswerTimings, elapsedMs, roundedTimings, serverTiming } from '../metrics/server-timing.ts';
 import { perturbedOf } from '../perturb-request.ts';
-import { recordSearch } from '../record-search.ts';
+import { recordOpenings, recordSearch } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Failed queries logged per request; they usually have the same cause. */
@@ -152,6 +152,7 @@ async function answer(
       request.perturbation?.note(perturbedOf(result.search.outcomes), result.search.items?.positions);
       recordSearch(result.search, { request, dialect: dialect.name, body: record }, info, routes);
     }
+    recordOpenings(result.openings ?? [], { request, dialect: dialect.name, body: record }, info, config.record);
     // Other replies may have used up the budget since the first check.
     replies.refuseIfFull();
     const replyStart = performance.now();

@@ -8,7 +8,7 @@ import { deadlineOf } from '../limits/deadline.ts';
 import { refusalOf } from '../mcp/request-origin.ts';
 import { elapsedMs } from '../metrics/server-timing.ts';
 import { perturbedOf } from '../perturb-request.ts';
-import { recordSearch } from '../record-search.ts';
+import { recordOpenings, recordSearch } from '../record-search.ts';
 import { countRequest, refuseIfNotReady, type SearchRoutes } from './dialects.ts';
 import { addEventStreams, MCP_ROUTE } from './mcp-events.ts';
 
@@ -54,6 +54,9 @@ export function registerMcp(app: FastifyInstance, routes: SearchRoutes): void {
           onSearch(search) {
             request.perturbation?.note(perturbedOf(search.outcomes));
             recordSearch(search, { request, dialect: 'mcp' }, retriever.info, routes);
+          },
+          onOpen(opening) {
+            recordOpenings([opening], { request, dialect: 'mcp' }, retriever.info, config.record);
           },
           limits: config,
           tools,

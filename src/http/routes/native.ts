@@ -9,10 +9,12 @@ import type { RetrieverInfo } from '../../retrieval/retriever-info.ts';
 import type { Operation } from '../api-docs/openapi.ts';
 import { clientSignal } from '../connections/client-signal.ts';
 import { Document } from '../dialects/common-fields.ts';
+import { openingOf } from '../documents/openings.ts';
 import { chosenIndex } from '../indexes/index-choice.ts';
 import type { RetrieverHolder } from '../indexes/retriever-holder.ts';
 import { retrieverFor } from '../indexes/view-choice.ts';
 import { PerturbationFacts, perturbationFact } from '../perturb-request.ts';
+import { recordOpenings } from '../record-search.ts';
 import type { ServerConfig } from '../server-config.ts';
 
 /** Largest number of rows returned for an id that several passages share. */
@@ -173,6 +175,8 @@ export function registerNative(app: FastifyInstance, holder: RetrieverHolder, co
     try {
       const retriever = retrieverFor(request, lease.retriever, config);
       ({ found } = await retriever.find({ by: 'id', keys: [id], limit: MAX_SAME_ID, signal }));
+      const opening = openingOf(id, found[0]!.slice(0, 1));
+      recordOpenings([opening], { request, dialect: 'passage' }, retriever.info, config.record);
     } finally {
       lease.release();
     }
