@@ -2,8 +2,8 @@ import { readLines } from '../corpus/read-lines.ts';
 import { readParquetRows } from '../corpus/read-parquet.ts';
 import { parseQuestion, type Question } from '../evaluation/read-questions.ts';
 import { lineError } from '../evaluation/read-text-lines.ts';
+import { TopicReader } from '../evaluation/trec-topics.ts';
 import type { NamedFormat } from './query-format.ts';
-import { TopicReader } from './trec-topics.ts';
 
 /** A line of queries has a few hundred bytes. Limits memory if the file has no line ends. */
 const MAX_LINE_BYTES = 8 * 1024 * 1024;

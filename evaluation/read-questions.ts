@@ -1,6 +1,7 @@
 import { parseJson } from '../corpus/parse-json.ts';
 import type { Judgements } from './judgements.ts';
 import { titleKey } from './page-title.ts';
+import { type Columns, columnsOf, type Fail, idOf, idsOf, roundOf, stringsOf } from './question-columns.ts';
 import { lineError, readTextLines } from './read-text-lines.ts';
 
 /** One question of an evaluation set. */
@@ -63,22 +64,23 @@ export function answersOf(questions: readonly Question[]): ReadonlyMap<string, r
   );
 }
 
-type Fail = (reason: string) => Error;
-
 /**
  * Parses a question: `{"id", "question", "query"?, "history_queries"?, "round_index"?, "dataset"?, "golden_answers"?,
- * "gold_ids"?, "type"?}`, or BEIR's
+ * "gold_ids"?, "gold_titles"?, "type"?}`, or BEIR's
  * `{"_id", "text"}`. Ids are strings or integers of any size. Ignores other columns; null counts as absent. Throws the error that
  * `fail` makes of a reason.
  */
 export function parseQuestion(text: string, fail: Fail): Question {
   const json = parseJson(text);
   if (!json.ok) throw fail('not valid JSON; expected one object per line');
-  const parsed = json.value;
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  const columns = columnsOf(json.value);
+  if (columns === undefined)
     throw fail('expected a JSON object with "id" and "question", or with "_id" and "text" (BEIR)');
-  }
-  const columns = new Map<string, unknown>(Object.entries(parsed));
+  return questionOf(columns, fail);
+}
+
+/** The question of columns as those of `parseQuestion`. */
+export function questionOf(columns: Columns, fail: Fail): Question {
   // "text" only counts together with "_id": a corpus with "id" and "text" is not a question file.
   const isBeir = !columns.has('id') && columns.has('_id');
   const question = columns.get('question') ?? (isBeir ? columns.get('text') : undefined);
@@ -106,31 +108,4 @@ export function parseQuestion(text: string, fail: Fail): Question {
     // Other sets use the name for other things.
     ...(typeof type === 'string' ? { type } : {}),
   };
-}
-
-function roundOf(value: unknown, fail: Fail): number | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 2 ** 31) return value;
-  throw fail('"round_index" must be an integer from 0 to 2147483647, or absent');
-}
-
-function stringsOf(columns: ReadonlyMap<string, unknown>, name: string, fail: Fail): string[] | undefined {
-  const value = columns.get(name);
-  if (value === undefined || value === null) return undefined;
-  if (Array.isArray(value) && value.every((text) => typeof text === 'string')) return value;
-  throw fail(`"${name}" must be an array of strings or absent`);
-}
-
-function idsOf(value: unknown, fail: Fail): string[] | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) throw fail('"gold_ids" must be an array of passage ids or absent');
-  return value.map((id: unknown) => idOf(id, 'an element of "gold_ids"', fail));
-}
-
-/** Rejects integers above 2^53 within arrays: the JSON parser has rounded them, so they could name another passage. */
-function idOf(value: unknown, name: string, fail: Fail): string {
-  if (typeof value === 'string') return value;
-  if (typeof value === 'bigint') return String(value);
-  if (Number.isSafeInteger(value)) return String(value);
-  throw fail(`${name} must be a string or an integer up to 2^53; write larger integers as strings`);
 }

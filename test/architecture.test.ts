@@ -428,6 +428,7 @@ const LIBRARY_IMPORTERS: Readonly<Record<string, readonly string[]>> = {
   'hyparquet-compressors': ['corpus/parquet-worker.ts'],
   'hyparquet-writer': ['export/parquet-groups.ts'],
   entities: ['prepare/rules/dpr.ts'],
+  'csv-parse': ['evaluation/formats/delimited.ts'],
   'lru-cache': ['src/retrieval/answer-cache.ts', 'src/columns/filter-cache.ts'],
   'cli-progress': [
     'cli/building/build-progress.ts',

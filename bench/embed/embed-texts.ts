@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { openCorpus } from '../../corpus/open-corpus.ts';
 import { parseTemplate } from '../../corpus/passage-template.ts';
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { Random } from '../random.ts';
@@ -39,7 +39,7 @@ export async function samplePassages(
 /** `count` queries of a file of questions (default: the sample corpus's), repeated if there are too few. */
 export async function benchQueries(path: string | undefined, count: number): Promise<string[]> {
   const file = path ?? SAMPLE_QUESTIONS;
-  const questions = await readQuestions(file);
+  const questions = (await readQuestionSet(file)).questions;
   if (questions.length === 0)
     throw new TrawlError('USAGE', `${file} has no questions. Give others with --query-texts.`);
   return Array.from({ length: count }, (_, i) => {

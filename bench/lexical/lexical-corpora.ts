@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { openCorpus } from '../../corpus/open-corpus.ts';
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
@@ -119,7 +119,7 @@ export async function queryLists(options: QueriesOptions): Promise<QueryFiles[]>
 }
 
 async function questions(path: string): Promise<string[]> {
-  const list = (await readQuestions(path)).map(({ question, query }) => query ?? question);
+  const list = (await readQuestionSet(path)).questions.map(({ question, query }) => query ?? question);
   if (list.length > 0) return list;
   throw new TrawlError('USAGE', `${path} has no questions. Give others with --query-texts.`);
 }

@@ -4,7 +4,8 @@ import { openCorpus } from '../../corpus/open-corpus.ts';
 import { DEFAULT_PASSAGE_TEMPLATE } from '../../corpus/passage-template.ts';
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
-import { judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
+import { judgementsOf, type Question } from '../../evaluation/read-questions.ts';
 import { buildIndex } from '../../indexer/building/build-index.ts';
 import { bm25Settings } from '../../indexer/lexical/make-lexical.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
@@ -76,7 +77,7 @@ export async function benchModes(options: BenchModesOptions): Promise<BenchModes
   const load = loadNow();
   const kernel = requiredKernel();
   kernel.setThreads(threads);
-  const questions = (await readQuestions(options.queryTexts)).slice(0, options.questions);
+  const questions = (await readQuestionSet(options.queryTexts)).questions.slice(0, options.questions);
   const judgements = judgementsOf(questions);
   if (judgements.size === 0) {
     throw new TrawlError(

@@ -1,6 +1,7 @@
 import { evaluateRun } from '../../evaluation/evaluate-run.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { answersOf, judgementsOf, readQuestions, titleJudgementsOf } from '../../evaluation/read-questions.ts';
+import { answersOf, titleJudgementsOf } from '../../evaluation/read-questions.ts';
 import { checkTrecField, formatTrecRun } from '../../evaluation/trec-run.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { defineCommand, EXIT } from '../command.ts';
@@ -31,8 +32,11 @@ export const evalCommand = defineCommand({
   options: {
     queries: {
       type: 'string',
-      value: 'FILE',
-      help: 'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}, or {"_id", "text"} as in BEIR. Required.',
+      value: 'FILE|DIR',
+      help:
+        'Questions as JSON lines: {"id", "question", "query"?, "history_queries"?, "gold_ids"?, "gold_titles"?, "golden_answers"?, "type"?}; ' +
+        'or the files of FlashRAG, HotpotQA, 2WikiMultihopQA, MuSiQue, KILT, NQ-open, TriviaQA, PopQA, Bamboogle, DPR, TREC topics, and ' +
+        'folders of BEIR (docs/evaluation.md). Required.',
     },
     index: FURTHER_INDEX_OPTION,
     qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
@@ -63,8 +67,9 @@ export const evalCommand = defineCommand({
     }
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
-    const questions = await readQuestions(options.queries);
-    const judgements = options.qrels === undefined ? judgementsOf(questions) : await readQrels(options.qrels);
+    const { questions, judgements: own, source } = await readQuestionSet(options.queries);
+    note(`${options.queries}: ${questions.length} questions (${source})`);
+    const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
     const forRun = options.run !== undefined;
     if (forRun) {
       checkTrecField('tag', options.tag);

@@ -1,4 +1,4 @@
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import type { KeyedCall } from '../../replay/answer-key.ts';
 import { GoldQuestions } from '../../replay/gold-questions.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
@@ -184,7 +184,8 @@ async function compare(context: Context, against: string): Promise<number> {
   const cutoffs = parseCutoffs(options.cutoffs);
   const { target, changes, close } = await openTarget(context, against);
   try {
-    const questions = options.questions === undefined ? undefined : await readQuestions(options.questions);
+    const questions =
+      options.questions === undefined ? undefined : (await readQuestionSet(options.questions)).questions;
     const report = await replayRecords({
       records: positionals,
       target,

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { readTrajectories } from '../../trajectories/read-trajectories.ts';
 import { reportHtml } from '../../trajectories/report/report-html.ts';
@@ -77,7 +77,7 @@ export const trajectoriesCommand = defineCommand({
     if (given.records && given.model !== undefined) {
       throw new TrawlError('USAGE', '--model has no effect with --records, which say what was truncated.');
     }
-    const questions = given.questions === undefined ? undefined : await readQuestions(given.questions);
+    const questions = given.questions === undefined ? undefined : (await readQuestionSet(given.questions)).questions;
     const check =
       given.model === undefined ? undefined : await openTruncationCheck(given.model, given['max-query-tokens']);
     const page = given.html === undefined ? undefined : await LineOutput.create(given.html, true);

@@ -3,8 +3,9 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { answersOf, judgementsOf, type Question, readQuestions } from '../../evaluation/read-questions.ts';
+import { answersOf, judgementsOf, type Question } from '../../evaluation/read-questions.ts';
 import type { Measures } from '../../iteration/records.ts';
 import { compareLists } from '../../replay/compared-query.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
@@ -61,7 +62,7 @@ export class IterationMeasurement {
    */
   static async prepare(options: MeasureOptions): Promise<IterationMeasurement> {
     const { questions: file, qrels, form, recallK, changedK, records, signal } = options;
-    const questions = await readQuestions(file);
+    const questions = (await readQuestionSet(file)).questions;
     const judgements = qrels === undefined ? judgementsOf(questions) : await readQrels(qrels);
     for (const question of questions) queryOf(question, form);
     if (!questions.some(({ id }) => judgements.has(id))) {

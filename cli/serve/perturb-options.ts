@@ -1,4 +1,4 @@
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { answerRule } from '../../mining/answer-rule.ts';
 import { type Gold, GoldQuestions } from '../../replay/gold-questions.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -102,7 +102,7 @@ export function perturbSettings(rates: Rates, options: PerturbOptions): Perturba
  * @throws TrawlError CORPUS_BAD_LINE or CORPUS_NOT_FOUND; USAGE if no question has gold passages.
  */
 export async function readGoldPassages(file: string): Promise<GoldPassages> {
-  const questions = await readQuestions(file);
+  const questions = (await readQuestionSet(file)).questions;
   const usable = questions.filter(({ goldIds = [], goldenAnswers = [] }) => goldIds.length + goldenAnswers.length > 0);
   if (usable.length === 0) {
     throw new TrawlError(

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { readQuestions } from '../../evaluation/read-questions.ts';
+import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { readRecords } from '../../records/read-records.ts';
 import { asTrawlError } from '../../src/errors.ts';
 import { sha256OfFile } from '../../src/system/file-checksum.ts';
@@ -52,7 +52,7 @@ export async function openRecords(
   questionsFile: string | undefined,
   { signal, note }: { readonly signal: AbortSignal; readonly note: (text: string) => void },
 ): Promise<OpenTrajectories> {
-  const questions = questionsFile === undefined ? undefined : await readQuestions(questionsFile);
+  const questions = questionsFile === undefined ? undefined : (await readQuestionSet(questionsFile)).questions;
   const recorded = await openRecordedTrajectories(() => readRecords(files, { signal }), { questions });
   for (const line of leftOut(recorded.counts)) note(line);
   const { queries, withoutTrajectory, failed } = recorded.counts;

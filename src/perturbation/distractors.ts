@@ -28,7 +28,7 @@ export interface MixOptions {
   readonly conditions?: LexicalQuery | undefined;
 }
 
-/** Passages looked at in addition, in case some are gold. */
+/** Rows drawn in addition, in case some are deleted, outside of the scope, or gold. */
 const SPARE = 4;
 
 /**
@@ -40,37 +40,58 @@ const SPARE = 4;
 export async function mixDistractors<H extends Hit>(
   retriever: Retriever,
   lists: readonly MixedList<H>[],
-  { seed, count, lastRank, length, scope, conditions }: MixOptions,
+  options: MixOptions,
 ): Promise<readonly { readonly hits: readonly H[]; readonly distractors: number }[]> {
   if (lists.length === 0) return [];
-  const rows = await retriever.select({ ...scope, ...(conditions === undefined ? {} : { query: conditions }) });
-  const drawn = lists.map((list) => drawRows(rows, list, seed, count + (list.isGold === undefined ? 0 : SPARE)));
-  const keys = [...new Set(drawn.flat())];
-  const { found } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope });
-  const passages = new Map(keys.map((row, i) => [row, found[i]![0]]));
-  return lists.map(({ hits, texts, isGold }, i) => {
-    const usable = drawn[i]!.flatMap((row) => passages.get(row) ?? []).filter(
-      ({ document }) => isGold === undefined || !isGold(document),
-    );
+  const { seed, count, lastRank, length } = options;
+  const drawn = await drawPassages(retriever, lists, options);
+  return lists.map(({ hits, texts }, i) => {
+    const usable = drawn[i]!;
     const ranks = drawRanks(Math.min(count, usable.length), Math.min(lastRank, length), seed, 'rank', ...texts);
     const mixed = [...hits];
     for (const [at, rank] of ranks.entries()) {
-      const { row, document, source } = usable[at]!;
       const place = Math.min(rank - 1, mixed.length);
-      const neighbour = mixed[place - 1] ?? mixed[place];
-      mixed.splice(place, 0, asHit({ row, document, ...(source === undefined ? {} : { source }) }, neighbour));
+      mixed.splice(place, 0, asHit(usable[at]!, mixed[place - 1] ?? mixed[place]));
     }
     return { hits: mixed.slice(0, length), distractors: ranks.length };
   });
 }
 
-/** Different live rows that are not among the hits of the list. */
-function drawRows<H extends Hit>(
-  rows: RowBitmap,
-  { hits, texts }: MixedList<H>,
-  seed: number,
-  count: number,
-): number[] {
+/** For each list up to `count` passages that are not among its hits and not gold. */
+async function drawPassages<H extends Hit>(
+  retriever: Retriever,
+  lists: readonly MixedList<H>[],
+  { seed, count, scope, conditions }: MixOptions,
+): Promise<readonly (readonly DrawnPassage[])[]> {
+  const found: (readonly DrawnPassage[])[] = lists.map(() => []);
+  const { rows } = retriever.info;
+  const every: RowSet = { rows, next: (row) => (row < rows ? row : undefined) };
+  let open = lists.map((_, i) => i);
+  // Most draws find a live row of the scope, so its bitmap, of millions of bytes, is made only for the lists where they do not.
+  for (const direct of conditions === undefined ? [true, false] : [false]) {
+    if (open.length === 0) break;
+    const among = direct
+      ? every
+      : await retriever.select({ ...scope, ...(conditions === undefined ? {} : { query: conditions }) });
+    const drawn = open.map((i) => drawRows(among, lists[i]!, seed, (direct ? 2 : 1) * count + SPARE));
+    const keys = [...new Set(drawn.flat())];
+    const { found: passages } = await retriever.find({ by: 'row', keys: keys.map(String), limit: 1, ...scope });
+    const byRow = new Map(keys.map((row, i) => [row, passages[i]![0]]));
+    for (const [at, i] of open.entries()) {
+      const { isGold } = lists[i]!;
+      found[i] = drawn[at]!.flatMap((row) => byRow.get(row) ?? [])
+        .filter(({ document }) => isGold === undefined || !isGold(document))
+        .slice(0, count);
+    }
+    open = open.filter((i) => found[i]!.length < count);
+  }
+  return found;
+}
+
+type RowSet = Pick<RowBitmap, 'rows' | 'next'>;
+
+/** Different rows of the set that are not among the hits of the list. */
+function drawRows<H extends Hit>(rows: RowSet, { hits, texts }: MixedList<H>, seed: number, count: number): number[] {
   const taken = new Set(hits.map(({ row }) => row));
   const drawn: number[] = [];
   // A row that was drawn before leads to the one after it, so that few draws are lost in a small scope.
@@ -85,7 +106,7 @@ function drawRows<H extends Hit>(
 }
 
 /** The first row of the set from `start` on, and then from 0, that is not taken. */
-function firstFree(rows: RowBitmap, start: number, taken: ReadonlySet<number>): number | undefined {
+function firstFree(rows: RowSet, start: number, taken: ReadonlySet<number>): number | undefined {
   for (const [from, end] of [
     [start, rows.rows],
     [0, start],

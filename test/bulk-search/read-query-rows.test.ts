@@ -7,8 +7,8 @@ import fc from 'fast-check';
 import { parquetWriteFile } from 'hyparquet-writer';
 import { type QueryFormat, queryFormatOf } from '../../bulk-search/query-format.ts';
 import { readQueryRows } from '../../bulk-search/read-query-rows.ts';
-import { TopicReader } from '../../bulk-search/trec-topics.ts';
 import type { Question } from '../../evaluation/read-questions.ts';
+import { TopicReader } from '../../evaluation/trec-topics.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 

@@ -228,7 +228,10 @@ test('an id with white space is refused before a TREC run is written, and accept
 test('a file that cannot be read or written is named in the error', async () => {
   const cases: readonly (readonly [string[], RegExp])[] = [
     [['eval', 'ix', '--queries', 'none.jsonl'], /Cannot read none\.jsonl.*\[CORPUS_NOT_FOUND\]/],
-    [['eval', 'ix', '--queries', 'corpus.jsonl'], /corpus\.jsonl:1: "question" must be a string.*\[CORPUS_BAD_LINE\]/],
+    [
+      ['eval', 'ix', '--queries', 'corpus.jsonl'],
+      /The first entry of corpus\.jsonl has the columns id, contents.*\[CORPUS_FORMAT_UNKNOWN\]/,
+    ],
     [[...EVAL, '--qrels', 'questions.jsonl'], /questions\.jsonl:1: .*\[CORPUS_BAD_LINE\]/],
     [[...EVAL, '--run', 'none/run.txt'], /none\/run\.txt cannot be written.*\[OUTPUT_NOT_WRITABLE\]/],
     ...(existsSync('/dev/full')

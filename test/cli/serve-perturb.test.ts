@@ -107,9 +107,9 @@ test('a server drops the gold passages of the sample questions, says so, and its
 });
 
 test('a request that is held back when the server stops is answered within the grace period', async (t) => {
-  const { url, child, ended } = await serveIndex(t, index, ['--perturb', 'delay=1', '--perturb-delay-ms', '1500']);
+  const { url, child, ended } = await serveIndex(t, index, ['--perturb', 'delay=1', '--perturb-delay-ms', '700']);
   const asking = post(`${url}/retrieve`, { queries: ['a'] });
-  await sleep(300);
+  await sleep(200);
   child.kill('SIGTERM');
   const { status, header } = await asking;
   assert.deepEqual([status, header], [200, 'delay']);

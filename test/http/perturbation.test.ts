@@ -18,8 +18,8 @@ import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from './build.ts';
 import { articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch/elasticsearch-server.ts';
 
-const DOCUMENTS = Array.from({ length: 3_000 }, (_, i) =>
-  JSON.stringify({ id: `p-${i}`, title: `T ${i % 1000}`, text: `Text ${i}.` }),
+const DOCUMENTS = Array.from({ length: 400 }, (_, i) =>
+  JSON.stringify({ id: `p-${i}`, title: `T ${i}`, text: `Text ${i}.` }),
 );
 
 function retriever(): FakeRetriever {

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../src/package-root.ts';
+import { Perturbation } from '../../src/perturbation/perturbation.ts';
+import { perturbationSettings } from '../../src/perturbation/settings.ts';
 import { fileFolder, runTrawl, SAMPLE_PASSAGES, serveIndex } from '../cli/run-trawl.ts';
 import { clientPython, libraryFolder, runClientPeer, withoutClients } from '../helpers/peers.ts';
 import { sampleServer } from '../helpers/sample-server.ts';
@@ -55,6 +57,9 @@ test('the Python client passes its tests against real servers', { skip }, async 
   const output = await python(['-m', 'unittest', 'discover', '-t', '.', '-s', 'tests'], {
     SERVER_URL: server.url,
     WORDS_URL: await wordsServer(t),
+    PERTURBED_URL: await server.serve({
+      perturbation: new Perturbation(perturbationSettings({ distractors: 1, delay: 1 }, { delayMs: 1 })),
+    }),
     PYTHONPATH: installed,
   });
   assert.match(output, /Ran (\d{2,}) tests in [\s\S]*\nOK\n/);

@@ -15,6 +15,7 @@ import type { QueryAnswer } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../src/retrieval/calls/retrieve-call.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
+import { RowBitmap } from '../../src/row-bitmap.ts';
 import { FakeRetriever, type FakeRetrieverOptions } from '../helpers/fake-retriever.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -174,6 +175,40 @@ test('an index with few passages gives as many distractors as it has others, and
   );
 });
 
+test('the bitmap of a scope is made only if draws miss the scope, and only for the lists that lack passages', async () => {
+  const selects: string[] = [];
+  const inner = new (class extends FakeRetriever {
+    override select(call: Parameters<FakeRetriever['select']>[0]) {
+      selects.push(JSON.stringify(call));
+      return super.select(call);
+    }
+  })({ documents: DOCUMENTS });
+  const whole = await answers(inner, perturbation({ distractors: 1 }), QUERIES);
+  assert.equal(selects.length, 0);
+  // Passages that are found by row only in the first tenth, as with a narrow filter.
+  const find = inner.find.bind(inner);
+  inner.find = async (call) => {
+    const { found, timings } = await find(call);
+    return { timings, found: found.map((passages) => passages.filter(({ row }) => row < PASSAGES / 10)) };
+  };
+  inner.select = async () => {
+    selects.push('narrow');
+    const rows = new RowBitmap(PASSAGES);
+    for (let row = 0; row < PASSAGES / 10; row++) rows.add(row);
+    return rows;
+  };
+  const narrow = await answers(inner, perturbation({ distractors: 1 }), QUERIES);
+  assert.deepEqual(selects, ['narrow']);
+  const drawnOf = (answer: QueryAnswer): number => answer.hits.find(({ distractor }) => distractor)!.row;
+  assert.ok(narrow.every((answer) => drawnOf(answer) < PASSAGES / 10));
+  // A list does not depend on whether others needed the bitmap.
+  for (const i of [3, 100, 250]) {
+    const [alone] = await answers(inner, perturbation({ distractors: 1 }), [QUERIES[i]!]);
+    assert.deepEqual(alone, narrow[i]);
+  }
+  assert.ok(whole.some((answer) => drawnOf(answer) >= PASSAGES / 10));
+});
+
 test('a gold passage is no distractor', async () => {
   const even = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 2 === 0 };
   const mixed = await answers(ranking(), perturbation({ distractors: 1 }, { distractors: 2 }, even), QUERIES, { k: 4 });
@@ -293,6 +328,24 @@ test('a client that leaves while it is held back ends the wait, nothing is searc
     }
   }
   assert.ok(left > 2, `${left} requests were held back`);
+});
+
+test('gold passages are dropped after reranking, and distractors are not reranked', async () => {
+  const inner = ranking();
+  const call = { queries: ['x'], k: 4, rerank: { depth: 50 } };
+  const [plain] = (await inner.retrieve(call)).outcomes as [QueryAnswer];
+  const gold = goldIds(`p-${plain.hits[0]!.row}`);
+  const both = requested(inner, perturbation({ 'drop-gold': 1, distractors: 1 }, {}, gold));
+  const [answer] = (await both.retrieve(call)).outcomes as [QueryAnswer];
+  assert.deepEqual(answer.perturbed, { droppedGold: 1, distractors: 1 });
+  assert.equal(answer.rerank?.ok, true);
+  const kept = answer.hits.filter(({ distractor }) => !distractor);
+  assert.deepEqual(
+    kept.map(({ firstStage }) => firstStage?.rank),
+    [2, 3, 4],
+  );
+  assert.ok(answer.hits.every(({ distractor, firstStage }) => distractor !== true || firstStage === undefined));
+  assert.ok(inner.calls.every(({ rerank }) => rerank?.depth === 50));
 });
 
 test('the cache keeps unperturbed answers', async () => {

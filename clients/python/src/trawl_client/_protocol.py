@@ -32,6 +32,7 @@ from ._types import (
     Origin,
     Passage,
     PassageId,
+    Perturbed,
     Place,
     Query,
     QueryResult,
@@ -180,7 +181,14 @@ def _result(result: Json) -> QueryResult:
             failure["index"]: TrawlQueryError(failure["error"]["code"], failure["error"]["message"])
             for failure in result.get("failedIndexes", ())
         },
+        perturbed=_perturbed(result.get("perturbed")),
     )
+
+
+def _perturbed(perturbed: Json | None) -> Perturbed | None:
+    if perturbed is None:
+        return None
+    return Perturbed(perturbed.get("droppedGold", 0), perturbed.get("distractors", 0), perturbed.get("delayMs", 0))
 
 
 def _hit(hit: Json) -> Hit:
@@ -198,6 +206,7 @@ def _hit(hit: Json) -> Hit:
         _place(hit.get("bm25")),
         hit.get("index"),
         hit.get("indexScore"),
+        hit.get("distractor", False),
     )
 
 
@@ -235,6 +244,7 @@ def _fused_hit(hit: Json) -> FusedHit:
         _place(hit.get("bm25")),
         hit.get("index"),
         hit.get("indexScore"),
+        hit.get("distractor", False),
         fused=hit["fused"],
         found_by=tuple(Found(found["query"], found["rank"], found["score"]) for found in hit["from"]),
     )

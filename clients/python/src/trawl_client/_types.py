@@ -113,6 +113,7 @@ class Hit:
     ``score`` is the reranker's; else None. ``dense`` and ``bm25``: its places in the two lists of a hybrid search; None
     where it is not among their first passages, and in other modes.
     ``index`` and ``index_score``: in a search of several indexes, the passage's index and its score there; else None.
+    ``distractor``: whether no search found the passage, and the server mixed it in on purpose.
     """
 
     row: int
@@ -128,6 +129,7 @@ class Hit:
     bm25: Place | None = None
     index: str | None = None
     index_score: float | None = None
+    distractor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +174,25 @@ class Reranked:
 
 
 @dataclass(frozen=True, slots=True)
+class Perturbed:
+    """How the server changed an answer on purpose (``trawl serve --perturb``).
+
+    ``dropped_gold``: gold passages that are missing. ``distractors``: hits that no search found. ``delay_ms``: how long
+    the request was held back.
+    """
+
+    dropped_gold: int = 0
+    distractors: int = 0
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class QueryResult:
     """The outcome of one query: ``error`` if it failed, else ``hits``, best first (empty in a fused search).
 
     ``reranked`` is None without reranking. With ``rerank_error`` the reranker failed, which the request or the server
     allows, and the hits are in the order of the search. ``failed_indexes``: with ``allow_partial``, the errors of the
-    indexes whose passages are missing, by their names.
+    indexes whose passages are missing, by their names. ``perturbed``: what the server did on purpose; None: nothing.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -187,6 +202,7 @@ class QueryResult:
     reranked: Reranked | None = None
     rerank_error: TrawlQueryError | None = None
     failed_indexes: Mapping[str, TrawlQueryError] = field(default_factory=dict)
+    perturbed: Perturbed | None = None
 
     @property
     def ok(self) -> bool:

@@ -1,4 +1,4 @@
-import type { Question } from '../evaluation/read-questions.ts';
+import type { Question } from './read-questions.ts';
 
 /** Characters of a topic. Real ones have a few thousand. */
 const MAX_TOPIC_CHARACTERS = 1024 * 1024;
