@@ -6,7 +6,7 @@ import {
   type TextEncoder,
 } from '../src/embedding/text-encoder.ts';
 import type { ModelIdentity } from '../src/manifest/model-identity.ts';
-import { Random } from './random.ts';
+import { Random } from '../src/random.ts';
 
 /** Number of vectors that are made in advance and returned again and again. */
 const ROWS = 4_096;

@@ -19,6 +19,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   trajectories: async () => (await import('./commands/trajectories.ts')).trajectoriesCommand,
   iterate: async () => (await import('./commands/iterate.ts')).iterateCommand,
   mine: async () => (await import('./commands/mine.ts')).mineCommand,
+  triage: async () => (await import('./commands/triage.ts')).triageCommand,
   inspect: async () => (await import('./commands/inspect.ts')).inspectCommand,
   optimize: async () => (await import('./commands/optimize.ts')).optimizeCommand,
   export: async () => (await import('./commands/export.ts')).exportCommand,

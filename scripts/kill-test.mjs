@@ -1,6 +1,7 @@
 // `npm run test:kill -- --moments 200`: kills builds at 200 random moments, resumes each, and compares every finished index
 // with an undisturbed one. `--updates` kills updates of an index instead of builds, `--bm25` commands that make inverted
-// indexes, `--columns` commands that make columns for filters, `--search` bulk searches. `--seed N` repeats a run; `--passages N` sets the size.
+// indexes, `--columns` commands that make columns for filters, `--search` bulk searches, `--iterate` iterations of the training loop.
+// `--seed N` repeats a run; `--passages N` sets the size.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,12 +16,14 @@ const { values } = parseArgs({
     bm25: { type: 'boolean', default: false },
     columns: { type: 'boolean', default: false },
     search: { type: 'boolean', default: false },
+    iterate: { type: 'boolean', default: false },
     passages: { type: 'string', default: '4000' },
   },
 });
 await setup();
 const { killAndResume } = await import('../dist/test/indexer/kill-and-resume.js');
 const { killSearches } = await import('../dist/test/bulk-search/kill-bulk-search.js');
+const { killIterations } = await import('../dist/test/iteration/kill-iterations.js');
 const folder = mkdtempSync(join(tmpdir(), 'trawl-kill-'));
 const begun = performance.now();
 process.stderr.write(`seed ${values.seed}, ${folder}\n`);
@@ -31,8 +34,12 @@ const shared = {
   passages: Number(values.passages),
   onMoment: (text) => process.stderr.write(`${text}\n`),
 };
-const { updates, bm25, columns, search } = values;
-const result = search ? await killSearches(shared) : await killAndResume({ ...shared, updates, bm25, columns });
+const { updates, bm25, columns, search, iterate } = values;
+const result = iterate
+  ? await killIterations({ ...shared, passages: Math.min(shared.passages, 400) })
+  : search
+    ? await killSearches(shared)
+    : await killAndResume({ ...shared, updates, bm25, columns });
 rmSync(folder, { recursive: true });
 const seconds = Math.round((performance.now() - begun) / 1000);
 process.stdout.write(

@@ -110,4 +110,13 @@ export class RowBitmap {
     for (let i = 0; i < bytes.length; i++) bytes[i] = this.bytes[i]! & other.bytes[i]!;
     return new RowBitmap(this.rows, bytes);
   }
+
+  /** The rows in either set. `other` must have the same number of rows. */
+  union(other: RowBitmap): RowBitmap {
+    if (other.rows !== this.rows)
+      throw new RangeError(`The bitmaps have ${other.rows} and ${this.rows} rows; they must have the same number.`);
+    const bytes = this.bytes.slice();
+    for (let i = 0; i < bytes.length; i++) bytes[i] = bytes[i]! | other.bytes[i]!;
+    return new RowBitmap(this.rows, bytes);
+  }
 }

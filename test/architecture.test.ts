@@ -12,6 +12,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/abort.ts': ['src/errors.ts'],
   'src/package-root.ts': [],
   'src/queue-clock.ts': [],
+  'src/random.ts': [],
   'src/row-bitmap.ts': [],
   'src/top-k.ts': [],
   'src/time-slice.ts': ['src/abort.ts'],
@@ -318,6 +319,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
     'src/passages/exact-numbers.ts',
     'src/recording/composed-query.ts',
+    'src/recording/query-origin.ts',
     'corpus/',
   ],
   'trajectories/': [
@@ -351,6 +353,28 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/recording/composed-query.ts',
     'evaluation/',
     'records/',
+  ],
+  // A model tried on a part of an index.
+  'triage/': [
+    'src/errors.ts',
+    'src/abort.ts',
+    'src/random.ts',
+    'src/row-bitmap.ts',
+    'src/system/',
+    'src/native/kernel.ts',
+    'src/embedding/text-encoder.ts',
+    'src/manifest/model-identity.ts',
+    'src/passages/document-fields.ts',
+    'src/recording/composed-query.ts',
+    'src/retrieval/calls/',
+    'src/retrieval/retriever.ts',
+    'src/retrieval/search-mode.ts',
+    'src/vector-index/',
+    'corpus/',
+    'evaluation/',
+    'records/',
+    'bulk-search/in-order.ts',
+    'indexer/building/shard-vectors.ts',
   ],
   // State and decisions of the training loop; `cli/iterate/` brings the work of its steps.
   'iteration/': [
@@ -398,11 +422,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'records/',
     'trajectories/',
     'mining/',
+    'triage/',
     'iteration/',
     'bench/',
     'replay/',
   ],
-  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/'],
+  'bench/': ['src/', 'model-import/', 'corpus/', 'prepare/', 'indexer/', 'evaluation/', 'bulk-search/', 'triage/'],
   'test/': [''],
 };
 

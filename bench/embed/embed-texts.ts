@@ -4,7 +4,7 @@ import { parseTemplate } from '../../corpus/passage-template.ts';
 import { readQuestionSet } from '../../evaluation/question-set.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 
 const SAMPLE_QUESTIONS = join(packageRoot, 'corpus', 'sample', 'questions.jsonl');
 

@@ -9,9 +9,9 @@ import type { Column } from '../../src/filter/column.ts';
 import { parseFilterExpression } from '../../src/filter/filter-expression.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
 import { packageVersion } from '../../src/package-root.ts';
+import { Random } from '../../src/random.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
-import { Random } from '../random.ts';
 import { median, sortedSamples } from '../statistics.ts';
 import { type FilteredSearchOptions, type FilteredSearchRecord, filteredSearches } from './filtered-searches.ts';
 

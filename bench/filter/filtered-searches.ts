@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { Kernel } from '../../src/native/kernel.ts';
+import { Random } from '../../src/random.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
 import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
 import { openTrawlIndex } from '../flat/trawl-engine.ts';
 import { generatedCorpus, queryLists } from '../lexical/lexical-corpora.ts';
 import { openInvertedIndex, writeInvertedIndex } from '../lexical/trawl-engine.ts';
-import { Random } from '../random.ts';
 import { median, sortedSamples } from '../statistics.ts';
 import { syntheticFile } from '../vectors/vector-cache.ts';
 

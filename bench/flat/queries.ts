@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../../src/errors.ts';
+import { Random } from '../../src/random.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
-import { Random } from '../random.ts';
 import { decodeNpy, type Matrix } from '../vectors/npy.ts';
 import { SyntheticVectors } from '../vectors/synthetic-vectors.ts';
 import type { VectorBasis } from '../vectors/vector-basis.ts';

@@ -8,10 +8,10 @@ import { throwIfCancelled } from '../../src/abort.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import type { EncodeResult, TextEncoder } from '../../src/embedding/text-encoder.ts';
 import { loadKernel } from '../../src/native/kernel.ts';
+import { Random } from '../../src/random.ts';
 import { openIndexDirectory, within } from '../../src/retrieval/index-directory.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
-import { Random } from '../random.ts';
 import { buildBaseline, type IndexBaseline } from './index-baseline.ts';
 import type { IndexRecord } from './index-record.ts';
 

@@ -4,7 +4,7 @@ import { openCorpus } from '../../corpus/open-corpus.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 
 export interface GeneratedPassage {
   readonly id: string;

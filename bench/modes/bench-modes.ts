@@ -12,6 +12,7 @@ import { throwIfCancelled } from '../../src/abort.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { documentFields } from '../../src/passages/document-fields.ts';
+import { Random } from '../../src/random.ts';
 import { ModelReranker } from '../../src/rerank/model-reranker.ts';
 import type { RetrieveCall } from '../../src/retrieval/calls/retrieve-call.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
@@ -20,7 +21,6 @@ import type { SearchMode } from '../../src/retrieval/search-mode.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { requiredKernel } from '../lexical/bench-bm25.ts';
 import { corpusPaths } from '../lexical/lexical-corpora.ts';
-import { Random } from '../random.ts';
 import { median, percentile, sortedSamples } from '../statistics.ts';
 
 const K = 10;

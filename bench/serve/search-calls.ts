@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { TrawlError } from '../../src/errors.ts';
-import { Random } from '../random.ts';
+import { Random } from '../../src/random.ts';
 
 /** One search action of an agent. */
 export interface SearchCall {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import { Random } from '../../src/random.ts';
 import { SegmentReader } from '../../src/vector-index/vector-segments.ts';
-import { Random } from '../random.ts';
 import { openVectorFile } from './vector-file.ts';
 
 /** The mean and centred vectors from which synthetic rows are drawn. */

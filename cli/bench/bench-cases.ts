@@ -23,12 +23,14 @@ import { benchServe } from '../../bench/serve/bench-serve.ts';
 import { SERVE_BASELINES } from '../../bench/serve/serve-engine.ts';
 import { SERVE_LOADS } from '../../bench/serve/serve-loads.ts';
 import { serveReport } from '../../bench/serve/serve-report.ts';
+import { benchTriage } from '../../bench/triage/bench-triage.ts';
+import { triageErrorReport } from '../../bench/triage/triage-report.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { PRECISIONS } from '../../src/manifest/model-identity.ts';
 import type { OptionValues } from '../../src/options/option-spec.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
 import type { BENCH_OPTIONS } from './bench-options.ts';
-import { parseBandwidth, parseCounts, parseNames } from './bench-values.ts';
+import { parseBandwidth, parseCounts, parseNames, parseNumbers } from './bench-values.ts';
 
 type Options = OptionValues<typeof BENCH_OPTIONS>;
 
@@ -54,6 +56,7 @@ const OPTIONS_OF = {
   serve: ['model', 'runs', 'baseline-model', 'index', 'corpus', 'calls', 'loads', 'seconds'],
   filter: ['rows', 'runs', 'searches', 'dimension', 'queries', 'k', 'corpus', 'query-texts', 'calls'],
   modes: ['corpus', 'query-texts', 'questions', 'model', 'rerank', 'rerank-depth'],
+  triage: ['index', 'tried', 'query-texts', 'questions', 'depths', 'samples', 'runs'],
   bm25: ['runs', 'corpus', 'rows', 'index', 'query-texts', 'calls', 'seconds'],
 } as const satisfies Record<string, readonly (keyof Options)[]>;
 
@@ -217,6 +220,20 @@ const CASES: Readonly<Record<BenchCase, (options: Options, common: BenchCommon) 
     return { result, records: result.records, text: () => modesReport(result) };
   },
 
+  async triage(options, common) {
+    if (options.tried.length === 0) required('tried', undefined, 'triage');
+    const result = await benchTriage({
+      ...common,
+      index: required('index', options.index, 'triage'),
+      tried: options.tried,
+      queryTexts: required('query-texts', options['query-texts'], 'triage'),
+      questions: options.questions,
+      depths: parseNumbers('depths', options.depths, { max: 10_000, whole: true }),
+      samples: parseNumbers('samples', options.samples, { max: 100, whole: false }),
+    });
+    return { result, records: result.records, text: () => triageErrorReport(result) };
+  },
+
   async bm25(options, common) {
     const { calls, seconds, index } = options;
     const shared = { ...common, queryTexts: options['query-texts'], calls, seconds };
@@ -251,6 +268,8 @@ function indexBaseline(options: Options, { python, cache, note }: BenchCommon): 
 }
 
 const REQUIRED = {
+  index: 'the index of the present encoder',
+  tried: 'an index of the same passages by another model',
   model: 'a model folder',
   texts: 'a corpus file',
   'query-texts': 'a file of questions with gold_ids',

@@ -84,7 +84,7 @@ export const BENCH_OPTIONS = {
     type: 'string',
     value: 'FILE',
     help:
-      'Questions, as for `trawl eval`. embed: to encode one by one; default: those of the sample corpus. modes: with gold_ids. ' +
+      'Questions, as for `trawl eval`. embed: to encode one by one; default: those of the sample corpus. modes, triage: with gold_ids. ' +
       'bm25, filter: to search for; default: hotpot_val500_pooled and recorded search calls in ../shared/data.',
   },
   'baseline-model': {
@@ -92,7 +92,28 @@ export const BENCH_OPTIONS = {
     value: 'DIR',
     help: 'embed, index, serve: the checkpoint that the model was made from, for the baseline. Default: the model folder, if it has a checkpoint.',
   },
-  questions: { type: 'integer', min: 1, help: 'modes: use the first questions of the file only. Default: all.' },
+  questions: {
+    type: 'integer',
+    min: 1,
+    help: 'modes: use the first questions of the file only. triage: use this number, evenly from the file. Default: all.',
+  },
+  tried: {
+    type: 'list',
+    value: 'DIR',
+    help: 'triage: an index of the same passages by a model that is tried. Required; repeat the option for several.',
+  },
+  depths: {
+    type: 'string',
+    value: 'N,N,…',
+    default: '10',
+    help: 'triage: hits of each list that join the pool. 0: no lists.',
+  },
+  samples: {
+    type: 'string',
+    value: 'P,P,…',
+    default: '1,5,20',
+    help: 'triage: shares of the rest of the index that are sampled, in percent.',
+  },
   rerank: { type: 'string', value: 'NAME|DIR', help: 'modes: also rerank with this cross-encoder.' },
   'rerank-depth': { type: 'integer', default: 50, min: 1, help: 'modes: hits that the cross-encoder scores.' },
   batch: { type: 'integer', default: 32, min: 1, help: 'embed: batch size of the baseline.' },
@@ -120,7 +141,7 @@ export const BENCH_OPTIONS = {
   index: {
     type: 'string',
     value: 'DIR',
-    help: 'serve: an index of --corpus built with --model. Default: built once, in the cache. bm25: measure the searches of this index, without baselines.',
+    help: 'serve: an index of --corpus built with --model. Default: built once, in the cache. bm25: measure the searches of this index, without baselines. triage: the index of the present encoder.',
   },
   calls: {
     type: 'string',

@@ -10,6 +10,20 @@ export function parseCounts(text: string): number[] {
   );
 }
 
+/** Parses numbers from 0, separated by commas. @throws TrawlError USAGE. */
+export function parseNumbers(
+  option: string,
+  text: string,
+  { max, whole }: { readonly max: number; readonly whole: boolean },
+): number[] {
+  const numbers = text.split(',').map((part) => (/^\s*\d+(\.\d+)?\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (numbers.every((number) => number <= max && (!whole || Number.isInteger(number)))) return [...new Set(numbers)];
+  throw new TrawlError(
+    'USAGE',
+    `--${option} is ${JSON.stringify(text)}; expected ${whole ? 'whole ' : ''}numbers from 0 to ${max}, such as 1,10.`,
+  );
+}
+
 /**
  * Parses names separated by commas. Undefined gives all `known` names; `none`, if allowed, gives no name.
  *

@@ -31,13 +31,15 @@ export const benchCommand = defineCommand({
     'a filter limits to shares of the rows.\n\n' +
     '`trawl bench modes` builds an index of --corpus, and measures recall and latency of dense, BM25 and hybrid search, reranked ' +
     'and filtered.\n\n' +
+    '`trawl bench triage` estimates recall of the models of --tried from pools, as `trawl triage` does, and compares the estimates ' +
+    'with the recall in their whole indexes.\n\n' +
     '`trawl bench baselines` installs the Python environment for flat, `… baselines embed` that for embed (torch: up to 6 GB), ' +
     '`… baselines serve` adds that for serve, and `… baselines bm25` installs Lucene, bm25s and numba. A baseline that is not ' +
     'installed or does not fit into memory is omitted with a remark. bench/README.md defines the figures.',
   positionals: {
     usage: '<case> [for]',
     help: {
-      case: 'flat (search), bulk (many queries), embed (encoder), index (build), serve (server), bm25, filter or modes; baselines installs the programs to compare with, make-corpus generates passages.',
+      case: 'flat (search), bulk (many queries), embed (encoder), index (build), serve (server), bm25, filter, modes or triage; baselines installs the programs to compare with, make-corpus generates passages.',
       for: 'With baselines: flat (faiss, numpy, usearch; the default), embed (sentence-transformers), serve (a FastAPI server) or bm25 (Lucene, bm25s). With make-corpus: the file to write.',
     },
     min: 1,

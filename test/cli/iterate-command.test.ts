@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { IterationSummary } from '../../iteration/run-iteration.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
-import { openRetriever } from '../../src/retrieval/open-retriever.ts';
 import { bertCheckpoint, encoderCheckpoint } from '../iteration/checkpoints.ts';
+import { answersOf, assertOwnAnswers, searchLoad, searchServer } from '../iteration/search-load.ts';
 import { type Ended, fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serveIndex } from './run-trawl.ts';
 
 const folder = await fileFolder();
@@ -80,64 +79,6 @@ class Loop {
   }
 }
 
-interface Reply {
-  readonly generation: string;
-  readonly hits: readonly { readonly row: number; readonly score: number }[][];
-}
-
-const ASKED = ['designer of the Brooklyn Bridge', 'longest river', 'Who wrote the opera?'];
-
-async function search(url: string): Promise<Reply> {
-  const response = await fetch(`${url}/v1/search`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${ADMIN}` },
-    body: JSON.stringify({ queries: ASKED, k: 5 }),
-  });
-  const body = (await response.json()) as {
-    index: { generation: string };
-    results: { hits: { row: number; score: number }[] }[];
-  };
-  assert.equal(response.status, 200, JSON.stringify(body));
-  return {
-    generation: body.index.generation,
-    hits: body.results.map(({ hits }) => hits.map(({ row, score }) => ({ row, score }))),
-  };
-}
-
-/** What an index answers without a server. */
-async function answersOf(index: string): Promise<Reply> {
-  const retriever = await openRetriever(index, { encoderThreads: 1 });
-  try {
-    const { outcomes } = await retriever.retrieve({ queries: ASKED, k: 5 });
-    return {
-      generation: retriever.info.generation,
-      hits: outcomes.map((outcome) => (outcome.ok ? outcome.hits.map(({ row, score }) => ({ row, score })) : [])),
-    };
-  } finally {
-    await retriever.close();
-  }
-}
-
-/** Asks a server until it is stopped, two requests at a time. */
-function load(url: string): { stop(): Promise<Reply[]> } {
-  const replies: Reply[] = [];
-  let running = true;
-  const ask = async (): Promise<void> => {
-    while (running) {
-      replies.push(await search(url));
-      await sleep(2);
-    }
-  };
-  const asking = [ask(), ask()];
-  return {
-    async stop() {
-      running = false;
-      await Promise.all(asking);
-      return replies;
-    },
-  };
-}
-
 test('checkpoints become the served index under load, each reply is of one index, and the one before comes back', async (t) => {
   const loop = new Loop('served');
   const keys = join(folder, 'keys');
@@ -151,11 +92,11 @@ test('checkpoints become the served index under load, each reply is of one index
   const serving = ['--keys-file', keys, '--encoder-threads', '1', '--record', records];
   const { url } = await serveIndex(t, loop.current, serving);
   const server = ['--server', url, '--key-file', key];
-  const running = load(url);
+  const running = searchLoad(url, ADMIN);
   const first = await loop.publish(better, ...server);
   assert.deepEqual([first.number, first.base, first.servers], [1, 0, [url]]);
   assert.ok(first.measures!.now['recall@10']! > first.measures!.before['recall@10']!);
-  assert.equal((await search(url)).generation, first.generation);
+  assert.equal((await searchServer(url, ADMIN)).generation, first.generation);
   // What the load asked, compared with what it finds in the next index.
   const compared = await loop.run(other, '--records', records, '--changed-k', '5', '--max-replaced', '0', '--json');
   assert.equal(compared.code, 3, compared.stderr);
@@ -170,17 +111,9 @@ test('checkpoints become the served index under load, each reply is of one index
   assert.equal(readlinkSync(loop.current), 'iterations/0002/index');
   const back = jsonOf<{ from: number; to: number }>(await loop.iterate('--back', '--json', ...server));
   assert.deepEqual([back.from, back.to], [2, 1]);
-  assert.equal((await search(url)).generation, first.generation);
+  assert.equal((await searchServer(url, ADMIN)).generation, first.generation);
   const replies = await running.stop();
-  const indexes = await Promise.all([start, first.index, second.index].map(answersOf));
-  const answers = new Map(indexes.map((answer) => [answer.generation, answer]));
-  assert.equal(answers.size, 3);
-  for (const reply of replies) assert.deepEqual(reply, answers.get(reply.generation));
-  assert.deepEqual(
-    [...new Set(replies.map(({ generation }) => generation))],
-    [...answers.keys()],
-    'the load saw every index, one after another',
-  );
+  await assertOwnAnswers(replies, [start, first.index, second.index]);
   // After a restart it serves what the link points to.
   assert.equal((await answersOf(loop.current)).generation, first.generation);
 });

@@ -148,7 +148,7 @@ function beside(out: string): string[] {
 }
 
 /** The content of every file by its path: its bytes, or the documents of a passage file, whose bytes depend on the build. */
-function contentOf(index: string): Map<string, Buffer | string> {
+export function contentOf(index: string): Map<string, Buffer | string> {
   const content = new Map<string, Buffer | string>();
   const walk = (folder: string): void => {
     for (const name of readdirSync(folder).sort()) {
@@ -172,7 +172,7 @@ function documentsOf(path: string): string {
   }
 }
 
-function assertEqualContent(
+export function assertEqualContent(
   found: ReadonlyMap<string, Buffer | string>,
   expected: ReadonlyMap<string, Buffer | string>,
   what: string,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Random } from '../../../bench/random.ts';
 import { SyntheticVectors } from '../../../bench/vectors/synthetic-vectors.ts';
 import { basisOfFile, basisOfSpectrum, type VectorBasis } from '../../../bench/vectors/vector-basis.ts';
+import { Random } from '../../../src/random.ts';
 import { decodeFloat16, roundToFloat16 } from '../../../src/system/float16.ts';
 import { sharedData, withoutSharedData } from '../../helpers/shared-data.ts';
 

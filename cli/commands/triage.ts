@@ -1,0 +1,141 @@
+import { resolve } from 'node:path';
+import { readQrels } from '../../evaluation/read-qrels.ts';
+import { readQuestions } from '../../evaluation/read-questions.ts';
+import { EncoderPools } from '../../src/embedding/pool/encoder-pools.ts';
+import { TrawlError } from '../../src/errors.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
+import { narrowedRetriever } from '../../src/retrieval/narrowed-retriever.ts';
+import { openRetriever } from '../../src/retrieval/open-retriever.ts';
+import type { Retriever } from '../../src/retrieval/retriever.ts';
+import { type TriageProgress, triageModel } from '../../triage/triage-model.ts';
+import { defineCommand, EXIT } from '../command.ts';
+import { checkFilter, filterOption } from '../filter-option.ts';
+import { formatCount } from '../format.ts';
+import { stepProgress } from '../progress/step-progress.ts';
+import { queryOf } from '../query-form.ts';
+import { machineOptions } from '../retriever-options.ts';
+import { parseServedIndexes } from '../serve/served-indexes.ts';
+import { triageText } from '../triage/report-text.ts';
+import { gateOf, TRIAGE_OPTIONS, triageCutoffs } from '../triage/triage-options.ts';
+import { openTriedModel, type TriedModel } from '../triage/tried-model.ts';
+import { viewOption } from '../view-options.ts';
+
+export const triageCommand = defineCommand({
+  name: 'triage',
+  summary: 'try a new model on a part of an index before all of it is embedded',
+  description:
+    'Embeds with a new model only a pool of passages: those that the encoder of the index, and other generations of it, retrieve for ' +
+    'held-out questions, the relevant ones, and a random sample of the rest. From that it estimates recall@k in the whole index, with a ' +
+    'bound that recall cannot exceed, and compares it with the recall of the present encoder. To show how far the estimate can be ' +
+    'trusted, it makes the same estimate for the present encoder as if that were new, and gives its error. docs/training.md has the ' +
+    'method, and its measured errors.\n\n' +
+    'With --min-recall or --max-drop the exit code is 3 if the model is refused. The settings of the new model are those of ' +
+    '`trawl index`. The same command resumes a run that was stopped; equal inputs, options and seed give the same figures, but for times.\n\n' +
+    'With --json: {"index", "model", "questions", "passages", "records", "settings", "recall", "gate", "threshold", "verdict", "times"}.',
+  positionals: {
+    usage: '<index> <model>',
+    help: {
+      index: 'The present index directory.',
+      model:
+        'The new model: a name in models/, the path of a model folder, or the folder of a checkpoint (safetensors), which is imported first.',
+    },
+    min: 2,
+    max: 2,
+  },
+  resumable: true,
+  options: TRIAGE_OPTIONS,
+  examples: [
+    'trawl triage indexes/wiki18 ./checkpoint-4000 --queries dev.jsonl --max-drop 0.01',
+    'trawl triage indexes/wiki18 ./checkpoint-4000 --queries dev.jsonl --index indexes/wiki18-first --records calls.jsonl --sample 100000',
+    'trawl triage indexes/sample token-average-256 --dimension 64 --queries corpus/sample/questions.jsonl --depth 5 --sample 50 --min-recall 0.5',
+  ],
+  async run({ options, positionals, signal, out, note }) {
+    const [folder, model] = positionals as [string, string];
+    if (options.queries === undefined) {
+      throw new TrawlError('USAGE', '--queries is missing: the file of questions, such as --queries dev.jsonl.');
+    }
+    const cutoffs = triageCutoffs(options.cutoffs);
+    const gate = gateOf(options, cutoffs);
+    const filter = filterOption(options.filter);
+    const view = viewOption(options);
+    const questions = await readQuestions(options.queries);
+    const judgements = options.qrels === undefined ? undefined : await readQrels(options.qrels);
+    const work = resolve(options.work ?? `${resolve(folder)}.triage`);
+    const retrieving = {
+      ...machineOptions(options),
+      encoderPools: new EncoderPools(),
+      onWarning: note,
+    };
+    const progress = stepProgress({ silent: options.quiet || options.json });
+    const opened: Retriever[] = [];
+    let tried: TriedModel | undefined;
+    try {
+      const present = await openRetriever(folder, {
+        ...retrieving,
+        ...(options['index-model'] === undefined ? {} : { model: options['index-model'] }),
+        views: view === undefined ? [] : [view],
+      });
+      opened.push(present);
+      checkFilter(filter, present.info);
+      for (const { name, folder: other } of parseServedIndexes(options.index)) {
+        opened.push(await openRetriever(other, { ...retrieving, name }));
+      }
+      tried = await openTriedModel(model, options, {
+        work,
+        onImport: () => note(`importing the checkpoint ${model}`),
+        signal,
+      });
+      const report = await triageModel({
+        retriever: narrowedRetriever(present, { views: view === undefined ? [] : [view.name] }),
+        passageTemplate: templateOf(folder, present.info.generation),
+        others: opened.slice(1),
+        records: options.records,
+        alsoBm25: options['also-bm25'],
+        encoder: tried.encoder,
+        questions,
+        judgements,
+        inputOf: (question) => queryOf(question, options['query-form']),
+        template: options['query-template'],
+        scope: filter === undefined ? {} : { filter },
+        depth: options.depth,
+        sample: options.sample,
+        seed: options.seed,
+        cutoffs,
+        gate,
+        work,
+        keepVectors: options['keep-vectors'],
+        searchThreads: options['search-threads'],
+        checkpointMs: 1000 * options['checkpoint-seconds'],
+        onProgress: (state) => progress.update(shownProgress(state)),
+        onWarning: note,
+        signal,
+      });
+      progress.stop();
+      if (!options['keep-vectors']) await tried.removeImported();
+      out(options.json ? JSON.stringify(report) : triageText(report));
+      return report.verdict === 'passed' || report.verdict === 'none' ? EXIT.ok : EXIT.problems;
+    } finally {
+      progress.stop();
+      await tried?.close();
+      await Promise.all(opened.map((retriever) => retriever.close()));
+    }
+  },
+});
+
+/** The template of the passages' texts. @throws TrawlError INDEX_CHECKSUM_MISMATCH if the index was replaced meanwhile. */
+function templateOf(folder: string, opened: string): string {
+  const { generation, corpus } = readIndexManifest(resolve(folder));
+  if (generation === opened) return corpus.passageTemplate;
+  throw new TrawlError(
+    'INDEX_CHECKSUM_MISMATCH',
+    `${folder} was replaced by another generation while it was opened. Run the command again.`,
+  );
+}
+
+function shownProgress({ step, done, total }: TriageProgress): { step: string; share: number; facts: string } {
+  return {
+    step,
+    share: total === 0 ? 1 : done / total,
+    facts: total === 1 ? '' : `${formatCount(done)} of ${formatCount(total)}`,
+  };
+}

@@ -1,0 +1,70 @@
+import type { Question } from '../evaluation/read-questions.ts';
+import { KnownQuestions } from '../records/known-questions.ts';
+import { readRecords } from '../records/read-records.ts';
+import { composedParts } from '../src/recording/composed-query.ts';
+import type { RowScope } from '../src/retrieval/calls/row-scope.ts';
+import type { Retriever } from '../src/retrieval/retriever.ts';
+import { RowBitmap } from '../src/row-bitmap.ts';
+import type { PoolSource } from './pool.ts';
+import { IdRows } from './searched-lists.ts';
+
+export interface RecordedLists {
+  /** Lists of the encoder of the index, and all others. */
+  readonly sources: readonly PoolSource[];
+  /** Records read, and those of other questions, which are left out. */
+  readonly records: number;
+  readonly ofOtherQuestions: number;
+  /** Distinct ids that the index does not have, and hits without an id. */
+  readonly unknownIds: number;
+}
+
+/**
+ * The first `depth` hits of the recorded queries for the questions: by their rows where the index has the recorded generation, else by
+ * their ids. A record belongs to a question as for `trawl replay --questions`.
+ *
+ * @throws TrawlError CORPUS_NOT_FOUND, CORPUS_BAD_LINE.
+ */
+export async function recordedLists(
+  paths: readonly string[],
+  questions: readonly Question[],
+  {
+    retriever,
+    depth,
+    scope,
+    signal,
+  }: { retriever: Retriever; depth: number; scope: RowScope; signal: AbortSignal | undefined },
+): Promise<RecordedLists> {
+  const known = new KnownQuestions(questions);
+  const { generation, rows: indexRows } = retriever.info;
+  const own = new RowBitmap(indexRows);
+  const others = new RowBitmap(indexRows);
+  const ids = new IdRows(retriever, others, { scope, signal });
+  let records = 0;
+  let ofOtherQuestions = 0;
+  for await (const { query } of readRecords(paths, { signal })) {
+    records += 1;
+    const { questionId: id, dataset, question, query: asked } = query;
+    const text = question ?? composedParts(asked)?.question;
+    if (known.find({ id, dataset, text, query: asked }) === undefined) {
+      ofOtherQuestions += 1;
+      continue;
+    }
+    const isSame = query.generation === generation && query.indexes === undefined;
+    const into = isSame && query.mode !== 'bm25' ? own : others;
+    for (let i = 0; i < Math.min(depth, query.rows.length); i++) {
+      if (!isSame) ids.add(query.ids[i]);
+      else if (query.rows[i]! < indexRows) into.add(query.rows[i]!);
+    }
+    await ids.lookUpSome();
+  }
+  await ids.lookUp();
+  return {
+    sources: [
+      { name: 'records of this generation', ofPresentEncoder: true, rows: own },
+      { name: 'records', ofPresentEncoder: false, rows: others },
+    ].filter(({ rows }) => rows.count() > 0),
+    records,
+    ofOtherQuestions,
+    unknownIds: ids.unknown,
+  };
+}
