@@ -8,6 +8,8 @@ import type { RecordedOpening } from './recorded-opening.ts';
  */
 export interface RecordedQuery extends RecordHead {
   readonly query: string;
+  /** The original question. It was searched for if `template` (absent: that of the index) has it. */
+  readonly question?: string;
   /** The agent's earlier queries, oldest first. */
   readonly history?: readonly string[];
   /** Hits that the client asked for. */

@@ -319,6 +319,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/system/',
     'src/passages/exact-numbers.ts',
     'src/recording/composed-query.ts',
+    'src/recording/query-origin.ts',
     'corpus/',
   ],
   'trajectories/': [

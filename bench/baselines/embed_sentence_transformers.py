@@ -40,7 +40,9 @@ class Encoder:
         self.limits = {"query": maxQueryTokens, "passage": maxPassageTokens}
         self.batch = batch
         self.bytes_before = resident_bytes()
-        self.model = sentence_transformers.SentenceTransformer(model, device="cpu")
+        # Also for checkpoints in bfloat16, which is the default for them.
+        as_float32 = {"dtype": torch.float32}
+        self.model = sentence_transformers.SentenceTransformer(model, device="cpu", model_kwargs=as_float32)
         reset_peak()
         return {"version": f"sentence-transformers {sentence_transformers.__version__} (torch {torch.__version__})"}
 

@@ -14,11 +14,11 @@ import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { SqlitePassageWriter } from '../../src/passages/sqlite-passage-writer.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
-import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
 import { reportPath } from '../../src/system/output-report.ts';
 import { ResumableOutput } from '../../src/system/resumable-output.ts';
 import type { VectorIndex } from '../../src/vector-index/vector-index.ts';
 import type { VectorDtype } from '../../src/vector-index/vector-segments.ts';
+import { denseInfo } from '../dense-info.ts';
 import { type Environment, environment, loadNow } from '../environment.ts';
 import { basisFor } from '../flat/bench-flat.ts';
 import { heldOutQueries } from '../flat/queries.ts';
@@ -228,21 +228,8 @@ function retrieverOf(
   { rows, dimension }: BenchBulkOptions,
 ): Retriever {
   const { identity } = new NoOpEncoder(dimension);
-  const info: RetrieverInfo = {
-    index: 'bench',
-    rows,
-    deletedRows: 0,
-    modes: ['dense'],
-    bm25: null,
-    columns: [],
-    views: [],
-    reranker: null,
-    dimension,
-    metric: index.metric,
-    generation: 'bench',
-    model: identity,
-    memory: { residentBytes: 0, touchedBytes: 0, mappedBytes: 0, lexicalBytes: 0 },
-  };
+  const { metric } = index;
+  const info = denseInfo({ index: 'bench', rows, dimension, metric, generation: 'bench', model: identity });
   return assembleRetriever(
     info,
     { dense: { encoder: new NoEncoder(identity), index }, passages },

@@ -5,6 +5,7 @@ import { SqlitePassageStore } from '../../src/passages/sqlite-passage-store.ts';
 import { assembleRetriever } from '../../src/retrieval/assemble-retriever.ts';
 import { openIndexDirectory } from '../../src/retrieval/index-directory.ts';
 import { openEngine } from '../../src/vector-index/open-engine.ts';
+import { denseInfo } from '../dense-info.ts';
 import { NoOpEncoder } from '../no-op-encoder.ts';
 
 /**
@@ -15,23 +16,8 @@ const folder = process.argv[2]!;
 const { manifest, source, liveRows, passages } = openIndexDirectory(folder);
 const { rows, generation } = manifest;
 const { dimension, metric, model } = requireVectors(folder, manifest);
-const memory = { residentBytes: 0, touchedBytes: 0, lexicalBytes: 0, mappedBytes: 0 };
 const retriever = assembleRetriever(
-  {
-    index: 'free',
-    rows,
-    deletedRows: 0,
-    modes: ['dense'],
-    bm25: null,
-    columns: [],
-    views: [],
-    reranker: null,
-    dimension,
-    metric,
-    generation,
-    model,
-    memory,
-  },
+  denseInfo({ index: 'free', rows, dimension, metric, generation, model }),
   {
     dense: { encoder: new NoOpEncoder(dimension), index: await openEngine(source!) },
     passages: await SqlitePassageStore.open(passages),

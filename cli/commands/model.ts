@@ -35,7 +35,8 @@ export const modelCommand = defineCommand({
   name: 'model',
   summary: 'add an encoder from the Hugging Face hub or a checkpoint; list, show, verify, remove',
   description:
-    '`trawl model add` imports a BERT-like checkpoint (safetensors or ONNX) into a model folder. The source is a folder or a ' +
+    '`trawl model add` imports the checkpoint of an encoder or a cross-encoder (safetensors or ONNX: BERT, Qwen3-Embedding, ' +
+    'ModernBERT, T5 and others, see docs/models.md) into a model folder. The source is a folder or a ' +
     'repository on the Hugging Face hub, organisation/name[@revision], where a revision is a branch, a tag or a commit. Only ' +
     'the files that are needed are downloaded, and each is checked against its size and checksum. The same command ' +
     'resumes a download that was stopped.\n\n' +

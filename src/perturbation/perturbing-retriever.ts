@@ -47,7 +47,8 @@ export class PerturbingRetriever extends PassingRetriever {
   override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const texts = call.queries.map((query) => textsOf(inputOf(query)));
     // The deeper searches of a request belong to its first.
-    this.#passed ??= this.#begin(call, texts);
+    this.#passed ??= this.#request.pass(texts, call.signal);
+    this.#remember(call, texts);
     const delayMs = await this.#passed;
     const changes = texts.map((each) => this.#changeOf(each, this.#asked.get(JSON.stringify(each))));
     const found = await retrieveWithoutGold(
@@ -92,12 +93,14 @@ export class PerturbingRetriever extends PassingRetriever {
     };
   }
 
-  async #begin(call: RetrieveCall, texts: readonly Texts[]): Promise<number> {
+  /** Remembers the questions of queries that were not asked before. A deeper search has some of the queries of an earlier call. */
+  #remember({ asked }: RetrieveCall, texts: readonly Texts[]): void {
+    const keys = texts.map((each) => JSON.stringify(each));
+    if (keys.every((key) => this.#asked.has(key))) return;
     const ofRequest = this.#request.asked(texts.length);
-    for (const [i, each] of texts.entries()) {
-      this.#asked.set(JSON.stringify(each), { ...ofRequest[i], ...call.asked?.[i] });
+    for (const [i, key] of keys.entries()) {
+      if (!this.#asked.has(key)) this.#asked.set(key, { ...ofRequest[i], ...asked?.[i] });
     }
-    return this.#request.pass(texts, call.signal);
   }
 
   #changeOf(texts: Texts, asked: AskedQuestion | undefined): Change {

@@ -151,6 +151,33 @@ test('another model behind the address is refused with the similarities, or repo
   assert.equal(jsonOf<Report>(reported).hits.length, 5);
 });
 
+test('a server refuses an endpoint that changes while it serves, and a reload onto it', async (t) => {
+  let seed = '';
+  const fake = await embeddingServer(t, { seed: () => seed });
+  const made = join(await tempFolder(t), 'made');
+  assert.equal((await runTrawl(['index', SAMPLE_PASSAGES, '--model', fake.url, '--out', made])).code, 0);
+  const { url } = await serveIndex(t, made, ['--model', fake.url, '--endpoint-check-s', '1']);
+  // Another query each time, because the cache has the answers of before.
+  let asked = 0;
+  const ask = (): Promise<{ status: number; body: object }> => postJson(url, { queries: [`bridge ${asked++}`] });
+  /** Asks until the server is ready, or is not. */
+  const until = async (status: number): Promise<void> => {
+    while ((await fetch(`${url}/readyz`)).status !== status) {
+      await ask();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  await until(200);
+  seed = 'other';
+  const reload = await fetch(`${url}/admin/indexes/made/reload`, { method: 'POST' });
+  assert.match(await reload.text(), /RELOAD_FAILED.*MODEL_MISMATCH/);
+  await until(503);
+  assert.match(JSON.stringify((await ask()).body), /MODEL_MISMATCH/);
+  seed = '';
+  await until(200);
+  assert.equal((await ask()).status, 200);
+});
+
 test('a build that an endpoint breaks off is resumed, and refused with another model', async (t) => {
   let seed = '';
   let left = Number.POSITIVE_INFINITY;

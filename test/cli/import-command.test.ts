@@ -116,7 +116,7 @@ test('--plan says which vectors stay in their files and what would be written', 
 
 test('missing options and options that exclude each other are usage errors', async () => {
   for (const [args, message] of [
-    [[vectors, '--out', 'x', '--corpus', SAMPLE_PASSAGES], /--model NAME\|DIR is missing/],
+    [[vectors, '--out', 'x', '--corpus', SAMPLE_PASSAGES], /--model NAME\|DIR\|URL is missing/],
     [[vectors, '--out', 'x', '--model', 'token-average-256'], /--corpus FILE is missing/],
     [[vectors, ...MODEL], /--out DIR is missing/],
     [[vectors, ...MODEL, '--out', 'x', '--copy', '--relative-paths'], /--relative-paths has no effect with --copy/],

@@ -303,6 +303,23 @@ test('the requests of a batch fail together, and a request whose later searches 
   }
 });
 
+test('each search of a request finds the question that the request names', async () => {
+  const asked: (string | undefined)[] = [];
+  const gold = { of: ({ question }: { question?: string }) => void asked.push(question) };
+  const options = {
+    perturbation: perturbation({ 'drop-gold': 1 }, {}, gold),
+    caller: '',
+    asked: (queries: number) =>
+      Array.from({ length: queries }, (_, i) => ({ question: `Question ${i} of ${queries}` })),
+    onPerturbed: () => undefined,
+  };
+  const retriever = new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+  await retriever.retrieve({ queries: ['a', 'b'], k: 2 });
+  await retriever.retrieve({ queries: ['b'], k: 8 });
+  await retriever.retrieve({ queries: ['c'], k: 2, asked: [{ question: 'Of the dialect' }] });
+  assert.deepEqual(asked, ['Question 0 of 2', 'Question 1 of 2', 'Question 1 of 2', 'Of the dialect']);
+});
+
 test('a client that leaves while it is held back ends the wait, nothing is searched, and its next try gets a new draw', async () => {
   const inner = ranking();
   const delaying = perturbation({ delay: 0.5 }, { seed: 5, delayMs: 600_000 });
