@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type FaultLibrary, faultLibrary } from './fault-library.ts';
 import { expectOk, runCommand } from './run-command.ts';
 
@@ -115,13 +115,16 @@ async function runUndisturbed(
   return { calls, ms, contents };
 }
 
-/** The files whose paths begin with `prefix`, by the rest of the path; without the prefix in their contents. */
+/** The files whose paths begin with `prefix`, by the rest of the path; without the prefix and its last part in their contents. */
 function contentsOf(folder: string, prefix: string): Record<string, string> {
   const names = readdirSync(folder)
     .map((name) => join(folder, name))
     .filter((path) => path.startsWith(prefix))
     .sort();
   return Object.fromEntries(
-    names.map((path) => [path.slice(prefix.length), readFileSync(path, 'latin1').replaceAll(prefix, 'PREFIX')]),
+    names.map((path) => {
+      const content = readFileSync(path, 'latin1').replaceAll(prefix, 'PREFIX').replaceAll(basename(prefix), 'PREFIX');
+      return [path.slice(prefix.length), content];
+    }),
   );
 }
