@@ -103,12 +103,6 @@ const OPTIONAL: Readonly<Record<string, Check>> = {
   error: isText,
 };
 
-/** Parses the line of a query. */
-export function parseRecord(text: string): ParsedRecord {
-  const parsed = parseLine(text);
-  return 'opening' in parsed ? wrong('it is that of an opening') : parsed;
-}
-
 /** Parses a line of `--record`. Fields that it does not know are left out. */
 export function parseLine(text: string): ParsedLine {
   let line: unknown;

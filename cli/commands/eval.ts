@@ -27,7 +27,7 @@ export const evalCommand = defineCommand({
     'where a question has gold_titles. answer_hit@k: one of the first k passages contains the words of a golden answer; ' +
     'answer_substring@k: its characters. Where questions have a type, the metrics follow for each type. --run writes a run file ' +
     'for other tools.\n\n' +
-    'With --json: {"queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "byType"?}.',
+    'With --json: {"source", "queries", "judged", "unjudged", "titleJudged", "answerable", "metrics", "byType"?}.',
   positionals: { usage: '<index>', help: { index: 'The index directory.' }, min: 1, max: 1 },
   options: {
     queries: {
@@ -68,7 +68,6 @@ export const evalCommand = defineCommand({
     const cutoffs = parseCutoffs(options.cutoffs);
     filterOption(options.filter);
     const { questions, judgements: own, source } = await readQuestionSet(options.queries);
-    note(`${options.queries}: ${questions.length} questions (${source})`);
     const judgements = options.qrels === undefined ? own : await readQrels(options.qrels);
     const forRun = options.run !== undefined;
     if (forRun) {
@@ -103,7 +102,7 @@ export const evalCommand = defineCommand({
       if (options.run !== undefined) {
         await writeOutputFile(options.run, formatTrecRun(run, { tag: options.tag }));
       }
-      out(options.json ? evalJson(evaluation, types) : evalText(evaluation, types));
+      out(options.json ? evalJson(evaluation, { types, source }) : evalText(evaluation, { types, source }));
       const asked = new Set(questions.map(({ id }) => id));
       const unasked = [...judgements.keys()].filter((id) => !asked.has(id));
       if (unasked.length > 0)

@@ -1,10 +1,18 @@
 import { type Evaluation, type Metrics, meansByGroup } from '../../evaluation/evaluate-run.ts';
 
-/** The report of `trawl eval --json`. `types`: question id → type, for the questions that have one. */
-export function evalJson(evaluation: Evaluation, types: ReadonlyMap<string, string>): string {
+export interface EvalContext {
+  /** The format of the questions, for people. */
+  readonly source: string;
+  /** Question id → type, for the questions that have one. */
+  readonly types: ReadonlyMap<string, string>;
+}
+
+/** The report of `trawl eval --json`. */
+export function evalJson(evaluation: Evaluation, { source, types }: EvalContext): string {
   const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
   const groups = meansByGroup(perQuery, (id) => types.get(id));
   return JSON.stringify({
+    source,
     queries,
     judged,
     unjudged,
@@ -22,10 +30,10 @@ export function evalJson(evaluation: Evaluation, types: ReadonlyMap<string, stri
 }
 
 /** The report of `trawl eval` in a terminal: a table of metrics by cutoff, then one for each type of question. */
-export function evalText(evaluation: Evaluation, types: ReadonlyMap<string, string>): string {
+export function evalText(evaluation: Evaluation, { source, types }: EvalContext): string {
   const { queries, judged, unjudged, titleJudged, answerable, means, perQuery } = evaluation;
   const counts = [
-    `queries ${queries}`,
+    `queries ${queries} (${source})`,
     `judged ${judged}${unjudged > 0 && judged > 0 ? ` (${unjudged} without judgements skipped)` : ''}`,
     ...(titleJudged > 0 ? [`judged by page ${titleJudged}`] : []),
     `with answers ${answerable}`,

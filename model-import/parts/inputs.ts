@@ -4,7 +4,7 @@ import { ONNX_TYPES } from '../onnx-graph.ts';
 
 /** Names of the variable dimensions. */
 export const BATCH = 'batch';
-export const LENGTH = 'sequence';
+const LENGTH = 'sequence';
 
 /** Token ids: int64 [batch, sequence]. */
 export function idsInput({ graph }: GraphArithmetic): string {

@@ -11,7 +11,7 @@ import type { ServerMetrics } from './metrics/server-metrics.ts';
 import type { ServerConfig } from './server-config.ts';
 
 /** The header of a reply that says how its answers were perturbed: `drop-gold;0;3, delay`, or `none`. */
-export const PERTURBED_HEADER = 'x-trawl-perturbed';
+const PERTURBED_HEADER = 'x-trawl-perturbed';
 /** Positions of queries that it names for each perturbation. */
 const MAX_NAMED = 100;
 
@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 /** The perturbation of a request, and what its reply says of it. */
-export class PerturbedRequest {
+class PerturbedRequest {
   readonly perturbation: RequestPerturbation;
   /** Positions of queries by perturbation; empty for one of the whole request. */
   readonly #positions = new Map<PerturbationName, number[]>();

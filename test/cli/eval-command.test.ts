@@ -6,6 +6,7 @@ import { EXIT } from '../../cli/command.ts';
 import { fileFolder, jsonOf, runTrawl } from './run-trawl.ts';
 
 interface EvalReport {
+  readonly source: string;
   readonly queries: number;
   readonly judged: number;
   readonly unjudged: number;
@@ -47,6 +48,7 @@ test('the metrics of a small case equal those computed by hand', async () => {
   assert.deepEqual(
     { ...report, metrics: 0 },
     {
+      source: 'questions with ids, JSON lines',
       queries: 4,
       judged: 3,
       unjudged: 1,
@@ -87,7 +89,10 @@ test('the metrics of a small case equal those computed by hand', async () => {
 test('the text report has the same figures with four decimals', async () => {
   const { stdout } = await runTrawl([...EVAL, '--cutoffs', '1,2'], { cwd });
   const [counts, ...rows] = stdout.trimEnd().split('\n');
-  assert.equal(counts, 'queries 4, judged 3 (1 without judgements skipped), with answers 2');
+  assert.equal(
+    counts,
+    'queries 4 (questions with ids, JSON lines), judged 3 (1 without judgements skipped), with answers 2',
+  );
   assert.deepEqual(
     rows.map((row) => row.split(/\s+/)),
     [
@@ -130,7 +135,7 @@ test('questions with gold titles are judged by page, and questions with types ge
     [0.5, 1],
   );
   const { stdout } = await runTrawl(args, { cwd });
-  assert.match(stdout, /^queries 2, judged 0, judged by page 2, with answers 0$/m);
+  assert.match(stdout, /^queries 2 \(questions with ids, JSON lines\), judged 0, judged by page 2, with answers 0$/m);
   assert.match(stdout, /^bridge: 1 query\n +@1 +@3\ntitle_recall +0\.5000 +1\.0000$/m);
 });
 

@@ -140,11 +140,11 @@ for (const args of [
   test(`trawl ${args[0]} stopped by Ctrl-C ends with ${EXIT.interrupted} and one line`, async () => {
     const { code, signal, stdout, stderr } = await interrupted(args, null, 'SIGINT');
     assert.deepEqual([code, signal, stdout], [EXIT.interrupted, null, '']);
-    // A search also reports its progress.
+    // A search also reports its progress, and what it has written.
     assert.match(
       stderr,
       args[0] === 'search'
-        ? /^(searching\n)?trawl: Interrupted\. \[CANCELLED\]\n$/
+        ? /^(searching\n)?trawl: (Interrupted|Stopped after \d+ of \d+ queries\. The same command resumes there)\. \[CANCELLED\]\n$/
         : /^trawl: Interrupted\. \[CANCELLED\]\n$/,
     );
   });

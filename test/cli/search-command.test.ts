@@ -83,7 +83,7 @@ test('--queries writes one line of hits per query, equal to the hits of single s
   const stderr = 'searching\nhits.jsonl: hits of 2 queries\n';
   assert.deepEqual(text, { code: 0, signal: null, stdout: '', stderr });
   const report = { out: 'hits.jsonl', queries: 2, k: 2, resumed: 0, failed: 0 };
-  assert.deepEqual(jsonOf(await runTrawl([...args, '--json'], { cwd })), report);
+  assert.deepEqual(jsonOf(await runTrawl([...args, '--json', '--restart'], { cwd })), report);
   const found = readFileSync(join(cwd, 'hits.jsonl'), 'utf8')
     .trim()
     .split('\n')

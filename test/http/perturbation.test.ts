@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { parseRecord } from '../../records/recorded-query.ts';
 import { recordedCall } from '../../replay/recorded-call.ts';
 import type { Column } from '../../src/filter/column.ts';
 import { DIALECTS } from '../../src/http/dialects/dispatch.ts';
@@ -15,6 +14,7 @@ import { type PerturbationSettings, perturbationSettings } from '../../src/pertu
 import { recordLines } from '../../src/recording/record-line.ts';
 import type { RecordedRequest, RecordedSearch } from '../../src/recording/recorded-search.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
+import { parseRecord } from '../records/parse-record.ts';
 import { build, errorOf, eventually, getFrom, type Posted, postTo, serve } from './build.ts';
 import { articleIndex, ask, elasticsearch, type Json, withoutWords } from './elasticsearch/elasticsearch-server.ts';
 

@@ -4,7 +4,6 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type AnyLine, readAllRecords, readRecords } from '../../records/read-records.ts';
-import { parseRecord } from '../../records/recorded-query.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { QueryRecorder } from '../../src/recording/query-recorder.ts';
 import type { RecordedSearch } from '../../src/recording/recorded-search.ts';
@@ -13,6 +12,7 @@ import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import { hybridSettings } from '../../src/retrieval/hybrid-settings.ts';
 import { FakeRetriever } from '../helpers/fake-retriever.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
+import { parseRecord } from '../records/parse-record.ts';
 
 const LARGE = 1024 ** 3;
 

@@ -7,10 +7,11 @@ import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { type DamagedLine, type ReadRecordsOptions, readRecords } from '../../records/read-records.ts';
-import { parseRecord, type RecordedQuery } from '../../records/recorded-query.ts';
+import type { RecordedQuery } from '../../records/recorded-query.ts';
 import { RECORD_HEAD, recordLine } from '../helpers/record-lines.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
+import { parseRecord } from './parse-record.ts';
 
 async function queriesOf(paths: readonly string[], options: ReadRecordsOptions = {}): Promise<string[]> {
   const found: string[] = [];

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fingerprints } from '../../records/fingerprints.ts';
 import { RecordSummary } from '../../records/record-statistics.ts';
-import { parseRecord } from '../../records/recorded-query.ts';
 import { recordLine } from '../helpers/record-lines.ts';
+import { parseRecord } from './parse-record.ts';
 
 function statisticsOf(lines: readonly string[]) {
   const summary = new RecordSummary();

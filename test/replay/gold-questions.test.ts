@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRecord } from '../../records/recorded-query.ts';
 import { GoldQuestions } from '../../replay/gold-questions.ts';
 import { recordLine } from '../helpers/record-lines.ts';
+import { parseRecord } from '../records/parse-record.ts';
 
 const gold = new GoldQuestions([
   { id: '1', question: 'Of nq?', dataset: 'nq', goldIds: ['a'] },
