@@ -35,10 +35,10 @@ const compiled = mkdtempSync(join(tmpdir(), 'trawl-compiled-'));
 if (process.env.NODE_V8_COVERAGE === undefined) process.env.NODE_COMPILE_CACHE ??= compiled;
 process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
 
-// Twice as many test files as cores at a time: many wait for a server's start, a time limit or a disk. With a file per core the cores
-// are idle for a fifth of the time.
+// One test file more than cores at a time: a file that waits (for a server's start, a time limit, a disk) leaves its core to
+// another.
 let failed = lint.status !== 0;
-const tests = run({ files, concurrency: 2 * availableParallelism() });
+const tests = run({ files, concurrency: availableParallelism() + 1 });
 tests.on('test:fail', ({ todo }) => {
   if (todo === undefined || todo === false) failed = true;
 });
