@@ -5,6 +5,12 @@ import { join } from 'node:path';
 
 const BUILT_ROOT = new URL('../../', import.meta.url).href;
 
+/**
+ * V8 compiles in the background. If such a thread waits for a garbage collection while the main thread is in `process.exit`, Node.js 24
+ * waits for it forever: `WorkerThreadsTaskRunner::Shutdown` joins a thread in `CollectionBarrier::AwaitCollectionBackground`.
+ */
+const COMPILE_IN_FOREGROUND = ['--no-concurrent-recompilation', '--no-concurrent-sparkplug'];
+
 /** Runs ES module code in a new process. `#root/` in the code becomes the folder of the built files. */
 export function runModule(
   code: string,
@@ -15,7 +21,7 @@ export function runModule(
     // A file, because `node --input-type=module --eval` cannot start worker threads.
     const file = join(folder, 'module.mjs');
     writeFileSync(file, code.replaceAll('#root/', BUILT_ROOT));
-    const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...COMPILE_IN_FOREGROUND, file], {
       encoding: 'utf8',
       timeout: 30_000,
       env: { ...process.env, ...environment },
