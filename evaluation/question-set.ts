@@ -43,7 +43,20 @@ export async function readQuestionSet(path: string): Promise<QuestionSet> {
   }
 }
 
-async function readBeirFolder(folder: string): Promise<QuestionSet> {
+/** The files that `readQuestionSet` reads. */
+export async function questionFiles(path: string): Promise<string[]> {
+  if (!(await isFolder(path))) return [path];
+  const { queries, qrels } = beirFiles(path);
+  return [queries, qrels];
+}
+
+interface BeirFiles {
+  readonly queries: string;
+  readonly qrels: string;
+  readonly split: string;
+}
+
+function beirFiles(folder: string): BeirFiles {
   const queries = join(folder, 'queries.jsonl');
   const split = BEIR_SPLITS.find((name) => existsSync(join(folder, 'qrels', `${name}.tsv`)));
   if (!existsSync(queries) || split === undefined)
@@ -51,7 +64,12 @@ async function readBeirFolder(folder: string): Promise<QuestionSet> {
       'CORPUS_FORMAT_UNKNOWN',
       `${folder} is a folder without ${existsSync(queries) ? 'qrels/test.tsv' : 'queries.jsonl'}, which a folder of BEIR has. Name the file of the questions.`,
     );
-  const judgements = await readQrels(join(folder, 'qrels', `${split}.tsv`));
+  return { queries, qrels: join(folder, 'qrels', `${split}.tsv`), split };
+}
+
+async function readBeirFolder(folder: string): Promise<QuestionSet> {
+  const { queries, qrels, split } = beirFiles(folder);
+  const judgements = await readQrels(qrels);
   // queries.jsonl has the questions of all splits.
   const questions = (await readQuestions(queries)).flatMap((question): Question[] => {
     const grades = judgements.get(question.id);

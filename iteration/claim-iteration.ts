@@ -27,7 +27,7 @@ export interface IterationInputs {
  *
  * @param restart discards an unfinished iteration first.
  * @throws TrawlError BUILD_DIFFERS if an iteration with other inputs is unfinished; USAGE if one with these inputs is kept and not
- * served, because somebody went back; errors of the checkpoint and the corpus.
+ * served, because somebody went back; CONFIG_INVALID if its folder exists already; errors of the checkpoint and the corpus.
  */
 export async function claimIteration(
   folder: IterationsFolder,
@@ -42,6 +42,13 @@ export async function claimIteration(
     const same = folder.history.iterations.find((each) => each.kept && isDeepStrictEqual(each.inputs, inputs));
     if (same?.number === current.number) return undefined;
     if (same !== undefined && !restart) throw notServed(folder, same.number, current.number);
+    const own = folder.folderOf(folder.history.next);
+    if (existsSync(own)) {
+      throw new TrawlError(
+        'CONFIG_INVALID',
+        `${own} exists, but no iteration ${folder.history.next} was begun: its files would be taken for finished steps. Move it away.`,
+      );
+    }
     const journal: Journal = {
       format: 'trawl-iteration',
       version: 1,

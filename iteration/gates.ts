@@ -1,5 +1,8 @@
 import type { Measures } from './records.ts';
 
+/** Shares that differ by less are equal: 0.7 − 0.1 is 0.6. */
+const TOLERANCE = 1e-9;
+
 /** Limits that an iteration must keep to be published. */
 export interface Gates {
   /** Least recall@k, 0 to 1. */
@@ -30,15 +33,29 @@ export function refusals(measures: Measures, gates: Gates): Refusal[] {
   const { k, queries, changed, replaced } = answers;
   const share = queries === 0 ? null : changed / queries;
   return [
-    ...(gates.minRecall !== undefined && found < gates.minRecall
+    ...(isUnmeasured(measures) && gates.maxRecallDrop < 1 ? [unmeasured(recall, gates.minRecall ?? 0)] : []),
+    ...(gates.minRecall !== undefined && found < gates.minRecall - TOLERANCE
       ? [below(recall, found, gates.minRecall, 'min-recall', floor(found))]
       : []),
-    ...(found < old - gates.maxRecallDrop
+    ...(found < old - gates.maxRecallDrop - TOLERANCE
       ? [below(recall, found, old - gates.maxRecallDrop, 'max-recall-drop', ceil(old - found), old)]
       : []),
     ...above(`share of answers that change (first ${k} passages)`, share, gates.maxChanged, 'max-changed'),
     ...above(`share of passages that are replaced (first ${k})`, replaced, gates.maxReplaced, 'max-replaced'),
   ];
+}
+
+/** Whether no search in either index found a judged passage, at any rank. */
+function isUnmeasured({ recallK, before, now }: Measures): boolean {
+  return [before, now].every((means) => means[`recall@${recallK}`] === 0 && (means.mrr ?? 0) === 0);
+}
+
+function unmeasured(measure: string, limit: number): Refusal {
+  const accept = '--max-recall-drop 1';
+  const text =
+    `${measure} is not known, because no search found a judged passage in either index. Check that the judgements of --eval or ` +
+    `--qrels use the ids of the corpus. ${accept} accepts it.`;
+  return { measure, value: null, limit, accept, text };
 }
 
 function below(
@@ -56,7 +73,7 @@ function below(
 }
 
 function above(measure: string, value: number | null, limit: number | undefined, option: string): Refusal[] {
-  if (limit === undefined || (value !== null && value <= limit)) return [];
+  if (limit === undefined || (value !== null && value <= limit + TOLERANCE)) return [];
   if (value === null) {
     const text = `The ${measure} is not known, because no query could be compared; at most ${limit} is allowed. Give other --records, or omit --${option}.`;
     return [{ measure, value, limit, accept: '', text }];

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { rename, rm, symlink } from 'node:fs/promises';
 import { isAbsolute, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -41,7 +41,8 @@ export class IterationsFolder {
   /**
    * Opens the folder, or begins it with the index `from`, which becomes iteration 0 and is left where it is.
    *
-   * @throws TrawlError INDEX_NOT_FOUND without `from`, USAGE if the folder began with another index; errors of the manifest.
+   * @throws TrawlError INDEX_NOT_FOUND without `from`, USAGE if the folder began with another index, CONFIG_INVALID if it has files that
+   * are not of a loop; errors of the manifest.
    */
   static async begin(path: string, from: string | undefined): Promise<IterationsFolder> {
     const folder = new IterationsFolder(resolve(path));
@@ -54,7 +55,16 @@ export class IterationsFolder {
     }
     if (first === undefined) {
       const { generation, model } = readIndexManifest(index);
-      mkdirSync(join(folder.root, 'iterations'), { recursive: true });
+      const parent = join(folder.root, 'iterations');
+      mkdirSync(parent, { recursive: true });
+      // Folders in it would be taken for iterations, or be removed.
+      if (readdirSync(parent).length > 0) {
+        throw new TrawlError(
+          'CONFIG_INVALID',
+          `${parent} is not empty, but ${folder.root} has no iterations.json: trawl iterate did not make these files, or its record ` +
+            'is lost. Choose another --root, or restore iterations.json from a copy.',
+        );
+      }
       await writeHistory(folder.root, {
         format: 'trawl-iterations',
         version: 1,
@@ -106,11 +116,17 @@ export class IterationsFolder {
     return isAbsolute(index) ? index : join(this.root, index);
   }
 
-  /** @throws TrawlError USAGE if it was not published or its files are removed. */
+  /** The iterations that were published, with their present generations. */
+  get iterations(): PublishedIteration[] {
+    return this.history.iterations.map((iteration) => this.#withGeneration(iteration));
+  }
+
+  /** With its present generation. @throws TrawlError USAGE if it was not published or its files are removed. */
   iteration(number: number): PublishedIteration {
     const { iterations } = this.history;
     const found = iterations.find((iteration) => iteration.number === number);
-    if (found?.kept === true && existsSync(join(this.indexOf(found), INDEX_MANIFEST_FILE))) return found;
+    if (found?.kept === true && existsSync(join(this.indexOf(found), INDEX_MANIFEST_FILE)))
+      return this.#withGeneration(found);
     const kept = iterations.filter((iteration) => iteration.kept).map((iteration) => iteration.number);
     throw new TrawlError(
       'USAGE',
@@ -118,18 +134,36 @@ export class IterationsFolder {
     );
   }
 
-  /** The iteration that `current` points to. @throws TrawlError CONFIG_INVALID if it points elsewhere. */
+  /** The iteration that `current` points to, with its present generation. @throws TrawlError CONFIG_INVALID if it points elsewhere. */
   current(): PublishedIteration {
     const target = linkTarget(this.link);
     const found = this.history.iterations.find(
       (iteration) => target !== undefined && this.indexOf(iteration) === resolve(this.root, target),
     );
-    if (found !== undefined) return found;
+    if (found !== undefined) return this.#withGeneration(found);
     throw new TrawlError(
       'CONFIG_INVALID',
       `${this.link} ${target === undefined ? 'does not exist' : `points to ${target}`}, which is no iteration of this folder. ` +
-        'Choose what is served: trawl iterate --back --to NUMBER.',
+        `Choose what is served: trawl iterate --back --to NUMBER --root ${this.root}.`,
     );
+  }
+
+  /**
+   * The generation of a complete index, which `trawl index --update`, `trawl remove` and a compaction change in place. Undefined if its
+   * manifest cannot be read: leaving a broken index must stay possible.
+   */
+  generationOf(index: string): string | undefined {
+    try {
+      return readIndexManifest(index).generation;
+    } catch (error) {
+      if (error instanceof TrawlError) return undefined;
+      throw error;
+    }
+  }
+
+  #withGeneration(iteration: PublishedIteration): PublishedIteration {
+    if (!iteration.kept) return iteration;
+    return { ...iteration, generation: this.generationOf(this.indexOf(iteration)) ?? iteration.generation };
   }
 
   /** Makes `current` point to an iteration: one rename, on the disk when this resolves. */

@@ -58,6 +58,7 @@ const PublishedIteration = Type.Object({
   number: Count,
   /** Folder of the index: relative to the iterations folder, or absolute for number 0. */
   index: Type.String({ minLength: 1 }),
+  /** When it was published. A change in place gives the index another: `IterationsFolder.current` has the present one. */
   generation: Generation,
   /** Name of the encoder. Null for an index without vectors. */
   model: Type.Union([Type.String(), Type.Null()]),
@@ -82,6 +83,8 @@ const History = Type.Object({
   /** Number of the next iteration. */
   next: Type.Integer({ minimum: 1 }),
   iterations: Type.Array(PublishedIteration),
+  /** The iteration that was served before somebody went back. Absent once another is published. */
+  left: Type.Optional(Count),
 });
 export type History = Type.Static<typeof History>;
 

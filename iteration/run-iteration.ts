@@ -21,6 +21,9 @@ import type { ServedIndex } from './served-index.ts';
 export const ITERATION_STEPS = ['model', 'index', 'measures'] as const;
 export type IterationStep = (typeof ITERATION_STEPS)[number];
 
+/** How often an index is measured if what it is compared with changes meanwhile. */
+const MAX_MEASUREMENTS = 4;
+
 /** Where a step finds what it needs and writes its result. All folders are absolute. */
 export interface StepFolders {
   readonly model: string;
@@ -109,7 +112,8 @@ class IterationRun {
     const journal = await claimIteration(folder, inputs, { restart, signal });
     if (journal === undefined) return this.#current();
     this.#journal = journal;
-    await this.#checkServers(journal.index?.generation);
+    await this.#checkServers(this.#acceptedGenerations());
+    if (until === undefined) await this.#checkReloads();
     if (this.#journal.model === null) {
       this.#report('model');
       await this.#record({ model: await work.model(this.#folders(), this.#journal) });
@@ -119,8 +123,9 @@ class IterationRun {
       this.#report('index');
       await this.#record({ index: await work.index(this.#folders(), this.#journal) });
     }
+    await this.#noteChangedIndex();
     if (until === 'index') return this.#summary('stopped');
-    for (;;) {
+    for (let measured = 0; measured < MAX_MEASUREMENTS; measured++) {
       await this.#measure();
       const refused = refusals(this.#journal.measures!, gates);
       if (refused.length > 0 && !this.#isServed()) return this.#summary('refused', { refusals: refused });
@@ -130,12 +135,17 @@ class IterationRun {
       if (published === undefined) continue;
       return { ...published, servers: servers.map(({ url }) => url) };
     }
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `What ${folder.link} serves changed ${MAX_MEASUREMENTS} times while iteration ${journal.number} was compared with it. Run the ` +
+        'command again when nobody goes back or changes that index.',
+    );
   }
 
   /** The iteration that is served has these inputs. A run that was killed at its end may not have removed old ones. */
   async #current(): Promise<IterationSummary> {
     const { folder, servers, keep } = this.#options;
-    await this.#checkServers();
+    await this.#checkServers([]);
     const lock = await folder.lockPublishing();
     try {
       const { number, generation, model, base, measures, index } = folder.current();
@@ -158,13 +168,20 @@ class IterationRun {
     }
   }
 
-  /** Before hours of work: a server must answer with what `current` points to, or with this iteration already. */
-  async #checkServers(ofThis?: string): Promise<void> {
+  /** What servers may answer with besides what `current` points to: a run may have been killed while it published. */
+  #acceptedGenerations(): string[] {
+    const { base, index } = this.#journal;
+    if (index === null) return [];
+    return [index.generation, ...(this.#isServed() ? [this.#options.folder.iteration(base).generation] : [])];
+  }
+
+  /** Before hours of work: a server must answer with what `current` points to, or with one of the others. */
+  async #checkServers(others: readonly string[]): Promise<void> {
     const { folder, servers, signal } = this.#options;
     const { number, generation: expected } = folder.current();
     for (const server of servers) {
       const { generation } = await server.facts(signal);
-      if (generation === expected || generation === ofThis) continue;
+      if (generation === expected || others.includes(generation)) continue;
       throw new TrawlError(
         'CONFIG_INVALID',
         `${server.url} answers with generation ${generation}, but ${folder.link} points to iteration ${number}, generation ` +
@@ -172,6 +189,19 @@ class IterationRun {
         { details: { url: server.url, generation, expected } },
       );
     }
+  }
+
+  async #checkReloads(): Promise<void> {
+    const { servers, signal } = this.#options;
+    for (const server of servers) await server.checkReload((await server.facts(signal)).name, signal);
+  }
+
+  /** Somebody may have changed the new index in place before it is published, for example by `trawl remove`. */
+  async #noteChangedIndex(): Promise<void> {
+    const { index } = this.#journal;
+    const generation = this.#options.folder.generationOf(this.#folders().index) ?? index!.generation;
+    if (generation === index!.generation) return;
+    await this.#record({ index: { ...index!, generation }, ...(this.#isServed() ? {} : { measures: null }) });
   }
 
   /** Measures against the index that is served, unless that was done. It may be another than when the iteration began. */
@@ -186,9 +216,9 @@ class IterationRun {
     await this.#record({ measures: await work.measure(this.#folders(), this.#journal) });
   }
 
-  /** Undefined if another index is served than the one that was measured against, because somebody went back meanwhile. */
+  /** Undefined if another index is served than the one that was measured against: somebody went back or changed it meanwhile. */
   async #publish(): Promise<IterationSummary | undefined> {
-    const { folder, servers, keep } = this.#options;
+    const { folder, servers, keep, signal } = this.#options;
     const { number, base, measures } = this.#journal;
     const lock = await folder.lockPublishing();
     try {
@@ -197,7 +227,7 @@ class IterationRun {
       this.#report('publish');
       const entry = this.#entry();
       await this.#recordEntry(entry);
-      await serveIteration({ folder, to: entry, from: folder.iteration(base), servers });
+      await serveIteration({ folder, to: entry, from: folder.iteration(base), servers, signal });
       await this.#recordEntry({ ...entry, publishedAt: new Date().toISOString() });
       await rm(journalFile(folder.root), { force: true });
       await syncFolder(folder.root);
@@ -225,9 +255,14 @@ class IterationRun {
 
   async #recordEntry(entry: PublishedIteration): Promise<void> {
     const { folder } = this.#options;
-    const { history } = folder;
+    const { left, ...history } = folder.history;
     const others = history.iterations.filter(({ number }) => number !== entry.number);
-    await writeHistory(folder.root, { ...history, next: entry.number + 1, iterations: [...others, entry] });
+    await writeHistory(folder.root, {
+      ...history,
+      next: entry.number + 1,
+      iterations: [...others, entry],
+      ...(left !== undefined && entry.publishedAt === null ? { left } : {}),
+    });
   }
 
   /** Whether the link points to this iteration: a run was killed while it published. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { throwIfCancelled } from '../src/abort.ts';
 import { TrawlClient } from '../src/client/client.ts';
 import { TrawlConnectionError, TrawlResponseError } from '../src/client/errors.ts';
 import { TrawlError } from '../src/errors.ts';
@@ -8,10 +9,16 @@ export interface ServerOptions {
   readonly apiKey?: string | undefined;
   /** The folder that the server opens. Default: the one that it was started with. */
   readonly folder?: string | undefined;
+  /** Longest wait for a server that opens an index, in milliseconds. Default: 30 minutes. */
+  readonly openingMs?: number | undefined;
 }
 
 /** Milliseconds between two questions whether a reload has ended. */
 const POLL_MS = 200;
+const OPENING_MS = 30 * 60_000;
+
+/** No path: a reload with it is refused, after the key was checked. */
+const REFUSED_FOLDER = '\0';
 
 /** An index of a running server that is reloaded. */
 export class ServedIndex {
@@ -27,6 +34,9 @@ export class ServedIndex {
   constructor(url: string, options: ServerOptions = {}) {
     this.url = url;
     const [, base, name] = /^(https?:\/\/.+?)(?:\/indexes\/([^/]+))?\/*$/.exec(url) ?? [];
+    if (url.includes(',')) {
+      throw new TrawlError('USAGE', `--server is ${JSON.stringify(url)}. Repeat the option for several servers.`);
+    }
     if (base === undefined) {
       throw new TrawlError(
         'USAGE',
@@ -63,15 +73,46 @@ export class ServedIndex {
   }
 
   /**
+   * Checks that the server lets this client reload the index, without doing it: asks for a reload that cannot be meant.
+   *
+   * @throws TrawlError CONFIG_INVALID if not.
+   */
+  async checkReload(name: string, signal?: AbortSignal): Promise<void> {
+    const { status, body } = await this.#post(name, REFUSED_FOLDER, signal).catch((cause: unknown) => {
+      throwIfCancelled(signal);
+      throw new TrawlError('CONFIG_INVALID', `${this.url} was lost: ${(cause as Error).message}.`, { cause });
+    });
+    await body?.cancel();
+    if (status !== 401 && status !== 403 && status !== 404) return;
+    throw new TrawlError(
+      'CONFIG_INVALID',
+      `${this.url} would refuse a reload with status ${status}. ` +
+        (status === 404
+          ? 'It is no server of this version of Trawl, or a proxy hides /admin.'
+          : 'Give --key-file with a key of the scope admin. A server without keys is only reloaded from its own machine.'),
+      { details: { url: this.url, status } },
+    );
+  }
+
+  /**
    * Reloads the index and checks that the server then answers with `generation`. Does nothing if it already does.
    *
-   * @throws TrawlError RELOAD_FAILED: the server keeps the index that it had, or answers with another one.
+   * @throws TrawlError RELOAD_FAILED: the server keeps the index that it had, answers with another one, or does not finish; CANCELLED.
    */
-  async swapTo(generation: string): Promise<void> {
-    const before = await this.facts();
+  async swapTo(generation: string, signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#swapTo(generation, signal);
+    } catch (error) {
+      throwIfCancelled(signal);
+      throw error;
+    }
+  }
+
+  async #swapTo(generation: string, signal: AbortSignal | undefined): Promise<void> {
+    const before = await this.facts(signal);
     if (before.generation === generation) return;
-    await this.#reload(before.name, generation);
-    const after = await this.facts();
+    await this.#reload(before.name, generation, signal);
+    const after = await this.facts(signal);
     if (after.generation === generation) return;
     throw new TrawlError(
       'RELOAD_FAILED',
@@ -81,20 +122,13 @@ export class ServedIndex {
     );
   }
 
-  async #reload(name: string, generation: string): Promise<void> {
-    const { apiKey, folder } = this.#options;
+  async #reload(name: string, generation: string, signal: AbortSignal | undefined): Promise<void> {
     let response: Response;
     try {
-      response = await fetch(`${this.#base}/admin/indexes/${encodeURIComponent(name)}/reload`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-        },
-        body: JSON.stringify(folder === undefined ? {} : { folder }),
-      });
+      response = await this.#post(name, this.#options.folder, signal);
     } catch (error) {
-      return this.#awaitReload(name, generation, error);
+      throwIfCancelled(signal);
+      return this.#awaitReload(name, generation, error, signal);
     }
     const text = await response.text().catch(() => '');
     if (response.ok) return;
@@ -107,10 +141,34 @@ export class ServedIndex {
     );
   }
 
+  #post(name: string, folder: string | undefined, signal: AbortSignal | undefined): Promise<Response> {
+    const { apiKey } = this.#options;
+    return fetch(`${this.#base}/admin/indexes/${encodeURIComponent(name)}/reload`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      },
+      body: JSON.stringify(folder === undefined ? {} : { folder }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
+
   /** A reload of a large index can take longer than `fetch` waits for a reply; the server goes through with it. */
-  async #awaitReload(name: string, generation: string, cause: unknown): Promise<void> {
-    while (await this.#isOpening(name)) await sleep(POLL_MS);
-    const { generation: found } = await this.facts();
+  async #awaitReload(name: string, generation: string, cause: unknown, signal: AbortSignal | undefined): Promise<void> {
+    const { openingMs = OPENING_MS } = this.#options;
+    const end = performance.now() + openingMs;
+    while (await this.#isOpening(name, signal)) {
+      if (performance.now() > end) {
+        throw new TrawlError(
+          'RELOAD_FAILED',
+          `${this.url} still opens the index after ${openingMs / 1000} seconds. Run the command again when it has finished.`,
+          { details: { url: this.url }, cause },
+        );
+      }
+      await sleep(POLL_MS, undefined, signal === undefined ? {} : { signal });
+    }
+    const { generation: found } = await this.facts(signal);
     if (found === generation) return;
     throw new TrawlError(
       'RELOAD_FAILED',
@@ -120,8 +178,9 @@ export class ServedIndex {
   }
 
   /** Whether the server is opening the index. False if it does not say, or does not answer. */
-  async #isOpening(name: string): Promise<boolean> {
-    const readiness = await this.#client.ready().catch(() => undefined);
+  async #isOpening(name: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const readiness = await this.#client.ready(signal === undefined ? {} : { signal }).catch(() => undefined);
+    throwIfCancelled(signal);
     const indexes = readiness?.facts.indexes;
     if (!Array.isArray(indexes)) return false;
     const index = (indexes as { name: unknown; stage: unknown }[]).find((each) => each.name === name);

@@ -6,6 +6,7 @@ import { pruneIterations } from '../../iteration/prune.ts';
 import { readJournal } from '../../iteration/records.ts';
 import { runIteration } from '../../iteration/run-iteration.ts';
 import { ServedIndex } from '../../iteration/served-index.ts';
+import { throwIfCancelled } from '../../src/abort.ts';
 import { TrawlError } from '../../src/errors.ts';
 import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { recordedReading } from '../building/recorded-reading.ts';
@@ -124,11 +125,11 @@ function inputSettings(options: IterateOptions): Record<string, unknown> {
 }
 
 async function back(
-  { options, out }: Context,
+  { options, out, signal }: Context,
   folder: IterationsFolder,
   servers: readonly ServedIndex[],
 ): Promise<number> {
-  const { from, to } = await goBack(folder, options.to, servers);
+  const { from, to } = await goBack(folder, options.to, servers, signal);
   const index = folder.indexOf(to);
   if (options.json) {
     out(JSON.stringify({ from: from?.number ?? null, to: to.number, generation: to.generation, index }));
@@ -147,11 +148,11 @@ async function status(
   folder: IterationsFolder,
   servers: readonly ServedIndex[],
 ): Promise<number> {
-  const { iterations } = folder.history;
+  const { iterations } = folder;
   const current = currentNumber(folder);
   const unfinished = readJournal(folder.root);
   const served = await Promise.all(
-    servers.map(async (server) => ({ url: server.url, generation: (await server.facts(signal)).generation })),
+    servers.map(async (server) => ({ url: server.url, ...(await answerOf(server, signal)) })),
   );
   if (options.json) {
     const { root } = folder;
@@ -159,14 +160,32 @@ async function status(
     return EXIT.ok;
   }
   for (const line of statusLines(iterations, current, unfinished)) out(line);
-  if (current === null) out(`${folder.link} points to none of them: trawl iterate --back --to NUMBER`);
-  for (const { url, generation } of served) {
+  if (current === null)
+    out(`${folder.link} points to none of them: trawl iterate --back --to NUMBER --root ${options.root}`);
+  for (const { url, generation, error } of served) {
+    if (generation === null) {
+      out(`${url}: ${error}`);
+      continue;
+    }
     const number = iterations.find((iteration) => iteration.generation === generation)?.number;
     out(
       `${url} answers with generation ${generation.slice(0, 12)}${number === undefined ? '' : `, iteration ${number}`}`,
     );
   }
   return EXIT.ok;
+}
+
+/** A server that is down must not hide the others. */
+async function answerOf(
+  server: ServedIndex,
+  signal: AbortSignal,
+): Promise<{ readonly generation: string | null; readonly error: string | null }> {
+  try {
+    return { generation: (await server.facts(signal)).generation, error: null };
+  } catch (error) {
+    throwIfCancelled(signal);
+    return { generation: null, error: (error as Error).message };
+  }
 }
 
 function currentNumber(folder: IterationsFolder): number | null {

@@ -37,7 +37,7 @@ const SERVER_OPTIONS = {
     type: 'integer',
     min: 2,
     default: 3,
-    help: 'Iterations to keep: the one that is served, the one that was served before, then the newest. Others are removed once all servers answer with the new one; without --server only by --prune. The index of --from is never removed.',
+    help: 'Iterations to keep: the one that is served, the one before it, the one that --back left, the one that an unfinished iteration is compared with, then the newest. Others are removed once all servers answer with the new one; without --server only by --prune. The index of --from is never removed.',
   },
 } as const satisfies OptionTable;
 
@@ -68,8 +68,8 @@ const RUN_OPTIONS = {
   },
   eval: {
     type: 'string',
-    value: 'FILE',
-    help: 'Held-out questions with gold_ids (JSON lines, as for trawl eval), which must not be among the training rows. Required.',
+    value: 'PATH',
+    help: 'Held-out questions with gold_ids (JSON lines or a folder of BEIR, as for trawl eval), which must not be among the training rows. Required.',
   },
   qrels: { type: 'string', value: 'FILE', help: 'Judgements (TREC qrels or BEIR tsv) to use instead of gold_ids.' },
   'query-form': QUERY_FORM_OPTION,
@@ -79,7 +79,7 @@ const RUN_OPTIONS = {
     type: 'string',
     value: 'R',
     default: '0',
-    help: 'Refuse an index whose recall@k is further than this below that of the index before. 1: any is accepted.',
+    help: 'Refuse an index whose recall@k is further than this below that of the index before. 1: any is accepted, also if no judged passage is found in either.',
   },
   records: {
     type: 'list',

@@ -17,6 +17,7 @@ import { buildProgress } from '../building/build-progress.ts';
 import { recordedReading } from '../building/recorded-reading.ts';
 import { sharedBuildOptions } from '../building/run-build.ts';
 import type { CommandContext } from '../command.ts';
+import { formatNumberOf } from '../format.ts';
 import { asUsage, givenOverrides, shareWeights } from '../model/model-options.ts';
 import { modelProgress } from '../progress/model-progress.ts';
 import type { ITERATE_OPTIONS } from './iterate-options.ts';
@@ -95,7 +96,7 @@ async function indexStep(
     // A run was killed before it recorded this step, or jobs built the shards and `trawl merge` joined them.
     if (existsSync(join(folders.index, INDEX_MANIFEST_FILE))) {
       const built = await currentIndex(folders.index, { ...content, model: encoder.identity });
-      if (built !== undefined) return indexFacts(built, base);
+      if (built !== undefined) return indexFacts(built, base, note);
       throw new TrawlError(
         'BUILD_DIFFERS',
         `${folders.index} was built with another corpus, model or option than this iteration has. Remove that folder, and run the ` +
@@ -113,7 +114,7 @@ async function indexStep(
         out: folders.index,
         overwrite: false,
       });
-      return indexFacts(manifest, base);
+      return indexFacts(manifest, base, note);
     } finally {
       progress.stop();
     }
@@ -122,7 +123,24 @@ async function indexStep(
   }
 }
 
-function indexFacts({ generation, corpus }: IndexManifest, base: IndexManifest): NonNullable<Journal['index']> {
+function indexFacts(
+  { generation, corpus, rows }: IndexManifest,
+  base: IndexManifest,
+  note: WorkContext['note'],
+): NonNullable<Journal['index']> {
   const sums = (files: IndexManifest['corpus']['files']): string[] => files.map(({ sha256 }) => sha256);
-  return { generation, sameCorpus: isDeepStrictEqual(sums(corpus.files), sums(base.corpus.files)) };
+  const sameFiles = isDeepStrictEqual(sums(corpus.files), sums(base.corpus.files));
+  const back = rows - (base.rows - (base.tombstones?.rows ?? 0));
+  if (sameFiles && back > 0) {
+    note(
+      `${formatNumberOf(back, 'passage')} that the index before no longer had, because of trawl remove, came back from the corpus files. ` +
+        KEEP_OUT,
+    );
+  } else if (!sameFiles && base.lastUpdate?.kind === 'remove') {
+    note(`Passages were removed from the index before. Those that the corpus files still have came back. ${KEEP_OUT}`);
+  }
+  return { generation, sameCorpus: sameFiles && back === 0 };
 }
+
+const KEEP_OUT =
+  'To keep them out, remove them from the files; or build with --until index, use trawl remove on the new index, and run the command again.';

@@ -3,9 +3,9 @@ import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Evaluation, evaluateRun } from '../../evaluation/evaluate-run.ts';
 import type { Judgements } from '../../evaluation/judgements.ts';
-import { readQuestionSet } from '../../evaluation/question-set.ts';
+import { questionFiles, readQuestionSet } from '../../evaluation/question-set.ts';
 import { readQrels } from '../../evaluation/read-qrels.ts';
-import { answersOf, judgementsOf, type Question } from '../../evaluation/read-questions.ts';
+import { answersOf, type Question } from '../../evaluation/read-questions.ts';
 import type { Measures } from '../../iteration/records.ts';
 import { compareLists } from '../../replay/compared-query.ts';
 import { IndexTarget } from '../../replay/index-target.ts';
@@ -41,7 +41,8 @@ export class IterationMeasurement {
   readonly #options: MeasureOptions;
   readonly #questions: readonly Question[];
   readonly #judgements: Judgements;
-  readonly #settings: Readonly<Record<string, unknown>>;
+  /** What was measured with: the options, and checksums or sizes of the files. */
+  readonly settings: Readonly<Record<string, unknown>>;
 
   private constructor(
     options: MeasureOptions,
@@ -52,7 +53,7 @@ export class IterationMeasurement {
     this.#options = options;
     this.#questions = questions;
     this.#judgements = judgements;
-    this.#settings = settings;
+    this.settings = settings;
   }
 
   /**
@@ -62,8 +63,8 @@ export class IterationMeasurement {
    */
   static async prepare(options: MeasureOptions): Promise<IterationMeasurement> {
     const { questions: file, qrels, form, recallK, changedK, records, signal } = options;
-    const questions = (await readQuestionSet(file)).questions;
-    const judgements = qrels === undefined ? judgementsOf(questions) : await readQrels(qrels);
+    const { questions, judgements: own } = await readQuestionSet(file);
+    const judgements = qrels === undefined ? own : await readQrels(qrels);
     for (const question of questions) queryOf(question, form);
     if (!questions.some(({ id }) => judgements.has(id))) {
       throw new TrawlError(
@@ -76,20 +77,19 @@ export class IterationMeasurement {
       throw new TrawlError('CORPUS_NOT_FOUND', `${path} is not a file of recorded queries.`);
     }
     const settings = {
-      questions: await sha256OfFile(file, signal),
-      qrels: qrels === undefined ? null : await sha256OfFile(qrels, signal),
+      questions: await sumsOf(await questionFiles(file), signal),
+      qrels: qrels === undefined ? null : await sumsOf([qrels], signal),
       form,
       recallK,
       changedK,
-      // A server may still write them.
-      records: records.map((path) => resolve(path)),
+      records: records.map(stateOf),
     };
     return new IterationMeasurement(options, questions, judgements, settings);
   }
 
   /** Whether measures were made with the same questions and settings. */
   covers({ settings }: Measures): boolean {
-    return isDeepStrictEqual(settings, this.#settings);
+    return isDeepStrictEqual(settings, this.settings);
   }
 
   /** @param base the index that is served. */
@@ -123,7 +123,7 @@ export class IterationMeasurement {
     }
     return {
       against: before.generation,
-      settings: { ...this.#settings },
+      settings: { ...this.settings },
       judged: now.evaluation.judged,
       recallK,
       before: { ...before.evaluation.means },
@@ -165,6 +165,18 @@ export class IterationMeasurement {
     );
     return { generation: retriever.info.generation, evaluation, lists };
   }
+}
+
+async function sumsOf(files: readonly string[], signal: AbortSignal): Promise<string[]> {
+  const sums: string[] = [];
+  for (const file of files) sums.push(await sha256OfFile(file, signal));
+  return sums;
+}
+
+/** Without a checksum: a server may still write the file, which can be large. */
+function stateOf(path: string): { readonly path: string; readonly bytes: number; readonly modifiedMs: number } {
+  const { size, mtimeMs } = statSync(path);
+  return { path: resolve(path), bytes: size, modifiedMs: mtimeMs };
 }
 
 /** The answers of an index, by the id of their question. */

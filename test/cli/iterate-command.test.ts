@@ -11,6 +11,7 @@ import { type Ended, fileFolder, jsonOf, runTrawl, SAMPLE, SAMPLE_PASSAGES, serv
 const folder = await fileFolder();
 const QUESTIONS = join(folder, 'questions.jsonl');
 const ADMIN = 'admin-key-of-the-test-00';
+const READER = 'reader-key-of-the-test-0';
 /** The encoder of the start keeps 8 of 256 values, so that any other finds more. */
 const start = join(folder, 'start');
 let corpus: string;
@@ -83,7 +84,7 @@ test('checkpoints become the served index under load, each reply is of one index
   const loop = new Loop('served');
   const keys = join(folder, 'keys');
   const key = join(folder, 'key');
-  writeFileSync(keys, `admin:${ADMIN}\n`);
+  writeFileSync(keys, `admin:${ADMIN}\nread:${READER}\n`);
   writeFileSync(key, `${ADMIN}\n`);
   // Begins the loop without publishing anything.
   assert.equal((await loop.run(better, '--from', start, '--until', 'model')).code, 0);
@@ -92,6 +93,10 @@ test('checkpoints become the served index under load, each reply is of one index
   const serving = ['--keys-file', keys, '--encoder-threads', '1', '--record', records];
   const { url } = await serveIndex(t, loop.current, serving);
   const server = ['--server', url, '--key-file', key];
+  const readerKey = join(folder, 'reader-key');
+  writeFileSync(readerKey, `${READER}\n`);
+  const reader = await loop.run(better, '--server', url, '--key-file', readerKey);
+  assert.match(reader.stderr, /would refuse a reload with status 403\. Give --key-file .*\[CONFIG_INVALID\]/);
   const running = searchLoad(url, ADMIN);
   const first = await loop.publish(better, ...server);
   assert.deepEqual([first.number, first.base, first.servers], [1, 0, [url]]);
@@ -225,6 +230,23 @@ test('jobs can build the shards of an iteration', async () => {
   );
 });
 
+test('passages that were removed from the index before come back with a note, and can be removed before it is published', async () => {
+  const loop = new Loop('removed');
+  const before = join(folder, 'with-removed');
+  cpSync(start, before, { recursive: true });
+  const { id } = JSON.parse(readFileSync(corpus, 'utf8').split('\n')[0]!) as { id: string };
+  assert.equal((await runTrawl(['remove', before, String(id)])).code, 0);
+  const built = await loop.run(better, '--from', before, '--until', 'index', '--json');
+  assert.match(built.stderr, /1 passage that the index before no longer had, because of trawl remove, came back/);
+  const { index, generation, sameCorpus } = JSON.parse(built.stdout) as IterationSummary;
+  assert.equal(sameCorpus, false);
+  assert.equal((await runTrawl(['remove', index, String(id)])).code, 0);
+  const published = await loop.publish(better);
+  assert.notEqual(published.generation, generation);
+  assert.equal(published.generation, readIndexManifest(index).generation);
+  assert.equal(readIndexManifest(index).tombstones!.rows, 1);
+});
+
 test('mistakes are named before any work', async () => {
   const loop = new Loop('mistakes');
   const refused = async (expected: RegExp, args: string[], code = 2): Promise<void> => {
@@ -246,6 +268,8 @@ test('mistakes are named before any work', async () => {
   await refused(/--key-file has no effect without --server/, [better, ...inputs, '--key-file', corpus]);
   await refused(/--min-recall is "2"; expected a number from 0 to 1/, [better, ...inputs, '--min-recall', '2']);
   await refused(/--server is "localhost"; expected http/, [better, ...inputs, '--server', 'localhost']);
+  const both = 'http://127.0.0.1:9,http://127.0.0.1:10';
+  await refused(/Repeat the option for several servers/, [better, ...inputs, '--server', both]);
   await refused(/not a file of recorded queries/, [better, ...inputs, '--records', join(folder, 'none')], 1);
   const unjudged = join(folder, 'unjudged.jsonl');
   writeFileSync(unjudged, '{"id": "1", "question": "who?"}\n');
@@ -257,8 +281,12 @@ test('mistakes are named before any work', async () => {
   await refused(/has no index of iteration 7\. It has 0\./, ['--back', '--to', '7']);
   rmSync(loop.current);
   symlinkSync('/nowhere', loop.current);
-  await refused(/points to \/nowhere, which is no iteration.*--back --to/, [better, ...inputs], 1);
+  await refused(/points to \/nowhere, which is no iteration.*--back --to NUMBER --root/, [better, ...inputs], 1);
   assert.equal((await loop.status()).current, null);
+  const status = await loop.iterate('--status', '--server', 'http://127.0.0.1:9');
+  assert.match(status.stdout, /^ +0 .*\(start\)$/m);
+  assert.match(status.stdout, /points to none of them: trawl iterate --back --to NUMBER --root \S+mistakes$/m);
+  assert.match(status.stdout, /^http:\/\/127\.0\.0\.1:9: .*cannot be asked for its indexes/m);
   assert.equal((await loop.iterate('--back', '--to', '0')).code, 0);
   assert.equal(readlinkSync(loop.current), start);
 });

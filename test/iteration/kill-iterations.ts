@@ -121,7 +121,7 @@ async function prepare(folder: string, passages: number, onlyFirst: boolean): Pr
   return [
     first,
     iterate(bertCheckpoint(folder, 'second')),
-    (loop) => ['iterate', '--back', '--to', '1', '--root', loop],
+    (loop) => ['iterate', '--back', '--to', '0', '--root', loop],
     (loop) => ['iterate', '--prune', '--keep', '2', '--root', loop],
   ];
 }

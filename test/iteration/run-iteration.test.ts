@@ -10,7 +10,9 @@ import { IterationsFolder } from '../../iteration/iterations-folder.ts';
 import { pruneIterations } from '../../iteration/prune.ts';
 import { type Measures, readJournal, writeHistory } from '../../iteration/records.ts';
 import { type IterationOptions, type IterationSummary, runIteration } from '../../iteration/run-iteration.ts';
-import { ServedIndex } from '../../iteration/served-index.ts';
+import { ServedIndex, type ServerOptions } from '../../iteration/served-index.ts';
+import { withChecksum } from '../../src/manifest/manifest-checksum.ts';
+import { readIndexManifest } from '../../src/manifest/read-manifest.ts';
 import { tempFolder } from '../helpers/temp-folder.ts';
 import { trawlError } from '../helpers/trawl-error.ts';
 
@@ -106,7 +108,7 @@ class FakeLoop {
   #measures(base: number, number: number): Measures {
     const recall = (of: number): number => this.recall[of] ?? RECALL[of] ?? 0.5;
     return {
-      against: generation(base),
+      against: this.folder.iteration(base).generation,
       settings: {},
       judged: 10,
       recallK: 10,
@@ -130,18 +132,49 @@ function makeIndex(folder: string): void {
   writeFileSync(join(folder, 'manifest.json'), '{}');
 }
 
+/** What a change in place leaves: an index with another generation. */
+function changeIndex(folder: string, changed: string): void {
+  const corpus = { files: [], skippedLines: 0, duplicateIds: 0, truncatedPassages: 0, passageTemplate: '{contents}' };
+  const made = { analyser: 'standard', unicode: '16', k1: 0.9, b: 0.4, fields: ['contents'] };
+  const bm25 = { made, deleted: null };
+  const content = { rows: 0, dimension: 0, metric: null, model: null, corpus, shards: [], tombstones: null, bm25 };
+  const manifest = { format: 'trawl-index', version: 2, generation: changed, ...content, writer: 'test' };
+  writeFileSync(join(folder, 'manifest.json'), JSON.stringify(withChecksum(manifest)));
+  assert.equal(readIndexManifest(folder).generation, changed);
+}
+
+/** A run that was killed behind the change of the link, before a server was reloaded. */
+async function killedBehindLink(loop: FakeLoop, name: string): Promise<void> {
+  loop.checkpoint(name);
+  const { number } = await loop.run(name, { until: 'measures' });
+  const { history } = loop.folder;
+  const entry = {
+    ...history.iterations.at(-1)!,
+    number,
+    index: loop.folder.relativeIndexOf(number),
+    generation: generation(number),
+    publishedAt: null,
+  };
+  await writeHistory(loop.folder.root, { ...history, iterations: [...history.iterations, entry] });
+  await loop.folder.pointTo(entry);
+}
+
 interface FakeServer {
   readonly server: ServedIndex;
   readonly url: string;
   generation: string;
   /** What a reload does. Default: the server follows the link. */
   onReload: () => { status: number; body: object };
+  /** Status of a reload that cannot be meant: only the key is checked. */
+  checkStatus: number;
+  /** What `/readyz` says of the index. */
+  stage: string;
   reloads: number;
   bodies: string[];
 }
 
 /** A server with one index that answers from the link of a loop. */
-async function fakeServer(t: TestContext, loop: FakeLoop, options: { folder?: string } = {}): Promise<FakeServer> {
+async function fakeServer(t: TestContext, loop: FakeLoop, options: ServerOptions = {}): Promise<FakeServer> {
   const follow = () => {
     fake.generation = loop.folder.current().generation;
     return { status: 200, body: {} };
@@ -152,14 +185,18 @@ async function fakeServer(t: TestContext, loop: FakeLoop, options: { folder?: st
       text += String(chunk);
     });
     request.on('end', () => {
-      const isReload = request.method === 'POST';
+      const isCheck = text.includes('\\u0000');
+      const isReload = request.method === 'POST' && !isCheck;
       if (isReload) {
         fake.reloads++;
         fake.bodies.push(text);
       }
       const { status, body } = isReload
         ? fake.onReload()
-        : { status: 200, body: { indexes: [{ name: 'current', generation: fake.generation }] } };
+        : {
+            status: isCheck ? fake.checkStatus : 200,
+            body: { indexes: [{ name: 'current', generation: fake.generation, stage: fake.stage }] },
+          };
       if (status === 0) response.destroy();
       else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
@@ -175,6 +212,8 @@ async function fakeServer(t: TestContext, loop: FakeLoop, options: { folder?: st
     url,
     generation: loop.folder.current().generation,
     onReload: follow,
+    checkStatus: 422,
+    stage: 'ready',
     reloads: 0,
     bodies: [],
   };
@@ -231,20 +270,7 @@ test('an iteration is discarded with its files, unless it is served already', as
   assert.equal((await loop.run('one', { restart: true })).number, 3);
   assert.deepEqual(loop.folders, ['0003']);
   // Killed between the link and the last record.
-  loop.checkpoint('three');
-  await loop.run('three', { until: 'measures' });
-  const published = loop.folder.history;
-  const entry = {
-    ...published.iterations.at(-1)!,
-    number: 4,
-    index: 'iterations/0004/index',
-    generation: generation(4),
-  };
-  await writeHistory(loop.folder.root, {
-    ...published,
-    iterations: [...published.iterations, { ...entry, publishedAt: null }],
-  });
-  await loop.folder.pointTo(entry);
+  await killedBehindLink(loop, 'three');
   await assert.rejects(discardIteration(loop.folder), trawlError('USAGE', /Iteration 4 is served already.*--back/));
   assert.equal((await loop.run('three')).state, 'published');
   assert.equal(readJournal(loop.folder.root), undefined);
@@ -344,7 +370,8 @@ test('if a server does not follow, all servers and the link stay as they were, a
   assert.equal(bad.generation, generation(1));
   // Going back has the same guarantee.
   bad.onReload = () => ({ status: 500, body: {} });
-  await assert.rejects(goBack(loop.folder, undefined, servers), trawlError('RELOAD_FAILED', /status 500/));
+  const wayOut = /status 500.* Iteration 1 is served as before\. .*--back --to 0 --root \S+, without --server/;
+  await assert.rejects(goBack(loop.folder, undefined, servers), trawlError('RELOAD_FAILED', wayOut));
   assert.deepEqual([loop.folder.current().number, good.generation], [1, generation(1)]);
 });
 
@@ -375,23 +402,193 @@ test('the served iteration, the one before and the newest are kept', async (t) =
   const loop = await FakeLoop.make(t);
   for (const name of ['one', 'two', 'three', 'four']) await loop.publish(name);
   // Without a server nobody knows what is in use. What a killed discard left belongs to nobody.
-  symlinkSync(loop.corpus, join(loop.folder.root, 'iterations', '0009'));
-  assert.deepEqual(loop.folders, ['0001', '0002', '0003', '0004', '0009']);
+  await loop.run('one', { restart: true, until: 'model' });
+  await discardIteration(loop.folder);
+  symlinkSync(loop.corpus, join(loop.folder.root, 'iterations', '0005'));
+  mkdirSync(join(loop.folder.root, 'iterations', '0009'));
+  assert.deepEqual(loop.folders, ['0001', '0002', '0003', '0004', '0005', '0009']);
   await goBack(loop.folder, 2, []);
   assert.deepEqual(await pruneIterations(loop.folder, 3), [3]);
-  assert.deepEqual(loop.folders, ['0001', '0002', '0004']);
+  assert.deepEqual(loop.folders, ['0001', '0002', '0004', '0009'], 'a number that was never given is not ours');
+  rmSync(join(loop.folder.root, 'iterations', '0009'), { recursive: true });
   assert.ok(existsSync(loop.corpus), 'a link is removed, not what it points to');
   await assert.rejects(
     goBack(loop.folder, 3, []),
     trawlError('USAGE', /no index of iteration 3 any more\. It has 0, 1, 2, 4\./),
   );
-  assert.deepEqual(await pruneIterations(loop.folder, 2), [4]);
+  // 4 was left for 2.
+  assert.deepEqual(await pruneIterations(loop.folder, 2), []);
   loop.checkpoint('unfinished');
   await loop.run('unfinished', { until: 'index' });
-  assert.deepEqual(await pruneIterations(loop.folder, 2), []);
-  assert.deepEqual(loop.folders, ['0001', '0002', '0005']);
+  // It is compared with 2, also if another is served meanwhile.
+  await goBack(loop.folder, 1, []);
+  await goBack(loop.folder, 0, []);
+  assert.deepEqual(await pruneIterations(loop.folder, 2), [4]);
+  assert.deepEqual(loop.folders, ['0001', '0002', '0006']);
   assert.deepEqual(
     loop.folder.history.iterations.map(({ kept }) => kept),
     [true, true, true, false, false],
   );
+});
+
+test('after another iteration is published, the one that was left may be removed', async (t) => {
+  const loop = await FakeLoop.make(t);
+  for (const name of ['one', 'two', 'three']) await loop.publish(name);
+  await goBack(loop.folder, 1, []);
+  assert.equal(loop.folder.history.left, 3);
+  await loop.publish('four');
+  assert.equal(loop.folder.history.left, undefined);
+  assert.deepEqual(await pruneIterations(loop.folder, 2), [2, 3]);
+});
+
+test('a run that was killed between the link and a server resumes with the server on the index before', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fake = await fakeServer(t, loop);
+  await killedBehindLink(loop, 'one');
+  assert.deepEqual([loop.folder.current().number, fake.generation], [1, generation(0)]);
+  assert.equal((await loop.run('one', { servers: [fake.server] })).state, 'published');
+  assert.equal(fake.generation, generation(1));
+});
+
+test('an index that was changed in place is known by its present generation', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fake = await fakeServer(t, loop);
+  const changed = 'a'.repeat(32);
+  const start = loop.folder.indexOf(loop.folder.current());
+  changeIndex(start, changed);
+  fake.generation = changed;
+  loop.checkpoint('one');
+  await loop.run('one', { servers: [fake.server], until: 'measures' });
+  // The new index too, before it is published: it is measured again.
+  changeIndex(loop.folder.indexOf({ index: 'iterations/0001/index' }), 'b'.repeat(32));
+  const summary = await loop.run('one', { servers: [fake.server] });
+  assert.deepEqual([summary.state, summary.generation], ['published', 'b'.repeat(32)]);
+  assert.equal(summary.measures!.against, changed);
+  assert.deepEqual(loop.steps, ['model', 'index', 'measure 1 against 0', 'measure 1 against 0']);
+  await goBack(loop.folder, 0, [fake.server]);
+  assert.equal(fake.generation, changed);
+});
+
+test('an iteration is not measured forever if what is served never stays the same', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  const start = loop.folder.indexOf(loop.folder.current());
+  let changes = 0;
+  const gates = {
+    minRecall: undefined,
+    maxRecallDrop: 0,
+    maxChanged: undefined,
+    // Read after measuring, before publishing.
+    get maxReplaced() {
+      changeIndex(start, String(++changes).repeat(32));
+      return undefined;
+    },
+  };
+  await assert.rejects(
+    loop.run('one', { gates }),
+    trawlError('CONFIG_INVALID', /changed 4 times while iteration 1 was compared with it/),
+  );
+  assert.equal(loop.steps.filter((step) => step.startsWith('measure')).length, 4);
+  assert.equal((await loop.run('one')).state, 'published');
+});
+
+test('recall 0 in both indexes is refused, unless any recall is accepted', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  loop.recall = { 0: 0, 1: 0 };
+  const { state, refusals } = await loop.run('one');
+  assert.equal(state, 'refused');
+  assert.deepEqual(
+    refusals.map(({ value, accept }) => [value, accept]),
+    [[null, '--max-recall-drop 1']],
+  );
+  assert.match(refusals[0]!.text, /judgements of --eval or --qrels use the ids of the corpus/);
+  const gates = { minRecall: undefined, maxRecallDrop: 1, maxChanged: undefined, maxReplaced: undefined };
+  assert.equal((await loop.run('one', { gates })).state, 'published');
+});
+
+test('going back leaves a bad index also while a server is down, and says which server', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const good = await fakeServer(t, loop);
+  await loop.publish('one', { servers: [good.server] });
+  const down = new ServedIndex('http://127.0.0.1:9');
+  await assert.rejects(
+    goBack(loop.folder, undefined, [down, good.server]),
+    trawlError(
+      'RELOAD_FAILED',
+      /Iteration 0 is served now, but not by all servers: http:\/\/127\.0\.0\.1:9 cannot be asked.*--to 0/,
+    ),
+  );
+  assert.deepEqual([loop.folder.current().number, good.generation], [0, generation(0)]);
+});
+
+test('going back to the iteration that is served changes nothing', async (t) => {
+  const loop = await FakeLoop.make(t);
+  await loop.publish('one');
+  const { from, to } = await goBack(loop.folder, 1, []);
+  assert.deepEqual([from, to.number, loop.folder.history.left], [null, 1, undefined]);
+});
+
+test('folders that Trawl did not make are neither taken for finished steps nor for a loop', async (t) => {
+  const loop = await FakeLoop.make(t);
+  loop.checkpoint('one');
+  const foreign = join(loop.folder.root, 'iterations', '0001');
+  mkdirSync(join(foreign, 'model'), { recursive: true });
+  await assert.rejects(loop.run('one'), trawlError('CONFIG_INVALID', /0001 exists, but no iteration 1 was begun/));
+  assert.equal(readJournal(loop.folder.root), undefined);
+  const other = await tempFolder(t);
+  const start = join(other, 'start');
+  makeIndex(start);
+  changeIndex(start, 'c'.repeat(32));
+  mkdirSync(join(other, 'loop', 'iterations', '0007'), { recursive: true });
+  await assert.rejects(
+    IterationsFolder.begin(join(other, 'loop'), start),
+    trawlError('CONFIG_INVALID', /iterations is not empty, but .* has no iterations\.json/),
+  );
+  rmSync(join(other, 'loop', 'iterations', '0007'), { recursive: true });
+  assert.equal((await IterationsFolder.begin(join(other, 'loop'), start)).current().generation, 'c'.repeat(32));
+});
+
+test('a server that opens an index for too long, or while the run is stopped, does not hold the run', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fake = await fakeServer(t, loop, { openingMs: 1 });
+  const follow = fake.onReload;
+  loop.checkpoint('one');
+  fake.onReload = () => {
+    fake.stage = 'loading';
+    return { status: 0, body: {} };
+  };
+  await assert.rejects(
+    loop.run('one', { servers: [fake.server] }),
+    trawlError('RELOAD_FAILED', /still opens the index after 0\.001 seconds\. Run the command again/),
+  );
+  assert.equal(loop.folder.current().number, 0);
+  fake.stage = 'ready';
+  const stop = new AbortController();
+  fake.onReload = () => {
+    fake.stage = 'loading';
+    stop.abort();
+    return { status: 0, body: {} };
+  };
+  const patient = new ServedIndex(fake.url);
+  await assert.rejects(loop.run('one', { servers: [patient], signal: stop.signal }), trawlError('CANCELLED'));
+  // As after a kill, the link leads on, and the same command completes it.
+  assert.deepEqual([loop.folder.current().number, fake.generation], [1, generation(0)]);
+  fake.onReload = follow;
+  assert.equal((await loop.run('one', { servers: [patient] })).state, 'published');
+  assert.equal(fake.generation, generation(1));
+});
+
+test('a key that may not reload is refused before any work', async (t) => {
+  const loop = await FakeLoop.make(t);
+  const fake = await fakeServer(t, loop);
+  loop.checkpoint('one');
+  fake.checkStatus = 403;
+  const refused = trawlError(
+    'CONFIG_INVALID',
+    /would refuse a reload with status 403\. Give --key-file .* scope admin/,
+  );
+  await assert.rejects(loop.run('one', { servers: [fake.server] }), refused);
+  assert.deepEqual([loop.steps, fake.reloads], [[], 0]);
+  assert.throws(() => new ServedIndex('http://a:1,http://b:1'), trawlError('USAGE', /Repeat the option/));
 });
