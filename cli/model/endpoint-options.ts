@@ -27,7 +27,7 @@ export const ENDPOINT_OPTIONS = {
   'endpoint-timeout-ms': {
     type: 'integer',
     min: 1,
-    max: 999_999_999,
+    max: 300_000,
     default: 60_000,
     help: `${WITH_URL} time limit of one request in milliseconds. It is repeated after 408, 429, 502, 503, 504 or no answer.`,
   },
@@ -67,12 +67,12 @@ export const ENDPOINT_OPTIONS = {
   'query-request': {
     type: 'string',
     value: 'JSON',
-    help: `${WITH_URL} members to add to the requests of queries, such as {"prompt_name": "query"}. Default: those that the index records.`,
+    help: `${WITH_URL} members to add to the requests of queries, such as {"prompt_name": "query"}. The index records them: no key here. Default: those that the index records.`,
   },
   'passage-request': {
     type: 'string',
     value: 'JSON',
-    help: `${WITH_URL} members to add to the requests of passages, such as {"truncate_prompt_tokens": 512}. Default: those that the index records.`,
+    help: `${WITH_URL} members to add to the requests of passages, such as {"truncate_prompt_tokens": 512}. The index records them: no key here. Default: those that the index records.`,
   },
   'query-separator': {
     type: 'string',

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { PassageTemplate } from '../../corpus/passage-template.ts';
 import { throwIfCancelled } from '../../src/abort.ts';
 import type { TextEncoder } from '../../src/embedding/text-encoder.ts';
-import { bug } from '../../src/errors.ts';
+import { asTrawlError, bug, TrawlError } from '../../src/errors.ts';
 import type { Column } from '../../src/filter/column.ts';
 import type { Bm25Settings } from '../../src/lexical-index/lexical-settings.ts';
 import { CHECKPOINT_FILE, CheckpointRecord, readRecord } from '../../src/manifest/build-records.ts';
@@ -24,6 +24,10 @@ import { ShardVectors } from './shard-vectors.ts';
 
 /** Milliseconds between checkpoints. A killed build repeats the work since its last checkpoint. */
 export const DEFAULT_CHECKPOINT_MS = 5_000;
+/** An encoder that may change is checked before each checkpoint; the time between two is at least this multiple of the check's own. */
+const CHECK_SHARE = 20;
+/** Limit of that check when a build ends early. Without it, the rows since the last checkpoint are embedded again. */
+const LAST_CHECK_MS = 5_000;
 
 /** Record of a corpus file in a manifest. */
 export interface CorpusFileRecord {
@@ -106,7 +110,11 @@ export async function buildShard(
     const tokensBefore = tokens;
     let savedAt = performance.now();
     let savedRows = resumedRows;
-    const save = async (): Promise<void> => {
+    let checkMs = 0;
+    const save = async (checkSignal = signal): Promise<void> => {
+      const checkedAt = performance.now();
+      if (source === undefined) await checkUnchanged(encoder, checkSignal);
+      checkMs = performance.now() - checkedAt;
       const at = await opened.checkpoint();
       await writeJsonDurably(join(folder, CHECKPOINT_FILE), { ...at, tokens, truncatedPassages });
       savedAt = performance.now();
@@ -118,15 +126,16 @@ export async function buildShard(
       tokens += batch.tokens;
       truncatedPassages += batch.truncatedPassages;
       onProgress({ doing: 'vectors', rows: opened.rowsWritten, tokens: tokens - tokensBefore });
-      if (performance.now() - savedAt >= checkpointMs) await save();
+      if (performance.now() - savedAt >= Math.max(checkpointMs, CHECK_SHARE * checkMs)) await save();
     };
     try {
       const rows = { from: resumedRows, rows: shape.rows };
       if (source !== undefined) await copyVectors(source.rows, dimension, { from: resumedRows, onBatch, signal });
       else await encodePassages(passages, rows, template, encoder, { onBatch, signal });
     } catch (error) {
-      // Keep the embedded rows. If the disk failed, this fails as well.
-      if (opened.rowsWritten > savedRows) await save().catch(() => undefined);
+      // Keep the embedded rows, unless they may be of another model. If the disk failed, this fails as well.
+      const mayKeep = opened.rowsWritten > savedRows && asTrawlError(error).code !== 'MODEL_MISMATCH';
+      if (mayKeep) await save(AbortSignal.timeout(LAST_CHECK_MS)).catch(() => undefined);
       throw error;
     }
     onProgress({ doing: 'finish', rows: shape.rows, tokens: tokens - tokensBefore });
@@ -152,6 +161,26 @@ export async function buildShard(
     throw error;
   } finally {
     passages.close();
+  }
+}
+
+/**
+ * Rows become durable only after this, so that no shard has rows of two models.
+ *
+ * @throws TrawlError MODEL_MISMATCH, ENDPOINT_FAILED, CANCELLED.
+ */
+async function checkUnchanged(encoder: TextEncoder, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await encoder.check?.(signal);
+  } catch (error) {
+    const { code, message, details } = asTrawlError(error);
+    if (code !== 'MODEL_MISMATCH') throw error;
+    throw new TrawlError(
+      code,
+      `The model behind the endpoint changed during the build; the rows since the last checkpoint are not kept. ${message} ` +
+        'Then the same command resumes the build.',
+      { details, cause: error },
+    );
   }
 }
 

@@ -46,6 +46,7 @@ export function encoderOfIndex(model: ModelIdentity | null, encoder: TextEncoder
     },
     encode: (inputs, options) => encoder.encode(inputs, options),
     close: () => encoder.close(),
+    check: async (signal) => encoder.check?.(signal),
     ...(encoder.busyTexts === undefined ? {} : { busyTexts: encoder.busyTexts }),
   };
 }

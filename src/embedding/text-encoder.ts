@@ -149,6 +149,12 @@ export interface TextEncoder {
   readonly load: EncoderLoad;
   /** Texts at a time that keep it busy; undefined: about a thousand. */
   readonly busyTexts?: number;
+  /**
+   * Finds out whether the encoder is still the one of the beginning. Undefined: it cannot change.
+   *
+   * @throws TrawlError MODEL_MISMATCH if it is not; ENDPOINT_FAILED if that cannot be found out; CANCELLED.
+   */
+  readonly check?: (signal?: AbortSignal) => Promise<void>;
   /** A text that fails does not fail the call: see `outcomes`. Rejects with CANCELLED after an abort or `close`. */
   encode(inputs: readonly EncoderInput[], options: EncodeOptions): Promise<EncodeResult>;
   /** Rejects calls with waiting texts, waits for the others and frees the workers. Safe to call twice. */

@@ -3,7 +3,7 @@ import type { Probe } from './endpoint-record.ts';
 /** The comparison of a probe's vector with the recorded one. */
 export interface ProbeSimilarity {
   readonly name: string;
-  /** Cosine, −1 to 1; larger is nearer. NaN if only one of the two has a vector, or a length differs. */
+  /** Cosine, −1 to 1; larger is nearer. NaN if a length differs. */
   readonly cosine: number;
 }
 
@@ -26,14 +26,15 @@ export function decodeVector(text: string): Float32Array {
   return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, i) => bytes.readFloatLE(i * 4));
 }
 
-/** Compares probes by their names; a probe that only one of the two has is left out. */
+/**
+ * Compares probes by their names. A probe that only one of the two has is left out, and so is one that only one of them refused: a
+ * refused text shows nothing about the vectors.
+ */
 export function compareProbes(recorded: readonly Probe[], found: readonly Probe[]): ProbeSimilarity[] {
   return recorded.flatMap(({ name, vector }) => {
     const other = found.find((probe) => probe.name === name);
     if (other === undefined) return [];
-    if (vector === null || other.vector === null) {
-      return [{ name, cosine: vector === other.vector ? 1 : Number.NaN }];
-    }
+    if (vector === null || other.vector === null) return vector === other.vector ? [{ name, cosine: 1 }] : [];
     return [{ name, cosine: similarity(decodeVector(vector), decodeVector(other.vector)) }];
   });
 }

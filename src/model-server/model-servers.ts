@@ -19,12 +19,14 @@ export interface ModelServersOptions {
   readonly firstWaitMs: number;
   /** Longest pause, also if the server asks for a longer one. */
   readonly maxWaitMs: number;
-  /** Attempts of a request that is refused with 429 or 503, or that gets no answer. */
+  /** Attempts of a request that is refused with 408, 429, 502, 503 or 504, or that gets no answer; at most 2 after another 5xx. */
   readonly attempts: number;
   /** Requests at the same time, for each server. */
   readonly concurrency: number;
   /** Makes the error of a request. Messages must have no part of the reply, which may repeat texts or the key. */
   readonly failed: (reason: string, details: FailureDetails) => TrawlError;
+  /** Called when a server may have been started again: no connection, a lost one, or 502 of a gateway in front of it. */
+  readonly onLost?: ((server: number) => void) | undefined;
 }
 
 export interface ServerRequest {
@@ -36,6 +38,8 @@ export interface ServerRequest {
   readonly server?: number | undefined;
   /** Default: those of the options. */
   readonly attempts?: number | undefined;
+  /** Most bytes of the reply. Default: 256 MiB. */
+  readonly maxReplyBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called when the request first gets a slot. */
   readonly onStart?: (() => void) | undefined;
@@ -45,7 +49,12 @@ export interface ServerRequest {
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
 const RETRIED_STATUSES = [408, 429, 503];
 /** Answers of proxies in front of a server that is starting or restarting. */
-const GATEWAY_STATUSES = [502, 504];
+const BAD_GATEWAY = 502;
+const GATEWAY_STATUSES = [BAD_GATEWAY, 504];
+/** The route or the method does not exist: asking again is of no use. */
+const NOT_IMPLEMENTED = 501;
+/** Attempts after any other 5xx, which may be the fault of this server or of the request. */
+const ATTEMPTS_AFTER_FAULT = 2;
 
 /**
  * Requests to servers of models that give the same answers. A request goes to the server with the fewest running requests. A server
@@ -84,9 +93,12 @@ export class ModelServers {
         return answer.json;
       }
       slot.release('failed', answer.waitMs);
-      if (attempt < most) continue;
-      const { reason, status } = answer;
-      throw this.#options.failed(most === 1 ? reason : `${reason}, ${most} times`, { server: slot.server, status });
+      const { reason, status, isFault = false } = answer;
+      if (attempt < (isFault ? Math.min(most, ATTEMPTS_AFTER_FAULT) : most)) continue;
+      throw this.#options.failed(attempt === 1 ? reason : `${reason}, ${attempt} times`, {
+        server: slot.server,
+        status,
+      });
     }
   }
 
@@ -97,11 +109,11 @@ export class ModelServers {
 
   /** One attempt: the reply's JSON, or why the request is to be repeated. */
   async #attempt(
-    { url, body }: ServerRequest,
+    { url, body, maxReplyBytes = MAX_REPLY_BYTES }: ServerRequest,
     server: number,
     ended: AbortSignal,
-  ): Promise<{ json: unknown } | { reason: string; waitMs?: number | undefined; status?: number }> {
-    const { apiKey, timeoutMs } = this.#options;
+  ): Promise<{ json: unknown } | { reason: string; waitMs?: number | undefined; status?: number; isFault?: boolean }> {
+    const { apiKey, timeoutMs, onLost } = this.#options;
     let status: number | undefined;
     const failed = (reason: string): TrawlError => this.#options.failed(reason, { server, status });
     throwIfCancelled(ended);
@@ -118,21 +130,26 @@ export class ModelServers {
         signal: AbortSignal.any([ended, AbortSignal.timeout(timeoutMs)]),
       });
       ({ status } = response);
-      if (response.ok)
-        return { json: parsed(await readText(response, failed), () => failed('a reply that is not JSON')) };
+      if (response.ok) {
+        const text = await readText(response, maxReplyBytes, failed);
+        return { json: parsed(text, () => failed('a reply that is not JSON')) };
+      }
       await response.body?.cancel();
       const reason = `status ${status}`;
       if (status >= 300 && status < 400) {
         throw failed(`a redirect (${reason}), which is not followed. Name the address that it leads to`);
       }
       if (RETRIED_STATUSES.includes(status) || GATEWAY_STATUSES.includes(status)) {
+        if (status === BAD_GATEWAY) onLost?.(server);
         return { reason, waitMs: retryAfterMs(response.headers), status };
       }
+      if (status >= 500 && status !== NOT_IMPLEMENTED) return { reason, status, isFault: true };
       throw failed(reason);
     } catch (error) {
       if (ended.aborted) throw cancelled();
       if (error instanceof TrawlError) throw error;
       const isTimeout = (error as Error).name === 'TimeoutError';
+      if (!isTimeout) onLost?.(server);
       return { reason: isTimeout ? `no answer within ${timeoutMs} ms` : `no connection${causeOf(error)}` };
     }
   }
@@ -144,13 +161,13 @@ function causeOf(error: unknown): string {
   return typeof code === 'string' && /^[A-Z_0-9]{3,60}$/.test(code) ? ` (${code})` : '';
 }
 
-async function readText(response: Response, failed: (reason: string) => TrawlError): Promise<string> {
+async function readText(response: Response, maxBytes: number, failed: (reason: string) => TrawlError): Promise<string> {
   if (response.body === null) return '';
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of response.body as AsyncIterable<Uint8Array>) {
     bytes += part.length;
-    if (bytes > MAX_REPLY_BYTES) throw failed(`a reply of more than ${MAX_REPLY_BYTES} bytes`);
+    if (bytes > maxBytes) throw failed(`a reply of more than ${maxBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Column } from '../filter/column.ts';
-import { DEFAULT_QUERY_TEMPLATE } from '../manifest/model-identity.ts';
+import { DEFAULT_QUERY_TEMPLATE, type ModelIdentity } from '../manifest/model-identity.ts';
+import { isSameModel } from '../manifest/same-model.ts';
 import type { Retriever } from './retriever.ts';
 import type { RetrieverInfo, ViewInfo } from './retriever-info.ts';
 import type { SearchMode } from './search-mode.ts';
@@ -29,7 +30,7 @@ export function membersOf(retrievers: readonly Retriever[]): readonly GroupMembe
 export function groupInfo(index: string, members: readonly GroupMember[]): RetrieverInfo {
   const infos = members.map(({ retriever }) => retriever.info);
   const first = infos[0]!;
-  const oneEncoder = infos.every((info) => encoderKey(info) !== null && encoderKey(info) === encoderKey(first));
+  const oneEncoder = infos.every((info) => embedAlike(info, first));
   const sum = (value: (info: RetrieverInfo) => number): number => infos.reduce((total, info) => total + value(info), 0);
   return {
     index,
@@ -66,9 +67,21 @@ function commonViews([first, ...others]: readonly RetrieverInfo[]): readonly Vie
   });
 }
 
-/** Indexes with equal keys embed a query alike. Null for an index without vectors. */
-export function encoderKey({ model }: RetrieverInfo): string | null {
-  if (model === null) return null;
+/** Comparisons of probes, which take a millisecond; a model's identity does not change. */
+const COMPARED = new WeakMap<ModelIdentity, WeakMap<ModelIdentity, boolean>>();
+
+/** Whether two indexes embed a query alike. False for one without vectors. Endpoints are compared by their probes. */
+export function embedAlike({ model: a }: RetrieverInfo, { model: b }: RetrieverInfo): boolean {
+  if (a === null || b === null) return false;
+  if (a.endpoint === undefined || b.endpoint === undefined) return encoderKey(a) === encoderKey(b);
+  const ofA = COMPARED.get(a) ?? new WeakMap<ModelIdentity, boolean>();
+  COMPARED.set(a, ofA);
+  const isSame = ofA.get(b) ?? isSameModel(a, b);
+  ofA.set(b, isSame);
+  return isSame;
+}
+
+function encoderKey(model: ModelIdentity): string {
   const { sha256, architecture, dimension, pooling, normalize, precision, prefixes, maxTokens } = model;
   const { queryTemplate = DEFAULT_QUERY_TEMPLATE } = model;
   return JSON.stringify([

@@ -13,7 +13,7 @@ import type { RowScore, ScoreCall, ScoreOutcome, ScoreResult } from './calls/sco
 import type { SelectCall } from './calls/select-call.ts';
 import type { TreeCall, TreeResult } from './calls/tree-call.ts';
 import { withVector } from './embedded-query.ts';
-import { encoderKey, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
+import { embedAlike, type GroupMember, groupInfo, hasComparableScores, membersOf } from './group-info.ts';
 import { errorOfIndex, mergeOutcomes } from './group-merge.ts';
 import { mergeTrees, movedValues, treeOfMember } from './group-tree.ts';
 import type { Retriever } from './retriever.ts';
@@ -101,12 +101,16 @@ export class GroupRetriever implements Retriever {
 
   /** The places of the indexes, those with the same encoder together; BM25 needs no encoder, so each is alone. */
   #byEncoder({ mode }: RetrieveCall): readonly (readonly number[])[] {
-    const groups = new Map<string, number[]>();
+    const groups: number[][] = [];
     for (const [place, { retriever }] of this.#members.entries()) {
-      const key = mode === 'bm25' ? String(place) : (encoderKey(retriever.info) ?? String(place));
-      groups.set(key, [...(groups.get(key) ?? []), place]);
+      const group =
+        mode === 'bm25'
+          ? undefined
+          : groups.find(([first]) => embedAlike(this.#members[first!]!.retriever.info, retriever.info));
+      if (group === undefined) groups.push([place]);
+      else group.push(place);
     }
-    return [...groups.values()];
+    return groups;
   }
 
   hasAnswers(call: RetrieveCall): boolean {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { embedProbes } from '../embedding/endpoint/embed-probes.ts';
+import { embedProbes, storedProbes } from '../embedding/endpoint/embed-probes.ts';
 import type { EndpointOptions } from '../embedding/endpoint/endpoint-options.ts';
 import { changedEndpoint } from '../embedding/endpoint/endpoint-watch.ts';
 import type { ModelOverrides } from '../embedding/model/model-overrides.ts';
@@ -103,7 +103,8 @@ async function checkVectors(
       ? await differingPassages(folder, model, encoder, checkStored)
       : changedEndpoint(
           encoder.identity.name,
-          model.endpoint.probes,
+          // A folder's model gives the vectors of the index, not those that the endpoint sent.
+          encoder.identity.endpoint === undefined ? storedProbes(model) : model.endpoint.probes,
           encoder.identity.endpoint?.probes ?? (await embedProbes(encoder, model.endpoint.probes)),
         );
   if (error === undefined) return null;
@@ -166,6 +167,7 @@ export function recordedOverrides(model: ModelIdentity): ModelOverrides {
     const appliesPrompts = Object.keys({ ...endpoint.requests.query, ...endpoint.requests.passage }).length > 0;
     return {
       ...template,
+      normalize: model.normalize,
       ...(appliesPrompts ? {} : { queryPrefix: model.prefixes.query, passagePrefix: model.prefixes.passage }),
       ...(model.fullDimension === undefined ? {} : { dimension: model.dimension }),
     };

@@ -30,6 +30,7 @@ let local = '';
 
 before(async () => {
   local = await sampleIndex(folder);
+  await trawl.started;
   const ended = await runTrawl([
     'index',
     SAMPLE_PASSAGES,
@@ -172,7 +173,10 @@ test('a server refuses an endpoint that changes while it serves, and a reload on
   const reload = await fetch(`${url}/admin/indexes/made/reload`, { method: 'POST' });
   assert.match(await reload.text(), /RELOAD_FAILED.*MODEL_MISMATCH/);
   await until(503);
-  assert.match(JSON.stringify((await ask()).body), /MODEL_MISMATCH/);
+  const refused = await ask();
+  assert.equal(refused.status, 503);
+  assert.match(JSON.stringify(refused.body), /MODEL_MISMATCH/);
+  assert.doesNotMatch(JSON.stringify(refused.body), /127\.0\.0\.1|Start the endpoint/, 'clients learn no address');
   seed = '';
   await until(200);
   assert.equal((await ask()).status, 200);
@@ -188,7 +192,8 @@ test('a build that an endpoint breaks off is resumed, and refused with another m
   const cwd = await tempFolder(t);
   const args = ['index', SAMPLE_PASSAGES, '--model', fake.url, '--shard-rows', '100', '--checkpoint-seconds', '0'];
   assert.equal((await runTrawl([...args, '--out', 'whole'], { cwd })).code, 0);
-  left = 16;
+  // One text and 8 probes at the opening, 3 requests and 8 probes for the first shard, a request of the second.
+  left = 21;
   const broken = await runTrawl([...args, '--out', 'made'], { cwd });
   assert.notEqual(broken.code, 0);
   assert.match(broken.stderr, /row \d+ .*could not be embedded: .*status 500.*ENDPOINT_FAILED/s);
@@ -200,6 +205,45 @@ test('a build that an endpoint breaks off is resumed, and refused with another m
   const resumed = jsonOf<{ resumedRows: number }>(await runTrawl([...args, '--out', 'made', '--json'], { cwd }));
   assert.ok(resumed.resumedRows > 0);
   assert.deepEqual(vectorsOf(join(cwd, 'made')), vectorsOf(join(cwd, 'whole')));
+});
+
+test('a build ends when the model behind the endpoint changes, and keeps no row of the other model', async (t) => {
+  let seed = '';
+  let changesAt = Number.POSITIVE_INFINITY;
+  const fake = await embeddingServer(t, {
+    seed: () => seed,
+    answer() {
+      if (changesAt-- === 0) seed = 'other';
+      return false;
+    },
+  });
+  const cwd = await tempFolder(t);
+  const args = ['index', SAMPLE_PASSAGES, '--model', fake.url, '--shard-rows', '100'];
+  assert.equal((await runTrawl([...args, '--out', 'whole'], { cwd })).code, 0);
+  // One text and 8 probes at the opening, 3 requests and 8 probes for the first shard, a request of the second.
+  changesAt = 21;
+  const broken = await runTrawl([...args, '--out', 'made'], { cwd });
+  assert.notEqual(broken.code, 0);
+  assert.match(broken.stderr, /changed during the build.*same command resumes.*MODEL_MISMATCH/s);
+  seed = '';
+  const resumed = jsonOf<{ resumedRows: number }>(await runTrawl([...args, '--out', 'made', '--json'], { cwd }));
+  assert.equal(resumed.resumedRows, 90);
+  assert.deepEqual(vectorsOf(join(cwd, 'made')), vectorsOf(join(cwd, 'whole')));
+});
+
+test('an index of cut vectors of an endpoint is opened with a model folder', async (t) => {
+  const out = join(await tempFolder(t), 'cut');
+  const built = await runTrawl(['index', SAMPLE_PASSAGES, '--model', trawl.url, '--dimension', '64', '--out', out]);
+  assert.equal(built.code, 0, built.stderr);
+  const [here, there] = [
+    await hitsOf(out, ['--model', 'token-average-256']),
+    await hitsOf(out, ['--model', trawl.url]),
+  ];
+  assert.deepEqual(
+    here.map(({ row }) => row),
+    there.map(({ row }) => row),
+  );
+  for (const [i, { score }] of here.entries()) assert.ok(Math.abs(score - there[i]!.score) < 1e-6);
 });
 
 test('shards of a server whose bits vary are merged, updated and verified', async (t) => {
@@ -297,6 +341,7 @@ test('options without effect end the command with the reason', async () => {
     [['search', remote, QUERY, '--model', trawl.url, '--query-request', '[1]'], /--query-request is not a JSON object/],
     [['index', SAMPLE_PASSAGES, '--model', trawl.url, '--out', 'x', '--pooling', 'cls'], /--pooling has no effect/],
     [['verify', remote, '--model', trawl.url, '--sample-distance', '3'], /--sample-distance/],
+    [['search', remote, QUERY, '--model', trawl.url, '--endpoint-timeout-ms', '300001'], /--endpoint-timeout-ms/],
   ];
   for (const [args, message] of mistakes) {
     const { code, stderr } = await runTrawl(args);

@@ -21,6 +21,8 @@ export interface EmbeddingServerOptions {
   readonly routes?: readonly ('openai' | 'tei')[];
   /** Pages by path, such as `/info`; the others are 404. */
   readonly pages?: Readonly<Record<string, unknown>>;
+  /** Answers a request for a page itself if it returns true. */
+  readonly page?: (path: string, response: ServerResponse) => boolean;
   /** Changes the vectors: another model. */
   readonly seed?: () => string;
   /** Numbers instead of base64, as LM Studio sends them. */
@@ -71,6 +73,7 @@ export async function embeddingServer(t: TestContext, options: EmbeddingServerOp
   const server = createServer((request, response) => {
     const path = request.url!;
     if (request.method === 'GET') {
+      if (options.page?.(path, response) === true) return;
       const page = pages[path];
       response.writeHead(page === undefined ? 404 : 200).end(JSON.stringify(page ?? { error: 'not found' }));
       return;

@@ -12,6 +12,8 @@ export interface SampleServer {
   /** Set before the first test runs. */
   readonly url: string;
   readonly retriever: Retriever;
+  /** For a `before` of the file itself, which may run at the same time as the one that starts the server. */
+  readonly started: Promise<void>;
   /** Starts another server over the same index. Returns its URL. */
   serve(config: Partial<ServerConfig>): Promise<string>;
 }
@@ -20,8 +22,11 @@ export interface SampleServer {
 export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<SampleServer> {
   const folder = await fileFolder();
   const apps: FastifyInstance[] = [];
+  let onStarted = (): void => undefined;
+  const started = new Promise<void>((resolve) => (onStarted = resolve));
   const server = {
     url: '',
+    started,
     retriever: undefined as unknown as Retriever,
     async serve(other: Partial<ServerConfig>): Promise<string> {
       const app = buildApp(server.retriever, other);
@@ -32,6 +37,7 @@ export async function sampleServer(config: Partial<ServerConfig> = {}): Promise<
   before(async () => {
     server.retriever = await openRetriever(await buildSampleIndex(folder));
     server.url = await server.serve(config);
+    onStarted();
   });
   after(async () => {
     for (const app of apps) {

@@ -57,4 +57,8 @@ test('probes are compared by name, so that later programs may have others', () =
   const further = { ...probes[0]!, name: 'further' };
   assert.deepEqual(compareProbes(probes, [further, ...probes]), [{ name: 'query', cosine: 1 }]);
   assert.deepEqual(compareProbes(probes, [further]), []);
+  const refused = { ...probes[0]!, vector: null };
+  const both = [{ name: 'further', cosine: 1 }];
+  assert.deepEqual(compareProbes([refused, further], [...probes, further]), both, 'a refused text shows nothing');
+  assert.deepEqual(compareProbes([...probes, further], [refused, further]), both);
 });

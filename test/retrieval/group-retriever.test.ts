@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { TrawlError } from '../../src/errors.ts';
+import type { EndpointRecord } from '../../src/manifest/endpoint-record.ts';
+import { encodeVector } from '../../src/manifest/probe-vectors.ts';
 import type { Hit, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveCall, RetrieveResult } from '../../src/retrieval/calls/retrieve-call.ts';
 import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
 import { isEmbedded } from '../../src/retrieval/embedded-query.ts';
+import { embedAlike } from '../../src/retrieval/group-info.ts';
 import { GroupRetriever } from '../../src/retrieval/group-retriever.ts';
 import type { RetrieverInfo } from '../../src/retrieval/retriever-info.ts';
 import type { SearchMode } from '../../src/retrieval/search-mode.ts';
@@ -135,6 +138,28 @@ test('indexes with the same encoder embed a query once; others embed it themselv
   );
   // A vector for all three does not exist.
   assert.ok(outcomes[0]?.ok === true && outcomes[0].vector === null);
+});
+
+test('indexes of endpoints have one encoder if their probes are alike, whatever the last bits', () => {
+  const infoOf = (index: string, values: readonly number[]): RetrieverInfo => {
+    const { info } = new FakeRetriever({ index, documents: ['{}'] });
+    const vector = encodeVector(Float32Array.from(values));
+    const endpoint: EndpointRecord = {
+      api: 'openai',
+      software: null,
+      revision: null,
+      requests: { query: {}, passage: {} },
+      separator: null,
+      overlong: 'unknown',
+      probes: [{ name: 'query', inputType: 'query', text: 'a', vector, tokens: null }],
+    };
+    return { ...info, model: { ...info.model!, precision: null, sha256: index.repeat(64), endpoint } };
+  };
+  const model = infoOf('a', [1, 0]);
+  assert.ok(embedAlike(model, infoOf('b', [1, 0.001])));
+  assert.ok(!embedAlike(model, infoOf('b', [0, 1])));
+  assert.ok(!embedAlike(model, new FakeRetriever({ index: 'c', documents: ['{}'] }).info));
+  assert.ok(!embedAlike({ ...model, model: null }, { ...model, model: null }), 'without vectors');
 });
 
 test('deepening a group goes through all rows of all indexes and embeds only once', async () => {

@@ -1,5 +1,7 @@
 import type { Probe } from '../../manifest/endpoint-record.ts';
-import { encodeVector } from '../../manifest/probe-vectors.ts';
+import type { ModelIdentity } from '../../manifest/model-identity.ts';
+import { decodeVector, encodeVector } from '../../manifest/probe-vectors.ts';
+import { normalizeL2 } from '../inference/pooling.ts';
 import type { TextEncoder } from '../text-encoder.ts';
 
 /** Embeds the texts of recorded probes with any encoder. A text that the endpoint refused is left out. */
@@ -13,4 +15,13 @@ export async function embedProbes(encoder: TextEncoder, recorded: readonly Probe
       return { name, inputType, text, vector: encodeVector(vectors), tokens: outcome.tokens };
     }),
   );
+}
+
+/** The recorded probes of an endpoint's index as rows of the index: cut to its dimension, and normalised if it is. */
+export function storedProbes({ endpoint, dimension, normalize }: ModelIdentity): Probe[] {
+  return endpoint!.probes.map((probe) => {
+    if (probe.vector === null) return probe;
+    const row = decodeVector(probe.vector).slice(0, dimension);
+    return { ...probe, vector: encodeVector(normalize ? normalizeL2(row) : row) };
+  });
 }

@@ -15,9 +15,23 @@ export interface SentSettings {
   readonly normalize: boolean;
   readonly prefixes: Readonly<Record<InputType, string>>;
   readonly added: Readonly<Record<InputType, Readonly<Record<string, unknown>>>>;
-  /** Null until the first vectors are known. */
+  /** Values of a vector of the endpoint. Null until the first vectors are known. */
   readonly dimension: number | null;
 }
+
+/** How one request is sent. */
+export interface EmbedCall {
+  /** Default: the least busy one. */
+  readonly server?: number | undefined;
+  /** Default: those of the options. */
+  readonly attempts?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly onStart?: (() => void) | undefined;
+}
+
+/** Bytes of a value as JSON text, and of what surrounds the vectors of a reply. */
+const BYTES_PER_VALUE = 32;
+const BYTES_AROUND = 1024 * 1024;
 
 /** Statuses of a request that is refused for its content: not valid, too large, too many tokens. */
 const REFUSED_STATUSES = [400, 413, 422];
@@ -34,8 +48,15 @@ export class EndpointClient {
   readonly concurrency: number;
   readonly #servers: ModelServers;
   readonly #routes: (EndpointRoute | undefined)[];
+  /** `float` if a server refuses base64. */
+  #encoding: 'base64' | 'float' = 'base64';
 
-  constructor(addresses: readonly EndpointAddress[], options: EndpointOptions) {
+  constructor(
+    addresses: readonly EndpointAddress[],
+    options: EndpointOptions,
+    /** Called when a server may have been started again. */
+    onLost?: (server: number) => void,
+  ) {
     this.addresses = addresses;
     this.#routes = addresses.map(() => undefined);
     const concurrency = options.requests ?? 8;
@@ -47,6 +68,7 @@ export class EndpointClient {
       maxWaitMs: options.maxWaitMs ?? 10_000,
       attempts: options.attempts ?? 5,
       concurrency,
+      onLost,
       failed: (reason, { server, status }) => failed(addresses[server]!, reason, status),
     });
   }
@@ -73,7 +95,7 @@ export class EndpointClient {
     for (const route of candidates) {
       this.#routes[server] = route;
       try {
-        await this.embed(['a'], 'passage', settings, { server });
+        await this.#try(server, settings);
         return route;
       } catch (error) {
         const isMissing = error instanceof TrawlError && [404, 405].includes(error.details.status as number);
@@ -83,34 +105,58 @@ export class EndpointClient {
     throw failed(this.addresses[server]!, 'it has no route for embeddings', undefined);
   }
 
+  /** Embeds a text. If a server refuses base64, it is asked for numbers, and so are all from then on. */
+  async #try(server: number, settings: SentSettings): Promise<void> {
+    try {
+      await this.embed(['a'], 'passage', settings, { server });
+    } catch (error) {
+      const status = error instanceof TrawlError ? error.details.status : undefined;
+      const mayRefuseBase64 = status === 400 || status === 422;
+      if (!mayRefuseBase64 || this.#routes[server]!.api !== 'openai') throw error;
+      const before = this.#encoding;
+      this.#encoding = 'float';
+      await this.embed(['a'], 'passage', settings, { server }).catch(() => {
+        this.#encoding = before;
+        throw error;
+      });
+    }
+  }
+
   /** The route of the first server. */
   get route(): EndpointRoute {
     return this.#routes[0]!;
   }
 
-  /** One request; `server` undefined: the least busy one. Errors: ENDPOINT_FAILED, CANCELLED. */
+  /** One request, and the server that answered it. Errors: ENDPOINT_FAILED, ENDPOINT_REFUSED, CANCELLED. */
   async embed(
     texts: readonly string[],
     inputType: InputType,
     { model, normalize, prefixes, added, dimension }: SentSettings,
-    { server, signal, onStart }: { server?: number; signal?: AbortSignal | undefined; onStart?: () => void } = {},
-  ): Promise<EmbeddingReply> {
+    { server, attempts, signal, onStart }: EmbedCall = {},
+  ): Promise<EmbeddingReply & { readonly server: number }> {
     const { api } = this.#routes[server ?? 0]!;
     const prefix = prefixes[inputType];
     const body = embeddingBody(api, {
       texts: texts.map((text) => prefix + text),
       model,
       normalize,
+      encoding: this.#encoding,
       added: added[inputType],
     });
+    let answering = 0;
     const reply = await this.#servers.send({
-      url: (chosen) => this.#routes[chosen]!.url,
+      url: (chosen) => {
+        answering = chosen;
+        return this.#routes[chosen]!.url;
+      },
       body,
       server,
+      attempts,
+      maxReplyBytes: dimension === null ? undefined : texts.length * dimension * BYTES_PER_VALUE + BYTES_AROUND,
       signal,
       onStart,
     });
-    return readEmbeddings(api, reply, { texts: texts.length, dimension });
+    return { ...readEmbeddings(api, reply, { texts: texts.length, dimension }), server: answering };
   }
 
   /**
@@ -118,12 +164,14 @@ export class EndpointClient {
    *
    * @throws TrawlError ENDPOINT_FAILED; a text that is refused for its length has no vector instead.
    */
-  probe(server: number, texts: readonly ProbeText[], settings: SentSettings): Promise<Probe[]> {
+  probe(server: number, texts: readonly ProbeText[], settings: SentSettings, signal?: AbortSignal): Promise<Probe[]> {
     return Promise.all(
       texts.map(async ({ name, inputType, text }): Promise<Probe> => {
         try {
-          const { vectors, tokens } = await this.embed([text], inputType, settings, { server });
-          return { name, inputType, text, vector: encodeVector(vectors[0]!), tokens };
+          const { vectors, tokens } = await this.embed([text], inputType, settings, { server, signal });
+          const [vector] = vectors;
+          if (!(vector instanceof Float32Array)) throw vector!;
+          return { name, inputType, text, vector: encodeVector(vector), tokens };
         } catch (error) {
           if (name !== LONG_PROBE || !isRefusedContent(error)) throw error;
           return { name, inputType, text, vector: null, tokens: null };
@@ -141,10 +189,15 @@ export class EndpointClient {
       return await this.#servers.send({ url: () => url, server, attempts: 2 });
     } catch (error) {
       const status = error instanceof TrawlError ? error.details.status : undefined;
-      if (typeof status !== 'number' || [401, 403, 429, 503].includes(status)) throw error;
+      if (typeof status !== 'number' || !isMissingPage(status)) throw error;
       return undefined;
     }
   }
+}
+
+/** Whether the server does not have a page. An overloaded or starting server may have it. */
+function isMissingPage(status: number): boolean {
+  return status === 501 || (status < 500 && status !== 408 && status !== 429);
 }
 
 const HINTS: Readonly<Record<number, string>> = {

@@ -13,7 +13,7 @@ import {
   type TextEncoder,
 } from '../text-encoder.ts';
 import { type EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
-import { isUnitVector } from './endpoint-identity.ts';
+import { isUnitVector, lengthOfVector } from './endpoint-identity.ts';
 import { EndpointLoad } from './endpoint-load.ts';
 import type { EndpointWatch } from './endpoint-watch.ts';
 import { divideTexts, type RequestSize } from './request-sizes.ts';
@@ -26,6 +26,9 @@ interface Part {
   readonly start: number;
   readonly tokens: number | null;
 }
+
+/** A length that differs from 1 by less is that of a float32 vector that was normalised; such a vector keeps its bits. */
+const NORMALIZED = 1e-5;
 
 /**
  * An encoder behind HTTP. Texts go in requests of a limited size; a request that fails fails its own texts alone, and one that is
@@ -134,13 +137,17 @@ export class EndpointEncoder implements TextEncoder {
     };
   }
 
+  async check(signal?: AbortSignal): Promise<void> {
+    await this.#watch.check(signal);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#watch.close();
     this.#client.close();
   }
 
-  /** Embeds the texts of `rows` in one request, or in halves if it is refused. Throws CANCELLED alone. */
+  /** Embeds the texts of `rows` in one request, or in halves if it is refused. Throws CANCELLED and MODEL_MISMATCH alone. */
   async #embed(
     rows: readonly number[],
     texts: readonly string[],
@@ -153,7 +160,7 @@ export class EndpointEncoder implements TextEncoder {
   ): Promise<Part[]> {
     const count = this.#load.request(rows.length);
     try {
-      const { vectors, tokens } = await this.#client.embed(
+      const { vectors, tokens, server } = await this.#client.embed(
         rows.map((row) => texts[row]!),
         options.inputType,
         this.#settings,
@@ -165,23 +172,21 @@ export class EndpointEncoder implements TextEncoder {
           },
         },
       );
-      const short = this.#isUnit ? vectors.findIndex((vector) => !isUnitVector(vector)) : -1;
-      if (short >= 0) {
-        throw new TrawlError(
-          'ENDPOINT_FAILED',
-          `The reply of the encoder's endpoint is unusable: the vector of text ${short} has length ${Math.hypot(...vectors[short]!).toFixed(3)}; the endpoint's vectors have length 1.`,
-        );
+      await this.#watch.trusted(server);
+      for (const [i, row] of rows.entries()) {
+        const vector = this.#checkedLength(vectors[i]!);
+        if (vector instanceof TrawlError) report.failed(row, vector);
+        else report.done(row, vector, rows.length === 1 ? tokens : null);
       }
-      for (const [i, row] of rows.entries()) report.done(row, vectors[i]!, rows.length === 1 ? tokens : null);
       return [{ start: rows[0]!, tokens }];
     } catch (error) {
       const failure = asTrawlError(error);
-      if (failure.code === 'CANCELLED' || failure.code === 'INTERNAL') throw failure;
+      if (/^(CANCELLED|INTERNAL|MODEL_MISMATCH)$/.test(failure.code)) throw failure;
       if (!isRefusedContent(failure) || rows.length === 1) {
         for (const row of rows) report.failed(row, failure);
         return [];
       }
-      count.end();
+      count.end('divided');
       const middle = Math.ceil(rows.length / 2);
       const halves = [rows.slice(0, middle), rows.slice(middle)];
       return (await Promise.all(halves.map((half) => this.#embed(half, texts, options, report)))).flat();
@@ -190,11 +195,20 @@ export class EndpointEncoder implements TextEncoder {
     }
   }
 
-  /** The first values of a vector, normalised if the identity says so. A vector of the endpoint's own is kept as it is. */
+  #checkedLength(vector: Float32Array | TrawlError): Float32Array | TrawlError {
+    if (!this.#isUnit || vector instanceof TrawlError || isUnitVector(vector)) return vector;
+    return new TrawlError(
+      'ENDPOINT_FAILED',
+      `The endpoint's model gives this text no usable vector: it has length ${lengthOfVector(vector).toFixed(3)}; the endpoint's vectors ` +
+        'have length 1. Usual causes are an overflow of float16, which bfloat16 or float32 (--dtype) avoids, and an empty text.',
+    );
+  }
+
+  /** The first values of a vector, normalised if the identity says so. */
   #ownVector(vector: Float32Array): Float32Array {
     const { dimension, normalize, fullDimension } = this.identity;
     const own = fullDimension === undefined ? vector : vector.slice(0, dimension);
-    return normalize && (fullDimension !== undefined || !this.#isUnit) ? normalizeL2(own) : own;
+    return normalize && Math.abs(lengthOfVector(own) - 1) > NORMALIZED ? normalizeL2(own) : own;
   }
 
   #wasTruncated(tokens: number | null, limit: number | null): boolean {

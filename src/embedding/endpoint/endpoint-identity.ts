@@ -109,9 +109,16 @@ export function endpointIdentity(
   });
 }
 
+/** The Euclidean length. */
+export function lengthOfVector(vector: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < vector.length; i++) sum += vector[i]! * vector[i]!;
+  return Math.sqrt(sum);
+}
+
 /** Whether a vector is normalised. */
 export function isUnitVector(vector: Float32Array): boolean {
-  return Math.abs(Math.hypot(...vector) - 1) <= UNIT;
+  return Math.abs(lengthOfVector(vector) - 1) <= UNIT;
 }
 
 /** The endpoint decides about pooling and truncation. */

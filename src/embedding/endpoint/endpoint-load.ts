@@ -22,10 +22,11 @@ export class EndpointLoad {
     };
   }
 
-  /** Counts a request of `texts` texts until `end` is called. */
-  request(texts: number): { start(): void; end(): void } {
+  /** Counts a request of `texts` texts until `end` is called; a second call has no effect. */
+  request(texts: number): { start(): void; end(how?: 'done' | 'divided'): void } {
     this.#waitingTexts += texts;
     let startedAt: number | undefined;
+    let hasEnded = false;
     return {
       start: () => {
         startedAt = performance.now();
@@ -33,13 +34,17 @@ export class EndpointLoad {
         this.#running++;
         this.#chunks++;
       },
-      end: () => {
+      end: (how = 'done') => {
+        if (hasEnded) return;
+        hasEnded = true;
         if (startedAt === undefined) {
           this.#waitingTexts -= texts;
           this.#droppedTexts += texts;
           return;
         }
         this.#running--;
+        // The requests that it is divided into count its texts.
+        if (how === 'divided') return;
         this.#texts += texts;
         const ms = (performance.now() - startedAt) / texts;
         this.#msPerText = this.#msPerText === 0 ? ms : this.#msPerText * (1 - NEWEST) + ms * NEWEST;

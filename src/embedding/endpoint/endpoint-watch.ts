@@ -10,18 +10,23 @@ export interface WatchOptions {
   /** The endpoints' addresses for messages. */
   readonly shown: readonly string[];
   /** Embeds the probes on a server. */
-  readonly probe: (server: number) => Promise<readonly Probe[]>;
+  readonly probe: (server: number, signal?: AbortSignal) => Promise<readonly Probe[]>;
 }
 
 /**
- * Embeds the probes again now and then, and compares them with those of the beginning. Only an encoder that was used is checked, and
- * one that has changed until it is as before.
+ * Embeds the probes again now and then, and compares them with those of the beginning. A used encoder is checked at intervals, and one
+ * that has changed until it is as before. An unused one, or a server whose connection was lost, is checked before its next answer
+ * counts.
  */
 export class EndpointWatch {
   readonly #options: WatchOptions;
   readonly #expected: readonly Probe[];
   #wasUsed = false;
-  #failure: TrawlError | undefined;
+  /** Of servers that have changed. */
+  readonly #failures = new Map<number, TrawlError>();
+  /** Servers whose next answer waits for a check. */
+  readonly #unchecked = new Set<number>();
+  readonly #running = new Map<number, Promise<void>>();
   #reported = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -32,11 +37,47 @@ export class EndpointWatch {
   }
 
   get failure(): TrawlError | undefined {
-    return this.#failure;
+    if (this.#options.onChange === 'report') return undefined;
+    return this.#failures.values().next().value;
   }
 
   used(): void {
     this.#wasUsed = true;
+  }
+
+  /** A server may have been started again, with another model. */
+  lost(server: number): void {
+    if (this.#options.everyMs > 0) this.#unchecked.add(server);
+  }
+
+  /**
+   * Whether an answer of this server may be used: waits for its check, if one is due.
+   *
+   * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if it could not be checked.
+   */
+  async trusted(server: number): Promise<void> {
+    if (this.#unchecked.has(server)) {
+      const check = this.#running.get(server) ?? this.#compare(server).finally(() => this.#running.delete(server));
+      this.#running.set(server, check);
+      await check.catch((error: unknown) => {
+        const { code, message } = asTrawlError(error);
+        // The probes are refused, not the texts that wait for them.
+        throw code === 'ENDPOINT_REFUSED' ? new TrawlError('ENDPOINT_FAILED', message, { cause: error }) : error;
+      });
+    }
+    if (this.failure !== undefined) throw this.failure;
+  }
+
+  /**
+   * Checks every server now.
+   *
+   * @throws TrawlError MODEL_MISMATCH; ENDPOINT_FAILED if one could not be checked; CANCELLED.
+   */
+  async check(signal?: AbortSignal): Promise<void> {
+    await this.#compareAll(signal).catch((error: unknown) => {
+      throw this.failure ?? error;
+    });
+    if (this.failure !== undefined) throw this.failure;
   }
 
   close(): void {
@@ -47,14 +88,15 @@ export class EndpointWatch {
   #plan(): void {
     const { everyMs } = this.#options;
     if (everyMs === 0) return;
-    this.#timer = setTimeout(() => void this.#check(), everyMs);
+    this.#timer = setTimeout(() => void this.#checkUsed(), everyMs);
     this.#timer.unref();
   }
 
-  async #check(): Promise<void> {
+  async #checkUsed(): Promise<void> {
     const timer = this.#timer;
     try {
-      if (this.#wasUsed || this.#failure !== undefined) await this.#compare();
+      if (this.#wasUsed || this.#failures.size > 0) await this.#compareAll();
+      else for (const server of this.#options.shown.keys()) this.#unchecked.add(server);
     } catch (error) {
       // An endpoint that does not answer has not changed; its texts fail by themselves.
       const { code, message } = asTrawlError(error);
@@ -64,20 +106,33 @@ export class EndpointWatch {
     }
   }
 
-  async #compare(): Promise<void> {
-    const { shown, probe, onChange, onWarning } = this.#options;
+  /** Compares all servers. Throws the first error of a server that could not be compared, after the others. */
+  async #compareAll(signal?: AbortSignal): Promise<void> {
     this.#wasUsed = false;
-    for (const [server, address] of shown.entries()) {
-      const error = changedEndpoint(address, this.#expected, await probe(server));
-      if (error === undefined) continue;
+    const compared = await Promise.allSettled(
+      [...this.#options.shown.keys()].map((server) => this.#compare(server, signal)),
+    );
+    const failed = compared.find((result) => result.status === 'rejected');
+    if (failed === undefined) return;
+    this.#wasUsed = true;
+    throw failed.reason;
+  }
+
+  async #compare(server: number, signal?: AbortSignal): Promise<void> {
+    const { shown, probe, onWarning } = this.#options;
+    const error = changedEndpoint(shown[server]!, this.#expected, await probe(server, signal));
+    this.#unchecked.delete(server);
+    if (error !== undefined) {
       if (!this.#reported) onWarning(error.message);
       this.#reported = true;
-      if (onChange === 'refuse') this.#failure = error;
+      this.#failures.set(server, error);
       return;
     }
-    if (this.#reported) onWarning(`The endpoint ${shown.join(', ')} gives the vectors of before again.`);
-    this.#reported = false;
-    this.#failure = undefined;
+    this.#failures.delete(server);
+    if (this.#reported && this.#failures.size === 0) {
+      onWarning(`The endpoint ${shown.join(', ')} gives the vectors of before again.`);
+      this.#reported = false;
+    }
   }
 }
 

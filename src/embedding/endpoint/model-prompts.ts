@@ -25,7 +25,7 @@ const PROMPTS: readonly { readonly name: RegExp; readonly prefixes: Prefixes }[]
       passage: 'Represent the document for retrieval: ',
     },
   },
-  { name: /arctic-embed.*v2/, prefixes: { query: 'query: ', passage: '' } },
+  { name: /arctic-embed(.*v2|2)/, prefixes: { query: 'query: ', passage: '' } },
   {
     name: /arctic-embed|mxbai-embed-large/,
     prefixes: { query: 'Represent this sentence for searching relevant passages: ', passage: '' },

@@ -1,10 +1,11 @@
 import { TrawlError } from '../../errors.ts';
 import type { Probe } from '../../manifest/endpoint-record.ts';
 import { decodeVector } from '../../manifest/probe-vectors.ts';
+import type { ModelOverrides } from '../model/model-overrides.ts';
 import { EndpointClient, isRefusedContent, type SentSettings } from './endpoint-client.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import { type EndpointFacts, parseEndpoints } from './endpoint-facts.ts';
-import { endpointIdentity, endpointSettings, isUnitVector } from './endpoint-identity.ts';
+import { endpointIdentity, endpointSettings, isUnitVector, lengthOfVector } from './endpoint-identity.ts';
 import type { OpenEndpointOptions } from './endpoint-options.ts';
 import { changedEndpoint, EndpointWatch } from './endpoint-watch.ts';
 import { probeTexts } from './probe-texts.ts';
@@ -20,9 +21,10 @@ const DEFAULT_BATCH_TOKENS = 16_384;
  * @throws TrawlError CONFIG_INVALID; ENDPOINT_FAILED; MODEL_MISMATCH if two endpoints differ. Nothing stays open then.
  */
 export async function openEndpoint(text: string, options: OpenEndpointOptions = {}): Promise<EndpointEncoder> {
-  const client = new EndpointClient(parseEndpoints(text), options);
+  let watch: EndpointWatch | undefined;
+  const client = new EndpointClient(parseEndpoints(text), options, (server) => watch?.lost(server));
   try {
-    return await open(client, options);
+    return await open(client, options, (made) => (watch = made));
   } catch (error) {
     client.close();
     if (!isRefusedContent(error)) throw error;
@@ -31,11 +33,16 @@ export async function openEndpoint(text: string, options: OpenEndpointOptions = 
   }
 }
 
-async function open(client: EndpointClient, options: OpenEndpointOptions): Promise<EndpointEncoder> {
+async function open(
+  client: EndpointClient,
+  options: OpenEndpointOptions,
+  onWatch: (watch: EndpointWatch) => void,
+): Promise<EndpointEncoder> {
   const { recorded, overrides = {}, onWarning = () => undefined } = options;
   const shown = client.addresses.map((address) => address.shown);
   const all = await Promise.all(shown.map((_, server) => client.facts(server, options.model)));
   const facts = common(all);
+  if (facts.takesInputType && recorded === undefined) checkNoPrefixes(overrides);
   const own = endpointSettings(facts, options);
   const settings: SentSettings = {
     model: facts.model,
@@ -53,11 +60,21 @@ async function open(client: EndpointClient, options: OpenEndpointOptions): Promi
     );
   }
   const texts = recorded?.endpoint?.probes ?? probeTexts(facts.maxTokens);
-  const probe = (server: number): Promise<Probe[]> => client.probe(server, texts, settings);
+  const probe = (server: number, signal?: AbortSignal): Promise<Probe[]> =>
+    client.probe(server, texts, settings, signal);
   const probes = await probe(0);
   for (const server of shown.keys()) {
-    const error = server === 0 ? undefined : changedEndpoint(shown[server]!, probes, await probe(server));
-    if (error === undefined) continue;
+    if (server === 0) continue;
+    const others = await probe(server);
+    const error = changedEndpoint(shown[server]!, probes, others);
+    if (error === undefined) {
+      if (refusesLong(others) !== refusesLong(probes)) {
+        onWarning(
+          `Of the endpoints ${shown[0]} and ${shown[server]}, one truncates texts that are longer than its model takes, the other refuses them: such a text fails, or not, by chance. Start both with the same settings.`,
+        );
+      }
+      continue;
+    }
     throw new TrawlError('MODEL_MISMATCH', `The endpoints ${shown[0]} and ${shown[server]} differ. ${error.message}`, {
       cause: error,
     });
@@ -73,9 +90,17 @@ async function open(client: EndpointClient, options: OpenEndpointOptions): Promi
       `The endpoint refuses texts that are longer than its model takes${facts.maxTokens === null ? '' : ` (${facts.maxTokens} tokens)`}; they fail. To truncate them, see docs/endpoints.md.`,
     );
   }
+  const [raw] = probes.flatMap(({ vector }) => (vector === null ? [] : [decodeVector(vector)]));
+  if (recorded === undefined && overrides.normalize === undefined && !identity.normalize) {
+    onWarning(
+      `The vectors of ${identity.name} are not normalised (length ${lengthOfVector(raw!).toPrecision(3)}) and are compared by inner product as they are, as contriever's model card wants. If the card names the cosine, add --normalize yes.`,
+    );
+  }
   const isUnit = probes.every(({ vector }) => vector === null || isUnitVector(decodeVector(vector)));
   const { onChange = 'refuse', checkEveryMs = 0 } = options;
   const expected = recorded?.endpoint?.probes ?? probes;
+  const watch = new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe });
+  onWatch(watch);
   return new EndpointEncoder(identity, {
     client,
     isUnit,
@@ -84,8 +109,21 @@ async function open(client: EndpointClient, options: OpenEndpointOptions): Promi
       texts: Math.min(options.batchTexts ?? DEFAULT_BATCH_TEXTS, facts.maxTexts ?? Number.POSITIVE_INFINITY),
       tokens: options.batchTokens ?? DEFAULT_BATCH_TOKENS,
     },
-    watch: new EndpointWatch(expected, { everyMs: checkEveryMs, onChange, onWarning, shown, probe }),
+    watch,
   });
+}
+
+/** @throws TrawlError CONFIG_INVALID for prefixes that would be recorded and not sent. */
+function checkNoPrefixes({ queryPrefix = '', passagePrefix = '' }: ModelOverrides): void {
+  if (queryPrefix === '' && passagePrefix === '') return;
+  throw new TrawlError(
+    'CONFIG_INVALID',
+    'The endpoint is a Trawl server, which adds the prefixes of its own index. Omit --query-prefix and --passage-prefix.',
+  );
+}
+
+function refusesLong(probes: readonly Probe[]): boolean {
+  return probes.some(({ vector }) => vector === null);
 }
 
 /** The facts of the first server, with the smallest limits of all. */

@@ -21,7 +21,8 @@ const FAMILIES: readonly { readonly name: RegExp; readonly family: ModelFamily }
   { name: /(^|[^a-z0-9])e5([^a-z0-9]|$)/, family: family('mean', 'query: ', 'passage: ') },
   { name: /bge-m3/, family: family('cls', '', '') },
   { name: /bge.*zh/, family: family('cls', BGE_CHINESE, '') },
-  { name: /bge/, family: family('cls', BGE_ENGLISH, '') },
+  // Not bge-en-icl and bge-multilingual-gemma2, which take instructions. Ollama's bge-large is the English one.
+  { name: /bge[-_](small|base|large)([-_]en|:|$)/, family: family('cls', BGE_ENGLISH, '') },
   { name: /qwen3-embedding/, family: family('last', QWEN_SEARCH, '') },
   { name: /(nomic|modernbert)-embed/, family: family('mean', 'search_query: ', 'search_document: ') },
   { name: /gte-(modernbert|multilingual|(base|large)-en-v1\.5)/, family: family('cls', '', '') },

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asTrawlError, isNodeError, TrawlError } from '../../errors.ts';
 import { elapsedMs, totalOnly } from '../metrics/server-timing.ts';
 import type { ServerConfig } from '../server-config.ts';
+import { clientError } from './client-error.ts';
 import { ERROR_STATUS } from './error-status.ts';
 import { RequestError, type ValidationIssue } from './request-error.ts';
 
@@ -42,13 +43,14 @@ export function sendError(
   const status = dialect?.statusOf?.(error) ?? dialect?.statuses[error.code] ?? ERROR_STATUS[error.code];
   logError(error, status, request, reply);
   config.metrics?.refused(error.code);
+  const shown = clientError(error);
   if (status === 503) reply.header('retry-after', retryAfterS(error, config));
   void reply
     .code(status)
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .header('server-timing', totalOnly(elapsedMs(request)))
-    .send(dialect?.errorBody?.(error, status) ?? errorBody(error, status));
+    .send(dialect?.errorBody?.(shown, status) ?? errorBody(shown, status));
 }
 
 /** Seconds: the configured value, or the error's own (at most a minute) if that is larger. */

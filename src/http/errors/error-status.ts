@@ -29,6 +29,8 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   // A restarted encoder thread answers the next attempt.
   ENCODER_FAILED: 503,
   ENDPOINT_FAILED: 503,
+  // The check of an endpoint found another model; it may be started again with the right one.
+  MODEL_MISMATCH: 503,
   NOT_READY: 503,
   OVERLOADED: 503,
   // Its purpose is to be retried.
@@ -60,7 +62,6 @@ export const ERROR_STATUS: Readonly<Record<ErrorCode, number>> = {
   INDEX_CHECKSUM_MISMATCH: 500,
   MODEL_NOT_FOUND: 500,
   MODEL_INVALID: 500,
-  MODEL_MISMATCH: 500,
   MODEL_EXISTS: 500,
   MODEL_LOCKED: 500,
   DEVICE_UNAVAILABLE: 500,

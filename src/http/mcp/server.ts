@@ -10,6 +10,7 @@ import type { RecordedSearch } from '../../recording/recorded-search.ts';
 import type { Perturbed } from '../../retrieval/calls/perturbed.ts';
 import type { Retriever } from '../../retrieval/retriever.ts';
 import type { RequestLimits } from '../dialects/dialect.ts';
+import { clientError } from '../errors/client-error.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { DEFAULT_SNIPPET_TOKENS, type McpToolConfig } from './mcp-config.ts';
 import { TOOL_SETS } from './tool-sets.ts';
@@ -95,7 +96,8 @@ async function callTool(
   } catch (thrown) {
     const error = asTrawlError(thrown);
     onFailure(name, error);
-    const detail = ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : error.message;
+    const detail =
+      ERROR_STATUS[error.code] === 500 ? 'The server failed. Its log has the details.' : clientError(error).message;
     return failed(`${error.code}: ${detail}`);
   }
 }

@@ -7,6 +7,7 @@ import { SEARCH_MODES, type SearchMode } from '../../retrieval/search-mode.ts';
 import { STAGES, type StageTimings } from '../../retrieval/timings.ts';
 import { Score } from '../dialects/common-fields.ts';
 import { separated } from '../dialects/search-plan.ts';
+import { clientError } from '../errors/client-error.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { ExplainedFusion } from './explain.ts';
 import type { Candidate, Fused, Selected } from './fusion.ts';
@@ -204,7 +205,8 @@ export function timingsJson(timings: StageTimings): string {
 }
 
 /** The error as the client sees it, without the details of a server error. */
-export function failed({ code, message }: TrawlError): Static<typeof Failed> {
+export function failed(error: TrawlError): Static<typeof Failed> {
+  const { code, message } = clientError(error);
   const isOfServer = ERROR_STATUS[code] === 500;
   return { ok: false, error: { code, message: isOfServer ? 'The server failed. Its log has the details.' : message } };
 }

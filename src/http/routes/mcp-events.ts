@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { asTrawlError, TrawlError } from '../../errors.ts';
+import { clientError } from '../errors/client-error.ts';
 import { ERROR_STATUS } from '../errors/error-status.ts';
 import { pathPrefix } from '../indexes/path-prefix.ts';
 import { type Deadline, deadlineErrorOr, deadlineOf } from '../limits/deadline.ts';
@@ -76,7 +77,7 @@ export function addEventStreams(app: FastifyInstance, { refuseEarly, answer, con
           if (isBug) request.log.error({ err: error, code: error.code, details: error.details }, 'request failed');
           return errorMessages(
             body,
-            `${error.code}: ${isBug ? 'The server failed. Its log has the details.' : error.message}`,
+            `${error.code}: ${isBug ? 'The server failed. Its log has the details.' : clientError(error).message}`,
           );
         } finally {
           end();

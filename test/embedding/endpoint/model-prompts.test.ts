@@ -16,10 +16,15 @@ test('the prompts of a model follow from its name', () => {
     ['google/embeddinggemma-300m', 'task: search result | query: ', 'title: none | text: '],
     ['Snowflake/snowflake-arctic-embed-l-v2.0', 'query: ', ''],
     ['snowflake-arctic-embed', 'Represent this sentence for searching relevant passages: ', ''],
+    ['snowflake-arctic-embed2:latest', 'query: ', ''],
+    ['BAAI/bge-large-en-v1.5', 'Represent this sentence for searching relevant passages: ', ''],
+    ['bge-large:latest', 'Represent this sentence for searching relevant passages: ', ''],
     ['text-embedding-3-small', '', ''],
     ['Alibaba-NLP/gte-modernbert-base', '', ''],
   ] as const) {
     assert.deepEqual(modelPrompts(name), { query, passage }, name);
   }
-  assert.equal(modelPrompts('our-own-model'), null);
+  for (const name of ['our-own-model', 'BAAI/bge-en-icl', 'BAAI/bge-multilingual-gemma2']) {
+    assert.equal(modelPrompts(name), null, name);
+  }
 });
