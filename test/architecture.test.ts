@@ -351,6 +351,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/retriever.ts',
     'src/retrieval/search-mode.ts',
     'src/recording/composed-query.ts',
+    'export/parquet-groups.ts',
     'evaluation/',
     'records/',
   ],
