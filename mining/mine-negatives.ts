@@ -17,7 +17,7 @@ import type { MiningOrigin } from './mined-query.ts';
 import { MiningReport, type ReportBody, type ReportState } from './mining-report.ts';
 import type { QueryOutcome } from './query-outcome.ts';
 import type { RecordSource } from './record-source.ts';
-import { type RowBytes, RowFiles } from './row-files.ts';
+import { checkRowFile, type RowBytes, type RowCheckpoint, RowFiles } from './row-files.ts';
 import { type StoredQuery, WorkFile } from './work-file.ts';
 
 export interface MineOptions {
@@ -61,7 +61,7 @@ export interface MiningSummary extends ReportBody {
 interface Progress {
   /** The place of the first query that is not done. */
   readonly next: number;
-  readonly bytes: RowBytes;
+  readonly bytes: RowCheckpoint;
   readonly report?: ReportState;
 }
 
@@ -72,11 +72,12 @@ const BATCH_HITS = 12_800;
  * Mines negatives for all queries and writes rows, origins and report. Memory does not grow with the number of queries. A run that was
  * stopped resumes: `OUT.work` has its queries and how far it is, and the files are equal to those of an undisturbed run.
  *
- * @throws TrawlError USAGE if an output is an input, OUTPUT_EXISTS, OUTPUT_DIFFERS if the unfinished run had other inputs or settings,
+ * @throws TrawlError USAGE if an output is an input or a Parquet file of a format without columns, OUTPUT_EXISTS, OUTPUT_DIFFERS if the unfinished run had other inputs or settings,
  * OUTPUT_NOT_WRITABLE, DISK_FULL, the errors of the readers and of the retriever, CANCELLED.
  */
 export async function mineNegatives(options: MineOptions): Promise<MiningSummary> {
   const out = resolve(options.out);
+  checkRowFile(out, options.format);
   refuseInputs(options);
   const work = new WorkFile(`${out}.work`, options.records?.mode);
   let isEmpty = work.load('settings') === undefined;
@@ -183,7 +184,7 @@ async function mineAll(work: WorkFile, out: string, options: MineOptions): Promi
   const report = new MiningReport(progress.report);
   const origin = originOf(options);
   const row = { numNegatives: batch.sampling.count, outputScores };
-  const files = await RowFiles.open(out, ROW_FORMATS[format], progress.bytes, records?.mode);
+  const files = await RowFiles.open(out, ROW_FORMATS[format], row, progress.bytes, records?.mode);
   let finished: RowBytes;
   const totalQueries = work.queryCount;
   try {

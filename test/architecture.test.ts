@@ -173,6 +173,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'src/perturbation/': [
     'src/errors.ts',
     'src/abort.ts',
+    'src/time-slice.ts',
     'src/row-bitmap.ts',
     'src/embedding/text-encoder.ts',
     'src/lexical-index/lexical-query.ts',
@@ -351,6 +352,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'src/retrieval/retriever.ts',
     'src/retrieval/search-mode.ts',
     'src/recording/composed-query.ts',
+    'export/parquet-groups.ts',
     'evaluation/',
     'records/',
   ],

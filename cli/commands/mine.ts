@@ -53,7 +53,7 @@ export const mineCommand = defineCommand({
   examples: [
     'trawl mine indexes/sample --queries corpus/sample/questions.jsonl --out train.jsonl --format flagembedding --relative-margin 0.05',
     'trawl mine indexes/wiki18 --queries nq-train.jsonl --exclude-questions nq-test.jsonl --out train.jsonl --format tevatron --num-negatives 15 --range-min 5 --range-max 200',
-    'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.jsonl --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
+    'trawl mine indexes/wiki18 --queries train.jsonl --qrels qrels.tsv --out triplets.parquet --format triplet --rerank ms-marco-MiniLM-L6-v2 --absolute-margin 0.2',
   ],
   async run({ options, positionals, given, signal, out, note }) {
     checkMineOptions(options);

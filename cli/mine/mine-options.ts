@@ -1,4 +1,5 @@
 import { ROW_FORMAT_NAMES } from '../../mining/formats/formats.ts';
+import { checkRowFile } from '../../mining/row-files.ts';
 import { SAMPLING_STRATEGIES } from '../../mining/sample-negatives.ts';
 import type { ScoreLimits } from '../../mining/score-limits.ts';
 import { TrawlError } from '../../src/errors.ts';
@@ -34,7 +35,11 @@ export const MINE_OPTIONS = {
     value: 'FILE',
     help: 'Questions that must not be trained on, such as a test set: JSON lines as for --queries. A query whose question or sub-query is one of them, but for case, quotes and spaces, is left out and counted. Repeat the option for several files.',
   },
-  out: { type: 'string', value: 'FILE', help: 'The file of training rows. Required.' },
+  out: {
+    type: 'string',
+    value: 'FILE',
+    help: 'The file of training rows: JSON lines (dpr: one JSON array), or Parquet if its name ends in .parquet, only with a format of sentence-transformers. Required.',
+  },
   format: {
     type: 'choice',
     choices: ROW_FORMAT_NAMES,
@@ -144,6 +149,7 @@ export function checkMineOptions(options: Values): void {
   if (options.format === undefined) {
     throw new TrawlError('USAGE', `--format is missing: ${ROW_FORMAT_NAMES.join(', ')}.`);
   }
+  checkRowFile(options.out, options.format);
   const { 'range-min': first, 'range-max': last, 'num-negatives': most, 'min-negatives': fewest } = options;
   if (first > last) {
     throw new TrawlError('USAGE', `--range-min ${first} is above --range-max ${last}: no rank would be left.`);

@@ -5,6 +5,15 @@ export const labeledList: RowFormat = {
   needsAllNegatives: false,
   onlyInputs: true,
   isArray: false,
+  columns({ outputScores }) {
+    return [
+      { name: 'anchor', type: 'text' },
+      { name: 'texts', type: 'text', isList: true },
+      outputScores
+        ? { name: 'scores', type: 'number', isList: true }
+        : { name: 'labels', type: 'integer', isList: true },
+    ];
+  },
   rows({ text, positives, negatives }, _origin, { outputScores }) {
     return positives.map((positive) => {
       const passages = [positive, ...negatives];

@@ -5,6 +5,13 @@ export const labeledPair: RowFormat = {
   needsAllNegatives: false,
   onlyInputs: true,
   isArray: false,
+  columns({ outputScores }) {
+    return [
+      { name: 'anchor', type: 'text' },
+      { name: 'text', type: 'text' },
+      outputScores ? { name: 'score', type: 'number' } : { name: 'label', type: 'integer' },
+    ];
+  },
   rows({ text, positives, negatives }, _origin, { outputScores }) {
     return [
       ...positives.map((positive) => ({

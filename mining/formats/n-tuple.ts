@@ -5,6 +5,14 @@ export const nTuple: RowFormat = {
   needsAllNegatives: true,
   onlyInputs: true,
   isArray: false,
+  columns({ numNegatives, outputScores }) {
+    return [
+      { name: 'anchor', type: 'text' },
+      { name: 'positive', type: 'text' },
+      ...Array.from({ length: numNegatives }, (_, i) => ({ name: `negative_${i + 1}`, type: 'text' }) as const),
+      ...(outputScores ? [{ name: 'scores', type: 'number', isList: true } as const] : []),
+    ];
+  },
   rows({ text, positives, negatives }, _origin, { outputScores }) {
     return positives.map((positive) => ({
       fields: {

@@ -14,6 +14,13 @@ export interface TrainingRow {
   readonly negatives: readonly MinedPassage[];
 }
 
+/** A column of a table of rows; `isList`: a list in each row. `integer` is int64, `number` float64. */
+export interface RowColumn {
+  readonly name: string;
+  readonly type: 'text' | 'integer' | 'number';
+  readonly isList?: boolean;
+}
+
 /** How the rows of a trainer look. */
 export interface RowFormat {
   /** Whether a query with fewer negatives than wanted gets no row. */
@@ -22,6 +29,8 @@ export interface RowFormat {
   readonly onlyInputs: boolean;
   /** Whether the file is one JSON array, in place of one JSON object a line. */
   readonly isArray: boolean;
+  /** The columns of the rows as a table, in their order. Absent: they are written as JSON only. */
+  columns?(options: RowOptions): readonly RowColumn[];
   rows(mined: MinedQuery, origin: MiningOrigin, options: RowOptions): readonly TrainingRow[];
 }
 

@@ -5,6 +5,14 @@ export const triplet: RowFormat = {
   needsAllNegatives: false,
   onlyInputs: true,
   isArray: false,
+  columns({ outputScores }) {
+    return [
+      { name: 'anchor', type: 'text' },
+      { name: 'positive', type: 'text' },
+      { name: 'negative', type: 'text' },
+      ...(outputScores ? [{ name: 'scores', type: 'number', isList: true } as const] : []),
+    ];
+  },
   rows({ text, positives, negatives }, _origin, { outputScores }) {
     return positives.flatMap((positive) =>
       negatives.map((negative) => ({

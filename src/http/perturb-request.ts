@@ -124,13 +124,13 @@ export function installPerturbation(app: FastifyInstance): void {
 export function perturbing(
   request: FastifyRequest,
   retriever: Retriever,
-  { perturbation, metrics }: Pick<ServerConfig, 'perturbation' | 'metrics'>,
+  { perturbation, metrics, maxHits }: Pick<ServerConfig, 'perturbation' | 'metrics' | 'maxHits'>,
   { shown, record }: { readonly shown?: number; readonly record?: unknown } = {},
 ): Retriever {
   if (perturbation === null) return retriever;
   const counts = metrics ?? { perturbed: () => undefined };
   request.perturbation ??= new PerturbedRequest(request, { perturbation, metrics: counts, record });
-  return new PerturbingRetriever(retriever, request.perturbation.perturbation, shown);
+  return new PerturbingRetriever(retriever, request.perturbation.perturbation, { shown, maxHits });
 }
 
 /** What the outcomes of a search say about perturbations. */

@@ -3,6 +3,7 @@ import type { Hit } from '../retrieval/calls/query-outcome.ts';
 import type { RowScope } from '../retrieval/calls/row-scope.ts';
 import type { Retriever } from '../retrieval/retriever.ts';
 import type { RowBitmap } from '../row-bitmap.ts';
+import { TimeSlice } from '../time-slice.ts';
 import { draw, drawRanks } from './draw.ts';
 import type { IsGold } from './drop-gold.ts';
 
@@ -65,6 +66,7 @@ async function drawPassages<H extends Hit>(
 ): Promise<readonly (readonly DrawnPassage[])[]> {
   const found: (readonly DrawnPassage[])[] = lists.map(() => []);
   const { rows } = retriever.info;
+  const slice = new TimeSlice(scope.signal);
   const every: RowSet = { rows, next: (row) => (row < rows ? row : undefined) };
   let open = lists.map((_, i) => i);
   // Most draws find a live row of the scope, so its bitmap, of millions of bytes, is made only for the lists where they do not.
@@ -79,9 +81,15 @@ async function drawPassages<H extends Hit>(
     const byRow = new Map(keys.map((row, i) => [row, passages[i]![0]]));
     for (const [at, i] of open.entries()) {
       const { isGold } = lists[i]!;
-      found[i] = drawn[at]!.flatMap((row) => byRow.get(row) ?? [])
-        .filter(({ document }) => isGold === undefined || !isGold(document))
-        .slice(0, count);
+      const usable: DrawnPassage[] = [];
+      for (const row of drawn[at]!) {
+        if (usable.length === count) break;
+        // Looking for answers in a passage takes long.
+        if (slice.isOver) await slice.yield();
+        const passage = byRow.get(row);
+        if (passage !== undefined && isGold?.(passage.document) !== true) usable.push(passage);
+      }
+      found[i] = usable;
     }
     open = open.filter((i) => found[i]!.length < count);
   }

@@ -25,6 +25,13 @@ interface Change {
   readonly mixes: boolean;
 }
 
+export interface PerturbingOptions {
+  /** Hits that the client gets per query. Default: those that a call asks for. */
+  readonly shown?: number | undefined;
+  /** Most hits of all queries of a search that goes deeper for passages in place of gold ones. Default: no limit. */
+  readonly maxHits?: number | undefined;
+}
+
 /**
  * A retriever for one request whose searches are perturbed. It stands around the cache, whose answers stay unperturbed, and around the
  * views and the filter of the request, which distractors do not leave. Look-ups by id, scores of given passages, vectors and reranked
@@ -32,29 +39,29 @@ interface Change {
  */
 export class PerturbingRetriever extends PassingRetriever {
   readonly #request: RequestPerturbation;
-  /** Hits that the client gets per query; undefined: those that a call asks for. */
-  readonly #shown: number | undefined;
+  readonly #options: PerturbingOptions;
   #passed: Promise<number> | undefined;
-  /** By question and query, because a deeper search has only some of the queries. */
-  readonly #asked = new Map<string, AskedQuestion>();
+  /** The questions of the last call that was no deeper search: a deeper one has some of its queries. */
+  #asked: readonly AskedQuestion[] = [];
 
-  constructor(inner: Retriever, request: RequestPerturbation, shown?: number) {
+  constructor(inner: Retriever, request: RequestPerturbation, options: PerturbingOptions = {}) {
     super(inner);
     this.#request = request;
-    this.#shown = shown;
+    this.#options = options;
   }
 
   override async retrieve(call: RetrieveCall): Promise<RetrieveResult> {
     const texts = call.queries.map((query) => textsOf(inputOf(query)));
     // The deeper searches of a request belong to its first.
     this.#passed ??= this.#request.pass(texts, call.signal);
-    this.#remember(call, texts);
+    const asked = this.#askedIn(call);
     const delayMs = await this.#passed;
-    const changes = texts.map((each) => this.#changeOf(each, this.#asked.get(JSON.stringify(each))));
+    const changes = texts.map((each, i) => this.#changeOf(each, asked[i]));
     const found = await retrieveWithoutGold(
       this.inner,
       call,
       changes.map(({ drops, isGold }) => (drops ? isGold : undefined)),
+      this.#options.maxHits,
     );
     const outcomes = await this.#mixed(call, found.outcomes, changes);
     return { timings: found.timings, outcomes: outcomes.map((outcome) => stated(outcome, delayMs)) };
@@ -71,7 +78,12 @@ export class PerturbingRetriever extends PassingRetriever {
       return delayMs === 0 ? result : { ...result, perturbed: delayed };
     }
     const { from, size } = call;
-    const { result, droppedGold } = await searchTreeWithoutGold(this.inner, call, drops ? isGold : undefined);
+    const { result, droppedGold } = await searchTreeWithoutGold(
+      this.inner,
+      call,
+      drops ? isGold : undefined,
+      this.#options.maxHits,
+    );
     const { seed, distractors: count } = this.#request.perturbation.settings;
     const [list = { hits: result.hits, distractors: 0 }] = await mixDistractors(
       this.inner,
@@ -93,14 +105,11 @@ export class PerturbingRetriever extends PassingRetriever {
     };
   }
 
-  /** Remembers the questions of queries that were not asked before. A deeper search has some of the queries of an earlier call. */
-  #remember({ asked }: RetrieveCall, texts: readonly Texts[]): void {
-    const keys = texts.map((each) => JSON.stringify(each));
-    if (keys.every((key) => this.#asked.has(key))) return;
-    const ofRequest = this.#request.asked(texts.length);
-    for (const [i, key] of keys.entries()) {
-      if (!this.#asked.has(key)) this.#asked.set(key, { ...ofRequest[i], ...asked?.[i] });
-    }
+  /** The question of each query, found by position: equal queries may have different ones. */
+  #askedIn({ queries, asked, positions }: RetrieveCall): readonly AskedQuestion[] {
+    if (positions !== undefined) return positions.map((i) => this.#asked[i] ?? {});
+    this.#asked = this.#request.asked(queries.length).map((ofRequest, i) => ({ ...ofRequest, ...asked?.[i] }));
+    return this.#asked;
   }
 
   #changeOf(texts: Texts, asked: AskedQuestion | undefined): Change {
@@ -125,7 +134,7 @@ export class PerturbingRetriever extends PassingRetriever {
     const lists = await mixDistractors(
       this.inner,
       places.map((i) => ({ ...changes[i]!, hits: (outcomes[i] as QueryAnswer).hits })),
-      { seed, count, lastRank: Math.min(this.#shown ?? k, k), length: k, scope: scopeOf(call) },
+      { seed, count, lastRank: Math.min(this.#options.shown ?? k, k), length: k, scope: scopeOf(call) },
     );
     const mixed = [...outcomes];
     for (const [at, i] of places.entries()) {

@@ -62,7 +62,8 @@ export class RequestPerturbation {
     const { caller, onPerturbed, perturbation } = this.#options;
     const { settings, unanswered } = perturbation;
     const { seed, rates } = settings;
-    const key = `${texts} ${caller}`;
+    // A hash, because headers may be long and many of these keys are remembered.
+    const key = hash('sha256', JSON.stringify([texts, caller]), 'base64url');
     const attempt = unanswered.count(key);
     const isDrawn = (name: 'delay' | 'fail'): boolean => draw(seed, name, texts, attempt) < rates[name];
     const delayMs = isDrawn('delay') ? settings.delayMs : 0;

@@ -1,4 +1,4 @@
-/** Requests that are remembered; the one that was remembered first is forgotten. An entry takes about 150 bytes. */
+/** Requests that are remembered; the one that was remembered first is forgotten. With keys of 43 characters an entry takes about 150 bytes. */
 const MAX_REQUESTS = 100_000;
 
 /**

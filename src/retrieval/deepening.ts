@@ -42,7 +42,11 @@ export async function retrieveDeepening(
     if (unfinished.length === 0) return { outcomes, timings };
     k = Math.min(maxK, k * DEPTH_FACTOR);
     unfinished.forEach(keepVector);
-    const deeper = await retriever.retrieve({ ...call, queries: unfinished.map((i) => queries[i]!), k });
+    const deeper = await retriever.retrieve({
+      ...deeperCall(call, unfinished),
+      queries: unfinished.map((i) => queries[i]!),
+      k,
+    });
     timings = addTimings(timings, deeper.timings);
     for (const [at, i] of unfinished.entries()) {
       const outcome = deeper.outcomes[at]!;
@@ -50,6 +54,15 @@ export async function retrieveDeepening(
       depths[i] = k;
     }
   }
+}
+
+/** The parts of a call that are one per query, for some of its queries. */
+function deeperCall({ asked, ...call }: RetrieveCall, unfinished: readonly number[]): RetrieveCall {
+  return {
+    ...call,
+    ...(asked === undefined ? {} : { asked: unfinished.map((i) => asked[i]!) }),
+    positions: unfinished.map((i) => call.positions?.[i] ?? i),
+  };
 }
 
 function mayHaveMore(outcome: QueryOutcome, depth: number): boolean {

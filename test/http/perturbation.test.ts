@@ -118,6 +118,29 @@ async function search(app: FastifyInstance, body: object, headers: Record<string
   return { ...(reply.json as SearchReply), header: reply.headers['x-trawl-perturbed'] };
 }
 
+test('equal queries of a request lose the gold passages of the question that each is named for, also in deeper searches', async (t) => {
+  const gold: GoldPassages = {
+    of:
+      ({ questionId }) =>
+      (document) =>
+        Number(documentFields(document).id!.slice(2)) % 3 === Number(questionId),
+  };
+  const app = build(t, retriever(), perturbs({ 'drop-gold': 1 }, {}, gold));
+  const exclude = Array.from({ length: 300 }, (_, i) => `p-${i}`);
+  const { results } = await search(app, {
+    queries: ['same', 'same', 'same'],
+    k: 6,
+    exclude,
+    record: { questionId: ['0', '1', '2'] },
+  });
+  for (const [question, { hits }] of results.entries()) {
+    const rests = hits!.map(({ id }) => Number(id.slice(2)) % 3);
+    assert.equal(rests.length, 6);
+    assert.ok(!rests.includes(question), `${question}: ${rests}`);
+    assert.equal(new Set(rests).size, 2, 'the passages of the other questions are there');
+  }
+});
+
 test('/v1/search says for each query what was done, marks distractors, and claims exactness only of untouched hits', async (t) => {
   const queries = Array.from({ length: 40 }, (_, i) => `query ${i}`);
   const app = build(t, retriever(), perturbs({ 'drop-gold': 0.5, distractors: 0.5 }, {}, evenIsGold()));

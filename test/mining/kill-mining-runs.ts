@@ -15,11 +15,17 @@ export interface KillMiningTest {
 }
 
 /** Formats and options of `trawl mine`. Ranks to 2,000 make batches of few queries, so that there are many checkpoints. */
-const RUNS: readonly { readonly format: string; readonly args: readonly string[]; readonly origins: boolean }[] = [
+const RUNS: readonly {
+  readonly format: string;
+  readonly args: readonly string[];
+  readonly origins: boolean;
+  readonly file?: string;
+}[] = [
   { format: 'triplet', args: ['--range-max', '2000', '--sampling-strategy', 'random'], origins: true },
   { format: 'flagembedding', args: ['--range-max', '500', '--also-bm25'], origins: false },
   { format: 'dpr', args: ['--range-max', '2000', '--mode', 'bm25'], origins: false },
   { format: 'agentic-r', args: ['--range-max', '1000', '--num-negatives', '5'], origins: false },
+  { format: 'labeled-list', args: ['--range-max', '2000'], origins: true, file: 'rows.parquet' },
 ];
 
 /** Kills `trawl mine` and runs it again, as `killRuns` says. */
@@ -51,11 +57,21 @@ export async function killMining(options: KillMiningTest): Promise<KillRunsResul
   );
   expectOk(await runCommand(['index', corpus, '--out', index, '--model', 'token-average-256', '--bm25', '--quiet']));
   const cases = RUNS.map(
-    ({ format, args, origins }): KillCase => ({
-      name: `mine ${format}`,
-      command: (prefix) => ['mine', index, '--queries', queries, '--out', `${prefix}rows`, '--format', format, ...args],
-      files: ['rows', 'rows.report.json', ...(origins ? ['rows.origins.jsonl'] : [])],
-      stateFile: 'rows.work',
+    ({ format, args, origins, file = 'rows' }): KillCase => ({
+      name: `mine ${format} ${file}`,
+      command: (prefix) => [
+        'mine',
+        index,
+        '--queries',
+        queries,
+        '--out',
+        `${prefix}${file}`,
+        '--format',
+        format,
+        ...args,
+      ],
+      files: [file, `${file}.report.json`, ...(origins ? [`${file}.origins.jsonl`] : [])],
+      stateFile: `${file}.work`,
       refusesToRepeat: true,
     }),
   );

@@ -88,6 +88,31 @@ test('a run that is killed at any change of a file resumes to the bytes of an un
   assert.ok(killed >= MOMENTS - 2);
 });
 
+test('a Parquet file has the bytes of an undisturbed one after a full disk and a kill', { skip }, async () => {
+  const [whole, broken] = ['parquet', 'parquet-broken'].map((name) => join(newRun(name).run, 'rows.parquet'));
+  const ended = await runTrawl(command(whole!));
+  assert.equal(ended.code, 0, ended.stderr);
+  const run = join(folder, 'parquet-broken');
+  for (const { fault, code } of [
+    // Amid the rows, which wait for the rest of their row group.
+    { fault: { file: 'rows.parquet.origins.jsonl.partial', at: 60, do: 28 }, code: 'DISK_FULL' },
+    // At the row group.
+    { fault: { file: 'rows.parquet.partial', at: 1, do: 28 }, code: 'DISK_FULL' },
+    { fault: { file: 'rows.parquet.partial', at: 1, do: 'kill' }, code: undefined },
+  ] as const) {
+    const env = environment({ under: run, calls: 'write', ...fault });
+    const failed = await endOf(spawnTrawl(command(broken!), { env }));
+    if (code === undefined) assert.equal(failed.signal, 'SIGKILL');
+    else assert.match(failed.stderr, new RegExp(`\\[${code}\\]`));
+    assert.ok(readdirSync(run).includes('rows.parquet.work'), 'there is something to resume');
+    assert.ok(!readdirSync(run).includes('rows.parquet'));
+  }
+  const resumed = await runTrawl(command(broken!));
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.ok(readFileSync(broken!).equals(readFileSync(whole!)));
+  assert.deepEqual(contentOf(run), contentOf(join(folder, 'parquet')));
+});
+
 test('SIGTERM stops a run with the exit code that asks to run it again', { skip }, async () => {
   const { run, out } = newRun('term');
   const env = environment({ under: run, at: middle(), do: 'term' });

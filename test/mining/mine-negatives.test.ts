@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { readParquetRows } from '../../corpus/read-parquet.ts';
 import { type MineOptions, type MiningSummary, mineNegatives } from '../../mining/mine-negatives.ts';
 import type { MiningQuery } from '../../mining/mining-query.ts';
 import { type ErrorCode, TrawlError } from '../../src/errors.ts';
@@ -92,3 +93,35 @@ for (const code of ['ENCODING_FAILED', 'EMPTY_QUERY', 'QUERY_TOO_LONG', 'RERANK_
     assert.deepEqual([rows, unmined.not_searchable], [19, 1]);
   });
 }
+
+test('a Parquet file that is continued after an error has the bytes of an undisturbed one', async (t) => {
+  const folder = await tempFolder(t);
+  const [out, whole] = [join(folder, 'rows.parquet'), join(folder, 'whole.PARQUET')];
+  await assert.rejects(mine(out, failingAt('Question 10?', 'ENCODER_FAILED')), trawlError('ENCODER_FAILED'));
+  assert.ok(readFileSync(`${out}.work`).includes('"pending":[{'), 'rows wait for the rest of their row group');
+  const resumed = await mine(out);
+  const { rows } = await mine(whole);
+  assert.deepEqual([resumed.rows, rows], [20, 20]);
+  assert.ok(readFileSync(out).equals(readFileSync(whole)));
+  const ids: string[] = [];
+  for await (const some of readParquetRows(out)) {
+    ids.push(...some.map(({ row }) => (JSON.parse(row as string) as { anchor: string }).anchor));
+  }
+  assert.deepEqual(
+    ids,
+    QUERIES.map(({ question }) => question),
+  );
+});
+
+test('a Parquet file of a format whose rows are no table is refused before anything is written', async (t) => {
+  const out = join(await tempFolder(t), 'rows.parquet');
+  const options = { ...optionsFor(out, new FakeRetriever()), format: 'tevatron' } as const;
+  await assert.rejects(
+    mineNegatives(options),
+    trawlError(
+      'USAGE',
+      /rows of the format tevatron are written as JSON.*triplet, n-tuple, labeled-pair, labeled-list\./,
+    ),
+  );
+  assert.equal(existsSync(`${out}.work`), false);
+});

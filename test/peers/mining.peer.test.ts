@@ -6,7 +6,7 @@ import { mineNegatives } from '../../mining/mine-negatives.ts';
 import { questionQueries } from '../../mining/question-queries.ts';
 import { openEncoder } from '../../src/embedding/open-encoder.ts';
 import { openRetriever } from '../../src/retrieval/open-retriever.ts';
-import { fileFolder } from '../cli/run-trawl.ts';
+import { fileFolder, runTrawl } from '../cli/run-trawl.ts';
 import { FakeReranker } from '../helpers/fake-reranker.ts';
 import { runTrainingPeer, withoutTraining } from '../helpers/peers.ts';
 import { buildSampleIndex } from '../helpers/sample-index.ts';
@@ -249,6 +249,74 @@ test("each format is read by its trainer's own reader, with the texts that were 
   for (const [text, ids] of agentic) {
     assert.ok(texts.has(text), text);
     assert.equal(ids.length, 4);
+  }
+});
+
+interface Table {
+  readonly types: Readonly<Record<string, string>>;
+  readonly datasets: readonly Record<string, unknown>[];
+  readonly pyarrow: readonly Record<string, unknown>[];
+  readonly pandas: readonly Record<string, unknown>[];
+}
+
+test("datasets, pandas and pyarrow read Parquet rows as those of the JSON lines, and so do the trainer's collators", {
+  skip,
+}, async () => {
+  const formats = ['triplet', 'n-tuple', 'labeled-pair', 'labeled-list'] as const;
+  const mined: { readonly format: RowFormatName; readonly lines: SampleMining; readonly parquet: string }[] = [];
+  for (const format of formats) {
+    for (const scores of [[], ['--output-scores']]) {
+      const args = ['--num-negatives', '3', '--range-max', '60', ...scores];
+      const name = join(folder, `table-${format}${scores.length}`);
+      const lines = await mineSample(index, `${name}.jsonl`, format, SUB_QUERIES, args);
+      const parquet = `${name}.parquet`;
+      const run = ['mine', index, '--queries', SUB_QUERIES, '--out', parquet, '--format', format, ...args, '--quiet'];
+      const { code, stderr } = await runTrawl(run);
+      assert.equal(code, 0, stderr);
+      mined.push({ format, lines, parquet });
+    }
+  }
+  const plain = mined.filter((_, i) => i % 2 === 0);
+  const files = Object.fromEntries(plain.map(({ format, parquet }) => [format, parquet]));
+  const tables = mined.map(({ parquet }) => parquet);
+  const read = (await runTrainingPeer('mining_load.py', { files, tables, cache: join(folder, 'tables') })) as Record<
+    RowFormatName,
+    { readonly inputs: unknown[][]; readonly label: number[] | number[][] | null }
+  > & { readonly tables: readonly Table[] };
+  for (const [i, { parquet, lines }] of mined.entries()) {
+    const table = read.tables[i]!;
+    assert.ok(lines.rows.length > 20);
+    // With the order of the columns, which is that of the inputs.
+    const expected = lines.rows.map((row) => JSON.stringify(row));
+    for (const reader of ['datasets', 'pyarrow'] as const) {
+      assert.deepEqual(
+        table[reader].map((row) => JSON.stringify(row)),
+        expected,
+        `${reader} ${parquet}`,
+      );
+    }
+    assert.equal(rounded(table.pandas), rounded(lines.rows), parquet);
+  }
+  const typesOf = (format: RowFormatName): object[] =>
+    mined.flatMap((each, i) => (each.format === format ? [read.tables[i]!.types] : []));
+  const texts = { anchor: 'string', text: 'string' };
+  assert.deepEqual(typesOf('labeled-pair'), [
+    { ...texts, label: 'int64' },
+    { ...texts, score: 'double' },
+  ]);
+  const lists = typesOf('labeled-list').map((types) => JSON.stringify(types));
+  assert.match(lists[0]!, /"texts":"list<element: string[^"]*","labels":"list<element: int64/);
+  assert.match(lists[1]!, /"scores":"list<element: double/);
+  for (const { format, lines } of plain) {
+    const { inputs, label } = read[format];
+    const labels = lines.rows.map((row) => row.label ?? row.labels ?? null);
+    const columns = Object.keys(lines.rows[0]!).filter((name) => !name.startsWith('label'));
+    assert.deepEqual(
+      inputs,
+      columns.map((name) => lines.rows.map((row) => row[name])),
+      format,
+    );
+    assert.deepEqual(label, labels.includes(null) ? null : labels, format);
   }
 });
 

@@ -1,6 +1,7 @@
 """Reads files of training rows with the readers of the trainers.
 
-Input: {"files": format -> path, "cache": folder}. Output: format -> what the trainer gets, see each function.
+Input: {"files": format -> path, "tables": paths of Parquet files, "cache": folder}. Output: format -> what the trainer gets, and
+"tables", see each function.
 sentence-transformers trains on tables of datasets, and its collators take labels and inputs apart. DPR, the rows of tevatron with
 ids and those of Agentic-R have no reader on PyPI: the last three functions do what their sources do with a row.
 """
@@ -26,7 +27,8 @@ def package(name):
 
 
 def table(path):
-    return datasets.load_dataset("json", data_files=path, split="train", cache_dir=request["cache"])
+    kind = "parquet" if path.endswith(".parquet") else "json"
+    return datasets.load_dataset(kind, data_files=path, split="train", cache_dir=request["cache"])
 
 
 def bi_encoder(path):
@@ -137,4 +139,22 @@ READERS = {
     "dpr": dpr,
 }
 
-json.dump({name: READERS[name](path) for name, path in request["files"].items()}, sys.stdout)
+def read_tables(path):
+    """What datasets, pandas and pyarrow read of a Parquet file: the types of its columns, and its rows."""
+    import pandas
+    import pyarrow.parquet
+
+    rows = table(path)
+    read = pyarrow.parquet.read_table(path)
+    frame = pandas.read_parquet(path)
+    return {
+        "types": {field.name: str(field.type) for field in read.schema},
+        "datasets": [rows[i] for i in range(len(rows))],
+        "pyarrow": read.to_pylist(),
+        "pandas": json.loads(frame.to_json(orient="records", double_precision=15)),
+    }
+
+
+result = {name: READERS[name](path) for name, path in request.get("files", {}).items()}
+result["tables"] = [read_tables(path) for path in request.get("tables", [])]
+json.dump(result, sys.stdout)

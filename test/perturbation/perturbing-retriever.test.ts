@@ -11,8 +11,9 @@ import { RequestPerturbation } from '../../src/perturbation/request-perturbation
 import { type PerturbationSettings, perturbationSettings } from '../../src/perturbation/settings.ts';
 import { UnansweredRequests } from '../../src/perturbation/unanswered-requests.ts';
 import { AnswerCache } from '../../src/retrieval/answer-cache.ts';
-import type { QueryAnswer } from '../../src/retrieval/calls/query-outcome.ts';
+import type { QueryAnswer, QueryOutcome } from '../../src/retrieval/calls/query-outcome.ts';
 import type { RetrieveQuery } from '../../src/retrieval/calls/retrieve-call.ts';
+import { retrieveDeepening } from '../../src/retrieval/deepening.ts';
 import type { Retriever } from '../../src/retrieval/retriever.ts';
 import { SharingRetriever } from '../../src/retrieval/sharing-retriever.ts';
 import { RowBitmap } from '../../src/row-bitmap.ts';
@@ -43,13 +44,18 @@ function goldIds(...ids: readonly string[]): GoldPassages {
 
 interface Requested {
   readonly shown?: number;
+  readonly maxHits?: number;
   readonly caller?: string;
 }
 
 /** The retriever of one request. */
-function requested(inner: Retriever, of: Perturbation, { shown, caller = '' }: Requested = {}): PerturbingRetriever {
+function requested(
+  inner: Retriever,
+  of: Perturbation,
+  { caller = '', ...request }: Requested = {},
+): PerturbingRetriever {
   const options = { perturbation: of, caller, asked: () => [], onPerturbed: () => undefined };
-  return new PerturbingRetriever(inner, new RequestPerturbation(options), shown);
+  return new PerturbingRetriever(inner, new RequestPerturbation(options), request);
 }
 
 async function answers(
@@ -239,6 +245,13 @@ test('what happens to a query depends on seed and texts, not on its batch, the o
   );
   const changed = (list: readonly QueryAnswer[]): string => list.map(({ perturbed }) => (perturbed ? 1 : 0)).join('');
   assert.notEqual(changed(asked), changed(whole));
+  // It does so also where the template leaves it out of what is embedded.
+  const { outcomes } = await requested(inner, again).retrieve({
+    queries: QUERIES.map((query) => ({ question: 'Which?', query })),
+    k: 5,
+    template: 'query',
+  });
+  assert.equal(changed(outcomes as QueryAnswer[]), changed(asked));
 });
 
 test('the share of affected queries is the rate, and a higher rate affects the same queries and more', async () => {
@@ -294,7 +307,7 @@ test('the requests of a batch fail together, and a request whose later searches 
   const delaying = perturbation({ delay: 1 }, { delayMs: 1 });
   const retriever = requested(ranking(), delaying);
   const first = await retriever.retrieve({ queries: ['a', 'b'], k: 2 });
-  const deeper = await retriever.retrieve({ queries: ['b'], k: 8 });
+  const deeper = await retriever.retrieve({ queries: ['b'], k: 8, positions: [1] });
   for (const outcome of [...first.outcomes, ...deeper.outcomes]) {
     assert.ok(outcome.ok);
     assert.deepEqual(outcome.perturbed, { delayMs: 1 });
@@ -314,10 +327,101 @@ test('each search of a request finds the question that the request names', async
     onPerturbed: () => undefined,
   };
   const retriever = new PerturbingRetriever(ranking(), new RequestPerturbation(options));
-  await retriever.retrieve({ queries: ['a', 'b'], k: 2 });
-  await retriever.retrieve({ queries: ['b'], k: 8 });
+  let searches = 0;
+  const needMore = async (): Promise<number[]> => (searches++ === 0 ? [1] : []);
+  await retrieveDeepening(retriever, { queries: ['a', 'b'], k: 2 }, { maxK: 8, needMore });
   await retriever.retrieve({ queries: ['c'], k: 2, asked: [{ question: 'Of the dialect' }] });
   assert.deepEqual(asked, ['Question 0 of 2', 'Question 1 of 2', 'Question 1 of 2', 'Of the dialect']);
+});
+
+test('equal queries with different questions lose the gold passages of their own, in deeper searches too', async () => {
+  const [plain] = await answers(ranking(), perturbation({}), ['x'], { k: 4 });
+  const ids = rowsOf(plain!).map((row) => `p-${row}`);
+  const gold: GoldPassages = {
+    of:
+      ({ questionId }) =>
+      (document) =>
+        documentFields(document).id === ids[Number(questionId)],
+  };
+  const options = {
+    perturbation: perturbation({ 'drop-gold': 1 }, {}, gold),
+    caller: '',
+    asked: (queries: number) => Array.from({ length: queries }, (_, i) => ({ questionId: String(i) })),
+    onPerturbed: () => undefined,
+  };
+  const without = (outcome: QueryOutcome): string[] => {
+    assert.ok(outcome.ok);
+    const found = rowsOf(outcome).map((row) => `p-${row}`);
+    return ids.filter((id) => !found.includes(id));
+  };
+  const retriever = new PerturbingRetriever(ranking(), new RequestPerturbation(options));
+  const { outcomes } = await retriever.retrieve({ queries: ['x', 'x', 'x'], k: 4 });
+  assert.deepEqual(outcomes.map(without), [[ids[0]], [ids[1]], [ids[2]]]);
+  let searches = 0;
+  const deep = await retrieveDeepening(
+    retriever,
+    { queries: ['x', 'x', 'x'], k: 4, asked: [{}, { questionId: '3' }, {}] },
+    { maxK: 16, needMore: async () => (searches++ === 0 ? [1, 2] : []) },
+  );
+  assert.deepEqual(deep.outcomes.map(without), [[ids[0]], [ids[3]], [ids[2]]]);
+  assert.deepEqual(
+    deep.outcomes.map((outcome) => outcome.ok && outcome.hits.length),
+    [4, 16, 16],
+  );
+});
+
+test('a passage is looked at once per query, however often it is searched deeper, and other work runs in between', async () => {
+  const looked = new Map<string, number>();
+  const gold: GoldPassages = {
+    of: () => (document) => {
+      looked.set(document, (looked.get(document) ?? 0) + 1);
+      // As long as the search for answers in a long passage.
+      for (const end = performance.now() + 0.2; performance.now() < end; );
+      return Number(documentFields(document).id!.slice(2)) % 20 !== 0;
+    },
+  };
+  let turns = 0;
+  let isOver = false;
+  const others = (async () => {
+    for (; !isOver; turns++) await pendingCallbacks();
+  })();
+  const of = perturbation({ 'drop-gold': 1 }, {}, gold);
+  const [answer] = await answers(ranking(), of, ['x'], { k: 3 });
+  const turnsOfOne = turns;
+  isOver = true;
+  await others;
+  assert.equal(answer!.hits.length, 3);
+  assert.ok(looked.size > 30, `${looked.size} passages were looked at`);
+  assert.deepEqual([...new Set(looked.values())], [1]);
+  assert.ok(turnsOfOne > 2, `other work ran ${turnsOfOne} times`);
+});
+
+test('a search for passages in place of gold ones stays within the limit of hits of a request', async () => {
+  const inner = ranking();
+  const most = { of: () => (document: string) => Number(documentFields(document).id!.slice(2)) % 20 !== 0 };
+  const of = perturbation({ 'drop-gold': 1 }, {}, most);
+  const [a, b] = await answers(inner, of, ['x', 'y'], { k: 3, maxHits: 20 });
+  assert.deepEqual([...new Set(inner.calls.map(({ k }) => k))], [3, 10]);
+  assert.ok(a!.hits.length < 3 && b!.hits.length < 3);
+  // The hits that were asked for are searched in any case.
+  await answers(inner, of, ['x', 'y'], { k: 30, maxHits: 20 });
+  assert.equal(inner.calls.at(-1)!.k, 30);
+});
+
+test('what is remembered of a request without an answer does not grow with its headers or its texts', async () => {
+  const keys: string[] = [];
+  const failing = perturbation({ fail: 1 });
+  const { unanswered } = failing;
+  const remember = unanswered.unanswered.bind(unanswered);
+  unanswered.unanswered = (key) => {
+    keys.push(key);
+    remember(key);
+  };
+  for (const caller of ['', 'a'.repeat(16_000), `${'a'.repeat(16_000)}b`]) {
+    await assert.rejects(answers(ranking(), failing, ['x'.repeat(5000)], { caller }), trawlError('PERTURBED'));
+  }
+  assert.equal(new Set(keys).size, 3);
+  assert.ok(keys.every(({ length }) => length < 50));
 });
 
 test('a client that leaves while it is held back ends the wait, nothing is searched, and its next try gets a new draw', async () => {

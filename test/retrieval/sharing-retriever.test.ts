@@ -131,7 +131,10 @@ test('queries with other history are equal if the template leaves it out', async
   await Promise.all([...different, ...withoutHistory]);
 });
 
-type Ranking = Omit<RetrieveCall, 'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked'>;
+type Ranking = Omit<
+  RetrieveCall,
+  'queries' | 'k' | 'signal' | 'allowPartial' | 'template' | 'truncate' | 'asked' | 'positions'
+>;
 
 const SETTINGS = hybridSettings({}, 1);
 const SOURCE = { column: 'source', op: '=', value: 'wiki' } as const;

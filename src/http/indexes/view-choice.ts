@@ -67,7 +67,7 @@ export function hasViewsOf(
 export function retrieverFor(
   request: FastifyRequest,
   retriever: Retriever,
-  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs' | 'perturbation' | 'metrics'>,
+  config: Pick<ServerConfig, 'filter' | 'views' | 'shedAfterMs' | 'perturbation' | 'metrics' | 'maxHits'>,
   search: { readonly shown?: number; readonly record?: unknown } = {},
 ): Retriever {
   const { index, views: ofIndex, members = [{ index, views: ofIndex }] } = retriever.info;

@@ -59,6 +59,11 @@ export interface RetrieveCall extends RowScope {
   readonly truncate?: TruncateSide;
   /** One per query: the question that it helps to answer, if the client names it. Perturbation finds gold passages by it. */
   readonly asked?: readonly AskedQuestion[];
+  /**
+   * For a deeper search of some queries of an earlier call to the same retriever: the position of each there. It continues that call, so
+   * perturbation takes what it knows of its queries.
+   */
+  readonly positions?: readonly number[];
   /** Aborting (when the client disconnects) rejects the call with CANCELLED. */
   readonly signal?: AbortSignal;
 }
